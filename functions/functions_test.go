@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 func names() []string {
@@ -284,14 +284,14 @@ func call(t *testing.T, method, url string) (int, []byte) {
 // TestAFunctionLinksOnlyItsClients looks for the client libraries among everything that each function is built from.
 func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini",
-		"google.golang.org/api/gmail/v1":                             "tools",
-		"cloud.google.com/go/kms/apiv1":                              "keys",
-		"golang.org/x/crypto/ssh":                                    "ssh",
-		"codeberg.org/readeck/go-readability/v2":                     "fetch",
-		"github.com/google/go-github/v92/github":                     "repositories",
-		"modernc.org/sqlite":                                         "embedded store",
-		"github.com/countersign-run/countersign/shared/action":       "actions",
-		"github.com/countersign-run/countersign/shared/agents/files": "agents"}
+		"google.golang.org/api/gmail/v1":                                  "tools",
+		"cloud.google.com/go/kms/apiv1":                                   "keys",
+		"golang.org/x/crypto/ssh":                                         "ssh",
+		"codeberg.org/readeck/go-readability/v2":                          "fetch",
+		"github.com/google/go-github/v92/github":                          "repositories",
+		"modernc.org/sqlite":                                              "embedded store",
+		"github.com/countersign-run/countersign/shared/tools/action":      "actions",
+		"github.com/countersign-run/countersign/shared/config/agentfiles": "agents"}
 	acting := "actions agents fetch gemini keys pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
 		"approvals-resolve": "actions agents pubsub repositories tools", "runs": "actions agents keys pubsub tools",

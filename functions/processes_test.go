@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/queue"
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
-	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/await"

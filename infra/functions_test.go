@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/infra"
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/api"
-	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -143,8 +143,8 @@ func TestHomes(t *testing.T) {
 		for _, agent := range f.Agents {
 			got = append(got, agent+" lives in "+f.Name)
 		}
-		if f.Rest() && f.Name != agents.DefaultHome {
-			t.Errorf("%s moves the runs of all other agents, and not %s", f.Name, agents.DefaultHome)
+		if f.Rest() && f.Name != registry.DefaultHome {
+			t.Errorf("%s moves the runs of all other agents, and not %s", f.Name, registry.DefaultHome)
 		}
 	}
 	for name, a := range w.App.API.Loop.Agents {

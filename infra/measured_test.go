@@ -8,11 +8,11 @@ import (
 )
 
 // TestWhatIsMeasuredIsThere checks that dashboards and alerts ask for metrics and attributes that the page of
-// shared/metrics has.
+// shared/telemetry/metrics has.
 func TestWhatIsMeasuredIsThere(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range regexp.MustCompile("`([a-z_]+\\.[a-z_.]+)`").FindAllStringSubmatch(
-		string(text(t, "../shared/metrics/README.md")), -1) {
+		string(text(t, "../shared/telemetry/metrics/README.md")), -1) {
 		known[name[1]] = true
 	}
 	for _, file := range []string{"dashboards/runs.json", "../terraform/modules/agent/alerts.tf"} {

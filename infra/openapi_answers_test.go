@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agenttoken"
-	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/accounts/agenttoken"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id that does not exist
@@ -81,12 +81,12 @@ var unprovoked = map[string]string{
 	"tell 500":                   "it asks nothing where VAPID_KEY is not set (shared/app)",
 	"tell 503":                   "likewise",
 	"health 500":                 "it asks nothing; a fault of ours alone would do it",
-	"attachTerminal 101":         "shared/attach and shared/app open the sockets",
+	"attachTerminal 101":         "shared/terminal/attach and shared/app open the sockets",
 	"attachTerminal 404":         "that is where the operator has switched terminals off",
 	"attachTerminal 500":         "it asks nothing before the socket is open; a fault of ours would do it",
 	"attachTerminal 503":         "it asks nothing before the socket is open; an instance at its limits would do it",
 	"receiptKeys 500":            "it asks the key that signs alone; a fault of ours would do it",
-	"receiptKeys 503":            "Cloud KMS does not answer (shared/receiptkey)",
+	"receiptKeys 503":            "Cloud KMS does not answer (shared/receipts/receiptkey)",
 	"protectedResource 404":      "where MCP_ISSUER is not set (shared/app)",
 	"protectedResourceOfMCP 404": "likewise",
 	"configuration 500":          "it asks the issuer alone; a fault of ours would do it",

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
-	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // page is a page that talks with the agent: it sends back the history of the last answer.

@@ -20,7 +20,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"TurnRequest/history":   "chat.maxTurn", "Step/output": "tool.MaxStepOutput",
 	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
-	"Agent/examples":             "agents.MaxExamples",
+	"Agent/examples":             "registry.MaxExamples",
 	"CallAnswers/results":        "model.MaxCalls",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
@@ -98,7 +98,7 @@ func TestDescribedLimits(t *testing.T) {
 func constant(t *testing.T, name string) int {
 	t.Helper()
 	dir, name, _ := strings.Cut(name, ".")
-	return read(t, "shared/"+dir).number(t, name)
+	return read(t, dir).number(t, name)
 }
 
 // atLimits sends fields of the maximal length, which are accepted, and longer ones, which are refused by name.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/web"

@@ -18,9 +18,13 @@ type source struct {
 	files []*ast.File
 }
 
+// read parses a package of shared, which is named without its group.
 func read(t *testing.T, dir string) source {
 	t.Helper()
-	names, err := filepath.Glob("../" + dir + "/*.go")
+	names, err := filepath.Glob("../shared/" + dir + "/*.go")
+	if grouped, _ := filepath.Glob("../shared/*/" + dir + "/*.go"); len(names) == 0 {
+		names = grouped
+	}
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%s holds no Go files, %v", dir, err)
 	}
@@ -64,12 +68,12 @@ func word(t *testing.T, e ast.Expr) string {
 	t.Helper()
 	if other, ok := e.(*ast.SelectorExpr); ok {
 		dir := other.X.(*ast.Ident).Name
-		for _, f := range read(t, "shared/"+dir).files {
+		for _, f := range read(t, dir).files {
 			if o := f.Scope.Lookup(other.Sel.Name); o != nil {
 				return word(t, o.Decl.(*ast.ValueSpec).Values[0])
 			}
 		}
-		t.Fatalf("shared/%s has no %s", dir, other.Sel.Name)
+		t.Fatalf("package %s has no %s", dir, other.Sel.Name)
 	}
 	value, err := strconv.Unquote(e.(*ast.BasicLit).Value)
 	if err != nil {
@@ -157,7 +161,7 @@ func (s source) embedded(t *testing.T, e ast.Expr) (needed, all []string) {
 		e = star.X
 	}
 	if other, ok := e.(*ast.SelectorExpr); ok {
-		return read(t, "shared/"+other.X.(*ast.Ident).Name).fields(t, other.Sel.Name)
+		return read(t, other.X.(*ast.Ident).Name).fields(t, other.Sel.Name)
 	}
 	return s.fields(t, e.(*ast.Ident).Name)
 }

@@ -125,7 +125,7 @@ func TestDescribedFields(t *testing.T) {
 			continue
 		}
 		dir, kind, _ := strings.Cut(of, ".")
-		needed, all := read(t, "shared/"+dir).fields(t, kind)
+		needed, all := read(t, dir).fields(t, kind)
 		if got := slices.Sorted(maps.Keys(s.Value.Properties)); !slices.Equal(got, all) {
 			t.Errorf("%s is described with %v, and has %v", name, got, all)
 		}
@@ -150,7 +150,7 @@ func TestDescribedWords(t *testing.T) {
 			got = append(got, word.(string))
 		}
 		slices.Sort(got)
-		if want := read(t, "shared/"+dir).strings(t, kind); !slices.Equal(got, want) {
+		if want := read(t, dir).strings(t, kind); !slices.Equal(got, want) {
 			t.Errorf("%s is described with %v, and has %v", name, got, want)
 		}
 	}

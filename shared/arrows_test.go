@@ -17,7 +17,8 @@ import (
 // TestFunctionsLeadOneWay checks the packages that move a run. If a file calls functions of another file of its
 // package, the other file does not lead back to it, so you read each package downwards.
 func TestFunctionsLeadOneWay(t *testing.T) {
-	for _, dir := range []string{"plan", "run", "journal", "approval", "effect", "conversation", "loop"} {
+	for _, dir := range []string{"agent/plan", "agent/run", "engine/journal", "engine/approval", "engine/effect",
+		"engine/conversation", "engine/loop"} {
 		calls := callsBetweenFiles(t, dir)
 		for from := range calls {
 			for to := range calls[from] {

@@ -1,4 +1,4 @@
-// Package shared_test holds the rooms of the house to who may import whom.
+// Package shared_test checks the tree of packages: what imports what, how wide lines are, and where links lead.
 package shared_test
 
 import (
@@ -17,166 +17,100 @@ import (
 
 const module = "github.com/countersign-run/countersign/"
 
-// may says what each room may import of this module. A room that is not here may import nothing of it.
-var may = map[string]string{
-	"shared/action": "shared/clip shared/fault shared/netguard shared/outbound shared/schema shared/strictjson " +
-		"shared/strictyaml shared/tool shared/visible",
-	"shared/address": "shared/fault",
-	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/plan shared/policy " +
-		"shared/strictjson shared/timezone shared/tool shared/visible",
-	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/metrics " +
-		"shared/model shared/notice " +
-		"shared/output " +
-		"shared/plan shared/policy shared/queue shared/run shared/store shared/strictjson shared/taint shared/tool " +
-		"shared/wait",
-	"shared/approval": "shared/audit shared/clip shared/document shared/fault shared/journal shared/model " +
-		"shared/plan shared/policy shared/run shared/strictjson shared/taint shared/tool shared/visible",
-	"shared/effect": "shared/approval shared/audit shared/clip shared/document shared/fault shared/journal " +
-		"shared/output shared/policy shared/run shared/store shared/strictjson shared/tool",
-	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +
-		"shared/plan " +
-		"shared/run shared/strictjson shared/tool shared/visible",
-	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
-	"shared/agenttoken":   "shared/document shared/fault shared/run shared/store shared/visible",
-	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/address shared/agents shared/agenttoken shared/agui " +
-		"shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
-		"shared/fault " +
-		"shared/journal shared/linking shared/loop shared/model shared/notice shared/run shared/webpush " +
-		"shared/obs shared/output shared/planner shared/queue shared/receipt shared/records shared/strictjson " +
-		"shared/terminal " +
-		"shared/tell shared/timezone shared/tool shared/ui shared/visible shared/wait",
-	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
-		"shared/terminal shared/tool shared/wait",
-	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
-	"shared/auth":  "shared/fault shared/memo shared/outbound",
-	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +
-		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
-		"shared/strictjson shared/tool shared/visible",
-	"shared/config": "shared/address shared/fault shared/netguard shared/obs shared/outbound shared/policy",
-	"shared/countersign": "shared/address shared/agents shared/approval shared/clip shared/config " +
-		"shared/conversation shared/countersign/internal/bridge shared/countersign/internal/files " +
-		"shared/countersign/internal/process shared/document shared/fault shared/journal shared/loop " +
-		"shared/model shared/model/gemini shared/obs shared/policy shared/queue shared/run shared/shell " +
-		"shared/skill shared/store shared/store/memory shared/strictjson shared/subprocess shared/tool " +
-		"shared/visible",
-	"shared/countersign/internal/process": "shared/shell shared/subprocess",
-	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
-		"shared/countersign/internal/bridge shared/countersign/offline shared/fault shared/lazyregexp shared/model " +
-		"shared/outbound shared/strictjson",
-	"shared/countersign/offline": "shared/clip shared/countersign/internal/bridge shared/fault shared/model " +
-		"shared/model/gemini shared/testkit/fakegemini",
-	"shared/countersign/internal/bridge": "shared/model " +
-		"shared/tool",
-	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
-	"shared/docker":            "shared/container shared/fault shared/lazyregexp shared/tool shared/wait",
-	"shared/document":          "shared/store shared/strictjson",
-	"shared/tokenkey":          "shared/keyfile",
-	"shared/fetch":             "shared/clip shared/fault shared/netguard shared/tools/web",
-	"shared/github":            "shared/fault shared/linking shared/outbound shared/store shared/tool",
-	"shared/google":            "shared/linking shared/store",
-	"shared/keeper":            "shared/clip shared/lazyregexp shared/shell",
-	"shared/keeper/keepertest": "shared/clip shared/keeper shared/shell",
-	"shared/linking": "shared/audit shared/document shared/fault shared/lazyregexp shared/outbound shared/store " +
-		"shared/tool shared/wait",
-	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
-		"shared/effect shared/fault shared/journal shared/metrics " +
-		"shared/model shared/output shared/plan shared/queue shared/run " +
-		"shared/store shared/strictjson shared/tool",
-	"shared/mcpfile":  "shared/fault shared/lazyregexp shared/outbound shared/strictjson",
-	"shared/mcptools": "shared/fault shared/mcpclient shared/mcpfile shared/tool",
-	"shared/netguard": "shared/outbound",
-	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
-		"shared/strictjson shared/subprocess shared/tool shared/visible",
-	"shared/mcpserver":    "shared/fault shared/loop shared/run shared/strictjson shared/tool shared/visible",
-	"shared/model":        "shared/clip shared/fault shared/strictjson shared/tool",
-	"shared/model/gemini": "shared/fault shared/memo shared/model shared/outbound shared/wait",
-	"shared/notice":       "shared/fault shared/run shared/strictjson",
-	"shared/obs":          "shared/clip shared/fault",
-	"shared/offboard": "shared/fault shared/github shared/google shared/linking shared/loop shared/queue " +
-		"shared/records",
-	"shared/output": "shared/document shared/store shared/strictjson",
-	"shared/plan": "shared/clip shared/fault shared/lazyregexp shared/strictjson shared/timezone shared/tool " +
-		"shared/visible",
-	"shared/planner": "shared/approval shared/document shared/fault shared/journal shared/loop shared/model " +
-		"shared/plan shared/run shared/tool shared/visible",
-	"shared/policy":          "shared/fault shared/tool",
-	"shared/queue":           "shared/run shared/fault shared/notice shared/strictjson",
-	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
-	"shared/queue/pubsub":    "shared/fault shared/notice shared/queue",
-	"shared/queue/queuetest": "shared/fault shared/queue",
-	"shared/receipt":         "shared/audit shared/run shared/strictjson shared/tool",
-	"shared/receiptkey":      "shared/keyfile shared/receipt",
-	"shared/records": "shared/devices shared/run shared/audit shared/document shared/fault shared/output " +
-		"shared/policy shared/webpush " +
-		"shared/agenttoken shared/store shared/strictjson shared/terminal shared/visible",
-	"shared/remote": "shared/fault shared/keeper shared/terminal shared/tool shared/wait",
-	"shared/schema": "shared/clip shared/fault shared/strictjson",
-	"shared/skill": "shared/clip shared/fault shared/model shared/strictyaml shared/tool " +
-		"shared/visible",
-	"shared/shell":           "shared/fault shared/visible",
-	"shared/store/embedded":  "shared/store shared/store/watch",
-	"shared/store/memory":    "shared/store shared/store/watch",
-	"shared/store/firestore": "shared/store",
-	"shared/store/storetest": "shared/store",
-	"shared/store/watch":     "shared/store",
-	"shared/strictjson":      "shared/clip shared/fault",
-	"shared/strictyaml":      "shared/clip shared/strictjson",
-	"shared/terminal": "shared/document shared/fault shared/run shared/shell shared/store shared/strictjson " +
-		"shared/tool",
-	"shared/terminal/hosts": "shared/audit shared/document shared/fault shared/keeper shared/run " +
-		"shared/shell shared/store shared/strictjson shared/terminal shared/visible",
-	"shared/taint":        "shared/clip shared/visible",
-	"shared/timezone":     "shared/fault",
-	"shared/traces":       "shared/obs",
-	"shared/metrics/otlp": "shared/clip shared/metrics shared/outbound",
-	"shared/tell":         "shared/fault shared/model shared/run shared/strictjson",
-	"shared/agui":         "shared/fault shared/run shared/strictjson shared/tell shared/visible",
-	"shared/ui":           "shared/fault shared/run shared/strictjson shared/tell shared/visible",
-	"shared/tool": "shared/address shared/clip shared/fault shared/schema shared/strictjson shared/timezone " +
-		"shared/visible",
-	"shared/tools/calendar": "shared/address shared/clip shared/fault shared/timezone shared/tool " +
-		"shared/tools/internal/google shared/tools/internal/provider shared/visible",
-	"shared/tools/command": "shared/clip shared/fault shared/keeper shared/obs shared/shell shared/store " +
-		"shared/terminal " +
-		"shared/tool shared/visible",
-	"shared/tools/github": "shared/clip shared/container shared/fault shared/tool shared/tools/internal/provider",
-	"shared/tools/docker": "shared/clip shared/container shared/fault shared/keeper shared/obs shared/shell " +
-		"shared/tool shared/visible shared/wait",
-	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
-		"shared/tools/internal/provider shared/visible",
-	"shared/tools/internal/google":   "shared/fault shared/lazyregexp shared/tool shared/tools/internal/provider",
-	"shared/tools/internal/provider": "shared/fault shared/outbound shared/tool",
-	"shared/tools/web":               "shared/clip shared/fault shared/model shared/tool shared/visible",
-	"shared/web":                     "shared/fault shared/obs",
-	"shared/webhook":                 "shared/fault shared/notice shared/outbound shared/strictjson",
-	"shared/webpush":                 "shared/fault shared/outbound",
-	"shared/mailer":                  "shared/fault shared/outbound",
-	"shared/reminder":                "shared/document shared/mailer shared/notice shared/run shared/store",
-	"shared/devices": "shared/document shared/fault shared/notice shared/run shared/store shared/strictjson " +
-		"shared/webpush",
+// layers are the groups of packages, the lowest first. A package imports the groups of lower layers, and its own group.
+var layers = [][]string{
+	{"base"},
+	{"telemetry"},
+	{"store"},
+	{"agent"},
+	{"accounts", "notify", "receipts", "terminal"},
+	{"tools"},
+	{"engine"},
+	{"api", "config", "web"},
+	{"app"},
+	{"testkit"},
+	{"countersign"},
+}
+
+// orders are the packages of a group in the order in which they know each other: each imports only those before it.
+var orders = map[string][]string{
+	"agent": {"tool", "policy", "taint", "model", "plan", "run", "registry"},
+	"engine": {"queue", "journal", "approval", "effect", "conversation", "loop", "planner", "chat", "records",
+		"offboard"},
+}
+
+// layer returns the index of a package's group in layers, or -1.
+func layer(pkg string) int {
+	return slices.IndexFunc(layers, func(groups []string) bool { return slices.Contains(groups, group(pkg)) })
+}
+
+// group returns the group of a package such as shared/engine/loop.
+func group(pkg string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(pkg, "shared/"), "/")
+	return name
+}
+
+// place returns where a package is in the order of its group, or -1 if the order does not matter.
+func place(pkg string) int {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(pkg, "shared/"), "/")
+	name, _, _ := strings.Cut(rest, "/")
+	return slices.Index(orders[group(pkg)], name)
+}
+
+// allowed reports whether one package of shared may import another one.
+func allowed(pkg, imported string) bool {
+	if group(pkg) != group(imported) {
+		return layer(imported) >= 0 && layer(imported) < layer(pkg)
+	}
+	return place(pkg) < 0 || place(imported) <= place(pkg)
+}
+
+// TestLayers checks the rules themselves: each group of shared has a layer, and each package of an ordered group has a
+// place.
+func TestLayers(t *testing.T) {
+	seen := map[string]bool{}
+	for pkg := range rooms(t) {
+		if !strings.HasPrefix(pkg, "shared/") {
+			continue
+		}
+		seen[group(pkg)] = true
+		if layer(pkg) < 0 {
+			t.Errorf("%s is in no layer", pkg)
+		}
+		if _, ordered := orders[group(pkg)]; ordered && place(pkg) < 0 && pkg != "shared/"+group(pkg) {
+			t.Errorf("%s has no place in the order of its group", pkg)
+		}
+	}
+	for _, groups := range layers {
+		for _, g := range groups {
+			if !seen[g] {
+				t.Errorf("the group %s has no packages", g)
+			}
+		}
+	}
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
-	"go.opentelemetry.io/otel":               "shared/journal shared/countersign shared/app shared/traces",
-	"github.com/modelcontextprotocol/go-sdk": "shared/mcpclient shared/mcpserver",
+	"go.opentelemetry.io/otel": "shared/engine/journal shared/countersign shared/app " +
+		"shared/telemetry/traces",
+	"github.com/modelcontextprotocol/go-sdk": "shared/tools/mcpclient shared/api/mcpserver",
 	"cloud.google.com/go/firestore":          "shared/store/firestore",
-	"cloud.google.com/go/pubsub":             "shared/queue/pubsub",
-	"cloud.google.com/go/kms":                "shared/receiptkey shared/tokenkey",
-	"google.golang.org/genai":                "shared/model/gemini",
+	"cloud.google.com/go/pubsub":             "shared/engine/queue/pubsub",
+	"cloud.google.com/go/kms":                "shared/receipts/receiptkey shared/accounts/tokenkey",
+	"google.golang.org/genai":                "shared/agent/model/gemini",
 	"modernc.org/sqlite":                     "shared/store/embedded",
 	"google.golang.org/api/gmail":            "shared/tools/gmail",
 	"google.golang.org/api/calendar":         "shared/tools/calendar",
 	"github.com/google/go-github":            "shared/tools/github",
-	"github.com/tink-crypto": "shared/github shared/google shared/linking shared/terminal " +
-		"shared/tokenkey",
-	"code.dny.dev/ssrf":                                     "shared/netguard",
-	"codeberg.org/readeck/go-readability":                   "shared/fetch",
-	"github.com/JohannesKaufmann/html-to-markdown":          "shared/fetch",
-	"github.com/coder/websocket":                            "shared/attach",
-	"golang.org/x/crypto/ssh":                               "shared/remote shared/terminal/hosts",
-	"github.com/coreos/go-oidc":                             "shared/auth",
+	"github.com/tink-crypto": "shared/accounts/github shared/accounts/google shared/accounts/linking shared/terminal " +
+		"shared/accounts/tokenkey",
+	"code.dny.dev/ssrf":                                     "shared/base/netguard",
+	"codeberg.org/readeck/go-readability":                   "shared/tools/fetch",
+	"github.com/JohannesKaufmann/html-to-markdown":          "shared/tools/fetch",
+	"github.com/coder/websocket":                            "shared/terminal/attach",
+	"golang.org/x/crypto/ssh":                               "shared/terminal/remote shared/terminal/hosts",
+	"github.com/coreos/go-oidc":                             "shared/accounts/auth",
 	"github.com/GoogleCloudPlatform/functions-framework-go": "functions/",
 }
 
@@ -185,7 +119,6 @@ func TestImports(t *testing.T) {
 		for _, imp := range imports {
 			own, ours := strings.CutPrefix(imp, module)
 			switch {
-			case own == "shared/lazyregexp": // as regexp
 			case ours && under(room, testkit):
 				if !strings.HasPrefix(own, "shared/") {
 					t.Errorf("%s imports %s; testkit stands on shared alone", room, own)
@@ -198,15 +131,15 @@ func TestImports(t *testing.T) {
 				(!strings.HasPrefix(own, "scripts/") || strings.HasPrefix(own, "scripts/cookbook/")):
 				// the operator's own code is plugged in there
 			case ours && !strings.HasPrefix(room, "shared/"): // which is held to what an action needs
-				if own != "shared/action" && own != "shared/tool" && own != "shared/fault" {
+				if own != "shared/tools/action" && own != "shared/agent/tool" && own != "shared/base/fault" {
 					t.Errorf("%s imports %s; the code of an action has no use for it", room, own)
 				}
 			case ours && (room == "shared/app" || strings.HasPrefix(room, "shared/app/")):
 				if !strings.HasPrefix(own, "shared/") || under(own, testkit) {
 					t.Errorf("%s imports %s", room, own)
 				}
-			case ours && !slices.Contains(strings.Fields(may[room]), own):
-				t.Errorf("%s imports %s; may it?", room, own)
+			case ours && !allowed(room, own):
+				t.Errorf("%s imports %s, which is in a higher layer or later in its group", room, own)
 			case !ours && !under(room, testkit):
 				named(t, room, imp)
 			}
@@ -308,12 +241,12 @@ func list(t *testing.T, format string, args ...string) map[string][]string {
 // byHand is code that spells out what package document knows: a query, a field's name, the JSON of a document.
 var byHand = regexp.MustCompile(`store\.Query\{[A-Z]|\.Fields\["|json\.Unmarshal\([^)]*\.Data,`)
 
-// TestDocumentsAreKnownInOnePlace keeps queries, field names and decoding in shared/document.
+// TestDocumentsAreKnownInOnePlace keeps queries, field names and decoding in shared/store/document.
 func TestDocumentsAreKnownInOnePlace(t *testing.T) {
 	for _, dir := range []string{".", "../scripts"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			own := strings.HasPrefix(path, "store/") || strings.HasPrefix(path, "document/")
-			if err != nil || own || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			if err != nil || strings.HasPrefix(path, "store/") || !strings.HasSuffix(path, ".go") ||
+				strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 			text, err := os.ReadFile(path)

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/infra"
-	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 //go:embed counts.json

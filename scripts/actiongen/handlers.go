@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // checkHandlers checks a folder's handlers against the actions' schemas (seed 001 Q10): the compilers of both languages

@@ -21,7 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 const usage = `usage: go run ./scripts/actiongen [flags] DIR

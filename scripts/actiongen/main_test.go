@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/actiongen/testdata/shop"
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -178,7 +178,7 @@ func TestTypeScriptCompiles(t *testing.T) {
 
 // A Go handler that does not accept every input of its file is found at build time.
 func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
-	if err := run(t.Context(), io.Discard, "../../scripts/cookbook/actions", true, ""); err != nil {
+	if err := run(t.Context(), io.Discard, "../cookbook/actions", true, ""); err != nil {
 		t.Errorf("the example: %v", err)
 	}
 	dir, err := os.MkdirTemp("testdata", "handlers") // within the module, which its code imports
@@ -190,7 +190,7 @@ func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := os.CopyFS(filepath.Join(dir, "actions"), os.DirFS("../../scripts/cookbook/actions")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "actions"), os.DirFS("../cookbook/actions")); err != nil {
 		t.Fatal(err)
 	}
 	code := filepath.Join(dir, "actions", "handlers.go")

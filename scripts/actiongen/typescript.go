@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // typescript returns the declaration file of an action: <Name>Input and <Name>Output.

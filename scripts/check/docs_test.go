@@ -60,7 +60,7 @@ func TestDescribedTypes(t *testing.T) {
 		}
 	}
 	runs("openapi-typescript/bin/cli.js", "../../shared/web/openapi.json", "-o", filepath.Join(dir, "countersign.d.ts"))
-	for _, file := range []string{"testdata/described.ts", "../../shared/widget/site/client.d.ts"} {
+	for _, file := range []string{"testdata/described.ts", "../../shared/web/widget/site/client.d.ts"} {
 		write(t, filepath.Join(dir, filepath.Base(file)), read(t, file))
 	}
 	runs("typescript/bin/tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "esnext",

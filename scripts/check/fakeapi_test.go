@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/web"
-	"github.com/countersign-run/countersign/shared/widget"
+	"github.com/countersign-run/countersign/shared/web/widget"
 )
 
 // fakeAPI serves the console, and in place of the API what a script in the browser says: documents that a GET returns,

@@ -192,11 +192,11 @@ func (u *user) until(what string, so func() bool) {
 // TestTheServerEndsWithItsParent kills the program that has started the server by `go run`: the server, which no signal
 // reaches, ends too, and leaves the port.
 func TestTheServerEndsWithItsParent(t *testing.T) {
+	s := newDevServer(t)
 	parent := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := newDevServer(t)
 	s.env = []string{fmt.Sprintf("DEV_PARENT=%d", parent.Process.Pid)}
 	s.start()
 	if err := parent.Process.Kill(); err != nil { // nobody waits for it: a zombie has ended

@@ -13,7 +13,7 @@ import (
 const costly = `
 const element = () => ({ append() {}, after() {}, appendChild: (el) => el, setAttribute() {} });
 globalThis.document = { createElement: element, createDocumentFragment: element, createTextNode: element };
-const { markdown } = await import('../../shared/widget/site/markdown.js');
+const { markdown } = await import('../../shared/web/widget/site/markdown.js');
 for (const piece of ['\x60', ' ', '**a ', '_a ', '[', '[a](', '* ', '# ', '\x60a', '\x60\x60a\x60', '\n ', '\t\n', '1. ', '***', '_*']) {
   const began = process.cpuUsage();
   markdown(piece.repeat(262_144 / piece.length) + 'x');

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestWidgetReadme has the two pages of shared/widget/README.md, as they are there but for the addresses, used in the
-// browser beside a server that allows their origin and has the README's action.
+// TestWidgetReadme uses the two pages of shared/web/widget/README.md in the browser, unchanged but for the addresses,
+// beside a server that allows their origin and has the README's action.
 func TestWidgetReadme(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
-	n := &newcomer{devServer: server, readme: read(t, "../../shared/widget/README.md")}
+	n := &newcomer{devServer: server, readme: read(t, "../../shared/web/widget/README.md")}
 	mux := http.NewServeMux()
 	for path, title := range map[string]string{"/{$}": "On a page of your own", "/client": "The API from a page"} {
 		page := strings.ReplaceAll(n.code(title, 0), "127.0.0.1:8080", server.addr)

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // actionKey prints the key of one endpoint, for the operator: with it the endpoint verifies the caller's identity,

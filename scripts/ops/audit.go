@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // pageSize is how many documents are read at once.

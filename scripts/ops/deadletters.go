@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 )
 
 // maxLetters bounds the messages that are read at once: all of it must be dealt with within the subscription's ack

@@ -47,7 +47,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // errFailed means that the answer of a command is no, which has been printed. It is returned as it is, never wrapped.

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/receipt"
-	"github.com/countersign-run/countersign/shared/receiptkey"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
+	"github.com/countersign-run/countersign/shared/receipts/receiptkey"
 )
 
 // receiptOf says of a file whether it is a receipt: in one line, and by the exit status. It asks nobody.

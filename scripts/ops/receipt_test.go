@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/receipt"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
 )
 
 const receiptKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/records"
 )
 
 // redrive publishes a resume of a run. That is always safe: the resume function acts on the stored run.

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
 // Story is all that is known of a run: its events, the decisions, the audit. Contents (prompts, arguments, previews,

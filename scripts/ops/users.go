@@ -9,15 +9,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/accounts/github"
+	"github.com/countersign-run/countersign/shared/accounts/google"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/github"
-	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/linking"
-	"github.com/countersign-run/countersign/shared/offboard"
-	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/base/wait"
+	"github.com/countersign-run/countersign/shared/engine/offboard"
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/wait"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // user opens the deployment for a command about a user, and refuses an invalid user id.

@@ -6,9 +6,9 @@ import (
 	"flag"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/run"
 )
 
 // verify checks the audit: it needs no more than the store, reads it and writes nothing to it, and may be used while

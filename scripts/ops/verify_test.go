@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // The exit statuses of verify.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // maxOldest bounds the runs that waiting names.

@@ -274,7 +274,7 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 			unbound = nil
 			put(t, plug, "package actions\n\nimport (\n\texample "+
 				"\"github.com/countersign-run/countersign/scripts/cookbook/actions\"\n"+
-				"\t\"github.com/countersign-run/countersign/shared/action\"\n"+
+				"\t\"github.com/countersign-run/countersign/shared/tools/action\"\n"+
 				")\n\n"+string(line[1])+"\n")
 		}
 		f := infra.Function{Name: "actions", Folder: "functions/actions", EntryPoint: "actions",

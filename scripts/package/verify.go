@@ -18,9 +18,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/tools/action"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
 // sourceFolder is where the cloud's build moves an archive's files to; a function starts in the folder above it.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/planner"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/testkit"
-	"github.com/countersign-run/countersign/shared/visible"
 )
 
 const plans = "/api/agent/plans"

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"

@@ -8,14 +8,14 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// DeclaredActions are the operator's declared actions (shared/action).
+// DeclaredActions are the operator's declared actions (shared/tools/action).
 type DeclaredActions interface {
 	// Tool returns the action with the name as a tool, or nil if there is no such action.
 	Tool(name string) *tool.Tool

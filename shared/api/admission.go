@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // again is when a refused request is to be sent again.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/agent/model"
 )
 
 // held is a model that answers when it is let go.

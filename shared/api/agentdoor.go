@@ -7,17 +7,17 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agenttoken"
-	"github.com/countersign-run/countersign/shared/auth"
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/visible"
+	"github.com/countersign-run/countersign/shared/accounts/agenttoken"
+	"github.com/countersign-run/countersign/shared/accounts/auth"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// AgentDoor serves the agents of other programs (shared/mcpserver).
+// AgentDoor serves the agents of other programs (shared/api/mcpserver).
 type AgentDoor interface {
 	// Serve answers one request of an agent. What it asks for begins as it is said by as: for the user, at their
 	// address, by the agent. hold counts what the user holds open.

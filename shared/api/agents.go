@@ -3,9 +3,9 @@ package api
 import (
 	"context"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
 // agentView is an agent as those who choose among agents see it.
@@ -72,14 +72,14 @@ func servers(ctx context.Context, all journal.Served) (out []serverView) {
 // chosen returns the name of the agent that a request asks for, the empty one where it names none, or the error of one
 // that is not there. An agent of web pages is not there for it. In a thread the error says what its user can do,
 // because whoever goes on with a conversation has not chosen its agent just now.
-func chosen(all agents.Set, name *string, inThread bool) (string, error) {
+func chosen(all registry.Set, name *string, inThread bool) (string, error) {
 	asked, err := agentName(name, "")
 	if name == nil || err != nil {
 		return "", err
 	}
 	switch a := all[asked]; {
 	case a == nil && inThread:
-		return "", agents.Gone(asked)
+		return "", registry.Gone(asked)
 	case a == nil || a.Page:
 		return "", fault.NotFound()
 	}
@@ -91,7 +91,7 @@ func agentName(name *string, def string) (string, error) {
 	switch {
 	case name == nil:
 		return def, nil
-	case !agents.ValidName(*name):
+	case !registry.ValidName(*name):
 		return "", fault.Invalid("agent", "this is not the name of an agent")
 	}
 	return *name, nil

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -17,7 +17,7 @@ func TestAgents(t *testing.T) {
 	clerk.Name, clerk.Description, clerk.Tools = "clerk", "Looks things up.", []string{}
 	clerk.Examples = []string{"look it up"}
 	page.Name, page.Page = run.Page, true
-	w.loop.Agents = agents.Set{run.Assistant: w.loop.Agents[run.Assistant], "clerk": &clerk, run.Page: &page}
+	w.loop.Agents = registry.Set{run.Assistant: w.loop.Agents[run.Assistant], "clerk": &clerk, run.Page: &page}
 	got := w.send("GET", "/api/agent/agents", "ana", "")
 	want := `{"ok":true,"agents":[{"name":"assistant","description":"Sends mail.","tools":["mail"]},` +
 		`{"name":"clerk","description":"Looks things up.","tools":[],"examples":["look it up"]},` +

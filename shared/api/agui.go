@@ -9,13 +9,13 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/countersign-run/countersign/shared/agui"
-	"github.com/countersign-run/countersign/shared/approval"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/strictjson"
-	"github.com/countersign-run/countersign/shared/tell"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/api/agui"
+	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
 // recalled is how many of a conversation's messages a client of AG-UI gets back.

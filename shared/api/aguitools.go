@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/agui"
-	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/effect"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/api/agui"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/chat"
+	"github.com/countersign-run/countersign/shared/engine/effect"
+	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
 // checkPageTools checks what the page says of its own tools.

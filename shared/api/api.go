@@ -1,5 +1,8 @@
 // Package api is Countersign's HTTP API (contract §1): decode, call, encode. Errors become status codes here and
 // nowhere else; routes.go lists all routes.
+//
+// Beside it, this group has the other protocols that clients speak: ui (the AI SDK's useChat) and agui (AG-UI), which
+// tell brings a run's events to, and mcpserver (MCP).
 package api
 
 import (
@@ -20,16 +23,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/auth"
-	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/linking"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/planner"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/accounts/auth"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/engine/chat"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/planner"
+	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // The bounds of a request.

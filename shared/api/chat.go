@@ -6,9 +6,9 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/chat"
+	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
 // chatBody is what both routes of the chat have in common (seed 001, SendMessageInput and SubmitToolResultsInput).

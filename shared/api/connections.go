@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/linking"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // provider is where accounts are linked.

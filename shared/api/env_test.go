@@ -18,21 +18,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/accounts/auth"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/api"
-	"github.com/countersign-run/countersign/shared/auth"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
-	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 	"github.com/countersign-run/countersign/shared/testkit/script"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 const (
@@ -103,9 +103,9 @@ func newEnvOn(t testing.TB, st store.Store) *env {
 	}
 	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
 	w.loop = loop.New(journal.Env{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
-		Agents: agents.Set{run.Assistant: {Name: run.Assistant, Description: "Sends mail.",
-			Instructions: agents.WithRules(agents.Text("A test.")), History: agents.HistoryWords,
-			OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour,
+		Agents: registry.Set{run.Assistant: {Name: run.Assistant, Description: "Sends mail.",
+			Instructions: registry.WithRules(registry.Text("A test.")), History: registry.HistoryWords,
+			OnReject: registry.RejectCompletes, Limits: registry.Limits{ModelCalls: 3, ApprovalTTL: time.Hour,
 				Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
 				MaxPerDay: 60}}}})
 	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log,

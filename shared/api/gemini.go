@@ -3,9 +3,9 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/chat"
 )
 
 // postGeminiAgent takes one turn of the agent on a terminal, in Gemini's own form (seed 002 §5).

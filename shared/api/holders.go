@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // defaultConcurrency is how many requests an instance serves at once where nothing else is configured: the most that

@@ -12,17 +12,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/approval"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // idle is an API over a store that counts, and a tool that counts its previews. It is called without HTTP, so that
@@ -52,9 +52,9 @@ func newIdle(t *testing.T) *idle {
 			return tool.Preview{Title: "Mail", Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
 		},
 		Execute: func(context.Context, tool.Call, letter) (struct{}, error) { return struct{}{}, nil }})
-	assistant := &agents.Agent{Name: run.Assistant, Description: "Sends mail.", OnReject: agents.RejectCompletes,
-		Instructions: agents.WithRules(agents.Text("A test.")), History: agents.HistoryWords,
-		Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 20 * time.Hour, Deadline: 24 * time.Hour,
+	assistant := &registry.Agent{Name: run.Assistant, Description: "Sends mail.", OnReject: registry.RejectCompletes,
+		Instructions: registry.WithRules(registry.Text("A test.")), History: registry.HistoryWords,
+		Limits: registry.Limits{ModelCalls: 3, ApprovalTTL: 20 * time.Hour, Deadline: 24 * time.Hour,
 			ModelTimeout: 20 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 9, MaxPerDay: 60}}
 	look := tool.Define(tool.Def[letter, letter]{Name: "look", Description: "Looks, for three seconds.",
 		Preview: func(in letter) tool.Preview { return tool.Preview{Title: "Look"} },
@@ -65,7 +65,7 @@ func newIdle(t *testing.T) *idle {
 	log := slog.New(slog.DiscardHandler)
 	w.API = &API{Records: &records.Records{Store: w.store, Now: time.Now}, Log: log, Budget: time.Hour,
 		Loop: loop.New(journal.Env{Store: w.store, Queue: noQueue{}, Model: w.model, Tools: tool.NewSet(mail, look),
-			Log: log, Agents: agents.Set{run.Assistant: assistant}})}
+			Log: log, Agents: registry.Set{run.Assistant: assistant}})}
 	return w
 }
 

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/figures"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // BenchmarkOutputLag measures how long after it was printed a line reaches a reader of the run's events, who is not

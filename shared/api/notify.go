@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 )
 
 // Webhooks are the operator's endpoints that are told of runs.

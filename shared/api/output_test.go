@@ -9,9 +9,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/script"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 type printArgs struct {

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api"
-	"github.com/countersign-run/countersign/shared/planner"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/engine/planner"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -24,7 +24,7 @@ const plansPath = "/api/agent/plans"
 func newPlans(t *testing.T) *env {
 	w := newEnv(t)
 	its := *w.loop.Agents[run.Assistant]
-	its.Name, its.Plans, its.Order, its.OnReject = run.Planner, true, agents.Strict, agents.RejectContinues
+	its.Name, its.Plans, its.Order, its.OnReject = run.Planner, true, registry.Strict, registry.RejectContinues
 	its.Limits.ModelCalls, its.Limits.MaxAsks = 200, 100
 	its.Home = api.ResumePlan.Name
 	w.loop.Agents[run.Planner] = &its

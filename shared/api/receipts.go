@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/receipt"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
 )
 
 // Receipts signs receipts, and tells the public keys by which they are known.

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/auth"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/accounts/auth"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/records"
 )
 
 // emailOf returns the address of a user, "" where nobody vouches for the one that their token has, and nil where it has

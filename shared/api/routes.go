@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // A Function is one deployable: its name, and the routes that it serves.

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// Sockets carries terminals over WebSockets (shared/attach).
+// Sockets carries terminals over WebSockets (shared/terminal/attach).
 type Sockets interface {
 	// Serve upgrades the request and carries the terminal until the socket ends. enter returns whose token its first
 	// message has, if they may attach; leave is called at the end.

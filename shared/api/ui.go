@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"net/http"
 
-	"github.com/countersign-run/countersign/shared/approval"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/tell"
-	"github.com/countersign-run/countersign/shared/ui"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/ui"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
 // postUI serves the AI SDK's useChat: the user's newest message begins a run, or answers what one has asked, and the

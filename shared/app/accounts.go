@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/linking"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Accounts are users' linked accounts at one provider. Place returns the account for a user's calls, if it may be used

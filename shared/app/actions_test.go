@@ -13,12 +13,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // endpoint is the operator's own service.

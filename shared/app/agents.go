@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/mcpfile"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/engine/chat"
 	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
@@ -21,13 +21,13 @@ const persona = "You are Countersign, a careful assistant who writes e-mails, ma
 
 // openAgents makes the registry of agents: the built-in agents, and those that declare returns. The default limits of
 // declared agents are the assistant's.
-func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, declare DeclaredAgents) (agents.Set,
+func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, declare DeclaredAgents) (registry.Set,
 	error) {
-	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
+	limits := registry.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
 	assistant := assistantAgent(cfg, tools, servers, limits)
 	page := pageAgent(cfg, tools, limits)
-	builtIn := []agents.Agent{assistant, page, plannerAgent(cfg, limits)}
+	builtIn := []registry.Agent{assistant, page, plannerAgent(cfg, limits)}
 	if cfg.Terminal {
 		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
 	}
@@ -40,23 +40,24 @@ func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, dec
 			declared[i].Instructions = chat.OnPage(a.Instructions, a.Of(tools))
 		}
 	}
-	return agents.New(tools, builtIn, declared)
+	return registry.New(tools, builtIn, declared)
 }
 
 // assistantAgent returns the agent of runs that name no agent. It has the tools of all servers except those that an
 // agent must name.
-func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server, limits agents.Limits) agents.Agent {
+func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
+	limits registry.Limits) registry.Agent {
 	examples := examplesOf(tools)
-	assistant := agents.Agent{
+	assistant := registry.Agent{
 		Name: run.Assistant,
 		Description: "Writes e-mails and makes calendar events for its user, who approves each, and looks into their " +
 			"calendar.",
 		Examples: examples,
-		Instructions: agents.WithRules(agents.WithExamples(agents.Text(cmp.Or(cfg.Persona,
+		Instructions: registry.WithRules(registry.WithExamples(registry.Text(cmp.Or(cfg.Persona,
 			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona))), examples)),
 		Limits:   limits,
-		History:  agents.HistoryWords,
-		OnReject: agents.OnReject(cfg.RejectOutcome),
+		History:  registry.HistoryWords,
+		OnReject: registry.OnReject(cfg.RejectOutcome),
 	}
 	if named := slices.Concat(commandTools, docker.Names, web.Names, repositoryTools,
 		givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
@@ -71,17 +72,17 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 }
 
 // pageAgent returns the agent of web pages.
-func pageAgent(cfg config.Config, tools tool.Set, limits agents.Limits) agents.Agent {
+func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) registry.Agent {
 	limits.ModelCalls, limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
 	actions := pageActions(tools)
-	return agents.Agent{
+	return registry.Agent{
 		Name:         run.Page,
 		Description:  "Answers in a web page, with the tools that the page brings and the actions of the site.",
 		Instructions: chat.Instructions(cmp.Or(cfg.Persona, cfg.SystemPrompt), actions),
 		Tools:        append([]string{}, actions.Names()...),
 		Limits:       limits,
-		History:      agents.HistoryNone, // its page sends it
-		OnReject:     agents.OnReject(cfg.RejectOutcome),
+		History:      registry.HistoryNone, // its page sends it
+		OnReject:     registry.OnReject(cfg.RejectOutcome),
 		Page:         true,
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
 )
 
 // TestAgentsAreConfigured has the built-in agents be what the configuration says of them.
@@ -20,15 +20,15 @@ func TestAgentsAreConfigured(t *testing.T) {
 	if !slices.Equal(all.Names(), []string{"assistant", "page", "planner"}) {
 		t.Fatalf("%v", all.Names())
 	}
-	want := agents.Limits{ModelCalls: 7, Deadline: 48 * time.Hour, ApprovalTTL: 2 * time.Hour, MaxOpen: 4,
+	want := registry.Limits{ModelCalls: 7, Deadline: 48 * time.Hour, ApprovalTTL: 2 * time.Hour, MaxOpen: 4,
 		MaxPerDay: 5}.Within(time.Minute)
 	for name, calls := range map[string]int{"assistant": 7, "page": 9} {
 		a, limits := all[name], want
 		limits.ModelCalls, limits.Contents = calls, a.Limits.Contents
-		if !reflect.DeepEqual(a.Limits, limits) || a.OnReject != agents.RejectFails || a.Page != (name == "page") {
+		if !reflect.DeepEqual(a.Limits, limits) || a.OnReject != registry.RejectFails || a.Page != (name == "page") {
 			t.Errorf("%s: %+v", name, a)
 		}
-		text, err := a.Instructions(t.Context(), agents.State{})
+		text, err := a.Instructions(t.Context(), registry.State{})
 		if err != nil || !strings.HasPrefix(text, "You are Max.\n\n") || !strings.Contains(text, "\n\nRules:\n- Use") {
 			t.Errorf("%s is told %v %s", name, err, text)
 		}
@@ -64,7 +64,7 @@ func TestThePlannerKnowsWhetherThereAreContainers(t *testing.T) {
 		}
 		w := deploy(t, settings...)
 		l := w.App.API.Loop
-		told, err := l.Agents["planner"].Instructions(t.Context(), agents.State{CreatedAt: time.Now()})
+		told, err := l.Agents["planner"].Instructions(t.Context(), registry.State{CreatedAt: time.Now()})
 		if has := l.Tools["docker.createContainer"] != nil; err != nil || has != on ||
 			strings.Contains(told, "There are no containers here") == on {
 			t.Errorf("with an engine: %v, it has the tools: %v, and is told %q, %v", on, has, told, err)

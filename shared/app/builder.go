@@ -9,23 +9,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/accounts/github"
+	"github.com/countersign-run/countersign/shared/accounts/google"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/github"
-	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/mcpfile"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
@@ -165,7 +165,7 @@ func declared(parts []Part) DeclaredAgents {
 			return p.Agents
 		}
 	}
-	return func(config.Config, tool.Set, []mcpfile.Server, agents.Agent, agents.Agent) ([]agents.Agent, error) {
+	return func(config.Config, tool.Set, []mcpfile.Server, registry.Agent, registry.Agent) ([]registry.Agent, error) {
 		return nil, nil
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/base/keyfile"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/engine/chat"
 )
 
 // BuiltIn are the names of the tools that Countersign brings. Not every function that answers pages links these tools,

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/receipt"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )

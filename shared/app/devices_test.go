@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/pushservice"
-	"github.com/countersign-run/countersign/shared/webpush"
 )
 
 // onDevices is a deployment that tells people on their devices.

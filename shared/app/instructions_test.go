@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
 )
 
 // TestTerminalInstructions holds what the agents of terminals are told to a file (002-10). The first five sentences are
@@ -14,7 +14,7 @@ func TestTerminalInstructions(t *testing.T) {
 	all := deploy(t, "TERMINAL=on").App.API.Loop.Agents
 	var got strings.Builder
 	for _, name := range []string{"terminal", "terminal-chat"} {
-		text, err := all[name].Instructions(t.Context(), agents.State{})
+		text, err := all[name].Instructions(t.Context(), registry.State{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/api"
-	"github.com/countersign-run/countersign/shared/mcpserver"
+	"github.com/countersign-run/countersign/shared/api/mcpserver"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )

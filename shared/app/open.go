@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/accounts/auth"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/queue"
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 )

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/mcpfile"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
 // Part is a part of a program: a client that it links, tools, or routes. A part adds itself to a [Builder], in stages.
@@ -42,7 +42,7 @@ type Part struct {
 // Their default limits are the assistant's. An agent of web pages has the limits of page. Its instructions lack the
 // rules about what the page shows.
 type DeclaredAgents func(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
-	assistant, page agents.Agent) ([]agents.Agent, error)
+	assistant, page registry.Agent) ([]registry.Agent, error)
 
 // The parts that no other package brings. Every program has a store, so its part is not listed; Reading takes its place
 // in a function that writes nothing. Users and Push name the callers of a function. Chat answers web pages.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/app/fetch"
@@ -15,7 +16,6 @@ import (
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // TestAWrongListOfParts opens lists of parts in which one is doubled, missing, or in the wrong place.

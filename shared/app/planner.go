@@ -3,12 +3,12 @@ package app
 import (
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/planner"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
@@ -21,7 +21,7 @@ var planTools = slices.Concat(repositoryTools, web.Names, docker.Names)
 
 // plannerAgent returns the agent that plans. Its limits are those of a session; how many steps a task may have is said
 // by package plan.
-func plannerAgent(cfg config.Config, limits agents.Limits) agents.Agent {
+func plannerAgent(cfg config.Config, limits registry.Limits) registry.Agent {
 	limits.ModelCalls, limits.MaxAsks, limits.Deadline = cfg.PlanMaxModelCalls, cfg.PlanMaxAsks, cfg.PlanMaxDeadline
 	switch { // one session may ask for all that it may on one day
 	case limits.MaxAsks == 0:
@@ -29,18 +29,18 @@ func plannerAgent(cfg config.Config, limits agents.Limits) agents.Agent {
 	case limits.MaxPerDay > 0:
 		limits.MaxPerDay = max(limits.MaxPerDay, limits.MaxAsks)
 	}
-	return agents.Agent{
+	return registry.Agent{
 		Name: run.Planner,
 		Description: "Plans work on a GitHub repository, and carries a plan out that its user has confirmed, " +
 			"until a deadline.",
 		Examples: []string{"fix the broken link of the README, and open an issue about it",
 			"find the broken links of the README"},
-		Instructions: agents.Located(agents.Text(plannerInstructions + aboutContainers(cfg))),
+		Instructions: registry.Located(registry.Text(plannerInstructions + aboutContainers(cfg))),
 		Tools:        planTools,
 		Limits:       limits,
-		History:      agents.HistoryWords,
-		OnReject:     agents.RejectContinues,
-		Order:        agents.Strict,
+		History:      registry.HistoryWords,
+		OnReject:     registry.RejectContinues,
+		Order:        registry.Strict,
 		Home:         plannerHome,
 		Plans:        true,
 	}

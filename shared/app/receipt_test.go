@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/planner"
-	"github.com/countersign-run/countersign/shared/receipt"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/planner"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/queue"
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
-	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
@@ -67,7 +67,7 @@ func openTwo(t *testing.T, also []app.Option, settings ...string) *twoFunctions 
 		return testkit.Options{Dir: dir, Settings: settings, App: append(slices.Clone(also), app.As(function),
 			app.WithClock(now), app.WithEnv(func(l *journal.Env) {
 				its := *l.Agents["assistant"]
-				its.Name, its.Home, its.Instructions = "clerk", clerkFunction, agents.Text("You are the clerk.")
+				its.Name, its.Home, its.Instructions = "clerk", clerkFunction, registry.Text("You are the clerk.")
 				its.Limits.Deadline = 40 * time.Minute // the users' tokens last an hour
 				l.Agents["clerk"], l.Model = &its, counted{l.Model, asked}
 			}))}

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/auth"
-	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/accounts/auth"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 

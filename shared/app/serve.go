@@ -11,8 +11,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // served holds the functions that Serve has made handlers of: one in a deployed program.

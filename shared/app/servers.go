@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/mcpfile"
-	"github.com/countersign-run/countersign/shared/plan"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/engine/chat"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
 // ownNames are the names of tools that are no part of a set: those of runs with a form for their answer, of sessions,

@@ -57,7 +57,7 @@ var permissions = map[string]permission{
 		back:    []string{"/api/agent/plans/{sessionId}/grants/{grantId}"},
 		shows:   []string{"As ana", "May create 1 issue in acme/web until "},
 		differs: []string{"kind of action", "repository", "count", "account", "taken back"},
-		held:    map[string]string{"until": "shared/plan.TestGrantFor"},
+		held:    map[string]string{"until": "shared/agent/plan.TestGrantFor"},
 	},
 	"an agent's token": {
 		try: triesToken, asks: true, back: []string{"/api/agent/tokens/{tokenId}"}, shows: []string{"My editor"},
@@ -80,7 +80,7 @@ var permissions = map[string]permission{
 			"people": "shared/app.TestAnActionThatReachesPeople"}},
 	"the operator's word that an agent does not ask": {rules: []string{"policy.RuleNonInteractive"},
 		held: map[string]string{"agent": "shared/app.TestAgentsInFiles",
-			"user": "shared/loop.TestAutoApproveRestsOnItsUser"}},
+			"user": "shared/engine/loop.TestAutoApproveRestsOnItsUser"}},
 }
 
 // deletesOnly are the routes that delete something that permits nothing.
@@ -112,7 +112,7 @@ func TestAPermissionIsNoWiderThanItsCard(t *testing.T) {
 // TestEveryPermissionIsInTheTable finds each place in the code that lets a call go unasked, and each route that takes
 // something back: each has a row. The tests that rows name exist.
 func TestEveryPermissionIsInTheTable(t *testing.T) {
-	page, err := os.ReadFile("../policy/README.md")
+	page, err := os.ReadFile("../agent/policy/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
@@ -32,21 +32,21 @@ const (
 
 // terminalAgents returns the two agents that work on terminals: one that runs commands, and one that talks about them.
 // Their users are asked about up to perDay commands a day, apart from what other agents ask for.
-func terminalAgents(limits agents.Limits, perDay int) []agents.Agent {
+func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 	limits.ModelCalls, limits.MaxPerDay = maxTerminalCalls, min(perDay, 10_000)
-	worker := agents.Agent{
+	worker := registry.Agent{
 		Name: run.Terminal,
 		Description: "Works on a terminal of its user's: it runs commands one after the other, and its user approves " +
 			"each that does more than look.",
 		Examples:     []string{"check disk usage and clean up /tmp if over 50%", "install htop", "what is running?"},
-		Instructions: agents.Located(agents.Text(terminalInstructions)),
+		Instructions: registry.Located(registry.Text(terminalInstructions)),
 		Tools:        commandTools,
 		Model:        settings(agentTemperature),
 		Limits:       limits,
-		History:      agents.HistoryVerbatim,
-		Compression:  agents.Compression{Window: terminalWindow, Threshold: terminalThreshold},
-		OnReject:     agents.RejectContinues,
-		Order:        agents.Strict,
+		History:      registry.HistoryVerbatim,
+		Compression:  registry.Compression{Window: terminalWindow, Threshold: terminalThreshold},
+		OnReject:     registry.RejectContinues,
+		Order:        registry.Strict,
 		Home:         terminalHome,
 		Exclusive:    true,
 		OnTerminal:   true,
@@ -55,10 +55,10 @@ func terminalAgents(limits agents.Limits, perDay int) []agents.Agent {
 	talker := worker
 	talker.Name = run.TerminalChat
 	talker.Description = "Answers questions about what was done on a terminal, and runs nothing."
-	talker.Instructions = agents.Located(agents.Text(terminalChatInstructions))
+	talker.Instructions = registry.Located(registry.Text(terminalChatInstructions))
 	talker.Tools, talker.Examples = []string{}, nil
 	talker.Model = settings(chatTemperature)
-	return []agents.Agent{worker, talker}
+	return []registry.Agent{worker, talker}
 }
 
 // commandTools are the tools of the agent that works on a terminal, and of no other that does not name them.

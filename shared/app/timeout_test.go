@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
 // TestOneCallMakesSeveralSteps has a function with the platform's default timeout carry out an approved mail and call

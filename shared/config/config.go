@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // A Part is something that a function uses. [Load] requires the variables of the parts that it gets; other variables

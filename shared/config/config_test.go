@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 const keyset = `{"primaryKeyId":1,"key":[{"keyId":1}]}`

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // File is the content of config/.gemini.yaml (seed 001). The environment takes precedence.

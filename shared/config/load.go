@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // loader is a reader with the needed parts and the file's values.

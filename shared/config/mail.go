@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 func (l *loader) mail(c *Config) {

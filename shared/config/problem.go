@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // A Problem is one variable that is wrong or missing.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // The cases of testdata/hostile.jsonl, the category "config" of the project's set of hostile inputs.

@@ -11,9 +11,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/countersign-run/countersign/shared/lazyregexp"
-	"github.com/countersign-run/countersign/shared/netguard"
-	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // The shapes of values. Each function reports whether a text has the shape.
@@ -78,7 +78,7 @@ func isText(v string) bool {
 	})
 }
 
-// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/tokenkey reads the keys. It is not
+// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/accounts/tokenkey reads the keys. It is not
 // compared with fillers, because its braces would match.
 func isKeyset(v string) bool {
 	text := []byte(v)

@@ -14,22 +14,22 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 	"github.com/countersign-run/countersign/shared/countersign/internal/files"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/policy"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/shell"
-	"github.com/countersign-run/countersign/shared/skill"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
 // Options are what an agent is made of. The zero value is an agent without tools whose sessions live in memory and that
@@ -134,7 +134,7 @@ type core struct {
 	options Options
 	name    string // in the store: sdk-, and Options.Name
 	dir     string
-	its     *agents.Agent
+	its     *registry.Agent
 	tools   tool.Set
 	loop    *loop.Loop
 	model   *lazyModel
@@ -199,7 +199,7 @@ func (c *core) setSelf() error {
 			wrong = append(wrong, fault.Invalid(field, format, args...))
 		}
 	}
-	needs(agents.ValidName(c.name), "Name", "it has to be up to 28 small letters, digits and hyphens")
+	needs(registry.ValidName(c.name), "Name", "it has to be up to 28 small letters, digits and hyphens")
 	needs(o.Instructions == "" || o.InstructionsFunc == nil, "Instructions",
 		"InstructionsFunc is set as well, and one of them is too many")
 	effects := policy.Effects(o.Effects)
@@ -221,11 +221,12 @@ func (c *core) setSelf() error {
 	span("ToolTimeout", o.ToolTimeout, time.Second, maxToolTimeout)
 	span("ApprovalTTL", o.ApprovalTTL, time.Second, 30*day)
 	span("Deadline", o.Deadline, time.Second, 90*day)
-	c.its = &agents.Agent{Name: c.name, Instructions: agents.Text(o.Instructions), History: agents.HistoryVerbatim,
-		Compression: agents.Compression{Window: model.Window(o.Model), Threshold: max(o.CompressionThreshold, 0)},
-		OnReject:    agents.RejectContinues, Exclusive: true, Order: agents.Sequential, Effects: effects,
+	c.its = &registry.Agent{Name: c.name, Instructions: registry.Text(o.Instructions),
+		History:     registry.HistoryVerbatim,
+		Compression: registry.Compression{Window: model.Window(o.Model), Threshold: max(o.CompressionThreshold, 0)},
+		OnReject:    registry.RejectContinues, Exclusive: true, Order: registry.Sequential, Effects: effects,
 		Model: model.Settings{Name: o.Model},
-		Limits: agents.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
+		Limits: registry.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
 			ModelTimeout: modelTimeout, ToolTimeout: o.ToolTimeout}}
 	return errors.Join(wrong...)
 }
@@ -300,7 +301,7 @@ func (c *core) setLoop() error {
 		st = memory.New(time.Now)
 	}
 	c.loop = loop.New(journal.Env{Store: st, Queue: silent{}, Model: loggedModel{c.model, c.log, c.options.Debug},
-		Tools: c.tools, Rules: rules, Agents: agents.Set{c.name: c.its}, LeasePeriod: leasePeriod,
+		Tools: c.tools, Rules: rules, Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Tracer: c.tracer()})
 	return err
 }

@@ -10,18 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/countersign"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 type mail struct {
@@ -433,14 +433,14 @@ func TestSessions(t *testing.T) {
 func TestOneStoreWithAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, p := memory.New(time.Now), &post{}
-		assistant := &agents.Agent{Name: run.Assistant, Instructions: agents.Text("Help."),
-			History: agents.HistoryWords, OnReject: agents.RejectCompletes,
-			Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
+		assistant := &registry.Agent{Name: run.Assistant, Instructions: registry.Text("Help."),
+			History: registry.HistoryWords, OnReject: registry.RejectCompletes,
+			Limits: registry.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
 				ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
 		m := script.New(script.Turn{Text: "I am the server's."})
 		asked := &atOnce{}
 		server := loop.New(journal.Env{Store: st, Queue: asked, Model: m, Tools: tool.Set{},
-			Agents: agents.Set{run.Assistant: assistant}})
+			Agents: registry.Set{run.Assistant: assistant}})
 		asked.server = server
 		theirs, err := server.Start(t.Context(), loop.StartRequest{UID: "local", Prompt: "hi"}, nil)
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // Budget bounds what one run may use, from its Send to its end, in however many processes; what is 0 is not bounded.

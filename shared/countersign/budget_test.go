@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/countersign"
-	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 

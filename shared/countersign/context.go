@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/subprocess"
 	"github.com/countersign-run/countersign/shared/countersign/internal/files"
 	"github.com/countersign-run/countersign/shared/countersign/internal/process"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/shell"
-	"github.com/countersign-run/countersign/shared/subprocess"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // SessionContext is what a tool and Options.InstructionsFunc know of the session that they are called for. It is made

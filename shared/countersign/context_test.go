@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/countersign"
-	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
 

@@ -6,9 +6,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // Errors that say what kind of thing went wrong, for errors.Is.

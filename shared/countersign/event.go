@@ -3,7 +3,7 @@ package countersign
 import (
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
 // Event is one thing that happened while a run moved: *[Text], *[ToolStarted], *[ToolFinished], *[Asked],

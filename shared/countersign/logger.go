@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // LogLevel is what an agent logs of itself: "silent" (the default), "error", "warn", "info" or "debug", each with all

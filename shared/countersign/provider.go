@@ -5,11 +5,11 @@ import (
 	"os"
 	"sync"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/model/gemini"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
 // Provider is who is asked: [Gemini], or a script of package offline or agenttest.

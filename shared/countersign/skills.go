@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/skill"
-	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/visible"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
 // Skills are where an agent's skills come from: [SkillDir] or [SkillFS]. A skill is a folder in the open format
@@ -120,7 +120,7 @@ func (c *core) setSkills() error {
 		c.tools[t.Name] = t
 	}
 	c.catalogue = library.Catalogue()
-	c.its.Instructions = agents.Text(c.withSkills(c.options.Instructions))
+	c.its.Instructions = registry.Text(c.withSkills(c.options.Instructions))
 	c.its.Compression.Carry = skill.Carry
 	return wrong
 }

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/countersign"
-	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 

@@ -6,6 +6,9 @@
 // A document has a path ("runs/abc", "runs/abc/events/000001"), a few typed Fields, which are the only values that a
 // query can use, and Data: JSON, stored byte for byte. There are no interactive transactions. A transition reads,
 // decides, and commits with the versions that it read. After a conflict, it reads and decides again.
+//
+// Beside the port and its backends, this group has what is laid out in a store: document (paths, fields, queries),
+// output (what calls print) and audit (the hash chain of what a run did).
 package store
 
 import (

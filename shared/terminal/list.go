@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // A List is the document that says which hosts and terminals a user has. Each change of them is one commit with it, so

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/strictjson"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // Reads returns the paths of the documents that say where a command on the scope's terminal runs, and how: the

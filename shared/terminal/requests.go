@@ -1,6 +1,6 @@
 package terminal
 
-import "github.com/countersign-run/countersign/shared/shell"
+import "github.com/countersign-run/countersign/shared/terminal/shell"
 
 // NewHost is a request to add a host.
 type NewHost struct {

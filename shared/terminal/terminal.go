@@ -1,5 +1,12 @@
 // Package terminal keeps what people have set up for the terminal agent (seed 002): the hosts that it may log in to,
 // and the terminals that are open on them. It opens no connection.
+//
+// Beside it, this group has what works on hosts:
+//   - shell judges a command before it runs.
+//   - remote connects to hosts over SSH.
+//   - keeper starts a command once and finds out its outcome.
+//   - hosts adds, checks and removes hosts, by their users' requests.
+//   - attach carries terminals over WebSockets.
 package terminal
 
 import (
@@ -7,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // Bounds of what one user may have.

@@ -6,14 +6,14 @@ import (
 
 	"github.com/tink-crypto/tink-go/v2/tink"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // A Vault seals the secrets of hosts: private keys and passwords. A secret opens for its user and its host alone, so
 // one that is copied into another document is of no use there.
 type Vault struct {
-	AEAD tink.AEADWithContext // shared/tokenkey
+	AEAD tink.AEADWithContext // shared/accounts/tokenkey
 }
 
 // Seal returns the secret in the form in which it is stored. Its error is ToolExecutionError token_key.

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/obs"
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // Serve opens Countersign from settings and serves every function on the listener, until stop is called. around may

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 

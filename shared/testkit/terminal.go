@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
 // Login is how a server is logged in to (package sshd).

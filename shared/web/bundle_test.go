@@ -16,6 +16,6 @@ var update = flag.Bool("update", false, "write the bundles of the console's modu
 func TestTheBundlesAreFresh(t *testing.T) {
 	for _, e := range []api.EntryPoint{{InputPath: "./site/app.js", OutputPath: "console"},
 		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "site/all.css", OutputPath: "console"}} {
-		bundle.Hold(t, "site/bundle", "../widget/site", *update, e)
+		bundle.Hold(t, "site/bundle", "widget/site", *update, e)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // types holds the media types of the files; the machine's own table may differ.

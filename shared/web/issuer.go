@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // The bounds of a discovery.

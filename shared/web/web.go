@@ -2,6 +2,8 @@
 // widget's files below "/widget/", the API's description at "/openapi.json", and the public configuration that the
 // console starts from. It stores nothing, reads no user data, and has no secret: the console requests all that it shows
 // from the API, with its user's own token.
+//
+// Beside it, widget has the chat for any page and the API client in the browser.
 package web
 
 import (
@@ -14,8 +16,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 //go:embed site

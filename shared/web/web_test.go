@@ -156,7 +156,7 @@ func mentions(t *testing.T, path string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = append(append(files, of...), "../widget/site/client.js")
+	files = append(append(files, of...), "widget/site/client.js")
 	ends := regexp.MustCompile(regexp.QuoteMeta(path) + "[^a-z]")
 	for _, file := range files {
 		data, err := os.ReadFile(file)

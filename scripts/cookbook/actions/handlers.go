@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // Handlers returns the handlers of this folder's actions. They are registered in shared/app/actions/handlers.go.

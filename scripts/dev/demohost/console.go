@@ -14,7 +14,7 @@ import (
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
 )
 
 // console is a person's own shell: a prompt, lines that are edited, and programs that keys go to while they run. It

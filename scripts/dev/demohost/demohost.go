@@ -3,8 +3,8 @@
 // looks at nothing outside of its folder, whatever is approved. So a machine without sshd has a host to work on, and
 // nothing of its own is reached.
 //
-// Beside what people type, it answers the lines of the keeper (shared/keeper) by itself, in Go. What it does not
-// pretend: signals that a command ignores, jobs of the background that outlive their command, programs for whole
+// Beside what people type, it answers the lines of the keeper (shared/terminal/keeper) by itself, in Go. What it does
+// not pretend: signals that a command ignores, jobs of the background that outlive their command, programs for whole
 // screens, users other than root. A command that runs when the server dies is lost, since it lived in it; its journal
 // says so. Memory is not bounded: a command that doubles a variable for ever ends the server, which its owner starts
 // again.
@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/base/keyfile"
 )
 
 // User is the name of the only user who can log in.

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
 )
 
 // TestExpiry has a console end a while after its person has left it, counted from the last time that they did.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/countersign-run/countersign/shared/keeper"
-	judge "github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	judge "github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // maxLinks is how many links are followed on the way to a file, as on Linux.

@@ -7,7 +7,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
 )
 
 // person is a shell for a client that has no keeper: ssh of OpenSSH.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
 )
 
-// request is a line of the keeper's Go side (shared/keeper).
+// request is a line of the keeper's Go side (shared/terminal/keeper).
 type request struct {
 	verb   string
 	values map[string]string

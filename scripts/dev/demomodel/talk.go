@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -177,7 +177,7 @@ func (d *dialogue) abilities() string {
 }
 
 // given matches the examples that the instructions have for the user of the surface.
-var given = regexp.MustCompile(`(?m)^` + agents.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
+var given = regexp.MustCompile(`(?m)^` + registry.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
 
 // maxExamples is how many requests are named to try.
 const maxExamples = 3

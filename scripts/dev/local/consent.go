@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/keyfile"
-	"github.com/countersign-run/countersign/shared/linking"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
+	"github.com/countersign-run/countersign/shared/base/keyfile"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/docker"
+	"github.com/countersign-run/countersign/shared/tools/container/docker"
 )
 
 // The bounds of the look for an engine: how long one may take to answer, and how many of its images are offered.

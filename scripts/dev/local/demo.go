@@ -16,8 +16,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demohost"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
 // demo is the demo host, and where it listens: on loopback, at the port of the last time.

@@ -4,8 +4,8 @@ import (
 	"crypto/rand"
 	"io"
 
-	"github.com/countersign-run/countersign/shared/keyfile"
-	"github.com/countersign-run/countersign/shared/webpush"
+	"github.com/countersign-run/countersign/shared/base/keyfile"
+	"github.com/countersign-run/countersign/shared/notify/webpush"
 )
 
 // vapidKey gives the server a key with which people are told on their devices, the same after a restart: browsers take

@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
-	"github.com/countersign-run/countersign/shared/queue/pubsub"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 

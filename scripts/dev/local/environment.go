@@ -5,9 +5,9 @@ import (
 	"net"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/outbound"
-	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 )
 
 // environment is the process's environment with a local server's values for what is not set.

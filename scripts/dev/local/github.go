@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/base/keyfile"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 

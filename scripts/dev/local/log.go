@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // logger returns the server's logger: with the lines of Cloud Logging (form json), or with short ones made of them, so

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // TestLog has requests end under both forms: short ones say what happened in one line, redacted as the long ones are,

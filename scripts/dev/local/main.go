@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/testkit/gorun"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localweb"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/fetch"
-	reading "github.com/countersign-run/countersign/shared/fetch"
-	"github.com/countersign-run/countersign/shared/netguard"
+	"github.com/countersign-run/countersign/shared/base/netguard"
+	reading "github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
 // startWeb starts the local web at a port of its own, so that nothing else of this server can be fetched, and returns

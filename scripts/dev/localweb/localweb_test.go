@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/dev/localweb"
-	"github.com/countersign-run/countersign/shared/fetch"
-	"github.com/countersign-run/countersign/shared/netguard"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 //go:embed actions

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // The files and the handlers match, and only actions without a side effect need no approval.

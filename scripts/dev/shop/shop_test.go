@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 

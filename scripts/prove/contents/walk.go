@@ -11,17 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/approval"
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -122,22 +122,23 @@ func (w *walk) process() {
 		w.count["tool withdrawn"]++
 		delete(tools, pick(w.r, tools.Names()...))
 	}
-	history, compression := agents.HistoryWords, agents.Compression{}
+	history, compression := registry.HistoryWords, registry.Compression{}
 	if w.verbatim {
-		history = agents.HistoryVerbatim
-		compression = agents.Compression{Window: w.window, Threshold: pick(w.r, 0.34, 0.5)}
+		history = registry.HistoryVerbatim
+		compression = registry.Compression{Window: w.window, Threshold: pick(w.r, 0.34, 0.5)}
 		if w.r.IntN(8) == 0 {
 			w.signer, w.changed = pick(w.r, "direct", "another"), true
 		}
 	}
 	w.loop = loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Agents: agents.Set{run.Assistant: {Instructions: agents.WithRules(agents.Text("You are a test.")),
+		Agents: registry.Set{run.Assistant: {Instructions: registry.WithRules(registry.Text("You are a test.")),
 			History: history, Compression: compression,
-			OnReject: pick(w.r, agents.RejectContinues, agents.RejectContinues,
-				agents.RejectCompletes, agents.RejectFails),
-			Limits: agents.Limits{ModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
-				ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}}})
+			OnReject: pick(w.r, registry.RejectContinues, registry.RejectContinues,
+				registry.RejectCompletes, registry.RejectFails),
+			Limits: registry.Limits{ModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour,
+				Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second,
+				MaxOpen: 30, MaxPerDay: 200}}}})
 }
 
 // walk takes the given number of random steps.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 

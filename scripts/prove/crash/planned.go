@@ -8,8 +8,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/container"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
+	"github.com/countersign-run/countersign/shared/tools/container"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )

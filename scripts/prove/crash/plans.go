@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // The walks of plans. What a plan is about is said by the walk's name, which the model reads in the prompt.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )

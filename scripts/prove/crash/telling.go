@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/notify/notice"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/subprocess"
+	"github.com/countersign-run/countersign/shared/base/subprocess"
 )
 
 // soaking is one run of the proof.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/subprocess"
+	"github.com/countersign-run/countersign/shared/base/subprocess"
 )
 
 // target is a fuzz target of a package.

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )

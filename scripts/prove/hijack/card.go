@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // equalCall matches the warning about an equal call, which is the one part of a preview that is not made from the

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/policy"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/taint"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/taint"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/taint"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/taint"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"

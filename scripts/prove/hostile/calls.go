@@ -12,15 +12,15 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/policy"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
-	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // words are the arguments of the runner's own tools, and their results.

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )

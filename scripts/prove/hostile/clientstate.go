@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/chat"
+	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // shopAction is an action with an effect that a page's agent may ask for.

@@ -4,9 +4,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // fixture returns what a name of the notation stands for. What it needs is made the first time.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )

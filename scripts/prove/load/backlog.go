@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/wait"
+	"github.com/countersign-run/countersign/shared/base/wait"
 )
 
 // sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes again what is due and not delivered.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/queue/pubsub"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/wait"
+	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 const (

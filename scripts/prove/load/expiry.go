@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/wait"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // expireTogether gives approvals a time in which all of them can be asked for, and sweeps once a minute, as the cloud's

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/testkit"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 const calmClients = 16 // at once, before and beside the burst

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/queue"
-	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/wait"
+	"github.com/countersign-run/countersign/shared/base/wait"
 )
 
 // sampler reads a worker's memory once a second.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // slowModel is L8: all clients wait for a model that needs 20 seconds, and other requests must not become slower.

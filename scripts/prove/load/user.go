@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // mailPrompt begins a prompt for a mail; the subject follows.

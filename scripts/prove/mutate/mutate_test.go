@@ -54,7 +54,7 @@ func TestMutationsApply(t *testing.T) {
 
 // TestATextThatIsGone is reported, and not taken for a mutation that was caught.
 func TestATextThatIsGone(t *testing.T) {
-	gone := []patch{{"shared/loop/act.go", "this is nowhere", ""}}
+	gone := []patch{{"shared/engine/loop/act.go", "this is nowhere", ""}}
 	if _, err := overlay("../../..", t.TempDir(), gone); err == nil {
 		t.Error("a text that is not in the file was replaced")
 	}

@@ -25,7 +25,7 @@ const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 
 // model is the model test and the tests beside it; a few hundred sequences are enough to notice that a mechanism is
 // missing.
-var model = test{"./shared/loop",
+var model = test{"./shared/engine/loop",
 	"Test(Model|Scenarios|KilledAtEveryCommit|OneProcessAmongMany|OneDecisionAmongMany)/embedded",
 	quietly + " -sequences=500"}
 

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/countersign-run/countersign/shared/accounts/google"
+	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // Part acts with linked accounts. Consent links accounts, too.

@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // Part has the actions of the folder ACTIONS, carried out by endpoints and by the Go code of handlers.go.

@@ -1,6 +1,6 @@
 package actions
 
-import "github.com/countersign-run/countersign/shared/action"
+import "github.com/countersign-run/countersign/shared/tools/action"
 
 // own returns the actions that Go code of the deployment carries out, by their names, in every function that knows the
 // declared actions. This is the place to plug it in: scripts/actiongen writes the types of a folder's actions and a

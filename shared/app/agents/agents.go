@@ -5,26 +5,26 @@ package agents
 import (
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/agents/files"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/mcpfile"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/config/agentfiles"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
 // Part has the agents of the folder AGENTS.
-var Part = app.Part{Name: "agents", Agents: declared(files.Options{})}
+var Part = app.Part{Name: "agents", Agents: declared(agentfiles.Options{})}
 
 // Pages is the part of a function that answers web pages and has no other agents' tools.
-var Pages = app.Part{Name: "agents", Agents: declared(files.Options{PagesAlone: true})}
+var Pages = app.Part{Name: "agents", Agents: declared(agentfiles.Options{PagesAlone: true})}
 
 // Ending is the part of a function that ends runs and has no tools.
-var Ending = app.Part{Name: "agents", Agents: declared(files.Options{NoTools: true})}
+var Ending = app.Part{Name: "agents", Agents: declared(agentfiles.Options{NoTools: true})}
 
-func declared(o files.Options) app.DeclaredAgents {
+func declared(o agentfiles.Options) app.DeclaredAgents {
 	return func(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
-		assistant, page agents.Agent) ([]agents.Agent, error) {
+		assistant, page registry.Agent) ([]registry.Agent, error) {
 		if cfg.Agents == "" {
 			return nil, nil
 		}
@@ -39,7 +39,7 @@ func declared(o files.Options) app.DeclaredAgents {
 			o.Servers = append(o.Servers, s.Prefix())
 		}
 		o.Limits, o.PageLimits, o.OnReject = assistant.Limits, page.Limits, assistant.OnReject
-		all, err := files.Load(cfg.Agents, o)
+		all, err := agentfiles.Load(cfg.Agents, o)
 		if err != nil {
 			return nil, fmt.Errorf("AGENTS: %w", err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/docker"
+	"github.com/countersign-run/countersign/shared/tools/container/docker"
 )
 
 // Part asks the engine of DOCKER_HOST, where DOCKER_IMAGES says of what containers are made.

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/devices"
-	"github.com/countersign-run/countersign/shared/netguard"
-	"github.com/countersign-run/countersign/shared/notice"
-	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/notify/devices"
+	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/webpush"
 )
 
 // Part sends with VAPID_KEY.

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/fetch"
+	"github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
 // Part fetches pages of the public web, where WEB_TOOLS is on.

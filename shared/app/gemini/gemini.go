@@ -4,9 +4,9 @@ package gemini
 import (
 	"context"
 
+	"github.com/countersign-run/countersign/shared/agent/model/gemini"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
 // Part calls Gemini.

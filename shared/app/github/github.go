@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/countersign-run/countersign/shared/accounts/github"
+	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/github"
-	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // Part links GitHub accounts where a GitHub App is configured. Token has one user act with the token of GITHUB_TOKEN,

@@ -4,9 +4,9 @@ package mcp
 import (
 	"cmp"
 
+	"github.com/countersign-run/countersign/shared/api/mcpserver"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/mcpserver"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // Part serves MCP over the loop.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/metrics"
-	"github.com/countersign-run/countersign/shared/metrics/otlp"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/metrics"
+	"github.com/countersign-run/countersign/shared/telemetry/metrics/otlp"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // Part sends metrics, where a collector is configured.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 )
 
 // Part publishes to Pub/Sub: requests to resume runs, and events about runs, where there is a topic for these.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/receipt"
-	"github.com/countersign-run/countersign/shared/receiptkey"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
+	"github.com/countersign-run/countersign/shared/receipts/receiptkey"
 )
 
 // Part signs with RECEIPT_KEY or RECEIPT_KMS_KEY, and except on Cloud Run with a key of its own where neither is set.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/mailer"
-	"github.com/countersign-run/countersign/shared/netguard"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/reminder"
+	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/notify/mailer"
+	"github.com/countersign-run/countersign/shared/notify/reminder"
 )
 
 // Part sends by SMTP_URL, where NOTIFY is mail.

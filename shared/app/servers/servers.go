@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/mcpfile"
-	"github.com/countersign-run/countersign/shared/mcptools"
-	"github.com/countersign-run/countersign/shared/netguard"
+	"github.com/countersign-run/countersign/shared/tools/mcpfile"
+	"github.com/countersign-run/countersign/shared/tools/mcptools"
 )
 
 // Part has the servers of the file MCP_SERVERS that are reached over HTTP.

@@ -2,8 +2,8 @@ package terminals
 
 import (
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/attach"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/terminal/attach"
 )
 
 // Attach carries users' terminals over WebSockets.

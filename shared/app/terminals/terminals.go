@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/netguard"
-	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
-	"github.com/countersign-run/countersign/shared/tokenkey"
+	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
 // Hosts keeps users' hosts and terminals, and checks hosts.

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/journal"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
 // TestBuiltInToolsAreNamed compares the list of names with the tools. Functions that answer pages know the built-in

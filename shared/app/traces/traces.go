@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/traces"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/traces"
 )
 
 // Part sends the traces of runs, where a collector is configured.

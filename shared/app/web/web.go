@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 	"github.com/countersign-run/countersign/shared/web"
-	"github.com/countersign-run/countersign/shared/widget"
+	"github.com/countersign-run/countersign/shared/web/widget"
 )
 
 // Options returns what the configuration says about the site.

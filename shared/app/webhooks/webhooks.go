@@ -11,12 +11,12 @@ import (
 	"os"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/netguard"
-	"github.com/countersign-run/countersign/shared/notice"
-	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/webhook"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
 
 // Part has the endpoints of the file WEBHOOKS.

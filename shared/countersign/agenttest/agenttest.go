@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/countersign"
-	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 // New returns an agent, and fails the test at once if its options are wrong. At the end of the test the agent is

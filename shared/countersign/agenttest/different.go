@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 // different returns where two values differ as JSON, and how: a path, and what was and is there. Where they do not it

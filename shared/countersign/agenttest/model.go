@@ -6,10 +6,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 	"github.com/countersign-run/countersign/shared/countersign/offline"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model"
 )
 
 // Model is a countersign.Provider without a key and a network: of [Script] or [Replay]. It may serve several agents,

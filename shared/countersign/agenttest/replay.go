@@ -14,12 +14,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 	"github.com/countersign-run/countersign/shared/countersign/offline"
-	"github.com/countersign-run/countersign/shared/lazyregexp"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // recordVariable is the environment variable that has Replay record.

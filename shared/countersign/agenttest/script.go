@@ -3,9 +3,9 @@ package agenttest
 import (
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 	"github.com/countersign-run/countersign/shared/countersign/offline"
-	"github.com/countersign-run/countersign/shared/fault"
 )
 
 // Turn is one answer of the model of a [Script]: [Say], [Call], both (Turn.And) or [Fail].

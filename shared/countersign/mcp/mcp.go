@@ -21,7 +21,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/mcpclient"
+	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
 // Config says which tools of a server are used, and how it is reached. Names of tools are the server's.

@@ -15,8 +15,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/model"
 )
 
 // Model is a countersign.Provider without a key and a network. It may serve several agents, one after the other or at

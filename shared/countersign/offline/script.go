@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/model/gemini"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/gemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 

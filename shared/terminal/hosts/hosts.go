@@ -13,17 +13,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// Remote reaches hosts (shared/remote). Its errors may be shown; those of a host that cannot be reached are all alike.
+// Remote reaches hosts (shared/terminal/remote). Its errors may be shown; those of a host that cannot be reached are
+// all alike.
 type Remote interface {
 	// Scan returns the keys of whatever answers at an address, without a login.
 	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 // A Call is a function call made by a ModelFunc.

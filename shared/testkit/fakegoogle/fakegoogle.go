@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // Scopes that the served methods accept.

@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fetch"
-	"github.com/countersign-run/countersign/shared/netguard"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/testkit/fakedns"
+	"github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
 // Public is a public address for the names of a test.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/plan"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
 // grants holds what rests on the grants of a plan to the plan that was confirmed when it began: its tool, what is bound

@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // The numbers of the invariants.

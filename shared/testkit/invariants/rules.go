@@ -3,7 +3,7 @@ package invariants
 import (
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
 // The rules for one run at any moment: they know of nothing but its folded events. They serve who reads the store, and

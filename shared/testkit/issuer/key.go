@@ -11,7 +11,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/base/keyfile"
 )
 
 // KeyFile is the name of the key within OpenKey's directory: PKCS #8 in PEM, readable by its owner alone.

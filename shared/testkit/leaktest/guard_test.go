@@ -11,7 +11,7 @@ import (
 )
 
 // starters lists the packages whose use starts goroutines or draws by chance; a package's own go statements count too.
-var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/shared/app", "/shared/queue/embedded",
+var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/shared/app", "/shared/engine/queue/embedded",
 	"/shared/store/embedded", "/shared/testkit\"", "/shared/testkit/emulators", "/shared/testkit/fakegoogle",
 	"/shared/testkit/issuer", "pgregory.net/rapid", "/shared/store/storetest"}
 

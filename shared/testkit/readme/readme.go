@@ -15,8 +15,8 @@ var (
 	tests = regexp.MustCompile(`(?m)^func (\w+)\(\w+ \*testing\.`)
 )
 
-// Check reports each test that the README of the test's own folder names, between backquotes, and that is not there
-// in the repository, two folders up. It returns the README.
+// Check reports each test that the README of the test's own folder names, between backquotes, and that is not in the
+// repository. It returns the README.
 func Check(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -24,7 +24,7 @@ func Check(t *testing.T) string {
 		t.Fatal(err)
 	}
 	there := map[string]bool{}
-	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root(t), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -43,6 +43,18 @@ func Check(t *testing.T) string {
 		}
 	}
 	return string(text)
+}
+
+// root returns the folder of the repository, which has go.mod.
+func root(t *testing.T) string {
+	t.Helper()
+	for dir := ".."; len(dir) < 64; dir = filepath.Join(dir, "..") {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("there is no go.mod above this folder")
+	return ""
 }
 
 // NamesTest reports whether a part of a README names a test.

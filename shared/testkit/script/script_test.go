@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/script"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 func contents(t *testing.T) *model.Contents {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net"
 
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
 // A Conn is a connection to a server, of the kind that the product makes.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 type note struct {

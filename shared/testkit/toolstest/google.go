@@ -6,8 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Google is a local Gmail and Calendar whose operations a test has fail. Its one account is the user's of [GoogleUser].

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // A Provider is the service in which a tool acts, as its test sees it.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // survives has the process die at each point of a call. The next one knows what was recorded, and uses a recorded

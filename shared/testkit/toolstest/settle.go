@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // A Settling is a tool with an effect, and the provider that has it: whatever the provider does, the effect takes place

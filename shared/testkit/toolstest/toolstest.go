@@ -11,9 +11,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/strictjson"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 // A Suite is a tool with the arguments that it is checked with. A change is made to Args: a nil value removes an

@@ -11,13 +11,13 @@ import (
 	calendarapi "google.golang.org/api/calendar/v3"
 	"google.golang.org/api/googleapi"
 
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/timezone"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/timezone"
+	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
-	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // The limits of a list.

@@ -5,8 +5,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // normalize checks what the schema cannot express, and writes each time with its offset, so that the approved bytes

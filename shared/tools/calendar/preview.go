@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/timezone"
-	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/visible"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/timezone"
+	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
 // preview shows the event as the calendar will show it, and who will be mailed.

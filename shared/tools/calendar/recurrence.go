@@ -9,8 +9,8 @@ import (
 
 	"github.com/teambition/rrule-go"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const maxRule = 200 // octets

@@ -7,8 +7,8 @@ import (
 
 	calendarapi "google.golang.org/api/calendar/v3"
 
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/visible"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
 // How much of an event is shown that somebody may have changed since it was made.

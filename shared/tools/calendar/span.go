@@ -3,9 +3,9 @@ package calendar
 import (
 	"time"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/lazyregexp"
-	"github.com/countersign-run/countersign/shared/timezone"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
 // span is the time of an event. All-day events are dates: midnight UTC, and the end is the day after the event.

@@ -3,9 +3,9 @@ package command
 import (
 	"path"
 
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/shell"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // shows says what a command has shown of the files that it prints.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
 )
 
 // flushEvery is how long the end of a line is held back in which a secret may have begun.

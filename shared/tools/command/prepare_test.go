@@ -5,11 +5,11 @@ import (
 	"net"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/remote"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/remote"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
-	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 

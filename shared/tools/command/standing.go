@@ -7,11 +7,11 @@ import (
 	"path"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // CodeProgram is of a command that its user always allows, whose program is another file than it was then.

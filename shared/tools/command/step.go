@@ -1,6 +1,6 @@
 package command
 
-import "github.com/countersign-run/countersign/shared/tool"
+import "github.com/countersign-run/countersign/shared/agent/tool"
 
 // step is how a command is shown among the steps of its run, with exactly the output that the model was told.
 func step(a Args, out *Result) tool.Step {

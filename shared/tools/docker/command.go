@@ -7,11 +7,11 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/shell"
-	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/visible"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // RuleAsks is the id of the rule by which run_shell_command always asks, for the audit: do not rename it.

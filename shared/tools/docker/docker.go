@@ -15,9 +15,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/container"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
 // The tools' names for the model, as in seed 004.

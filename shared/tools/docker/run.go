@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/container"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/keeper"
-	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/shell"
-	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/wait"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/wait"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
+	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
 // Bounds of a script.

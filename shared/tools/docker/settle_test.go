@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/container"
-	engine "github.com/countersign-run/countersign/shared/docker"
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/container"
+	engine "github.com/countersign-run/countersign/shared/tools/container/docker"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 

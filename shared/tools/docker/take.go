@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/container"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
 // Reader reads the files of a run's containers for tools that carry them elsewhere.

@@ -9,8 +9,8 @@ import (
 
 	githubapi "github.com/google/go-github/v92/github"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // wanted are the values that a change sets; nil stays as it is.

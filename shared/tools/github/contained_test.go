@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	engine "github.com/countersign-run/countersign/shared/docker"
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
-	"github.com/countersign-run/countersign/shared/tool"
+	engine "github.com/countersign-run/countersign/shared/tools/container/docker"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )

@@ -6,7 +6,7 @@ import (
 	githubapi "github.com/google/go-github/v92/github"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // ListPullRequests is the tool's name for the model.

@@ -8,7 +8,7 @@ import (
 
 	githubapi "github.com/google/go-github/v92/github"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // begun is the handle of what is created with a mark: since when GitHub's lists have it, if they do.

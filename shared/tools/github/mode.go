@@ -7,7 +7,7 @@ import (
 
 	githubapi "github.com/google/go-github/v92/github"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // The modes of what lies in a tree (gitformat-index: object type and permissions).

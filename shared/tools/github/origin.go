@@ -3,7 +3,7 @@ package github
 import (
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // readingOf says what the result of a call that looks is. What GitHub says of a repository tells whether all can read

@@ -11,7 +11,7 @@ import (
 
 	githubapi "github.com/google/go-github/v92/github"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // CreatePullRequest is the tool's name for the model.

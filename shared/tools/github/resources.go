@@ -7,8 +7,8 @@ import (
 
 	githubapi "github.com/google/go-github/v92/github"
 
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
 // The limits of what is read, in octets.

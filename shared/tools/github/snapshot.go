@@ -8,9 +8,9 @@ import (
 	githubapi "github.com/google/go-github/v92/github"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/countersign-run/countersign/shared/container"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/tools/container"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/container"
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/container"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	gmailapi "google.golang.org/api/gmail/v1"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )

@@ -17,9 +17,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	gmailapi "google.golang.org/api/gmail/v1"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
-	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // The tools' names for the model.

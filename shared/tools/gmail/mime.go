@@ -11,11 +11,11 @@ import (
 
 	"github.com/emersion/go-message"
 
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/lazyregexp"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // actionHeader carries the action's id with the message and identifies a sent message. The Message-ID cannot, since

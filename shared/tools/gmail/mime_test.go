@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // parsed is a message as the standard library parses it, independently of the code that built it.

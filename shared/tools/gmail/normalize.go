@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // The limits of a message.

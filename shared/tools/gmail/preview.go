@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/visible"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
 // preview shows the whole message: all recipients, copies included, and both bodies as they would be sent.

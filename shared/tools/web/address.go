@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
 // Address reads the address of a page and returns its one form: scheme and host in small letters and ASCII, without a

@@ -1,4 +1,4 @@
-// Whether a file is a receipt that one of the keys has signed: what shared/receipt says of it, in the browser.
+// Whether a file is a receipt that one of the keys has signed: what shared/receipts/receipt says of it, in the browser.
 
 import { canonical, sum } from './chain.js';
 import { exactly } from './time.js';

@@ -5,8 +5,8 @@ package shop
 import (
 	"context"
 
-	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
 // Does holds the functions that carry out the actions without an endpoint. The action of a nil function cannot be called.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/testkit"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // DemoRepository is the one about which plans are made, by its owner and its name.

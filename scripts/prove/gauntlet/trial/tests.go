@@ -21,7 +21,7 @@ type tests struct {
 // A selection is the tests of a package, or the parts of one of them.
 type selection struct{ folder, whole string }
 
-// selected returns the selection of a test such as "shared/loop: TestScenarios/edit", and its name in it.
+// selected returns the selection of a test such as "shared/engine/loop: TestScenarios/edit", and its name in it.
 func selected(test string) (of selection, name string) {
 	folder, name, _ := strings.Cut(test, ": ")
 	whole, part, parted := strings.Cut(name, "/")

@@ -5,8 +5,8 @@ package bridge
 import (
 	"context"
 
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // Provider is implemented by what embeds [Asked], and so by nothing outside of the SDK.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/countersign-run/countersign/shared/shell"
-	"github.com/countersign-run/countersign/shared/subprocess"
+	"github.com/countersign-run/countersign/shared/base/subprocess"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
 // The exit codes of what could not be started, as a shell has them.

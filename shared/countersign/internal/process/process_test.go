@@ -16,10 +16,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/countersign/internal/process"
-	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/testkit/await"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // listOf reads a command for which everything is allowed that it has.

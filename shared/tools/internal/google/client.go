@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/api/option"
 
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 

@@ -80,7 +80,7 @@ function forget() {
   for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
 }
 
-// ../widget/site/request.js
+// widget/site/request.js
 var silence = 45e3;
 var longest = 6e5;
 var mostText = 8 << 20;
@@ -239,7 +239,7 @@ async function next(reader, signal) {
 }
 var unsaid = (text2, record) => Boolean(record) && !text2.includes("On record:") && !String(record).split("\n").every((line3) => text2.includes(line3));
 
-// ../widget/site/client.js
+// widget/site/client.js
 var mostStreams = 3;
 var streams = 0;
 var over = (status) => status === "completed" || status === "failed";
@@ -1029,7 +1029,7 @@ function takeBack(ids) {
   return node;
 }
 
-// ../widget/site/clock.js
+// widget/site/clock.js
 var day2 = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
 var clock = { ...day2, hour: "numeric", minute: "2-digit" };
 var zoneOf = ({ at, timeZone }) => timeZone || at.match(/[+-]\d\d:\d\d$/)?.[0];

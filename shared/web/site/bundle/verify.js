@@ -18,7 +18,7 @@ async function sum({ hash: _, ...rest }) {
   return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-// ../widget/site/clock.js
+// widget/site/clock.js
 var day = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
 var clock = { ...day, hour: "numeric", minute: "2-digit" };
 function secondsLeft(ms) {

@@ -1,2 +1,2 @@
 // The console loads it at ./widget/clock.js, where package web serves the widget's files.
-export * from '../../../widget/site/clock.js';
+export * from '../../widget/site/clock.js';

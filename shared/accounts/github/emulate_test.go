@@ -1,0 +1,95 @@
+package github_test
+
+import (
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/accounts/github"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/emulate"
+)
+
+var inputTag = regexp.MustCompile(`<input[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
+
+// emulated presses the user's button on the emulator's page, and returns the parameters with which the browser comes
+// back.
+func emulated(t *testing.T, base, page string) (state, code string) {
+	t.Helper()
+	client := &http.Client{Timeout: 10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Get(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	shown, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{}
+	for _, input := range inputTag.FindAllStringSubmatch(string(shown), -1) {
+		form.Set(html.UnescapeString(input[1]), html.UnescapeString(input[2]))
+	}
+	form.Set("login", emulate.GitHubUser)
+	sent, err := client.PostForm(base+"/login/oauth/callback", form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sent.Body.Close()
+	back, err := sent.Location()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back.Query().Get("state"), back.Query().Get("code")
+}
+
+// TestAnotherGitHubLinksTheAccount links an account at another implementation, without refresh tokens, PKCE and
+// revocation by an App.
+func TestAnotherGitHubLinksTheAccount(t *testing.T) {
+	base := emulate.StartGitHub(t)
+	w := newEnv(t)
+	a, err := github.New(github.Config{ClientID: clientID, ClientSecret: clientSecret, RedirectURL: redirectURL,
+		URL: base, APIURL: base, Now: w.now}, w.store, w.cipher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func() linking.Answer {
+		consent, err := a.Start(t.Context(), "u1", nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, code := emulated(t, base, consent.URL)
+		return linking.Answer{State: state, Code: code, Browser: consent.Browser}
+	}
+	invented := begin()
+	invented.Code = "0123456789abcdef"
+	_, _, err = a.Callback(t.Context(), invented)
+	w.expect(err, fault.Validation, "invalid")
+	if _, _, err := a.Callback(t.Context(), begin()); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(24 * time.Hour)
+	c, err := w.client(a, "u1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Get(base + "/user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var user struct{ Login string }
+	if err := json.NewDecoder(res.Body).Decode(&user); err != nil || user.Login != emulate.GitHubUser {
+		t.Errorf("it acts as %q (%v)", user.Login, err)
+	}
+	if got, err := a.Unlink(t.Context(), "u1"); err != nil || !got.Existed || got.Revoked {
+		t.Errorf("unlinked it is %+v (%v)", got, err)
+	}
+}

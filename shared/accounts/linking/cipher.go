@@ -1,0 +1,53 @@
+package linking
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/oauth2"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// The associated data name the purpose of a ciphertext, which cannot be decrypted for any other.
+func (p Provider) refreshOf(uid string) []byte         { return []byte(uid + "|" + p.ID) }
+func (p Provider) accessOf(uid string) []byte          { return []byte(uid + "|" + p.ID + "|access") }
+func (p Provider) verifierOf(uid, state string) []byte { return []byte(uid + "|" + p.ID + "|" + state) }
+
+// seal puts the tokens into the link, each encrypted for its user.
+func (a *Accounts) seal(ctx context.Context, l *link, got *oauth2.Token) (err error) {
+	l.Refresh = nil
+	if got.RefreshToken != "" {
+		l.Refresh, err = a.cipher.EncryptWithContext(ctx, []byte(got.RefreshToken), a.cfg.refreshOf(l.UID))
+	}
+	if err == nil && a.cfg.Keeps {
+		l.AccessUntil = ends(got, a.cfg.Now())
+		l.Access, err = a.cipher.EncryptWithContext(ctx, []byte(got.AccessToken), a.cfg.accessOf(l.UID))
+	}
+	if err != nil {
+		return a.cfg.unreadable(err)
+	}
+	return nil
+}
+
+// refreshIn returns the link's refresh token.
+func (a *Accounts) refreshIn(ctx context.Context, l link) (string, error) {
+	return a.unseal(ctx, l.Refresh, a.cfg.refreshOf(l.UID))
+}
+
+func (a *Accounts) unseal(ctx context.Context, sealed, purpose []byte) (string, error) {
+	secret, err := a.cipher.DecryptWithContext(ctx, sealed, purpose)
+	if err != nil {
+		return "", a.cfg.unreadable(err)
+	}
+	return string(secret), nil
+}
+
+// unreadable returns the error of a decryption that failed. Tink does not distinguish a wrong key from an unavailable
+// key service, so the link is not marked broken.
+func (p Provider) unreadable(err error) error {
+	return tool.Transient(fault.New(fault.Tool, "token_key",
+		"The linked account's access could not be decrypted or encrypted. Please try again; if it stays so, "+
+			"link it again.").Because(errors.New(err.Error())))
+}

@@ -1,0 +1,181 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// The limits of one answer of the model.
+const (
+	MaxContent = 512 << 10 // bytes of its content
+	MaxCalls   = 16        // calls in it that are judged; the others are not run
+)
+
+// Parsed is a decoded model content.
+type Parsed struct {
+	Text  string // the visible text, without thoughts
+	Calls []Call
+}
+
+// part holds the fields of a part that this package reads; the rest is kept as raw JSON only.
+type part struct {
+	Text             *string      `json:"text"`
+	Thought          bool         `json:"thought"`
+	FunctionCall     *rawCall     `json:"functionCall"`
+	FunctionResponse *rawResponse `json:"functionResponse"`
+}
+
+type rawCall struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Args         json.RawMessage `json:"args"`
+	PartialArgs  json.RawMessage `json:"partialArgs"`
+	WillContinue bool            `json:"willContinue"`
+}
+
+type rawResponse struct {
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Response json.RawMessage `json:"response"`
+}
+
+type content struct {
+	Role  string            `json:"role"`
+	Parts []json.RawMessage `json:"parts"`
+
+	parts []part // of Parts
+}
+
+// Parse reads a model content, {"role":"model","parts":[…]}. Its errors are of class Model: CodeTooLarge above the
+// limits, CodeUnreadable for anything else that is not such a content, for a call by a name that no function may have
+// (the service refuses it when it is sent back), and for arguments that are not an object.
+func Parse(raw json.RawMessage) (*Parsed, error) {
+	if len(raw) > MaxContent {
+		return nil, errTooLong()
+	}
+	c, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.parsed()
+}
+
+func errTooLong() error {
+	return fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
+}
+
+// parsed returns what the model said with the content.
+func (c *content) parsed() (*Parsed, error) {
+	if c.Role != "model" {
+		return nil, unreadable(nil)
+	}
+	p := &Parsed{}
+	var text strings.Builder
+	for _, part := range c.parts {
+		if part.FunctionResponse != nil {
+			return nil, unreadable(nil)
+		}
+		if part.FunctionCall != nil {
+			call, err := part.FunctionCall.call()
+			if err != nil {
+				return nil, err
+			}
+			p.Calls = append(p.Calls, call)
+		}
+		if part.Text != nil && !part.Thought {
+			text.WriteString(*part.Text)
+		}
+	}
+	p.Text = text.String()
+	return p, nil
+}
+
+// Words returns the texts of a content, thoughts left out, or "" for one that cannot be read.
+func Words(raw json.RawMessage) string { return texts(raw, false) }
+
+// Thoughts returns what a content shows of what the model has thought, or "" where it shows nothing.
+func Thoughts(raw json.RawMessage) string { return texts(raw, true) }
+
+func texts(raw json.RawMessage, thoughts bool) string {
+	c, err := decode(raw)
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, p := range c.parts {
+		if p.Text != nil && p.Thought == thoughts {
+			text.WriteString(*p.Text)
+		}
+	}
+	return text.String()
+}
+
+// isText reports whether all parts are text, and none of a kind that is not known here.
+func (c *content) isText() bool {
+	return !slices.ContainsFunc(c.parts, func(p part) bool { return p.Text == nil })
+}
+
+func decode(raw json.RawMessage) (*content, error) {
+	if err := strictjson.Check(raw); err != nil {
+		return nil, unreadable(err)
+	}
+	var c content
+	if err := jsonv2.Unmarshal(raw, &c); err != nil {
+		return nil, unreadable(err)
+	}
+	if len(c.Parts) == 0 {
+		return nil, fault.New(fault.Model, CodeEmpty, "The model gave an empty answer.")
+	}
+	for _, raw := range c.Parts {
+		var p part
+		err := jsonv2.Unmarshal(raw, &p)
+		said := p.Text != nil || p.FunctionCall != nil || p.FunctionResponse != nil // it needs no second look
+		if err != nil || !said && Empty(raw) {
+			return nil, unreadable(err)
+		}
+		c.parts = append(c.parts, p)
+	}
+	return &c, nil
+}
+
+// Empty reports whether a part holds no data. A part with a signature and no words is not empty.
+func Empty(part json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(part, &fields); err != nil {
+		return false
+	}
+	for _, v := range fields {
+		if string(v) != "null" {
+			return false
+		}
+	}
+	return true
+}
+
+// callName matches the names of functions (ai.google.dev/api/caching#FunctionCall).
+var callName = lazyregexp.New(`^[a-zA-Z0-9_.:-]{1,128}$`)
+
+func (r rawCall) call() (Call, error) {
+	if !callName.MatchString(r.Name) || r.PartialArgs != nil || r.WillContinue {
+		return Call{}, unreadable(nil)
+	}
+	args := r.Args
+	if args == nil { // Gemini leaves it out where a tool has no parameters
+		args = json.RawMessage("{}")
+	}
+	if s := string(args); s != "null" && !strings.HasPrefix(s, "{") {
+		return Call{}, unreadable(nil)
+	}
+	return Call{ID: r.ID, Name: r.Name, Args: args}, nil
+}
+
+func unreadable(cause error) error {
+	return fault.New(fault.Model, CodeUnreadable, "The model's answer could not be read.").Because(cause)
+}

@@ -1,0 +1,141 @@
+package gemini
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// errUnreadable is the error for an answer on which genai panicked.
+var errUnreadable = errors.New("gemini: the answer has another shape")
+
+// failure is an attempt without an answer.
+type failure struct {
+	fault *fault.Error
+	again bool          // another attempt may succeed and is safe
+	after time.Duration // what the service asked to wait; zero when it did not say
+}
+
+// explain converts genai's error to a failure. genai's own message is never passed on: it may be the whole raw
+// response.
+func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool) *failure {
+	var api genai.APIError
+	switch {
+	case ctx.Err() != nil:
+		return &failure{fault: model.FromContext(ctx)}
+	case errors.Is(ex.broken, errTooLarge):
+		return &failure{fault: fault.New(fault.Model, model.CodeTooLarge, "The model's answer is too large.")}
+	case ex.status == 0:
+		return &failure{fault: busy("Gemini could not be reached.").Because(err), again: true}
+	case ex.broken != nil || errors.Is(err, context.DeadlineExceeded):
+		return &failure{fault: busy("The connection to Gemini broke off.").Because(errors.Join(ex.broken, ctx.Err())),
+			again: !shown}
+	case ex.status < 200 || ex.status > 299:
+		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex.retryAfter)
+	case errors.As(err, &api): // in the middle of a stream
+		f := m.refusal(status{Code: api.Code, Status: api.Status, Details: api.Details}, "")
+		f.again = f.again && !shown
+		return f
+	}
+	return &failure{fault: unreadable()}
+}
+
+func busy(message string) *fault.Error {
+	return fault.New(fault.Model, model.CodeOverloaded, "%s Please try again in a moment.", message)
+}
+
+// status is a Google API error (AIP-193).
+type status struct {
+	Code    int              `json:"code"`
+	Status  string           `json:"status"`
+	Details []map[string]any `json:"details"`
+}
+
+// parseStatus decodes an error body: an object, or a list of one (Vertex AI). Of anything else only the HTTP status is
+// kept.
+func parseStatus(code int, body []byte) status {
+	type envelope struct {
+		Error status `json:"error"`
+	}
+	var one envelope
+	var list []envelope
+	if json.Unmarshal(body, &one) != nil && json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		one = list[0]
+	}
+	one.Error.Code = code
+	return one.Error
+}
+
+// refusal returns the failure for an error of the service, with a message of this package.
+func (m *Model) refusal(s status, retryAfter string) *failure {
+	f := &failure{after: max(s.retryDelay(), m.parseRetryAfter(retryAfter))}
+	switch s.Code {
+	case http.StatusTooManyRequests:
+		f.again, f.fault = true, busy("Gemini is asked too much at the moment.")
+		if s.detail("QuotaFailure") != nil {
+			f.fault = fault.New(fault.Model, model.CodeQuota,
+				"The quota for Gemini is used up. Please try again later.")
+		}
+	case http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 499:
+		f.again, f.fault = true, busy("Gemini is overloaded or out of order.")
+	case http.StatusUnauthorized, http.StatusForbidden:
+		f.fault = refused("Gemini did not accept the key or the account of this service.")
+	case http.StatusNotFound:
+		f.fault = refused("Gemini does not know the model that this service asks for, or the address is wrong.")
+	default:
+		f.fault = refused("Gemini did not accept the request.")
+		if info := s.detail("ErrorInfo"); info != nil && strings.HasPrefix(fmt.Sprint(info["reason"]), "API_KEY_") {
+			f.fault = refused("Gemini did not accept the key of this service.")
+		}
+	}
+	f.fault = f.fault.After(f.after).Because(fmt.Errorf("gemini: status %d%s", s.Code, reason(s.Status)))
+	return f
+}
+
+func refused(message string) *fault.Error {
+	return fault.New(fault.Model, model.CodeRefused, "%s", message)
+}
+
+// detail returns the error detail of the type kind, such as RetryInfo.
+func (s status) detail(kind string) map[string]any {
+	for _, d := range s.Details {
+		if t, _ := d["@type"].(string); strings.HasSuffix(t, "google.rpc."+kind) {
+			return d
+		}
+	}
+	return nil
+}
+
+// maxAsked caps the wait that a service asks for, so that it can be added to a time.Duration.
+const maxAsked = 24 * time.Hour
+
+func (s status) retryDelay() time.Duration {
+	text, _ := s.detail("RetryInfo")["retryDelay"].(string)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return min(max(d, 0), maxAsked)
+}
+
+// parseRetryAfter reads the header: seconds, or a date (RFC 9110 section 10.2.3).
+func (m *Model) parseRetryAfter(h string) time.Duration {
+	if n, err := strconv.Atoi(h); err == nil {
+		return time.Duration(min(max(n, 0), int(maxAsked/time.Second))) * time.Second
+	}
+	if t, err := http.ParseTime(h); err == nil {
+		return min(max(t.Sub(m.cfg.Now()), 0), maxAsked)
+	}
+	return 0
+}

@@ -1,0 +1,68 @@
+package gemini_test
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/model/gemini"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// TestEnvironmentIsSilent makes clients in environments that genai comments on: the program's log has the program's
+// lines alone.
+func TestEnvironmentIsSilent(t *testing.T) {
+	var logged bytes.Buffer
+	was := log.Writer()
+	log.SetOutput(&logged)
+	t.Cleanup(func() { log.SetOutput(was) })
+	for name, value := range map[string]string{"GOOGLE_API_KEY": "a", "GEMINI_API_KEY": "b",
+		"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l", "GOOGLE_GENAI_USE_VERTEXAI": "true",
+		"GOOGLE_GENAI_USE_ENTERPRISE": "false"} {
+		t.Setenv(name, value)
+	}
+	for name, cfg := range map[string]gemini.Config{
+		"a key":     {APIKey: "k"},
+		"a project": {VertexProject: "p", HTTPClient: http.DefaultClient},
+	} {
+		if _, err := gemini.New(t.Context(), cfg); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	log.Print("mine")
+	if !strings.HasSuffix(logged.String(), "mine\n") || strings.Count(logged.String(), "\n") != 1 {
+		t.Errorf("logged is %s", logged.String())
+	}
+}
+
+// TestABrokenStreamIsSilent has streams break off: the error is returned, and nothing is written to the log of the
+// program.
+func TestABrokenStreamIsSilent(t *testing.T) {
+	var logged bytes.Buffer
+	was := log.Writer()
+	log.SetOutput(&logged)
+	t.Cleanup(func() { log.SetOutput(was) })
+	for name, body := range map[string]string{
+		"at once":          "",
+		"behind a chunk":   `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"Hel"}]}}]}` + "\n\n",
+		"within a chunk":   `data: {"candidates":[{"content":{"role":"mo`,
+		"with a long line": "data: " + strings.Repeat("x", 1<<20),
+	} {
+		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Content-Length", "100000000") // which it does not send
+			_, _ = io.WriteString(w, body)
+		}), nil)
+		_, err := r.Generate(t.Context(), model.Request{Contents: hello}, func(string) {})
+		if f := fault.As(err); err == nil || f.Class != fault.Model {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if logged.Len() > 0 {
+		t.Errorf("logged is %.500s", logged.String())
+	}
+}

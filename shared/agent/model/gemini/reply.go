@@ -1,0 +1,330 @@
+package gemini
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/genai"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// answer is what the model answers.
+type answer struct {
+	stream  bool
+	shown   bool            // a piece of the text was passed on
+	passing bool            // delta is running
+	said    strings.Builder // what was passed on
+
+	parts     []json.RawMessage // verbatim and in order, without those that hold nothing
+	text      string            // the visible text of parts
+	candidate bool
+	blocked   genai.BlockedReason
+	finish    genai.FinishReason
+	usage     model.Usage
+	version   string
+	sources   []model.Source
+}
+
+// show passes on the visible text of one chunk of a stream.
+func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
+	first := slices.IndexFunc(res.Candidates, func(c *genai.Candidate) bool { return c != nil && c.Index == 0 })
+	if first < 0 || res.Candidates[first].Content == nil {
+		return
+	}
+	for _, p := range res.Candidates[first].Content.Parts {
+		if p != nil && !p.Thought && p.Text != "" {
+			a.said.WriteString(p.Text)
+			a.shown, a.passing = true, true
+			delta(p.Text)
+			a.passing = false
+		}
+	}
+}
+
+// reply validates the answer, once it was read: an unusable one is an error, one that the model can mend is a
+// correction.
+func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
+	if err := a.stopped(); err != nil {
+		return nil, err
+	}
+	r := &model.Reply{Text: a.text, Finish: string(a.finish), Usage: a.usage, Model: a.version,
+		Correction: a.correction(), Sources: a.sources}
+	switch {
+	case a.stream && a.text != a.said.String(): // genai and this package disagree: trust neither
+		return nil, unreadable()
+	case r.Correction != "":
+		return r, nil
+	case len(a.parts) == 0:
+		r.Correction = saidNothing
+		return r, nil
+	}
+	content := contentOf(a.parts)
+	parsed, err := model.Parse(content)
+	switch {
+	case err != nil:
+		return nil, fault.As(err)
+	case parsed.Text != r.Text:
+		return nil, unreadable()
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && a.hasFile():
+		r.Correction = onlyFile
+		return r, nil
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // such as thoughts alone
+		r.Correction = saidNothing
+		return r, nil
+	case len(parsed.Calls) > 0 && req.NoTools:
+		r.Finish = string(genai.FinishReasonUnexpectedToolCall)
+		r.Correction = corrections[genai.FinishReasonUnexpectedToolCall]
+		return r, nil
+	}
+	r.Content, r.Calls = content, parsed.Calls
+	r.Finish = string(genai.FinishReasonStop)
+	return r, nil
+}
+
+// hasFile reports whether a part is an image, a sound or another file.
+func (a *answer) hasFile() bool {
+	return slices.ContainsFunc(a.parts, func(raw json.RawMessage) bool {
+		var p struct{ InlineData, FileData json.RawMessage }
+		return json.Unmarshal(raw, &p) == nil && (p.InlineData != nil || p.FileData != nil)
+	})
+}
+
+// corrections holds the model's message for each finish reason whose answer is not used.
+var corrections = map[genai.FinishReason]string{
+	genai.FinishReasonMalformedFunctionCall: "Your last answer held a function call that could not be read. Nothing " +
+		"was done. Call the function again with plain JSON arguments, or answer in words.",
+	genai.FinishReasonUnexpectedToolCall: "Your last answer called a function that may not be called now. Nothing " +
+		"was done. Answer in words.",
+	genai.FinishReasonTooManyToolCalls: "Your last answer called too many functions. Nothing was done. Call " +
+		"fewer at once, or answer in words.",
+}
+
+// The model's messages where no finish reason says what was wrong with its answer.
+const (
+	saidNothing = "Your last answer held neither words nor a function call. Answer in words, or call a function."
+	onlyFile    = "Your last answer held an image or another file alone, which cannot be shown here. Answer in words."
+	notFinished = "Your last answer ended before it was complete, and is not used. Nothing was done. Answer again."
+)
+
+// correction returns the model's message where the answer is not used and the model may answer again, or "". A finish
+// reason that is not known here counts so: the service adds reasons, and each says that the answer is not whole.
+func (a *answer) correction() string {
+	whole := a.finish == "" || a.finish == genai.FinishReasonStop
+	if whole || a.finish == genai.FinishReasonMaxTokens || slices.Contains(blocking, a.finish) {
+		return ""
+	}
+	return cmp.Or(corrections[a.finish], notFinished)
+}
+
+// blocking holds the finish reasons with which the service withholds an answer.
+var blocking = []genai.FinishReason{
+	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
+	genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonImageSafety,
+	genai.FinishReasonImageProhibitedContent,
+	genai.FinishReasonImageRecitation, genai.FinishReasonNoImage, genai.FinishReasonImageOther, "MODEL_ARMOR",
+}
+
+// stopped returns the error for an answer that is incomplete, or nil if it is complete or the model can mend it.
+func (a *answer) stopped() *fault.Error {
+	switch {
+	case a.blocked != "":
+		return blocked(string(a.blocked))
+	case !a.candidate:
+		return empty()
+	case slices.Contains(blocking, a.finish):
+		return blocked(string(a.finish))
+	case a.finish == genai.FinishReasonMaxTokens:
+		return fault.New(fault.Model, model.CodeCut, "The model's answer became too long and was cut off.")
+	case a.finish == "" && a.stream: // in one whole JSON body some gateways leave the reason out
+		return fault.New(fault.Model, model.CodeCut, "The model's answer broke off.")
+	}
+	return nil
+}
+
+func blocked(why string) *fault.Error {
+	return fault.New(fault.Model, model.CodeBlocked, "Gemini withheld the answer%s. Please put it in other words.",
+		reason(why))
+}
+
+func empty() *fault.Error {
+	return fault.New(fault.Model, model.CodeEmpty, "The model gave an empty answer.")
+}
+
+func unreadable() *fault.Error {
+	return fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be read.")
+}
+
+var enum = lazyregexp.New(`^[A-Z][A-Z_]{0,39}$`)
+
+// reason returns the service's reason if it is one of its enum values, and no other text of the provider.
+func reason(s string) string {
+	if !enum.MatchString(s) {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+// response is what is read of a response, or of one chunk of a stream.
+type response struct {
+	PromptFeedback struct {
+		BlockReason genai.BlockedReason `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Candidates []*candidate `json:"candidates"`
+	Usage      *struct {
+		Prompt   int `json:"promptTokenCount"`
+		Tools    int `json:"toolUsePromptTokenCount"`
+		Cached   int `json:"cachedContentTokenCount"`
+		Output   int `json:"candidatesTokenCount"`
+		Thoughts int `json:"thoughtsTokenCount"`
+		Total    int `json:"totalTokenCount"`
+	} `json:"usageMetadata"`
+	Version string  `json:"modelVersion"`
+	Error   *status `json:"error"`
+}
+
+// candidate is what is read of one answer among others, of which this package asks for one.
+type candidate struct {
+	Index        int                `json:"index"`
+	FinishReason genai.FinishReason `json:"finishReason"`
+	Content      struct {
+		Parts []json.RawMessage `json:"parts"`
+	} `json:"content"`
+	Grounding grounding `json:"groundingMetadata"`
+}
+
+// grounding is what is read of what an answer rests on (ai.google.dev/gemini-api/docs/google-search). A chunk may also
+// be of a map or of a file.
+type grounding struct {
+	Chunks []struct {
+		Web *struct {
+			URI   string `json:"uri"`
+			Title string `json:"title"`
+		} `json:"web"`
+	} `json:"groundingChunks"`
+}
+
+// sources returns the pages, each once.
+func (g grounding) sources() (all []model.Source) {
+	for _, c := range g.Chunks {
+		if c.Web == nil || c.Web.URI == "" {
+			continue
+		}
+		if s := (model.Source{Title: c.Web.Title, URL: c.Web.URI}); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// read reads the response, or all chunks of a stream. An error of the service's in it is a genai.APIError.
+func (a *answer) read(body []byte) error {
+	chunks := [][]byte{body}
+	if a.stream {
+		chunks = events(body)
+	}
+	var text strings.Builder
+	for _, chunk := range chunks {
+		var res response
+		if len(chunk) > 0 {
+			if err := jsonv2.Unmarshal(chunk, &res); err != nil {
+				return err
+			}
+		}
+		if e := res.Error; e != nil {
+			return genai.APIError{Code: e.Code, Status: e.Status, Details: e.Details}
+		}
+		if err := a.add(res, &text); err != nil {
+			return err
+		}
+	}
+	a.text = text.String()
+	return nil
+}
+
+// add adds one response or chunk. A part that holds nothing (an empty object, an empty text with nothing beside it) is
+// left out: the service refuses it when it is sent back.
+func (a *answer) add(res response, text *strings.Builder) error {
+	a.blocked = cmp.Or(res.PromptFeedback.BlockReason, a.blocked)
+	a.version = cmp.Or(res.Version, a.version)
+	if u := res.Usage; u != nil {
+		a.usage = model.Usage{Prompt: u.Prompt + u.Tools, Cached: u.Cached, Output: u.Output, Thoughts: u.Thoughts,
+			Total: u.Total}
+	}
+	var c *candidate // the first by its index; a gateway may send others, in any order
+	for _, of := range res.Candidates {
+		if c == nil && of != nil && of.Index == 0 {
+			c = of
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	a.candidate = true
+	a.finish = cmp.Or(c.FinishReason, a.finish)
+	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk has all of an earlier one
+		a.sources = found
+	}
+	for _, raw := range c.Content.Parts {
+		var p part
+		if err := jsonv2.Unmarshal(raw, &p); err != nil {
+			return err
+		}
+		if !p.hollow() {
+			a.parts = append(a.parts, raw)
+		}
+		if p.Thought == nil || !*p.Thought {
+			text.WriteString(p.Text)
+		}
+	}
+	return nil
+}
+
+// part is what is read of a part here. Its calls are for [model.Parse].
+type part struct {
+	Text    string                    `json:"text"`
+	Thought *bool                     `json:"thought"`
+	Others  map[string]jsontext.Value `json:",embed"`
+}
+
+func (p part) hollow() bool {
+	for _, v := range p.Others {
+		if v.Kind() != 'n' {
+			return false
+		}
+	}
+	return p.Text == "" && p.Thought == nil
+}
+
+var blankLine = lazyregexp.New(`\r?\n\r?\n`)
+
+// events splits a stream that was rewritten by eventStream into the data of its events.
+func events(body []byte) [][]byte {
+	var out [][]byte
+	for _, e := range blankLine.Split(string(body), -1) {
+		if data, ok := strings.CutPrefix(e, "data:"); ok {
+			out = append(out, []byte(data))
+		}
+	}
+	return out
+}
+
+func contentOf(parts []json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteString(`{"role":"model","parts":[`)
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(p)
+	}
+	b.WriteString(`]}`)
+	return b.Bytes()
+}

@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// Op is what a change does to a task.
+type Op string
+
+// The values of Op.
+const (
+	Add      Op = "add"
+	Modify   Op = "modify"
+	Obsolete Op = "obsolete"
+)
+
+// A Change is one change of a plan's tasks.
+type Change struct {
+	Op     Op     `json:"op" jsonschema:"add, modify or obsolete"`
+	TaskID string `json:"taskId,omitempty" jsonschema:"of the task that is changed; with add, of the one that it comes after; the last one if left out"`
+	Task   *Task  `json:"task,omitempty" jsonschema:"the task as it is from now on; not with obsolete"`
+	Reason string `json:"reason" jsonschema:"one sentence for the user"`
+}
+
+// A GrantChange is one change of a plan's grants.
+type GrantChange struct {
+	Op    Op     `json:"op"`
+	Grant Grant  `json:"grant"`
+	Was   *Grant `json:"was,omitempty"` // with modify
+}
+
+// A Difference is what a revision changes.
+type Difference struct {
+	Tasks       []Change      `json:"tasks,omitempty"`
+	Grants      []GrantChange `json:"grants,omitempty"`
+	Questions   bool          `json:"questions,omitempty"`
+	Assumptions bool          `json:"assumptions,omitempty"`
+}
+
+// Empty reports whether nothing is changed.
+func (d Difference) Empty() bool {
+	return len(d.Tasks) == 0 && len(d.Grants) == 0 && !d.Questions && !d.Assumptions
+}
+
+// Diff returns what leads from one plan to the other: [Apply] of its tasks' changes to before gives after's tasks.
+func Diff(before, after Plan) Difference {
+	return Difference{Tasks: diffTasks(before.Tasks, after.Tasks), Grants: diffGrants(before.Grants, after.Grants),
+		Questions:   !slices.Equal(before.Questions, after.Questions),
+		Assumptions: !slices.Equal(before.Assumptions, after.Assumptions)}
+}
+
+// diffTasks drops what is gone or stands elsewhere, then goes through after in its order.
+func diffTasks(before, after []Task) []Change {
+	var out []Change
+	stays := inOrder(before, after)
+	for _, t := range before {
+		if !stays[t.ID] {
+			out = append(out, Change{Op: Obsolete, TaskID: t.ID})
+		}
+	}
+	last := ""
+	for i, t := range after {
+		was := byID(before, t.ID)
+		switch {
+		case !stays[t.ID] && i == 0 && len(stays) > 0:
+			out = append(out, Change{Op: Add, TaskID: First, Task: &after[i]})
+		case !stays[t.ID]:
+			out = append(out, Change{Op: Add, TaskID: last, Task: &after[i]})
+		case !was.same(t):
+			out = append(out, Change{Op: Modify, TaskID: t.ID, Task: &after[i]})
+		}
+		last = t.ID
+	}
+	return out
+}
+
+// First in Change.TaskID puts an added task before all others.
+const First = "first"
+
+// inOrder returns the ids of a longest sequence of tasks that both lists have in the same order.
+func inOrder(before, after []Task) map[string]bool {
+	longest := make([][]int, len(before)+1) // of before[i:] and after[j:]
+	for i := range longest {
+		longest[i] = make([]int, len(after)+1)
+	}
+	for i := len(before) - 1; i >= 0; i-- {
+		for j := len(after) - 1; j >= 0; j-- {
+			longest[i][j] = max(longest[i+1][j], longest[i][j+1])
+			if before[i].ID == after[j].ID {
+				longest[i][j] = longest[i+1][j+1] + 1
+			}
+		}
+	}
+	stays := map[string]bool{}
+	for i, j := 0, 0; i < len(before) && j < len(after); {
+		switch {
+		case before[i].ID == after[j].ID:
+			stays[before[i].ID] = true
+			i, j = i+1, j+1
+		case longest[i+1][j] >= longest[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return stays
+}
+
+func diffGrants(before, after []Grant) []GrantChange {
+	var out []GrantChange
+	for _, g := range before {
+		if !slices.ContainsFunc(after, func(a Grant) bool { return a.ID == g.ID }) {
+			out = append(out, GrantChange{Op: Obsolete, Grant: g})
+		}
+	}
+	for _, g := range after {
+		i := slices.IndexFunc(before, func(b Grant) bool { return b.ID == g.ID })
+		switch {
+		case i < 0:
+			out = append(out, GrantChange{Op: Add, Grant: g})
+		case !before[i].same(g):
+			out = append(out, GrantChange{Op: Modify, Grant: g, Was: &before[i]})
+		}
+	}
+	return out
+}
+
+func (g Grant) same(as Grant) bool {
+	return g.ID == as.ID && g.Tool == as.Tool && g.Version == as.Version && bytes.Equal(g.Target, as.Target) &&
+		g.MaxCalls == as.MaxCalls && g.Until.Equal(as.Until)
+}
+
+func (t Task) same(as Task) bool {
+	return t.ID == as.ID && t.Title == as.Title && t.Goal == as.Goal && t.DoneWhen == as.DoneWhen &&
+		slices.Equal(t.Tools, as.Tools) && slices.Equal(t.Effects, as.Effects)
+}
+
+// Apply returns the plan with the changes made in their order; the plan itself stays as it is. The error is a
+// ValidationError that names the field: a task that is not there or stands twice, a change without what it needs.
+func Apply(p Plan, changes []Change) (Plan, error) {
+	p.Tasks = slices.Clone(p.Tasks)
+	for i, c := range changes {
+		field := fmt.Sprintf("changes/%d", i)
+		at := slices.IndexFunc(p.Tasks, func(t Task) bool { return t.ID == c.TaskID })
+		switch {
+		case !slices.Contains([]Op{Add, Modify, Obsolete}, c.Op):
+			return Plan{}, fault.Invalid(field+"/op", "a change is one of add, modify and obsolete")
+		case at < 0 && !(c.Op == Add && (c.TaskID == "" || c.TaskID == First)):
+			return Plan{}, fault.Invalid(field+"/taskId", "there is no such task that is still to be done")
+		case c.Op == Obsolete:
+			p.Tasks = slices.Delete(p.Tasks, at, at+1)
+			continue
+		case c.Task == nil:
+			return Plan{}, fault.Invalid(field+"/task", "the task is missing")
+		case c.Op == Modify && c.Task.ID != c.TaskID:
+			return Plan{}, fault.Invalid(field+"/task/id", "a task keeps its id")
+		case c.Op == Modify:
+			p.Tasks[at] = *c.Task
+			continue
+		case p.Task(c.Task.ID) != nil:
+			return Plan{}, fault.Invalid(field+"/task/id", "there is a task with this id")
+		case c.TaskID == First:
+			at = -1
+		case c.TaskID == "":
+			at = len(p.Tasks) - 1
+		}
+		p.Tasks = slices.Insert(p.Tasks, at+1, *c.Task)
+	}
+	return p, nil
+}
+
+func byID(tasks []Task, id string) Task {
+	i := slices.IndexFunc(tasks, func(t Task) bool { return t.ID == id })
+	if i < 0 {
+		return Task{}
+	}
+	return tasks[i]
+}

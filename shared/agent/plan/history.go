@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// An Action is what a step did: a tool with its arguments.
+type Action struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+}
+
+// A Triplet is one step of a task as the seed keeps it (FR-305).
+type Triplet struct {
+	Reason      string          `json:"reason"`
+	Action      Action          `json:"action"`
+	Observation json.RawMessage `json:"observation"` // null as long as there is none
+}
+
+// A LogEntry is one call of a session, with what it is part of.
+type LogEntry struct {
+	Seq    int64     `json:"seq"` // of the run's event that it began with
+	At     time.Time `json:"at"`
+	TaskID string    `json:"taskId"` // empty: of the planning
+	Step   int       `json:"step"`   // of the task, from 1; of the planning, 0
+	Triplet
+	Source          string    `json:"source,omitempty"` // of the observation, if that is a stranger's text
+	ApprovalID      string    `json:"approvalId,omitempty"`
+	GrantID         string    `json:"grantId,omitempty"`
+	ExecutionStatus Execution `json:"executionStatus"`
+}
+
+// observation returns what the call has shown: its result, its error, or both where it had returned something before
+// it failed.
+func (a *Act) observation() json.RawMessage {
+	switch {
+	case !a.Over:
+		return nil
+	case a.Error == nil:
+		return a.Observation
+	}
+	b, err := strictjson.Marshal(struct {
+		Error  *Trouble        `json:"error"`
+		Result json.RawMessage `json:"result,omitempty"`
+	}{a.Error, a.Observation})
+	if err != nil { // the result is no JSON; the error is
+		return strictjson.Text(a.Error.Message)
+	}
+	return b
+}
+
+func (a *Act) triplet() Triplet {
+	return Triplet{a.Reason, Action{a.Tool, a.Args}, a.observation()}
+}
+
+// RawReactHistory returns the task's steps, oldest first: JSON in a string, as in the seed. It is made from the record.
+func (t *TaskState) RawReactHistory() (string, error) {
+	steps := []Triplet{}
+	for _, a := range t.Acts {
+		steps = append(steps, a.triplet())
+	}
+	b, err := strictjson.Marshal(steps)
+	return string(b), err
+}
+
+// Log returns the session's calls, oldest first.
+func (s *Session) Log() []LogEntry {
+	log := []LogEntry{}
+	for _, a := range s.log {
+		e := LogEntry{Seq: a.Seq, At: a.At, Step: a.step, Triplet: a.triplet(), Source: a.Source,
+			ApprovalID: a.ApprovalID, GrantID: a.Grant, ExecutionStatus: a.Execution}
+		if t := s.taskOf[a.ID]; t != nil {
+			e.TaskID = t.ID
+		}
+		log = append(log, e)
+	}
+	return log
+}

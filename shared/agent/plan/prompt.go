@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"embed"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/base/timezone"
+)
+
+//go:embed prompts/*.tmpl
+var files embed.FS
+
+// prompts returns the three templates of the seed's section 3.2, which it does not spell out (004-23). They are text
+// for a model and no HTML. They are parsed when one is used, and not at the start of each function.
+var prompts = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"json": func(s string) string { return string(strictjson.Text(s)) },
+		"join": func(names []string) string { return strings.Join(names, ", ") },
+	}).ParseFS(files, "prompts/*.tmpl"))
+})
+
+// A Situation is what the model is told beside what the session knows.
+type Situation struct {
+	Repo     Repo
+	Deadline time.Time
+	Now      time.Time
+	Zone     *time.Location // of the times; nil: UTC
+	Wish     string         // the user's words that the session began with
+
+	State string // of the repository with its AGENT.md, as text from strangers; empty: not known
+}
+
+// filled is what the templates see.
+type filled struct {
+	Situation
+	Deadline, Now      string
+	Planning, Strict   bool
+	Words              []string
+	Failure            string // of the task that failed, where the plan is made anew
+	Plan               string // canonical; that was proposed last
+	Tasks              []*TaskState
+	Current            *TaskState
+	Grants             []string
+	CallsLeft          int
+	MaxTasks, MaxSteps int
+}
+
+// Opening returns the words with which the conversation of a planning, or of the current task, begins: what the user
+// wants, what is known, and what is to be thought about (the template reason). Text from strangers stands in it as JSON
+// of one line, so that none can pass for ours.
+func (at Situation) Opening(s *Session) (string, error) {
+	return fill(s, "reason.tmpl", at)
+}
+
+// Instructions returns how the model works in this phase (the templates act and reflect).
+func (at Situation) Instructions(s *Session) (string, error) {
+	act, err := fill(s, "act.tmpl", at)
+	if err != nil {
+		return "", err
+	}
+	reflect, err := fill(s, "reflect.tmpl", at)
+	return act + "\n\n" + reflect, err
+}
+
+func fill(s *Session, name string, at Situation) (string, error) {
+	zone := at.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	clock := func(t time.Time) string { return timezone.Clock(t.In(zone), zone.String()) }
+	f := filled{Situation: at, Deadline: clock(at.Deadline), Now: clock(at.Now), Planning: s.Current == nil,
+		Words: clipped(s.Words), Tasks: s.Tasks, Current: s.Current, CallsLeft: s.CallsLeft(), MaxTasks: MaxTasks,
+		MaxSteps: MaxSteps}
+	if s.Confirmed != nil {
+		f.Strict = s.Confirmed.Strict
+	}
+	if s.cause == failed {
+		f.Failure = failure(s)
+	}
+	if s.last != nil {
+		b, err := s.last.Canonical()
+		if err != nil {
+			return "", err
+		}
+		f.Plan = string(b)
+	}
+	for _, g := range s.Grants() {
+		if !g.Revoked && g.Used < g.MaxCalls && at.Now.Before(g.Until) {
+			f.Grants = append(f.Grants, g.Sentence(zone))
+		}
+	}
+	var b strings.Builder
+	if err := prompts().ExecuteTemplate(&b, name, f); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// maxWords is how much of each refinement is told again when a conversation begins afresh, in bytes.
+const maxWords = 4 << 10
+
+func clipped(words []string) []string {
+	var out []string
+	for _, w := range words {
+		out = append(out, clip.Text(w, maxWords))
+	}
+	return out
+}
+
+// failure says which task has failed, and why.
+func failure(s *Session) string {
+	for _, t := range s.Tasks {
+		if t.Status == TaskFailed {
+			return "The task " + t.ID + " failed: " + string(strictjson.Text(t.Error))
+		}
+	}
+	return "A task failed."
+}

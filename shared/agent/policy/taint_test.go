@@ -1,0 +1,62 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+)
+
+// TestRepeated decides about calls that repeat an equal one: neither an allowlist, nor a grant, nor an agent that asks
+// nobody allows them. What the operator declared to need no approval still needs none.
+func TestRepeated(t *testing.T) {
+	declared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
+	for name, tt := range map[string]struct {
+		in   policy.Input
+		mode policy.Mode
+		rule string
+	}{
+		"allowlist": {policy.Input{Tool: mail, Targets: tool.Addresses([]string{"a@example.com"}),
+			Allowlist: allow("a@example.com")}, policy.RequireApproval, policy.RuleRepeated},
+		"grant": {policy.Input{Tool: mail, Grant: "g1"}, policy.RequireApproval, policy.RuleRepeated},
+		"headless": {policy.Input{Tool: mail, Effects: policy.AutoApprove}, policy.RequireApproval,
+			policy.RuleRepeated},
+		"a look":    {policy.Input{Tool: lookup}, policy.Allow, policy.RuleReadOnly},
+		"declared":  {policy.Input{Tool: declared}, policy.Allow, policy.RuleNotRequired},
+		"asks else": {policy.Input{Tool: mail}, policy.RequireApproval, policy.RuleNoRecipient},
+	} {
+		tt.in.UID, tt.in.Now, tt.in.Repeated = uid, now, "You already did exactly this at 10:04."
+		d := policy.Rules{}.Decide(tt.in)
+		if d.Mode != tt.mode || d.Rule != tt.rule || len(d.Entries) > 0 || d.Grant != "" {
+			t.Errorf("%s: %+v, want %s by %s", name, d, tt.mode, tt.rule)
+		}
+	}
+}
+
+// TestTainted decides about calls with what strangers wrote: no grant and no allowlist allows them, a denial stays one,
+// and what the operator has declared to need no approval still needs none.
+func TestTainted(t *testing.T) {
+	declared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
+	for name, tt := range map[string]struct {
+		in   policy.Input
+		mode policy.Mode
+		rule string
+	}{
+		"allowlist": {policy.Input{Tool: mail, Targets: tool.Addresses([]string{"a@example.com"}),
+			Allowlist: allow("a@example.com")}, policy.RequireApproval, policy.RuleTainted},
+		"grant":     {policy.Input{Tool: mail, Grant: "g1"}, policy.RequireApproval, policy.RuleTainted},
+		"a look":    {policy.Input{Tool: lookup}, policy.RequireApproval, policy.RuleTainted},
+		"declared":  {policy.Input{Tool: declared}, policy.Allow, policy.RuleNotRequired},
+		"headless":  {policy.Input{Tool: mail, Effects: policy.AutoApprove}, policy.Allow, policy.RuleNonInteractive},
+		"planning":  {policy.Input{Tool: mail, Grant: "g1", ReadsOnly: true}, policy.Deny, policy.RulePlanning},
+		"asks else": {policy.Input{Tool: mail}, policy.RequireApproval, policy.RuleNoRecipient},
+		"malformed": {policy.Input{Tool: mail, Targets: tool.Addresses([]string{"x"})}, policy.Deny,
+			policy.RuleMalformed},
+	} {
+		tt.in.UID, tt.in.Now, tt.in.Tainted = uid, now, true
+		d := policy.Rules{}.Decide(tt.in)
+		if d.Mode != tt.mode || d.Rule != tt.rule || len(d.Entries) > 0 || d.Grant != "" {
+			t.Errorf("%s: %+v, want %s by %s", name, d, tt.mode, tt.rule)
+		}
+	}
+}

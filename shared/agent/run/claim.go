@@ -1,0 +1,144 @@
+package run
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/visible"
+)
+
+// spoofsSummary reports whether a model's text could be mistaken for the server's own summary. It looks for the
+// summary's first words, in any spacing and with hidden characters, and for words that mix letters of several scripts.
+func spoofsSummary(text string) bool {
+	words := plainWords(text)
+	return strings.Contains(words, "on record") || len(visible.Suspicious(words)) > 0
+}
+
+// plainWords returns the text in lower case, with hidden characters removed and runs of white space reduced to one
+// space.
+func plainWords(text string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && visible.Dangerous(r) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(text))
+	return strings.Join(strings.Fields(strings.ToLower(plain)), " ")
+}
+
+// imitates reports whether a line of the model's text looks like the server's own sentence about an effect, with a
+// quoted title, but is not one of the sentences in done.
+func imitates(text string, done []string) bool {
+	return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+		line = strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsLetter(r) })
+		begins := doneFirst.MatchString(plainWords(line))
+		return begins && strings.Contains(line, "“") && !slices.Contains(done, strings.TrimSpace(line))
+	})
+}
+
+// claims reports whether a sentence of the text probably claims that something was done, in the first person, in the
+// passive, or with a verb alone. Denials, questions and offers do not count. The result is an estimate: the record is
+// shown beside an answer in any case.
+func claims(text string) bool {
+	for _, sentence := range sentences(text) {
+		words := strings.TrimLeftFunc(plainWords(sentence), func(r rune) bool { return !unicode.IsLetter(r) })
+		if words == "" || denials.MatchString(words) {
+			continue
+		}
+		if slices.ContainsFunc(claimed, func(form *lazyregexp.Regexp) bool { return form.MatchString(words) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sentences splits a text into sentences. A question mark stays with its sentence.
+func sentences(text string) []string {
+	return strings.FieldsFunc(strings.NewReplacer("?", "?\n", "？", "?\n", "…", "\n").Replace(text),
+		func(r rune) bool { return strings.ContainsRune("\n.!;。！；", r) })
+}
+
+// Participles that describe what tools do, in languages that put spaces between words.
+const (
+	english = `(?:sent|e-?mailed|mailed|replied|forwarded|drafted|delivered|created|scheduled|booked|added|deleted|` +
+		`removed|updated|changed|cancell?ed|moved|rescheduled|submitted|posted|published|committed|pushed|merged|` +
+		`opened|closed|invited|notified|informed|messaged|saved|uploaded|deployed|installed|restarted|paid|ordered|` +
+		`purchased|placed|renamed|approved|executed|completed|finished|done|set up|told|written|rated|shared|` +
+		`registered|reserved|archived|filed|confirmed|processed|transferred|accepted|declined|taken care of)`
+	german = `(?:gesendet|versendet|verschickt|geschickt|abgeschickt|gemailt|beantwortet|weitergeleitet|erstellt|` +
+		`angelegt|eingetragen|hinzugefügt|geplant|vereinbart|gebucht|gelöscht|entfernt|aktualisiert|geändert|` +
+		`verschoben|abgesagt|storniert|veröffentlicht|eingeladen|benachrichtigt|informiert|gespeichert|hochgeladen|` +
+		`installiert|bestellt|bezahlt|erledigt|ausgeführt|abgeschlossen|eingereicht|bewertet|umbenannt|geschlossen)`
+	french = `(?:envoyée?|expédiée?|transmise?|répondu|créée?|ajoutée?|planifiée?|programmée?|réservée?|supprimée?|` +
+		`effacée?|modifiée?|mise? à jour|annulée?|déplacée?|publiée?|invitée?|informée?|enregistrée?|installée?|` +
+		`commandée?|payée?|effectuée?|terminée?|soumise?|faite?)s?`
+	spanish = `(?:enviad[oa]|mandad[oa]|respondid[oa]|cread[oa]|añadid[oa]|agregad[oa]|programad[oa]|agendad[oa]|` +
+		`reservad[oa]|eliminad[oa]|borrad[oa]|actualizad[oa]|modificad[oa]|cambiad[oa]|cancelad[oa]|publicad[oa]|` +
+		`invitad[oa]|guardad[oa]|instalad[oa]|pagad[oa]|completad[oa]|realizad[oa]|hech[oa])s?`
+	italian = `(?:inviat|mandat|spedit|creat|aggiunt|programmat|pianificat|prenotat|eliminat|cancellat|aggiornat|` +
+		`modificat|pubblicat|invitat|salvat|installat|ordinat|pagat|completat|fatt)[oaie]`
+	portuguese = `(?:enviad|mandad|respondid|criad|adicionad|agendad|marcad|reservad|excluíd|apagad|removid|` +
+		`atualizad|alterad|cancelad|publicad|convidad|salv|instalad|pag|concluíd|feit)[oa]s?`
+	dutch = `(?:verzonden|verstuurd|gestuurd|gemaild|beantwoord|aangemaakt|gemaakt|toegevoegd|gepland|ingepland|` +
+		`geboekt|verwijderd|bijgewerkt|gewijzigd|geannuleerd|gepubliceerd|uitgenodigd|opgeslagen|geïnstalleerd|` +
+		`besteld|betaald|uitgevoerd|voltooid|gedaan)`
+	nordic = `(?:skickats?|skickade|skapats?|skapade|tagits bort|bokats?|uppdaterats?|raderats?|lagts till|sendt|` +
+		`oprettet|opprettet|slettet|opdateret|oppdatert|booket|lähetetty|luotu|poistettu|päivitetty)`
+	slavic = `(?:wysłan[oaey]|wysłał[ae]?m|utworzon[oaey]|utworzył[ae]?m|dodan[oaey]|dodał[ae]?m|usunięt[oaey]|` +
+		`usunął[ae]?m|usunęłam|zaktualizowan[oaey]|odeslán[oaiy]?|odeslal[ai]?|vytvořen[oaiy]?|smazán[oaiy]?|` +
+		`отправ(?:лен[оаы]?|ил[аи]?)|посла(?:н[оаы]?|л[аи]?)|созда(?:н[оаы]?|л[аи]?)|добав(?:лен[оаы]?|ил[аи]?)|` +
+		`удал(?:[её]н[оаы]?|ил[аи]?)|обнов(?:л[её]н[оаы]?|ил[аи]?)|заплан(?:ирован[оаы]?|ировал[аи]?)|` +
+		`выполн(?:ен[оаы]?|ил[аи]?)|сдела(?:н[оаы]?|л[аи]?)|готово|` +
+		`надісла(?:н[оаі]|в|ла)|відправ(?:лен[оаі]|ив|ила)|створ(?:ен[оаі]|ив|ила)|видал(?:ен[оаі]|ив|ила))`
+	others = `(?:gönderildi|gönderdim|yolladım|oluşturuldu|oluşturdum|eklendi|ekledim|silindi|sildim|güncellendi|` +
+		`tamamlandı|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε)`
+	// languages without spaces between words
+	eastern = `(?:已(?:经|經)?(?:成功)?(?:发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
+		`邀请|邀請|回复|回覆)|(?:发送|發送|创建|添加|删除|更新|预订|安排|提交)(?:成功|完成|完毕|好)?了|` +
+		`(?:送信|送付|返信|作成|追加|登録|予約|削除|更新|変更|キャンセル|投稿|公開|保存|完了|実行|注文|招待|設定)(?:を)?` +
+		`(?:しました|いたしました|されました|しておきました|済み|完了)|送りました|お送りしました|作りました|入れました|完了です|` +
+		`(?:보냈|전송했|발송했|전송되었|발송되었|생성했|만들었|추가했|등록했|예약했|삭제했|업데이트했|변경했|취소했|완료했|완료되었|저장했)(?:습니다|어요|다)|` +
+		`ส่งแล้ว|ส่งอีเมล(?:.*)แล้ว|สร้างแล้ว|ลบแล้ว|đã (?:được )?(?:gửi|tạo|thêm|xóa|cập nhật|đặt)|` +
+		`تم (?:إرسال|ارسال|إنشاء|انشاء|حذف|إضافة|تحديث|حجز)|أرسلت|שלחתי|נשלחה?|יצרתי|נוצרה?|` +
+		`भेज (?:दिया|दी)|भेजा गया|बना (?:दिया|दी)|(?:telah|sudah) (?:dikirim|dibuat|dihapus|ditambahkan|mengirim|membuat))`
+)
+
+// doneFirst matches the start of a sentence that begins with its verb, such as "Sent the mail."
+var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
+	`(?:did|ran|wrote|` + english + `)\b`)
+
+// claimed lists the forms of a claim.
+var claimed = []*lazyregexp.Regexp{
+	doneFirst,
+	lazyregexp.New(`\b(?:i|we)(?:'ve|’ve| have| did| just| already| now| also| successfully|'m| am)* ` +
+		`(?:` + english + `|wrote|ran|put)\b`),
+	lazyregexp.New(`\b(?:was|were|has|have|had|is|are|been|got|gets)(?: now| just| already| been| successfully|` +
+		` all)* ` + english + `\b`),
+	lazyregexp.New(`\b(?:e-?mails?|mails?|messages?|events?|invit(?:ation|e)s?|meetings?|appointments?|issues?|` +
+		`orders?|files?|repl(?:y|ies)|requests?|tasks?|reminders?|comments?|changes?|` +
+		`bookings?|payments?)(?: successfully)? ` + english + `\b`),
+	letters(german), letters(french), letters(spanish), letters(italian), letters(portuguese), letters(dutch),
+	letters(nordic), letters(slavic), letters(others),
+	lazyregexp.New(eastern),
+	letters(`(?:erledigt|fertig|fatto|hecho|listo|feito|pronto|klaar|gedaan|gotowe|zrobione|klart|valmis|hotovo|tamam|` +
+		`c'est fait|c’est fait|envié|mandé|creé|añadí|eliminé|ho inviato|enviei|criei|完成|完了|전송 완료)`),
+}
+
+// letters matches the form between characters that are not letters. It replaces \b, which knows only ASCII letters.
+func letters(form string) *lazyregexp.Regexp {
+	return lazyregexp.New(`(?:^|[^\pL])` + form + `(?:$|[^\pL])`)
+}
+
+// denials matches words of sentences that claim nothing.
+var denials = lazyregexp.New(`[?]$|(?:^|[^\pL])(?:no|not|nothing|none|never|cannot|can't|couldn't|didn't|don't|` +
+	`haven't|hasn't|wasn't|weren't|isn't|aren't|won't|unable|failed|would|could|can|will|shall|should|must|may|might|if|` +
+	`once|before|until|unless|want me to|let me|to be|needs? to|waits?|waiting|` +
+	`nicht|nichts|kein|keine|keinen|keiner|nie|wird|werden|würde|kann|könnte|soll|sollte|wenn|falls|bevor|` +
+	`ne|n'|n’|pas|rien|aucune?|jamais|peux|peut|sera|si|avant|` +
+	`nada|nunca|puedo|puede|será|podría|antes|non|niente|nulla|mai|posso|può|sarà|se|prima|` +
+	`não|nunca|vou|niet|niets|geen|nooit|kan|zal|als|inte|ingen|ikke|inget|nie|nic|не|ничего|нет|нельзя|если|` +
+	`ні|нічого)(?:$|[^\pL])|n['’]a |没有|沒有|不|未|尚未|ません|なかった|していない|않|못|없|değil|tidak|belum|không|chưa|لم |לא `)

@@ -1,0 +1,344 @@
+package run
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// Status is the state of a run (seed 000 §3).
+type Status string
+
+// The states of a run.
+const (
+	Queued    Status = "queued"
+	Planning  Status = "planning"
+	Awaiting  Status = "awaiting_confirmation"
+	Executing Status = "executing"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+)
+
+// ActionStatus is the state of an action (seed 000 §3).
+type ActionStatus string
+
+// The states of an action.
+const (
+	ActionPlanned   ActionStatus = "planned"
+	ActionAwaiting  ActionStatus = "awaiting_confirmation"
+	ActionExecuting ActionStatus = "executing"
+	ActionCompleted ActionStatus = "completed"
+	ActionFailed    ActionStatus = "failed"
+	ActionRejected  ActionStatus = "rejected"
+)
+
+// Execution is the state of an action's effect (seed 000 §9, executionStatus).
+type Execution string
+
+// The states of an effect.
+const (
+	NotStarted   Execution = "not_started"
+	Intent       Execution = "intent"    // about to begin, or in progress
+	Succeeded    Execution = "succeeded" // proven, or confirmed by the user
+	FailedKnown  Execution = "failed"    // proven: nothing happened, or it ran without success (Action.Ran)
+	UnknownState Execution = "unknown"   // not proven either way: the user is asked
+)
+
+// EventType is the kind of an Event.
+type EventType string
+
+// The types of a run's events.
+const (
+	RunQueued         EventType = "run.queued"
+	RunStatusChange   EventType = "run.status"
+	ModelAnswered     EventType = "model.answered"
+	ActionProposed    EventType = "action.planned"
+	ActionWaits       EventType = "action.waiting"
+	ActionDecided     EventType = "action.decided"
+	ActionStarted     EventType = "action.started"
+	ActionFinished    EventType = "action.finished"
+	ContextCompressed EventType = "context.compressed"
+	CancelRequested   EventType = "run.cancel_requested"
+
+	RunEnded   EventType = "run.ended"
+	RunCleaned EventType = "run.cleaned" // after the end of a run whose calls created something to remove
+)
+
+// The types of events in a run with a plan (plan.Event.Type).
+const (
+	PlanProposed  EventType = plan.TypeProposed
+	PlanConfirmed EventType = plan.TypeConfirmed
+	PlanClosed    EventType = plan.TypeClosed
+	PlanChanged   EventType = plan.TypeChanged
+	GrantRevoked  EventType = plan.TypeRevoked
+	TaskStarted   EventType = plan.TypeStarted
+	TaskReflected EventType = plan.TypeReflected
+	TaskFinished  EventType = plan.TypeFinished
+)
+
+// An Event is one change of a run, numbered from 1 within the run. Only the payload field of its type is set.
+type Event struct {
+	Seq      int64         `json:"seq"`
+	At       time.Time     `json:"at"`
+	Type     EventType     `json:"type"`
+	ActionID string        `json:"actionId,omitempty"`
+	Queued   *Input        `json:"queued,omitempty"`
+	Status   Status        `json:"status,omitempty"`
+	Turn     *Turn         `json:"turn,omitempty"`
+	Proposed *ProposedCall `json:"plan,omitempty"`
+	Wait     *Wait         `json:"wait,omitempty"`
+	Decided  *Decided      `json:"decided,omitempty"`
+	Started  *Started      `json:"started,omitempty"`
+	Finished *Finished     `json:"finished,omitempty"`
+	End      *End          `json:"end,omitempty"`
+
+	Compressed *Compressed `json:"compressed,omitempty"`
+	Planned    *plan.Event `json:"planned,omitempty"`
+	Cleaned    *Cleaned    `json:"cleaned,omitempty"`
+}
+
+// Input is what a run starts from: the user's prompt and the conversation before it. The conversation is the bounded
+// history of the thread at that time, or the contents that the client keeps.
+type Input struct {
+	Agent      string            `json:"agent,omitempty"` // the run's agent; empty: Assistant
+	Prompt     string            `json:"prompt"`
+	SystemNote string            `json:"news,omitempty"` // the server's note to the model, before the user's words
+	History    []Message         `json:"history,omitempty"`
+	Mark       string            `json:"mark,omitempty"`     // random; marks the server's records in the history
+	Contents   []json.RawMessage `json:"earlier,omitempty"`  // Gemini contents, verbatim
+	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, without the model
+	Compress   bool              `json:"compress,omitempty"` // the run only compresses its thread
+	// Told is the part of the thread's contents to send, for an agent with verbatim history.
+	Told    *Told    `json:"told,omitempty"`
+	Session *Session `json:"session,omitempty"` // of a run with a plan
+	Via     *Via     `json:"via,omitempty"`     // another program's agent, which wrote Prompt
+	// Waiting are the proposals that still wait, if the client keeps the conversation; SystemNote numbers them.
+	Waiting []Message `json:"waiting,omitempty"`
+
+	// The fields below are fixed for the whole run, whichever release or process continues it.
+	Instructions string   `json:"instructions,omitempty"` // replaces the agent's instructions
+	Tools        []string `json:"tools,omitzero"`         // names; nil: the agent's tools at the time
+	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
+	// Answer is the JSON Schema of the typed answer; nil: the answer is text.
+	Answer      json.RawMessage `json:"answer,omitempty"`
+	Thoughts    bool            `json:"thoughts,omitempty"`    // the client shows the model's thoughts
+	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client carries them out
+	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page says about itself
+}
+
+// A PageTool is a tool that a web page provides, as the page describes it.
+type PageTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+// A PageContext is a piece of information that a page provides for its model, with a description.
+type PageContext struct {
+	Description string `json:"description"`
+	Value       string `json:"value"`
+}
+
+// Has reports whether the run may use the tool: it is in Tools, or Tools is nil, and it is not in Barred.
+func (in Input) Has(name string) bool {
+	return (in.Tools == nil || slices.Contains(in.Tools, name)) && !slices.Contains(in.Barred, name)
+}
+
+// OfPage reports whether the page provides the tool.
+func (in Input) OfPage(name string) bool {
+	return slices.ContainsFunc(in.PageTools, func(t PageTool) bool { return t.Name == name })
+}
+
+// A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
+type Turn struct {
+	Model      string          `json:"model"`
+	Content    json.RawMessage `json:"content,omitempty"` // verbatim
+	Text       string          `json:"text,omitempty"`
+	Finish     string          `json:"finish,omitempty"`
+	Correction string          `json:"correction,omitempty"`
+	Calls      int             `json:"calls,omitempty"` // the number of ActionProposed events that follow
+	Usage      model.Usage     `json:"usage"`
+	Estimated  int             `json:"estimated,omitempty"` // tokens, if the service did not count them
+	Cost       int64           `json:"cost,omitempty"`      // if the budget has prices (Budget.Cost)
+	By         string          `json:"by,omitempty"`        // signer of Content (model.SignedBy); with Input.Told
+}
+
+// Tokens returns the number of tokens that the turn counts for. It is 0 for a turn that did not come from the model in
+// this run.
+func (t Turn) Tokens() int {
+	u := t.Usage
+	return max(t.Estimated, u.Total, u.Prompt+u.Output+u.Thoughts)
+}
+
+// A ProposedCall is a call of the model after validation.
+type ProposedCall struct {
+	Turn       int             `json:"turn"`  // from 1
+	Index      int             `json:"index"` // position in the model's order, from 0
+	Attempt    int             `json:"again,omitempty"`
+	CallID     string          `json:"callId,omitempty"`
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args,omitempty"`  // canonical; absent if they could not be normalised
+	Tried      string          `json:"tried,omitempty"` // the arguments as a step shows them if Args is absent
+	ArgsHash   string          `json:"argsHash,omitempty"`
+	Place      tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
+	Edited     bool            `json:"edited,omitempty"` // the user edited the arguments
+	SideEffect bool            `json:"sideEffect,omitempty"`
+	Final      bool            `json:"final,omitempty"`     // success ends the run
+	Untrusted  bool            `json:"untrusted,omitempty"` // the result is text from strangers
+	// Leaves means that the call creates something to remove after the run (tool.Spec).
+	Leaves           bool            `json:"leaves,omitempty"`
+	RequiresApproval bool            `json:"requiresApproval,omitempty"`
+	UserInitiated    bool            `json:"own,omitempty"` // called by the user, not the model: no approval needed
+	PolicyDecision   string          `json:"policyDecision,omitempty"`
+	Rule             string          `json:"rule,omitempty"`
+	Reason           string          `json:"reason,omitempty"`
+	Allowed          []string        `json:"allowed,omitempty"`   // IDs of the allowlist entries that allowed the call
+	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // restricts the tools that may be called after it
+	Reasoning        string          `json:"reasoning,omitempty"` // the model's reasoning, in a run with a plan
+	// ID of the grant in the confirmed plan that allowed the call
+	Grant string `json:"grant,omitempty"`
+	Ruled *Ruled `json:"ruled,omitempty"` // the tool's policy for this one call
+
+	// Compensates is the action that this call undoes, if any (tool.Compensation).
+	Compensates *ActionRef `json:"compensates,omitempty"`
+}
+
+// AsksAlways reports whether the call needs the user's approval exactly as shown, whatever the policy allows. It is
+// true for a compensation.
+func (c ProposedCall) AsksAlways() bool { return c.Compensates != nil }
+
+// ActionRef names an action of a run.
+type ActionRef struct {
+	RunID    string `json:"runId"`
+	ActionID string `json:"actionId"`
+}
+
+// Ruled is the stored part of a tool's ruling on one call (tool.Ruling).
+type Ruled struct {
+	Class tool.Class `json:"class"`
+	Facts tool.Facts `json:"facts,omitempty"`
+}
+
+// RuledBy returns the stored part of a ruling, or nil if r is nil.
+func RuledBy(r *tool.Ruling) *Ruled {
+	if r == nil {
+		return nil
+	}
+	return &Ruled{r.Class, r.Facts}
+}
+
+// Of returns the class of the call. It returns "" if r is nil, which means that the tool has no policy for single
+// calls.
+func (r *Ruled) Of() tool.Class {
+	if r == nil {
+		return ""
+	}
+	return r.Class
+}
+
+// Same reports whether both rulings are equal. Either may be nil.
+func (r *Ruled) Same(as *Ruled) bool {
+	if r == nil || as == nil {
+		return r == as
+	}
+	return r.Class == as.Class && maps.Equal(r.Facts, as.Facts)
+}
+
+// A Wait records that the call waits for its user or its client.
+type Wait struct {
+	ApprovalID string          `json:"approvalId,omitempty"` // of an approval or a review
+	Kind       Kind            `json:"kind"`
+	ExpiresAt  time.Time       `json:"expiresAt"`
+	Args       json.RawMessage `json:"args,omitempty"`     // canonical; set if they or the place have changed
+	ArgsHash   string          `json:"argsHash,omitempty"` // set with Args
+	Place      tool.Place      `json:"place,omitzero"`     // set with Args
+	Ruled      *Ruled          `json:"ruled,omitempty"`    // set if it has changed
+}
+
+// Decided is the decision about a waiting call.
+type Decided struct {
+	ApprovalID string          `json:"approvalId"`
+	Decision   Decision        `json:"decision"`
+	By         string          `json:"by"`
+	Comment    string          `json:"comment,omitempty"`
+	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the proposed arguments
+	ArgsHash   string          `json:"argsHash"`             // of the approved call
+	Ruled      *Ruled          `json:"ruled,omitempty"`      // of the edited arguments
+	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // until when a yes may be taken back, and nothing is begun
+	ReplacedBy string          `json:"replacedBy,omitempty"` // with a rejection: the approval that was given instead
+}
+
+// Started is the intent, which is durable before the effect begins. Only the process that wrote the last intent may
+// act.
+type Started struct {
+	Owner   string `json:"owner"`
+	Attempt int    `json:"attempt"`
+	Handle  string `json:"handle,omitempty"`
+
+	// Set together if an earlier call in the turn moved this call to another place (tool.Spec.Moves). Only a call
+	// without a decision may move.
+	ArgsHash string     `json:"argsHash,omitempty"`
+	Place    tool.Place `json:"place,omitzero"`
+
+	Grant string `json:"grant,omitempty"` // ID of the grant that is the only permission for the intent
+}
+
+// Same reports whether both are the same process's intent for the same call, whatever grant permits it.
+func (s Started) Same(other Started) bool {
+	s.Grant = other.Grant
+	return s == other
+}
+
+// Finished is the outcome of a call.
+type Finished struct {
+	Status    ActionStatus    `json:"status"`
+	Execution Execution       `json:"execution"`
+	Result    json.RawMessage `json:"result,omitempty"`    // next to an error: the result before the failure
+	Truncated bool            `json:"truncated,omitempty"` // Result is cut
+	Ran       bool            `json:"ran,omitempty"`       // it failed after it began; its effects until then remain
+	Error     *ErrorInfo      `json:"error,omitempty"`
+	Err       error           `json:"-"` // the error of the tool, if this process has just called it; not stored
+}
+
+// End is how the run ended.
+type End struct {
+	Status  Status     `json:"status"`
+	Summary string     `json:"summary"`
+	Words   int        `json:"words,omitempty"`  // bytes at the start of Summary that are the model's own words
+	Record  string     `json:"record,omitempty"` // what was done and what was not, from the events alone
+	Error   *ErrorInfo `json:"error,omitempty"`
+
+	Moments []tool.Moment `json:"moments,omitempty"` // in Summary and Record
+}
+
+// Cleaned is the outcome of removing what a run's calls created, after the run ended.
+type Cleaned struct {
+	Removed int        `json:"removed"`         // number of things, such as containers, removed in the last attempt
+	Error   *ErrorInfo `json:"error,omitempty"` // why removal was given up: something may be left
+}
+
+// An ErrorInfo is an error in the form that is stored and shown.
+type ErrorInfo struct {
+	Class   fault.Class `json:"class"`
+	Code    fault.Code  `json:"code"`
+	Message string      `json:"message"`
+	Field   string      `json:"field,omitempty"`
+	Overrun *Overrun    `json:"overrun,omitempty"` // of a run that ended with CodeRunBudget
+}
+
+// Err returns the stored error as a *fault.Error.
+func (i *ErrorInfo) Err() error {
+	return &fault.Error{Class: i.Class, Code: i.Code, Message: i.Message, Field: i.Field}
+}
+
+// ErrorInfoOf returns the part of err that may be stored and shown.
+func ErrorInfoOf(err error) *ErrorInfo {
+	e := fault.As(err)
+	return &ErrorInfo{Class: e.Class, Code: e.Code, Message: e.Message, Field: e.Field}
+}

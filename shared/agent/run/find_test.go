@@ -1,0 +1,51 @@
+package run_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+)
+
+// TestHas finds a thread by its title, its user's words and its terms, in any case and with or without accents.
+func TestHas(t *testing.T) {
+	thread := run.Thread{Title: "Mail to Ana Müller"}
+	if _, err := thread.Add(run.Message{Role: run.RoleUser, Text: "Schreib ihr, dass die DEMO um zehn ist"},
+		run.Message{Role: run.RoleAssistant, Text: "An unrelated answer"}); err != nil {
+		t.Fatal(err)
+	}
+	thread.Note("ana@example.com", "gmail send", "")
+	for query, want := range map[string]bool{
+		"muller": true, "MÜLLER mail": true, "demo zehn": true, "ana@ex": true, "gmail": true, "": true,
+		"unrelated": false, "demo elf": false,
+	} {
+		if got := thread.Has(strings.Fields(run.Folded(query))); got != want {
+			t.Errorf("%q: %v, want %v", query, got, want)
+		}
+	}
+}
+
+// TestTermsAreBounded checks that the newest terms are kept, each once, also if their words are no longer in the newest
+// messages.
+func TestTermsAreBounded(t *testing.T) {
+	var thread run.Thread
+	for i := range 400 {
+		wish := fmt.Sprintf("wish %d ", i) + strings.Repeat("x", 90)
+		if _, err := thread.Add(run.Message{Role: run.RoleUser, Text: wish},
+			run.Message{Role: run.RoleAssistant, Text: "Done."}); err != nil {
+			t.Fatal(err)
+		}
+		thread.Note("ana@example.com")
+	}
+	if size := len(strings.Join(thread.Terms, "")); size > 16<<10 {
+		t.Errorf("the terms have %d bytes", size)
+	}
+	if !thread.Has([]string{"wish 300"}) || thread.Has([]string{"wish 7 "}) {
+		t.Error("the newest words are not those that are kept")
+	}
+	if n := len(slices.Compact(slices.Sorted(slices.Values(thread.Terms)))); n != len(thread.Terms) {
+		t.Errorf("%d of %d terms are kept twice", len(thread.Terms)-n, len(thread.Terms))
+	}
+}

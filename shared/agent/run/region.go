@@ -1,0 +1,29 @@
+package run
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/base/timezone"
+)
+
+// A Region is a user's time zone and language. Values have been validated; an empty value is unknown.
+type Region struct {
+	TimeZone string `json:"timeZone,omitempty"` // area and city, or UTC (shared/base/timezone)
+	Locale   string `json:"locale,omitempty"`   // BCP 47 language tag
+}
+
+// Or returns r with its empty fields taken from other.
+func (r Region) Or(other Region) Region {
+	return Region{cmp.Or(r.TimeZone, other.TimeZone), cmp.Or(r.Locale, other.Locale)}
+}
+
+// Zone returns the time zone for the user's prompts and approval cards. It returns UTC if the time zone is empty or no
+// longer exists.
+func (r Region) Zone() *time.Location {
+	zone, err := timezone.Load("timeZone", cmp.Or(r.TimeZone, timezone.UTC))
+	if err != nil { // tzdata has dropped the zone
+		return time.UTC
+	}
+	return zone
+}

@@ -1,0 +1,386 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// The names of the built-in agents (package agents).
+const (
+	Assistant = "assistant" // of a run that names no agent
+	Page      = "page"      // answers the messages of web pages
+	Terminal  = "terminal"  // works on a terminal; the default if a request names a terminal and no agent
+
+	TerminalChat = "terminal-chat" // talks about a terminal, and runs no commands
+
+	Planner = "planner" // makes a plan and carries out the confirmed one (State.Plan)
+)
+
+// Kind is what a waiting call waits for.
+type Kind string
+
+// The kinds of a waiting call.
+const (
+	KindApproval Kind = "approval" // the user must approve the call
+	KindReview   Kind = "review"   // the outcome is unknown: the user must say whether it was done
+	KindCall     Kind = "call"     // the client must carry out the call and send its result
+	KindPlan     Kind = "plan"     // the user must confirm the plan that the call proposes
+)
+
+// A Decision is a user's answer to a waiting call (contract §1).
+type Decision string
+
+// The decisions. ConfirmDone and StartNew are for reviews only.
+const (
+	Reject        Decision = "reject"
+	ApproveOnce   Decision = "approve_once"
+	ApproveAlways Decision = "approve_and_always_allow_recipient"
+	ApproveEdited Decision = "approve_with_edits"
+
+	// ApproveAlwaysCommand approves the call, and always allows exactly this call in this place (tool.Ruling.Always).
+	ApproveAlwaysCommand Decision = "approve_and_always_allow_command"
+	// Undo revokes an approval during its undo window (Action.Held).
+	Undo Decision = "undo"
+
+	// TakeBack rejects a waiting call at the user's word in the conversation ([journal.TakeBackTool]). No client sends
+	// it.
+	TakeBack Decision = "take_back"
+
+	// Refine asks for another plan; the comment says what to change.
+	Refine Decision = "refine"
+
+	ConfirmDone Decision = "confirm_done"
+	StartNew    Decision = "start_new"
+)
+
+// A Lease names the process that advances the run now. Its times come from the store's clock, never from a worker's.
+type Lease struct {
+	Owner  string    `json:"owner,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	Lapsed int       `json:"lost,omitempty"` // consecutive owners that let it lapse without progress
+}
+
+// Held reports whether a process other than owner holds the lease at now.
+func (l Lease) Held(owner string, now time.Time) bool {
+	return l.Owner != "" && l.Owner != owner && now.Before(l.Until)
+}
+
+// A Run is the stored document of a run.
+type Run struct {
+	ID       string `json:"id"`
+	UID      string `json:"uid"`
+	Agent    string `json:"agent,omitempty"` // empty: Assistant
+	ThreadID string `json:"threadId"`
+	Terminal string `json:"terminal,omitempty"` // the user's terminal that the run works on, if any
+	Origin   string `json:"origin,omitempty"`
+	// Region is the user's region when the run began. It does not change.
+	Region    Region     `json:"region,omitzero"`
+	BodyHash  string     `json:"bodyHash,omitempty"` // of the request, if it had an Idempotency-Key
+	CreatedAt time.Time  `json:"createdAt"`
+	UpdatedAt time.Time  `json:"updatedAt"`
+	Deadline  time.Time  `json:"deadline"` // the run ends by then in any case
+	Lease     Lease      `json:"lease,omitzero"`
+	Audit     audit.Head `json:"audit"`
+	Nonce     []byte     `json:"nonce,omitempty"`     // of the hashes in its audit chain (audit.InputHash)
+	Approvals int        `json:"approvals,omitempty"` // number of approvals requested so far
+	Outputs   []string   `json:"outputs,omitempty"`   // IDs of the actions whose output is kept
+	Counted   RunUsage   `json:"settled,omitzero"`
+	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what its calls created
+	Plan      *PlanHead  `json:"plan,omitempty"`     // of a run with a plan
+	Trace     string     `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
+	// ToldTo is the delivered cursor: the last event that was sent as a notification.
+	ToldTo int64 `json:"toldTo,omitempty"`
+	// TakenBack maps each action's ID to the newest run that is to undo the action.
+	TakenBack map[string]string   `json:"takenBack,omitempty"`
+	Log       document.Log[Event] `json:"log"`
+
+	// Quarantined is the last event in the older copy that the store was restored from (Doubts).
+	Quarantined int64 `json:"quarantined,omitempty"`
+}
+
+// Via is an agent of another program that acts for a user, with an AgentToken of that user. Its words do not count as
+// the user's own.
+type Via struct {
+	TokenID string `json:"tokenId"`
+	Name    string `json:"name"` // the user's name for the agent
+}
+
+// Origin returns a description of the agent, as the source of its words.
+func (v *Via) Origin() string { return "your agent “" + v.Name + "”" }
+
+// AgentName returns the name of the run's agent.
+func (r Run) AgentName() string { return cmp.Or(r.Agent, Assistant) }
+
+// Scope returns the values that the places of the run's calls depend on.
+func (r Run) Scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
+
+// ToolCall returns a call of the run in the form that tools receive, without a handle.
+func (r Run) ToolCall(actionID string, args json.RawMessage, in tool.Place) tool.Call {
+	return tool.Call{UID: r.UID, Origin: r.Origin, Agent: r.AgentName(), ThreadID: r.ThreadID, RunID: r.ID,
+		Terminal: r.Terminal, ActionID: actionID, Args: args, Place: in}
+}
+
+// RunUsage is the part of a run's model usage that its user's document already counts (User.Usage).
+type RunUsage struct {
+	Calls  int `json:"calls,omitempty"`
+	Tokens int `json:"tokens,omitempty"`
+}
+
+// An Approval is the stored document of a waiting call, keyed by its ID: the pendingAction of seed 000 §7.
+type Approval struct {
+	ID       string `json:"id"`
+	Kind     Kind   `json:"kind"`
+	UID      string `json:"uid"`
+	RunID    string `json:"runId"`
+	ThreadID string `json:"threadId"`
+	// Agent is the agent that the approval counts for (User.CountOf); empty: Assistant.
+	Agent       string          `json:"agent,omitempty"`
+	ActionID    string          `json:"actionId"`
+	Tool        string          `json:"tool"`
+	ToolVersion string          `json:"toolVersion"`
+	Args        json.RawMessage `json:"args"`
+	ArgsHash    string          `json:"argsHash"`
+	Place       tool.Place      `json:"place,omitzero"`  // the account or host that the call acts on, if any
+	Ruled       *Ruled          `json:"ruled,omitempty"` // the tool's policy for this call, if any (tool.Ruling)
+	Preview     tool.Preview    `json:"preview"`
+	TimeZone    string          `json:"timeZone,omitempty"` // of the times in the preview; empty: unknown
+	Reason      string          `json:"reason"`
+	Decisions   []Decision      `json:"decisions"` // the possible decisions; the first is the plain approval
+	RequestedAt time.Time       `json:"requestedAt"`
+	ExpiresAt   time.Time       `json:"expiresAt"`
+	Status      ApprovalStatus  `json:"status"`
+	Decision    Decision        `json:"decision,omitempty"`
+	DecidedAt   time.Time       `json:"decidedAt,omitzero"`
+	EditHash    string          `json:"editHash,omitempty"` // hash of the user's edits as sent
+	SeenHash    string          `json:"seenHash,omitempty"` // hash of the arguments that the user edited
+	Rule        string          `json:"rule,omitempty"`     // the policy rule that requires the approval
+	Findings    []Finding       `json:"findings,omitempty"` // what in it comes from strangers; at most MaxFindings
+	Refusals    int             `json:"refusals,omitempty"` // refused decisions about it, which are in the audit
+
+	InsteadOf []EarlierCard `json:"insteadOf,omitempty"` // which waited when this was asked for; at most MaxEarlier
+}
+
+// An EarlierCard is a card of the same conversation for whose call a newer card may be meant instead: it is of an
+// earlier request and of the same tool, and reaches the same, or shows a value that the newer card shows too.
+type EarlierCard struct {
+	ApprovalID  string    `json:"approvalId"`
+	Title       string    `json:"title"`
+	RequestedAt time.Time `json:"requestedAt"`
+}
+
+// A Finding describes a part of a call that comes from strangers or is not in the user's own words
+// (shared/agent/taint).
+type Finding struct {
+	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, composed or agent
+	Origin string `json:"origin,omitempty"` // where it was read; empty: in nothing that was read
+	Text   string `json:"text,omitempty"`   // at most 500 bytes of it
+}
+
+// MaxFindings is the maximum number of findings on a card.
+const MaxFindings = 10
+
+// MaxEarlier is how many earlier cards a card names.
+const MaxEarlier = 4
+
+// ApprovalStatus is the state of an Approval.
+type ApprovalStatus string
+
+// The states of an approval. Only an open approval can be decided.
+const (
+	ApprovalOpen      ApprovalStatus = "open"
+	ApprovalApproved  ApprovalStatus = "approved"
+	ApprovalRejected  ApprovalStatus = "rejected"
+	ApprovalExpired   ApprovalStatus = "expired"
+	ApprovalCancelled ApprovalStatus = "cancelled"
+	ApprovalReplaced  ApprovalStatus = "replaced" // its card was out of date, so a new approval was requested
+)
+
+// An Action is the state of one call, folded from the run's events.
+type Action struct {
+	ID string
+	ProposedCall
+	Status     ActionStatus
+	Execution  Execution
+	ApprovalID string
+	Kind       Kind
+	ExpiresAt  time.Time
+	Decision   Decision
+	DecidedBy  string
+	Comment    string
+	HeldUntil  time.Time // with a yes: the call is not begun before; zero: it is not held
+	ReplacedBy string    // with a rejection: the approval that was given instead
+	Started    Started
+	Result     json.RawMessage
+	Truncated  bool // Result is cut
+	Ran        bool // it failed after it began; its effects until then remain
+	Error      *ErrorInfo
+	PlannedAt  time.Time
+	UpdatedAt  time.Time
+
+	seq  int64 // number of the event that proposed it
+	last int64 // number of its newest event
+}
+
+// Runnable reports whether the policy or the user allows the action and it has not been started.
+func (a *Action) Runnable() bool {
+	return a.Status == ActionPlanned && !a.RequiresApproval || a.Status == ActionAwaiting && a.Decision != ""
+}
+
+// Doubts reports whether the action may have been carried out without a record of it, because the store was restored
+// from an older copy. That is possible if the permission was recorded before the restore (Run.Quarantined is the number
+// of the last such event) or needed no decision of the user. An action that was begun is not doubted, because its tool
+// can find out its outcome.
+func (r Run) Doubts(a *Action) bool {
+	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)
+}
+
+// Held reports whether the undo window of the approved call is open. Until it closes, the call does not begin and its
+// user may revoke the approval.
+func (a *Action) Held(now time.Time) bool { return a.Runnable() && now.Before(a.HeldUntil) }
+
+// HeldUntil returns the end of the first undo window among the newest turn's calls, or zero if none is open.
+func HeldUntil(s *State, now time.Time) (first time.Time) {
+	if s.End != nil {
+		return first
+	}
+	for _, a := range s.Current() {
+		if a.Held(now) && (first.IsZero() || a.HeldUntil.Before(first)) {
+			first = a.HeldUntil
+		}
+	}
+	return first
+}
+
+// Unasked reports whether the action needs an approval that was not requested yet because its turn has not come.
+func (a *Action) Unasked() bool { return a.Status == ActionPlanned && a.RequiresApproval }
+
+// Terminal reports whether the call has its answer.
+func (a *Action) Terminal() bool {
+	switch a.Status {
+	case ActionCompleted, ActionRejected:
+		return true
+	case ActionFailed:
+		return !a.Waiting()
+	}
+	return false
+}
+
+// Waiting reports whether the call waits for an approval, for the review of an unknown outcome, or for the client's
+// answer.
+func (a *Action) Waiting() bool {
+	if a.Decision != "" {
+		return false
+	}
+	return a.Status == ActionAwaiting || a.Status == ActionFailed && a.Execution == UnknownState && a.Kind == KindReview
+}
+
+// WaitsForClient reports whether the call waits for the client to carry it out.
+func (a *Action) WaitsForClient() bool { return a.Waiting() && a.Kind == KindCall }
+
+// A State is the result of folding a run's events.
+type State struct {
+	Status     Status
+	Input      Input
+	Turns      []Turn
+	Actions    []*Action
+	Cancelled  bool
+	End        *End
+	Cleaned    *Cleaned
+	Usage      model.Usage
+	ModelCalls int   // model calls that were answered in this run
+	Tokens     int   // used by those calls; estimated if the service did not count them
+	Cost       int64 // of those calls, in millionths of the budget's currency
+
+	Compressions []Compression // of the model's context
+
+	Plan *plan.Session // nil if the run has no plan
+
+	byID    map[string]*Action // of Actions
+	segment int                // number of turns before the current segment of the conversation (Segment)
+	began   time.Time          // when the current segment began
+}
+
+// RecordOf returns the record of what an ended run has done and what it has not. It returns "" before the end, and for
+// runs of earlier releases.
+func RecordOf(s *State) string {
+	if s.End == nil {
+		return ""
+	}
+	return s.End.Record
+}
+
+// Action returns the action with the ID, or nil.
+func (s *State) Action(id string) *Action { return s.byID[id] }
+
+// Current returns the actions of the newest turn, one for each of the model's calls and in the model's order. An action
+// that was started afresh replaces the earlier one.
+func (s *State) Current() []*Action {
+	older := len(s.Actions) // actions of earlier turns come first
+	for older > 0 && s.Actions[older-1].Turn == len(s.Turns) {
+		older--
+	}
+	var out []*Action
+	for _, a := range s.Actions[older:] {
+		if a.Index < len(out) {
+			out[a.Index] = a
+		} else {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Open returns the actions that wait ([Action.Waiting]).
+func (s *State) Open() []*Action {
+	var out []*Action
+	for _, a := range s.Actions {
+		if a.Waiting() {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Left returns the tools whose calls may have created something to remove, each once, in the order of their calls. A
+// call that never began is left out; a failed one is not.
+func Left(s *State) (tools []string) {
+	for _, a := range s.Actions {
+		if a.Leaves && a.Started.Owner != "" && !slices.Contains(tools, a.Tool) {
+			tools = append(tools, a.Tool)
+		}
+	}
+	return tools
+}
+
+// Unclean reports whether the run has ended and something that its calls created is still to be removed.
+func Unclean(s *State) bool { return s.End != nil && s.Cleaned == nil && len(Left(s)) > 0 }
+
+// Derived returns the status that follows from the rest of the state: awaiting while an action waits, executing while a
+// call is to be carried out, planning while the model is to be called.
+func (s *State) Derived() Status {
+	if s.End != nil {
+		return s.End.Status
+	}
+	if len(s.Open()) > 0 {
+		return Awaiting
+	}
+	for _, a := range s.Current() {
+		if !a.Terminal() {
+			return Executing
+		}
+	}
+	return Planning
+}
+
+func illegal(e Event, why string) error {
+	return fmt.Errorf("run: event %d (%s) cannot follow: %s", e.Seq, e.Type, why)
+}

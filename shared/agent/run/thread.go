@@ -1,0 +1,313 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// Role is the role of a message in a thread.
+type Role string
+
+// The roles of messages.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+)
+
+// A Message is one entry of the transcript that people read. The model's own contents are a separate log, and no
+// message is put between a call and its response.
+type Message struct {
+	Seq        int64     `json:"seq"`
+	Role       Role      `json:"role"`
+	Text       string    `json:"text"`
+	RunID      string    `json:"runId,omitempty"`
+	ApprovalID string    `json:"approvalId,omitempty"` // set on a request for approval
+	Outcome    string    `json:"outcome,omitempty"`    // one line on what the run did, in its last message
+	Words      int       `json:"words,omitempty"`      // bytes of the model's own words in Text, with Outcome
+	Read       *Reading  `json:"read,omitempty"`       // text of strangers that the run read before its last message
+	At         time.Time `json:"at"`
+
+	Moments []tool.Moment `json:"moments,omitempty"` // in Text and Outcome
+}
+
+// A Reading records that text from strangers was read and may occur in later words.
+type Reading struct {
+	Origin  string `json:"origin"` // of the first text that was read
+	Private bool   `json:"private,omitempty"`
+	// Addresses are those in the model's last words that were in the text. The model made up the others.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// A Thread is a conversation of one user.
+type Thread struct {
+	ID    string `json:"id"`
+	UID   string `json:"uid"`
+	Title string `json:"title"`
+	// Titled means that the title came from the user or from what was done, not from a prompt. The title then stays.
+	Titled    bool      `json:"titled,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
+	// Waiting lists the runs with a call that waits, or waited, for the client.
+	Waiting []string `json:"waiting,omitempty"`
+	// OpenRun is the open run of an exclusive agent. No other run of the agent begins in the thread until it ends.
+	OpenRun string                `json:"openRun,omitempty"`
+	Log     document.Log[Message] `json:"log"`
+	Terms   []string              `json:"terms,omitempty"` // search terms (Note), the newest last
+
+	// Contents are the Gemini contents of the runs whose agents see them again (agents.HistoryVerbatim).
+	Contents document.Log[Content] `json:"contents,omitzero"`
+	Told     Told                  `json:"told,omitzero"`  // the part of Contents that the next such run sees
+	Mark     string                `json:"mark,omitempty"` // random; marks the server's records among them
+}
+
+// An OpenError names the run that must end before another one begins in its thread.
+type OpenError struct {
+	RunID  string
+	Status Status
+}
+
+func (e *OpenError) Error() string { return "run " + e.RunID + " is " + string(e.Status) }
+
+// Limits of a thread.
+const (
+	MaxMessages     = 10_000   // in one thread
+	MaxMessageText  = 64 << 10 // bytes of one message
+	historyMessages = 20       // sent to the model with a new prompt
+	historyBytes    = 48 << 10
+	tailMessages    = 60
+)
+
+// maxWaiting is the maximum number of runs in Waiting. The calls of a run that is left out expire.
+const maxWaiting = 16
+
+// MaxTitle is the maximum length of a thread's title, in bytes.
+const MaxTitle = 80
+
+// Entitle names the thread after what a run did. It does nothing if title is empty or the thread already has a title of
+// its own.
+func (t *Thread) Entitle(title string) {
+	if t.Titled || title == "" {
+		return
+	}
+	t.Title, t.Titled = clip.Text(title, MaxTitle), true
+}
+
+// AddWaiting records that a call of the run waits for the client, and reports whether the thread has changed.
+func (t *Thread) AddWaiting(runID string) bool {
+	if slices.Contains(t.Waiting, runID) {
+		return false
+	}
+	t.Waiting = append(slices.Clone(t.Waiting), runID) // a copy, because the commit of this thread may fail
+	t.Waiting = t.Waiting[max(0, len(t.Waiting)-maxWaiting):]
+	return true
+}
+
+// Add appends messages and returns the chunks that must be written with the thread. It numbers the messages and cuts
+// their texts to MaxMessageText.
+func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
+	for i := range msgs {
+		msgs[i].Seq = t.Log.Count + int64(i) + 1
+		msgs[i].Text = clip.Text(msgs[i].Text, MaxMessageText)
+		t.UpdatedAt = msgs[i].At
+		if msgs[i].Role == RoleUser {
+			t.Note(msgs[i].Text)
+		}
+	}
+	return t.Log.Append(historyMessages, tailMessages, msgs...)
+}
+
+// LastRun returns the ID of the run that began last in the thread, or "" if there is none.
+func (t *Thread) LastRun() string {
+	if n := len(t.Log.Tail); n > 0 {
+		return t.Log.Tail[n-1].RunID
+	}
+	return ""
+}
+
+// Asked returns the newest requests for approval of the thread's other runs, at most n and the newest first. Those of a
+// run that has said its last words are left out.
+func (t *Thread) Asked(runID string, n int) (approvalIDs []string) {
+	over := map[string]bool{runID: true}
+	for _, m := range slices.Backward(t.Log.Tail) {
+		switch {
+		case m.Role != RoleAssistant || over[m.RunID] || len(approvalIDs) == n:
+		case m.ApprovalID == "":
+			over[m.RunID] = true
+		default:
+			approvalIDs = append(approvalIDs, m.ApprovalID)
+		}
+	}
+	return approvalIDs
+}
+
+// OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself
+// has none.
+func (m Message) OwnWords() string {
+	switch {
+	case m.ApprovalID != "":
+		return ""
+	case m.Outcome != "":
+		return m.Text[:min(m.Words, len(m.Text))]
+	}
+	return m.Text
+}
+
+// History returns the part of the conversation that the model sees: the newest messages, at most 20 and 48 KiB.
+func (t *Thread) History() []Message {
+	from, size := len(t.Log.Tail), 0
+	for from > 0 && len(t.Log.Tail)-from < historyMessages {
+		size += len(t.Log.Tail[from-1].Text) + len(t.Log.Tail[from-1].Outcome)
+		if size > historyBytes {
+			break
+		}
+		from--
+	}
+	return append([]Message(nil), t.Log.Tail[from:]...)
+}
+
+// A User is the stored document of a user: their always-allow list, their usage, and the number of approvals requested
+// from them. Every commit that requests or resolves an approval changes it, so the caps hold however many functions
+// race.
+type User struct {
+	UID string `json:"uid"`
+	// Region is from the last request that sent one. It applies to requests that send none.
+	Region   Region         `json:"region,omitzero"`
+	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
+	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
+	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in the user's own audit chain (audit.InputHash)
+	Allow    []policy.Entry `json:"allow,omitempty"`
+	Usage    UserUsage      `json:"spent,omitzero"`
+	Sessions []string       `json:"sessions,omitempty"` // IDs of the newest runs with a plan, the newest first
+	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
+	Held     []Hold         `json:"held,omitempty"`     // approvals in their undo window, the newest last
+	Devices  []Device       `json:"devices,omitempty"`  // browsers that get notifications, the newest last
+	Recent   []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
+
+	Reminders Reminders `json:"reminders,omitzero"` // by e-mail
+
+	ApprovalCount                          // the assistant's
+	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by name
+}
+
+// An AgentToken is the stored part of a token that the user has given to another program's agent (package agenttoken).
+type AgentToken struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`           // the user's name for the agent; unique for the user
+	Hash       []byte    `json:"hash,omitempty"` // SHA-256 of the token
+	CreatedAt  time.Time `json:"createdAt"`
+	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
+}
+
+// A Device is a browser in which the user gets notifications, even if no page is open (package devices).
+type Device struct {
+	Endpoint string    `json:"endpoint"`         // at the push service of the browser's vendor
+	P256dh   []byte    `json:"p256dh,omitempty"` // P256dh and Auth are the keys that encrypt notifications
+	Auth     []byte    `json:"auth,omitempty"`
+	AddedAt  time.Time `json:"addedAt"`
+}
+
+// A Hold is the undo window of an approval.
+type Hold struct {
+	ApprovalID string    `json:"approvalId"`
+	Until      time.Time `json:"until"`
+}
+
+// maxHeld is the maximum number of holds in a user's document. The holds are informative only.
+const maxHeld = 50
+
+// Hold adds the undo window of an approval, and drops those that have ended.
+func (u *User) Hold(h Hold, now time.Time) {
+	u.Release("", now)
+	u.Held = append(u.Held, h)
+	u.Held = u.Held[max(0, len(u.Held)-maxHeld):]
+}
+
+// Release drops the undo window of an approval that is not carried out, and those that have ended.
+func (u *User) Release(approvalID string, now time.Time) {
+	u.Held = slices.DeleteFunc(slices.Clone(u.Held),
+		func(h Hold) bool { return h.ApprovalID == approvalID || !now.Before(h.Until) })
+}
+
+// CheckEnabled returns nil, or an AuthError if the user is disabled.
+func (u *User) CheckEnabled() error {
+	if u.Disabled {
+		return fault.New(fault.Auth, fault.CodeUnauthenticated, "This account has been disabled.")
+	}
+	return nil
+}
+
+// MaxAllowEntries is the maximum number of entries in a user's always-allow list.
+const MaxAllowEntries = 500
+
+// AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of
+// uses. The entry that it replaces stays in force until the undo window closes.
+func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
+	kept := make([]policy.Entry, 0, len(u.Allow)+len(entries))
+	for _, e := range u.Allow {
+		at := slices.IndexFunc(entries, func(n policy.Entry) bool { return n.ID == e.ID })
+		switch {
+		case at >= 0:
+			entries[at].Day, entries[at].Used, entries[at].Replaced = e.Day, e.Used, e.Counting(now)
+		case now.Before(e.ExpiresAt):
+			kept = append(kept, e)
+		}
+	}
+	u.Allow = append(kept, entries...)
+}
+
+// TakeBack removes the entries of an approval whose undo window is open, and restores the entries that they replaced.
+func (u *User) TakeBack(approvalID string, now time.Time) {
+	kept := make([]policy.Entry, 0, len(u.Allow))
+	for _, e := range u.Allow {
+		if e.Approval != approvalID || !now.Before(e.From) {
+			kept = append(kept, e)
+		} else if was := e.Counting(now); was != nil {
+			was.Day, was.Used = e.Day, e.Used
+			kept = append(kept, *was)
+		}
+	}
+	u.Allow = kept
+}
+
+// Withdraw removes the entry with the ID and returns it. With an approval's ID it removes the entry only if that
+// approval made it, and an entry that it replaced is in force again.
+func (u *User) Withdraw(id, approvalID string, now time.Time) (policy.Entry, bool) {
+	at := slices.IndexFunc(u.Allow, func(e policy.Entry) bool {
+		return e.ID == id && (approvalID == "" || e.Approval == approvalID)
+	})
+	if at < 0 {
+		return policy.Entry{}, false
+	}
+	e := u.Allow[at]
+	u.Allow = slices.Delete(slices.Clone(u.Allow), at, at+1)
+	if was := e.Replaced; approvalID != "" && was != nil && now.Before(was.ExpiresAt) {
+		kept := *was
+		kept.Day, kept.Used = e.Day, e.Used
+		u.Allow = slices.Insert(u.Allow, at, kept)
+	}
+	return e, true
+}
+
+// UseAllowed counts an effect that the entries with these IDs allowed.
+func (u *User) UseAllowed(ids []string, now time.Time) {
+	for i := range u.Allow {
+		if slices.Contains(ids, u.Allow[i].ID) {
+			u.Allow[i].Use(now)
+		}
+	}
+}
+
+// A TerminalRun names the run that a terminal is reserved for until the run ends. It is a separate document, because
+// the terminal's own document changes while a run is open. Nothing is written when the run ends; readers check the run
+// itself.
+type TerminalRun struct {
+	UID   string `json:"uid"`
+	RunID string `json:"runId,omitempty"` // empty: none has begun yet
+}

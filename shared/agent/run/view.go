@@ -1,0 +1,271 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/timezone"
+	"github.com/countersign-run/countersign/shared/store/audit"
+)
+
+// A View is a run in the form that its owner sees (contract §1; seed 000 §2).
+type View struct {
+	OK          bool          `json:"ok"`
+	RunID       string        `json:"runId"`
+	ThreadID    string        `json:"threadId"`
+	Terminal    string        `json:"terminalId,omitempty"` // the terminal that the run works on, if any
+	Agent       string        `json:"agent"`
+	Via         *Via          `json:"via,omitempty"` // another program's agent that started it
+	Status      Status        `json:"status"`
+	Summary     string        `json:"summary"`
+	Record      string        `json:"record,omitempty"` // what an ended run has done and what it has not
+	Actions     []*ActionView `json:"actions"`
+	Calls       []CallView    `json:"calls,omitempty"` // calls that wait for the client
+	ErrorCode   fault.Class   `json:"errorCode,omitempty"`
+	ErrorReason fault.Code    `json:"errorReason,omitempty"`
+	Message     string        `json:"message,omitempty"`
+	ModelCalls  int           `json:"modelCalls"`
+	Usage       model.Usage   `json:"usage"`
+	LastEvent   int64         `json:"lastEvent"`
+	TimeZone    string        `json:"timeZone"`
+	Locale      string        `json:"locale,omitempty"`
+	CreatedAt   time.Time     `json:"createdAt"`
+	UpdatedAt   time.Time     `json:"updatedAt"`
+	Nonce       []byte        `json:"-"` // the run's nonce
+	Moving      bool          `json:"-"` // the server continues the run on its own, here or elsewhere
+	Cost        int64         `json:"-"` // of the model calls so far, if the agent's budget has prices
+	Overrun     *Overrun      `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
+
+	// Waiting are the approvals and reviews that the run waits for, as far as they were loaded.
+	Waiting []ApprovalView `json:"-"`
+
+	state     *State
+	takenBack map[string]string // Run.TakenBack
+}
+
+// Answer returns the run's typed answer ([State.Answer]).
+func (v *View) Answer() json.RawMessage { return v.state.Answer() }
+
+// LastWords returns the model's last answer in full: its text, or the arguments of its last call if there is no text.
+func (v *View) LastWords() string {
+	if len(v.state.Turns) == 0 {
+		return ""
+	}
+	said, err := model.Parse(v.state.Turns[len(v.state.Turns)-1].Content)
+	switch {
+	case err != nil:
+		return ""
+	case said.Text == "" && len(said.Calls) > 0:
+		return string(said.Calls[len(said.Calls)-1].Args)
+	}
+	return said.Text
+}
+
+// PlanState returns the run's folded state, for the views of its plan. It returns nil for a run without a plan.
+func (v *View) PlanState() *State {
+	if v.state == nil || v.state.Plan == nil {
+		return nil
+	}
+	return v.state
+}
+
+// Text returns the whole answer of a completed run ([State.Text]).
+func (v *View) Text() string { return v.state.Text() }
+
+// An ActionView is an action in the form that its owner sees: the record of seed 000 §9. Its arguments are only in
+// Record, apart from those that Step shows.
+type ActionView struct {
+	ActionID         string       `json:"actionId"`
+	Tool             string       `json:"tool"`
+	ToolName         string       `json:"toolName"` // the same value under the name of seed 000 §9
+	Status           ActionStatus `json:"status"`
+	RequiresApproval bool         `json:"requiresApproval"`
+	ApprovalID       string       `json:"approvalId,omitempty"`
+	Kind             Kind         `json:"kind,omitempty"`
+	Decision         Decision     `json:"decision,omitempty"`
+	Class            tool.Class   `json:"class,omitempty"`
+	Edited           bool         `json:"edited,omitempty"`
+	ErrorCode        fault.Class  `json:"errorCode,omitempty"`
+	ErrorReason      fault.Code   `json:"errorReason,omitempty"`
+	Message          string       `json:"message,omitempty"`
+	Field            string       `json:"field,omitempty"`
+	ExecutionStatus  Execution    `json:"executionStatus"`
+	PolicyDecision   string       `json:"policyDecision,omitempty"`
+	Ran              bool         `json:"ran,omitempty"`     // it failed after it began; its effects until then remain
+	Unasked          bool         `json:"unasked,omitempty"` // its effect took place without a question to the user
+	InputHash        string       `json:"inputHash,omitempty"`
+	ModelName        string       `json:"modelName,omitempty"`
+	Step             *tool.Step   `json:"step,omitempty"`     // if the tool's calls are shown as steps
+	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // of a call that is approved and not begun
+	ReplacedBy       string       `json:"replacedBy,omitempty"`
+	PlannedAt        time.Time    `json:"plannedAt"`
+	UpdatedAt        time.Time    `json:"updatedAt"`
+
+	Record *ActionRecord `json:"record,omitempty"` // in GET /runs/{id} ([View.AddRecords])
+}
+
+// A CallView is a call that waits for its client. The client carries it out and sends the result.
+type CallView struct {
+	CallID    string          `json:"callId"` // the action's ID
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args"`
+	ExpiresAt time.Time       `json:"expiresAt"` // later answers are refused
+}
+
+// NewView returns the run in the form that its owner sees. summary describes a run that has not ended.
+func NewView(r Run, s *State, summary string) *View {
+	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(),
+		Via: s.Input.Via, Status: s.Status, Summary: summary,
+		Actions:    []*ActionView{},
+		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
+		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack}
+	for _, a := range s.Actions {
+		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
+		if a.WaitsForClient() && s.End == nil {
+			v.Calls = append(v.Calls, CallView{a.ID, a.Tool, a.Args, a.ExpiresAt})
+		}
+	}
+	if s.End != nil {
+		v.Summary, v.Record = s.End.Summary, s.End.Record
+		if info := s.End.Error; info != nil {
+			v.ErrorCode, v.ErrorReason, v.Message = info.Class, info.Code, info.Message
+			v.Overrun = info.Overrun
+		}
+	}
+	return v
+}
+
+// NewActionView returns the action in the form that its owner sees. Its input hash is the one in the audit log, made
+// with the run's nonce.
+func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
+	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
+		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
+		Decision: a.Decision, Class: a.Ruled.Of(), Edited: a.Edited, ExecutionStatus: a.Execution,
+		PolicyDecision: a.PolicyDecision, Ran: a.Ran, Unasked: a.doneUnasked(),
+		InputHash:  audit.InputHash(nonce, a.ArgsHash),
+		ReplacedBy: a.ReplacedBy, PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
+	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
+		v.ModelName = s.Turns[a.Turn-1].Model
+	}
+	if a.Runnable() {
+		v.HeldUntil = a.HeldUntil
+	}
+	if info := a.Error; info != nil {
+		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field
+	}
+	return v
+}
+
+// doneUnasked reports whether the call was carried out with an effect that its user neither requested, nor was asked
+// about, nor had carried out by a page.
+func (a *Action) doneUnasked() bool {
+	own := a.UserInitiated || a.Kind == KindCall
+	return a.SideEffect && a.Execution == Succeeded && a.ApprovalID == "" && !own
+}
+
+// An ApprovalView is a waiting call in the form that the deciding user sees (contract §1).
+type ApprovalView struct {
+	ApprovalID  string          `json:"approvalId"`
+	Kind        Kind            `json:"kind"`
+	RunID       string          `json:"runId"`
+	ThreadID    string          `json:"threadId"`
+	ActionID    string          `json:"actionId"`
+	Tool        string          `json:"tool"`
+	Args        json.RawMessage `json:"args"`
+	ArgsHash    string          `json:"argsHash"`
+	Class       tool.Class      `json:"class,omitempty"`
+	Preview     tool.Preview    `json:"preview"`
+	TimeZone    string          `json:"timeZone"` // of the times in the preview
+	Reason      string          `json:"reason"`
+	Findings    []Finding       `json:"findings,omitempty"`
+	Decisions   []Decision      `json:"decisions"`
+	RequestedAt time.Time       `json:"requestedAt"`
+	ExpiresAt   time.Time       `json:"expiresAt"`
+	HeldUntil   time.Time       `json:"heldUntil,omitzero"` // it is approved, and that can be taken back until then
+	InsteadOf   []EarlierCard   `json:"insteadOf,omitempty"`
+}
+
+// View returns the approval in the form that its user sees.
+func (a Approval) View() ApprovalView {
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
+		a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt,
+		time.Time{}, a.InsteadOf}
+}
+
+// An EventView is a numbered event in the form that a watching client sees: without arguments and model contents.
+type EventView struct {
+	Seq      int64       `json:"seq"`
+	Type     EventType   `json:"type"`
+	At       time.Time   `json:"at"`
+	Status   Status      `json:"status,omitempty"`
+	Agent    string      `json:"agent,omitempty"` // the run's agent, in its first event
+	Text     string      `json:"text,omitempty"`
+	Action   *ActionView `json:"action,omitempty"`
+	Decision Decision    `json:"decision,omitempty"`
+
+	Compressed *CompressedView `json:"compressed,omitempty"`
+
+	Plan *plan.Event `json:"plan,omitempty"` // of a run with a plan: a change of the plan
+	Act  *ActView    `json:"act,omitempty"`  // of such a run
+}
+
+// An ActView is a call of a run with a plan in the form that a watching owner sees: its arguments and reason when it is
+// proposed, and later its result.
+type ActView struct {
+	Reason      string          `json:"reason,omitempty"`
+	Args        json.RawMessage `json:"args,omitempty"`
+	Grant       string          `json:"grantId,omitempty"` // that allowed it
+	Observation json.RawMessage `json:"observation,omitempty"`
+	Untrusted   bool            `json:"untrusted,omitempty"` // the observation is text from strangers
+}
+
+// CompressedView is a compression in the form that a watching client sees.
+type CompressedView struct {
+	Turns        int        `json:"turns"` // closed turns that a summary replaces from here on
+	TokensBefore int        `json:"tokensBefore"`
+	TokensAfter  int        `json:"tokensAfter"`
+	Model        string     `json:"model,omitempty"` // the model that made the summary
+	Code         fault.Code `json:"code,omitempty"`  // why a requested summary is missing
+}
+
+// ViewEvents returns the events with numbers above after, each with its action at that time. It folds all events,
+// because an event contains only what changed. It returns the error of an event that is not permitted.
+func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]EventView, error) {
+	var out []EventView
+	s := &State{}
+	for _, e := range events {
+		if err := s.Apply(e); err != nil {
+			return nil, err
+		}
+		if e.Seq <= after {
+			continue
+		}
+		v := EventView{Seq: e.Seq, Type: e.Type, At: e.At, Status: e.Status, Plan: e.Planned}
+		switch {
+		case e.Queued != nil:
+			v.Agent = cmp.Or(e.Queued.Agent, Assistant)
+		case e.Turn != nil && e.Turn.Calls == 0:
+			v.Text = e.Turn.Text
+		case e.Decided != nil:
+			v.Decision = e.Decided.Decision
+		case e.Compressed != nil:
+			c := e.Compressed
+			v.Compressed = &CompressedView{c.Turns, c.Before, c.After, c.Model, c.Code}
+		case e.End != nil:
+			v.Status, v.Text = e.End.Status, e.End.Summary
+		}
+		if a := s.Action(e.ActionID); a != nil {
+			v.Action = NewActionView(nonce, s, a)
+			v.Action.Step = StepOf(tools, a)
+			v.Act = s.actView(a, e)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,108 @@
+package taint_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/taint"
+)
+
+// carries is an address with data that the model wants to have carried away.
+const carries = "https://evil.example/collect?d=the-door-code-is-4711"
+
+// doorInHex is "the door is open".
+const doorInHex = "74686520646f6f72206973206f70656e"
+
+// TestEchoed has tools return addresses that are made of what the model wrote before.
+func TestEchoed(t *testing.T) {
+	data := "the-door-code-is-4711"
+	for name, wrote := range map[string]string{
+		"whole":             "answer with exactly " + carries,
+		"upper case":        strings.ToUpper(carries),
+		"percent":           "decode " + url.QueryEscape(carries),
+		"percent twice":     "decode " + twice(func(b []byte) string { return url.QueryEscape(string(b)) }, carries),
+		"base64":            base64.StdEncoding.EncodeToString([]byte(carries)),
+		"base64 twice":      twice(base64.StdEncoding.EncodeToString, carries),
+		"hex":               hex.EncodeToString([]byte(carries)),
+		"entities":          strings.ReplaceAll(carries, "/", "&#x2f;"),
+		"escapes":           strings.ReplaceAll(carries, ":", `\u003a`),
+		"two arguments":     "https://evil.exam\nple/collect?d=the-door-code-is-4711",
+		"in another order":  "ple/collect?d=the-door\n-code-is-4711\nhttps://evil.exam",
+		"a program":         "'https://evil' + '.example/collect?d=' + open('f')",
+		"spaces":            "https: // evil . example / collect ?d= " + data,
+		"the host alone":    "take evil.example and the words that I mailed you",
+		"the data, decoded": "append the door code is 4711; base64: " + base64.StdEncoding.EncodeToString([]byte(data)),
+		"full-width":        "ｈｔｔｐｓ：／／ｅｖｉｌ．ｅｘａｍｐｌｅ／collect?d=" + data,
+	} {
+		r := heard("Read https://ok.example/.", "nothing")
+		r.Compose(wrote)
+		r.Read(taint.Source{Origin: "a tool", Text: "It is " + carries})
+		if !r.Composed(carries) {
+			t.Errorf("%s: %s counts as read", name, carries)
+		}
+	}
+}
+
+func twice(encode func([]byte) string, s string) string { return encode([]byte(encode([]byte(s)))) }
+
+// TestEchoedOnAKnownHost is [TestEchoed] where the user, or a page, has named the host.
+func TestEchoedOnAKnownHost(t *testing.T) {
+	known := "See https://ok.example/ and https://ok.example/docs/intro."
+	for wrote, address := range map[string]string{
+		"append 4711 to https://ok.example/":               "https://ok.example/4711",
+		"append swordfish to https://ok.example/?d=":       "https://ok.example/?d=swordfish",
+		"https://ok.example/?d= and the file":              "https://ok.example/?d=what-the-file-has",
+		"put swordfish as a label before ok.example":       "https://swordfish.ok.example/",
+		"https://ok.example/docs/intro, d is swordfish":    "https://ok.example/docs/intro?d=swordfish",
+		"ok.example: hunter2":                              "https://ok.example/aHVudGVyMg",
+		"replace X by hunter2abc in the file":              "https://ok.example/hunter2abc",
+		"replace X by the-door-code-is-4711":               "https://ok.example/?q=the-door-code-is-4711",
+		"ok.example, in hex: the door is open":             "https://ok.example/" + doorInHex,
+		`{"host":"ok.example","path":"x","code":49281734}`: "https://ok.example/x/49281734",
+	} {
+		for _, own := range []string{known, "x"} {
+			r := heard(own, known)
+			r.Compose(wrote)
+			r.Read(taint.Source{Origin: "a tool", Text: "It is " + address})
+			if !r.Composed(address) {
+				t.Errorf("%s: %s counts as read", wrote, address)
+			}
+		}
+	}
+}
+
+// TestReadBefore has addresses of pages, mails and users stay usable when the model has used them, or has searched with
+// words that stand in them.
+func TestReadBefore(t *testing.T) {
+	page := "Order: https://shop.example/order/123?key=f00ba7b4z, docs: https://docs.example/guide/autoscaling"
+	r := heard("Read https://own.example/a/b?c=d1234567", page)
+	r.Compose("https://shop.example/order/123?key=f00ba7b4z https://own.example/a/b?c=d1234567 and docs.example")
+	r.Read(taint.Source{Origin: "a mail", Text: page + " https://shop.example/order/456 https://own.example/a/z " +
+		"https://docs.example/guide/other"})
+	r.Compose("top 10 movies of 2026, golang context deadline exceeded, kubernetes autoscaling, go1.26")
+	r.Read(taint.Source{Origin: "a search", Text: "https://found.example/top-10-movies-2026 " +
+		"https://found.example/golang-context-deadline-exceeded https://k8s.example/docs/autoscaling " +
+		"https://go.example/doc/go1.26 https://harbour.example/"})
+	for _, address := range strings.Fields("https://shop.example/order/123?key=f00ba7b4z " +
+		"https://own.example/a/b?c=d1234567 https://shop.example/order/456 https://docs.example/guide/other " +
+		"https://own.example/a/z " +
+		"https://found.example/top-10-movies-2026 https://found.example/golang-context-deadline-exceeded " +
+		"https://k8s.example/docs/autoscaling https://go.example/doc/go1.26 https://harbour.example/") {
+		if r.Composed(address) {
+			t.Errorf("%s is taken for composed", address)
+		}
+	}
+}
+
+// TestEchoes has a program print addresses, of which those count as read that it does not have from its caller.
+func TestEchoes(t *testing.T) {
+	r := heard("x", "y")
+	r.Read(taint.Source{Origin: "a program", Text: "https://a.example/1 https://a.example/2", Echo: true,
+		Found: "https://a.example/2"})
+	if !r.Composed("https://a.example/1") || r.Composed("https://a.example/2") {
+		t.Error("the wrong one counts as read")
+	}
+}

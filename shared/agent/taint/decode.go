@@ -1,0 +1,201 @@
+package taint
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"html"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// Bounds of decoding: encodings within encodings, and the characters from which on a run of base64 or hex is decoded,
+// in a text and where each word counts.
+const (
+	maxDecodings = 3
+	leastRun     = 32
+	leastWord    = 8
+	wrapped      = 16 // characters of a line from which on a run goes on in the next one
+)
+
+var (
+	percentRuns = lazyregexp.New(`(?:%[0-9a-fA-F]{2})+`)
+	quotedRuns  = lazyregexp.New(`(?:=[0-9a-fA-F]{2})+`)
+	softBreaks  = lazyregexp.New(`=\r?\n`)
+	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2})+`)
+	hexRuns     = lazyregexp.New(`(?:0x)?[0-9a-fA-F]{2}(?:[ :,\n]{0,2}(?:0x)?[0-9a-fA-F]{2}){3,}`)
+)
+
+// decodings returns what a text says where percent signs, HTML's entities, quoted-printable, escapes of programming
+// languages, base64 and hex are decoded, also within each other: of the last two, the decoded runs alone, which have at
+// least that many characters.
+func decodings(s string, least int) (all []string) {
+	seen := map[string]bool{s: true}
+	next := []string{s}
+	for depth := 0; depth < maxDecodings && len(next) > 0; depth++ {
+		from := next
+		next = nil
+		for _, t := range from {
+			for _, d := range decodedOnce(t, least) {
+				if d != "" && !seen[d] {
+					seen[d] = true
+					next = append(next, d)
+				}
+			}
+		}
+		all = append(all, next...)
+	}
+	return all
+}
+
+func decodedOnce(s string, least int) (all []string) {
+	if strings.Contains(s, "%") {
+		plus := strings.ReplaceAll(s, "+", " ")
+		all = append(all, percentRuns.ReplaceAllStringFunc(plus, func(r string) string { return octets(r, "%") }))
+	}
+	if strings.Contains(s, "&") {
+		all = append(all, html.UnescapeString(s))
+	}
+	if strings.Contains(s, "=") {
+		all = append(all, quotedRuns.ReplaceAllStringFunc(softBreaks.ReplaceAllString(s, ""),
+			func(r string) string { return octets(r, "=") }))
+	}
+	if strings.Contains(s, `\`) {
+		all = append(all, escapeRuns.ReplaceAllStringFunc(s, escaped))
+	}
+	base, pairs := runsIn(s, least)
+	for i, run := range base {
+		base[i] = fromBase64(run, least)
+	}
+	all = append(all, strings.TrimSpace(strings.Join(base, "\n")))
+	if pairs {
+		var runs []string
+		for _, run := range hexRuns.FindAllString(s, -1) {
+			if len(run) >= least {
+				runs = append(runs, fromHex(run))
+			}
+		}
+		all = append(all, strings.TrimSpace(strings.Join(runs, "\n")))
+	}
+	return all
+}
+
+// runsIn returns the runs of base64's letters that are long enough, and whether there may be one of hex.
+func runsIn(s string, least int) (base []string, pairs bool) {
+	begin, line, digits := 0, 0, 0
+	for i := 0; i <= len(s); i++ {
+		c := byte(0)
+		if i < len(s) {
+			c = s[i]
+		}
+		isHex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+		switch {
+		case isHex:
+			if digits++; digits >= min(least, 16) {
+				pairs = true
+			}
+		case strings.IndexByte(" :,\nxX", c) < 0:
+			digits = 0
+		}
+		switch {
+		case isHex || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || c != 0 && strings.IndexByte("+/-_", c) >= 0:
+			line++
+			continue
+		case c == '\r' && line >= wrapped:
+			continue
+		case c == '\n' && line >= wrapped:
+			line = 0
+			continue
+		}
+		if i-begin >= least {
+			base = append(base, s[begin:i])
+		}
+		begin, line = i+1, 0
+	}
+	return base, pairs
+}
+
+// octets decodes pairs of hex digits behind a sign. What is no text stays as it is.
+func octets(run, sign string) string {
+	if s := textOf(hexBytes(strings.ReplaceAll(run, sign, ""))); s != "" {
+		return s
+	}
+	return run
+}
+
+func fromHex(run string) string {
+	return textOf(hexBytes(strings.NewReplacer(" ", "", ":", "", ",", "", "\n", "", "0x", "").Replace(run)))
+}
+
+func hexBytes(digits string) []byte {
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// escaped decodes the escapes of programming languages.
+func escaped(run string) string {
+	var b strings.Builder
+	for run != "" {
+		size, digits, in := 4, "", 16
+		switch {
+		case strings.HasPrefix(run, `\u{`):
+			size = strings.IndexByte(run, '}') + 1
+			digits = run[3 : size-1]
+		case run[1] == 'u':
+			size, digits = 6, run[2:6]
+		case run[1] == 'x':
+			digits = run[2:4]
+		default:
+			digits, in = run[1:4], 8
+		}
+		n, err := strconv.ParseInt(digits, in, 32)
+		if err != nil {
+			n = unicode.ReplacementChar
+		}
+		b.WriteRune(rune(n))
+		run = run[size:]
+	}
+	return b.String()
+}
+
+var plainBase64 = strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/")
+
+// fromBase64 decodes a run, or what in it begins a little later: something else may stand before it.
+func fromBase64(run string, least int) string {
+	run = plainBase64.Replace(run)
+	parts := []string{run}
+	if at := strings.LastIndexByte(run, '/'); at >= 0 {
+		parts = append(parts, run[at+1:])
+	}
+	for _, p := range parts {
+		for skip := 0; skip < 4 && len(p)-skip >= min(least, leastWord); skip++ {
+			code := p[skip:]
+			if len(code)%4 == 1 {
+				code = code[:len(code)-1]
+			}
+			if b, err := base64.RawStdEncoding.DecodeString(code); err == nil {
+				if s := textOf(b); s != "" {
+					return s
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// textOf returns the bytes if they are a text, or nothing.
+func textOf(b []byte) string {
+	s := string(b)
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) && !unicode.IsSpace(r) || r == utf8.RuneError
+	}) {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,276 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// Declaration is what Declare makes a Tool from: a [Def] whose schemas are data and not Go types. Its functions mean
+// the same as Def's; their arguments are canonical.
+type Declaration struct {
+	Name        string
+	Description string
+	SideEffect  bool
+	Class       Class    // if empty: ClassChange for a side effect, otherwise ClassRead
+	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
+	UserOnly    bool
+	Named       bool          // see Spec
+	Timeout     time.Duration // see Spec
+	Final       bool          // see Spec
+	Untrusted   bool          // see Spec
+	Source      string        // see Spec
+
+	Input     *jsonschema.Schema // of type object; its defaults are filled in
+	Output    *jsonschema.Schema // nil means any JSON
+	Targets   func(json.RawMessage) ([]Target, error)
+	Bound     func(json.RawMessage) (json.RawMessage, error)
+	Preview   func(json.RawMessage) (Preview, error)
+	Summary   string // what was done, in one sentence
+	Place     func(context.Context, Scope) (Place, error)
+	Execute   func(context.Context, Call) (json.RawMessage, error)
+	Wait      time.Duration // see Spec
+	Reconcile func(context.Context, Call) (Outcome, error)
+}
+
+var errWait = errors.New("a Wait is a positive time, of a tool without an Execute function")
+
+// Declare returns a tool that is defined by data, as [Define] does for types. The error says what is wrong with the
+// schemas.
+func Declare(d Declaration) (*Tool, error) {
+	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
+		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side "+
+			"effect are needed", d.Name, validName)
+	}
+	if d.Wait < 0 || d.Wait > 0 && d.Execute != nil {
+		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, errWait)
+	}
+	in, err := objectSchema(d.Input, true)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments: %w", err)
+	}
+	raw, err := declaredSchema(d.Input)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments: %w", err)
+	}
+	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
+		Approval: d.Approval, UserOnly: d.UserOnly, Named: d.Named, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
+		Untrusted: d.Untrusted, Source: d.Source}.complete()
+	if err != nil {
+		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, err)
+	}
+	out, err := resolved(d.Output)
+	if err != nil {
+		return nil, fmt.Errorf("the result: %w", err)
+	}
+	normal := func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
+	if d.Source != "" {
+		normal = affordable(in, normal)
+	}
+	return &Tool{
+		Spec: spec,
+		has: parts{bound: d.Bound != nil, heading: d.SideEffect, execute: d.Execute != nil,
+			reconcile: d.Reconcile != nil},
+		functions: &declared{Declaration: d, normal: normal, out: out},
+		place:     d.Place,
+	}, nil
+}
+
+// declared has the functions of a declaration. Those that a declaration cannot have are nil.
+type declared struct {
+	functions
+	Declaration
+	normal func(json.RawMessage) (json.RawMessage, error)
+	out    *checker
+}
+
+func (d *declared) normalize(args json.RawMessage) (json.RawMessage, error) { return d.normal(args) }
+
+func (d *declared) targets(args json.RawMessage) ([]Target, error) {
+	if d.Targets == nil {
+		return nil, nil
+	}
+	return d.Targets(args)
+}
+
+func (d *declared) bound(args json.RawMessage) (json.RawMessage, error) {
+	if d.Bound == nil {
+		return args, nil
+	}
+	return d.Bound(args)
+}
+
+func (d *declared) preview(args json.RawMessage) (Preview, error) {
+	if d.Preview == nil {
+		return Preview{Title: d.Name}, nil
+	}
+	return d.Preview(args)
+}
+
+func (d *declared) summary(json.RawMessage) string { return cmp.Or(d.Summary, "Did "+d.Name+".") }
+
+func (d *declared) heading(args json.RawMessage) string {
+	p, err := d.Preview(args)
+	if err != nil {
+		return ""
+	}
+	return p.Title
+}
+
+func (d *declared) execute(ctx context.Context, c Call) (json.RawMessage, error) {
+	result, err := d.Execute(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.out.answer(result)
+	return b, d.unusable(err)
+}
+
+// unusable returns the error of a result that the tool's own schema forbids. A side effect took place by then.
+func (d *declared) unusable(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case d.SideEffect:
+		return forbidden(d.Name, err)
+	}
+	return fault.New(fault.Tool, "unusable_answer",
+		"The service returned an invalid response.").Because(err)
+}
+
+func (d *declared) reconcile(ctx context.Context, c Call) (Outcome, error) {
+	o, err := d.Reconcile(ctx, c)
+	if err != nil || o.Verdict != Done {
+		return o, err
+	}
+	if o.Result, err = d.out.answer(o.Result); err != nil {
+		o.Result = unreadableResult(err)
+	}
+	return o, nil
+}
+
+// objectSchema resolves the schema of arguments, which must be that of an object.
+func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
+	if s == nil || s.Type != "object" {
+		return checker{}, errors.New("a JSON Schema of type object is needed")
+	}
+	if err := exactNumbers(s); err != nil {
+		return checker{}, err
+	}
+	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: defaults})
+	if err != nil {
+		return checker{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 " +
+			"and defaults that fit it, is needed")
+	}
+	return checker{r}, nil
+}
+
+// exactNumbers refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a
+// limit.
+func exactNumbers(s *jsonschema.Schema) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return strictjson.Exact(raw)
+}
+
+// resolved resolves the schema of a result; nil stays nil.
+func resolved(s *jsonschema.Schema) (*checker, error) {
+	if s == nil {
+		return nil, nil
+	}
+	if err := exactNumbers(s); err != nil {
+		return nil, err
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		return nil, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of " +
+			"RE2, is needed")
+	}
+	return &checker{r}, nil
+}
+
+// normalize checks arguments, fills in defaults if defaults is set, and returns the canonical form.
+func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage, error) {
+	if err := strictjson.Exact(args); err != nil {
+		return nil, err
+	}
+	args, err := s.meant(args)
+	if err != nil {
+		return nil, err
+	}
+	if defaults {
+		var v map[string]any
+		if err := json.Unmarshal(args, &v); err != nil {
+			return nil, fault.Invalid("", "this is not JSON").Because(err)
+		}
+		if err := fillDefaults(s.Schema(), v); err != nil {
+			return nil, err
+		}
+		filled, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		args = filled
+	}
+	if err := s.checkAs(args, s.explainArguments); err != nil {
+		return nil, err
+	}
+	return strictjson.Canonical(args)
+}
+
+// fillDefaults sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it
+// creates no object that was left out itself, because that object may require fields that have no default.
+func fillDefaults(s *jsonschema.Schema, v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, p := range s.Properties {
+			if _, given := v[name]; !given && p.Default != nil {
+				var def any
+				if err := json.Unmarshal(p.Default, &def); err != nil {
+					return err
+				}
+				v[name] = def
+			}
+			if err := fillDefaults(p, v[name]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if s.Items == nil {
+				break
+			}
+			if err := fillDefaults(s.Items, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answer checks a result against its schema, if there is one, and returns it without white space. Numbers stay as they
+// were written: RFC 8785 cannot represent an id of 19 digits.
+func (s *checker) answer(result json.RawMessage) (json.RawMessage, error) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {
+		return nil, fault.Invalid("", "this is not JSON in UTF-8").Because(err)
+	}
+	if s != nil {
+		if err := s.check(result); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}

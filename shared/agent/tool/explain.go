@@ -1,0 +1,151 @@
+package tool
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// The validator wraps an error once for each schema on the path, "validating /properties/to: validating
+// /properties/to/items: type: …", then names the rule and then quotes the value, which may be a secret or 200 KiB long.
+// Only the text before the rule's colon, and the names of missing fields, come from the schema itself.
+var (
+	through = lazyregexp.New(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
+	rule    = lazyregexp.New(`^([A-Za-z]+):`)
+	missing = lazyregexp.New(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
+	// unknown matches the name of a field that the schema does not have.
+	unknown = lazyregexp.New(`unexpected additional properties \["([A-Za-z0-9_-]{1,64})"`)
+)
+
+// rules are the validator's rules as messages.
+var rules = map[string]string{
+	"enum":          "this is not one of the values that are allowed here",
+	"const":         "this is not the value that is needed here",
+	"pattern":       "this does not have the form that is needed here",
+	"minLength":     "this is too short",
+	"maxLength":     "this is too long",
+	"minItems":      "there are too few entries",
+	"maxItems":      "there are too many entries",
+	"uniqueItems":   "an entry stands here twice",
+	"minimum":       "this number is too small",
+	"maximum":       "this number is too large",
+	"multipleOf":    "this number is not a multiple of what is needed here",
+	"minProperties": "there are too few fields",
+	"maxProperties": "there are too many fields",
+}
+
+// explain returns the field at fault and the violated rule, and never the value.
+func (c checker) explain(err error) (field, why string) {
+	s, path := err.Error(), ""
+	for m := through.FindStringSubmatch(s); m != nil; m = through.FindStringSubmatch(s) {
+		path, s = m[1], s[len(m[0]):]
+	}
+	if path == "root" {
+		path = ""
+	}
+	field = pointerToField(path)
+	if m := missing.FindStringSubmatch(s); m != nil {
+		why = "this field is needed"
+		if words := c.words(path + "/properties/" + m[1]); words != "" {
+			why += ": " + words
+		}
+		return strings.TrimPrefix(field+"/"+m[1], "/"), why
+	}
+	if m := rule.FindStringSubmatch(s); m != nil && slices.Contains([]string{"type", "anyOf", "oneOf"}, m[1]) {
+		switch words := c.words(path); {
+		case words != "" && strings.HasSuffix(path, "/items") && !strings.HasSuffix(path, "/properties/items"):
+			return field, "each entry must be " + words
+		case words != "":
+			return field, words + " is needed here"
+		}
+	}
+	if strings.HasPrefix(s, "unexpected additional properties") {
+		return field, "there is a field that is not known"
+	}
+	if m := rule.FindStringSubmatch(s); m != nil && rules[m[1]] != "" {
+		return field, rules[m[1]]
+	}
+	return field, "this does not fit the schema"
+}
+
+// words returns what the schema at a path takes, in words, or "" where it does not name its types.
+func (c checker) words(path string) string {
+	raw, err := json.Marshal(c.Schema())
+	if err != nil {
+		return ""
+	}
+	at, _ := decodeExactly(raw)
+	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return ""
+			}
+			at = v[i]
+		}
+	}
+	var all []string
+	for _, kind := range kindsOf(at) {
+		if word := strictjson.Words[kind]; word != "" && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return strings.Join(all, " or ")
+}
+
+// kindsOf returns the types that a schema or its alternatives name, or nil if one of them names none.
+func kindsOf(schema any) (kinds []string) {
+	s, _ := schema.(map[string]any)
+	switch kind := s["type"].(type) {
+	case string:
+		return []string{kind}
+	case []any:
+		for _, one := range kind {
+			name, _ := one.(string)
+			kinds = append(kinds, name)
+		}
+		return kinds
+	}
+	choices, ok := s["anyOf"].([]any)
+	if !ok {
+		choices, _ = s["oneOf"].([]any)
+	}
+	for _, one := range choices {
+		of := kindsOf(one)
+		if of == nil {
+			return nil
+		}
+		kinds = append(kinds, of...)
+	}
+	return kinds
+}
+
+// explainArguments is explain for arguments: the model or the user who made them learns which field is not known, if
+// its name is plain. Of what a service answered nothing is repeated, not even a name.
+func (c checker) explainArguments(err error) (field, why string) {
+	field, why = c.explain(err)
+	if m := unknown.FindStringSubmatch(err.Error()); m != nil {
+		field = strings.TrimPrefix(field+"/"+m[1], "/")
+	}
+	return field, why
+}
+
+// pointerToField converts a path through the schema to the path of a field: "/properties/to/items" to "to".
+func pointerToField(path string) string {
+	var parts []string
+	steps := strings.Split(path, "/")
+	for i := 1; i < len(steps); i++ {
+		if steps[i] == "properties" && i+1 < len(steps) {
+			i++
+			parts = append(parts, steps[i])
+		}
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,157 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// meant returns arguments with what clients and models often write otherwise, where one reading alone fits the schema:
+// null for a field that may be absent is absence, and a text that is the JSON of a list, an object, a number, true or
+// false is that value where no text fits. What is shown, approved and done is what it returns. The schema decides about
+// everything else.
+func (s checker) meant(args json.RawMessage) (json.RawMessage, error) {
+	v, ok := decodeExactly(args)
+	if !ok {
+		return args, nil // the check says what is wrong
+	}
+	v, changed := read(s.Schema(), v)
+	if !changed {
+		return args, nil
+	}
+	return strictjson.Marshal(v)
+}
+
+// decodeExactly decodes JSON, with its numbers as they are written.
+func decodeExactly(raw []byte) (v any, ok bool) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	err := dec.Decode(&v)
+	return v, err == nil && !dec.More()
+}
+
+// read returns a value as the schema means it, and whether that is another one. It changes lists and objects in place.
+func read(s *jsonschema.Schema, v any) (_ any, changed bool) {
+	if s == nil {
+		return v, false
+	}
+	if text, ok := v.(string); ok && !accepts(s, v) {
+		if inner, ok := written(text); ok && accepts(s, inner) {
+			inner, _ = read(s, inner)
+			return inner, true
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return v, readFields(s, v)
+	case []any:
+		for i, item := range v {
+			of := s.Items
+			if i < len(s.PrefixItems) {
+				of = s.PrefixItems[i]
+			}
+			better, other := read(of, item)
+			v[i], changed = better, changed || other
+		}
+	}
+	return v, changed
+}
+
+func readFields(s *jsonschema.Schema, fields map[string]any) (changed bool) {
+	for name, value := range fields {
+		p := s.Properties[name]
+		switch {
+		case p == nil:
+			p = s.AdditionalProperties
+		case value == nil && !accepts(p, nil) && !slices.Contains(s.Required, name):
+			delete(fields, name)
+			changed = true
+			continue
+		}
+		better, other := read(p, value)
+		fields[name], changed = better, changed || other
+	}
+	return changed
+}
+
+// numeral matches a number that is written in one way alone.
+var numeral = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// written returns the value whose JSON a text is: a list, an object, a number, true or false.
+func written(text string) (v any, ok bool) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "true", text == "false":
+	case numeral.MatchString(text):
+		if !strictjson.Survives(text) {
+			return nil, false
+		}
+	case strings.HasPrefix(text, "["), strings.HasPrefix(text, "{"):
+		if strictjson.Exact([]byte(`{"v":`+text+`}`)) != nil {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	return decodeExactly([]byte(text))
+}
+
+// accepts reports whether a value's type is one that the schema takes.
+func accepts(s *jsonschema.Schema, v any) bool {
+	if types := typesOf(s); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOf(t, v) }) {
+		return false
+	}
+	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(one any) bool { return sameType(one, v) }) {
+		return false
+	}
+	for _, choice := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+		if choice != nil && !slices.ContainsFunc(choice, func(one *jsonschema.Schema) bool { return accepts(one, v) }) {
+			return false
+		}
+	}
+	return s.Const == nil || sameType(*s.Const, v)
+}
+
+// typesOf returns the types that a schema names.
+func typesOf(s *jsonschema.Schema) []string {
+	if s.Type != "" {
+		return []string{s.Type}
+	}
+	return s.Types
+}
+
+// isOf reports whether a value is of a type of JSON Schema.
+func isOf(kind string, v any) bool {
+	if kind == "integer" {
+		n, ok := v.(json.Number)
+		f, err := n.Float64()
+		return ok && err == nil && f == math.Trunc(f)
+	}
+	return kind == kindOf(v)
+}
+
+func sameType(a, b any) bool { return kindOf(a) == kindOf(b) }
+
+// kindOf returns the type of a value as JSON Schema calls it; a number is not called an integer.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "number"
+}

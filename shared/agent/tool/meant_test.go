@@ -1,0 +1,139 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+type plenty struct {
+	To    []string  `json:"to"`
+	CC    []string  `json:"cc,omitempty"`
+	N     int       `json:"n,omitempty"`
+	Share float64   `json:"share,omitempty"`
+	Loud  bool      `json:"loud,omitempty"`
+	Text  string    `json:"text,omitempty"`
+	At    time.Time `json:"at,omitzero"`
+	Where *place    `json:"where,omitempty"`
+	Many  []place   `json:"many,omitempty"`
+}
+
+// plentyOf returns the same tool twice: with a schema from the Go type, and declared with that schema.
+func plentyOf(t *testing.T) map[string]*tool.Tool {
+	t.Helper()
+	s, err := tool.SchemaOf[plenty]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared, err := tool.Declare(tool.Declaration{Name: "tell", Description: "Tells.", Input: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := tool.Declare(tool.Declaration{Name: "tell", Description: "Tells.", Input: s, Source: "somebody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*tool.Tool{"defined": tool.Define(tool.Def[plenty, answer]{Name: "tell", Description: "Tells."}),
+		"declared": declared, "a stranger's": stranger}
+}
+
+// TestNearMisses lists what clients and models send that is not what the schema says: what is taken, as the card shows
+// it, and what is refused in words with the field and the type.
+func TestNearMisses(t *testing.T) {
+	for name, c := range map[string]struct{ in, want, field, why string }{
+		"null for an optional list": {in: `{"to":["a"],"cc":null}`, want: `{"to":["a"]}`},
+		"null for an optional text": {in: `{"to":["a"],"text":null}`, want: `{"to":["a"]}`},
+		"null for an optional object": {in: `{"to":["a"],"where":null,"at":null,"n":null}`,
+			want: `{"to":["a"]}`},
+		"a list in a text": {in: `{"to":"[\"a\", \"b\"]"}`, want: `{"to":["a","b"]}`},
+		"a list of objects in a text": {in: `{"to":["a"],"many":"[{\"city\":\"Ulm\"}]"}`,
+			want: `{"many":[{"city":"Ulm"}],"to":["a"]}`},
+		"an object in a text": {in: `{"to":["a"],"where":"{\"city\":\"Ulm\"}"}`,
+			want: `{"to":["a"],"where":{"city":"Ulm"}}`},
+		"objects in texts in a list": {in: `{"to":["a"],"many":["{\"city\":\"Ulm\"}"]}`,
+			want: `{"many":[{"city":"Ulm"}],"to":["a"]}`},
+		"a whole number in a text": {in: `{"to":["a"],"n":"5"}`, want: `{"n":5,"to":["a"]}`},
+		"a number in a text":       {in: `{"to":["a"],"share":"0.5"}`, want: `{"share":0.5,"to":["a"]}`},
+		"true in a text":           {in: `{"to":["a"],"loud":"true"}`, want: `{"loud":true,"to":["a"]}`},
+		"a text that looks so":     {in: `{"to":["[]"],"text":"[1]"}`, want: `{"text":"[1]","to":["[]"]}`},
+		"the text null": {in: `{"to":["null"],"text":"null"}`,
+			want: `{"text":"null","to":["null"]}`},
+
+		"null for what is needed": {in: `{"to":null}`, field: "to", why: "a list is needed here"},
+		"nothing":                 {in: `{}`, field: "to", why: "this field is needed: a list"},
+		"nothing within": {in: `{"to":["a"],"where":{}}`,
+			field: "where/city", why: "this field is needed: a text"},
+		"one value for a list":  {in: `{"to":"a"}`, field: "to", why: "a list is needed here"},
+		"some values in a text": {in: `{"to":"a, b"}`, field: "to", why: "a list is needed here"},
+		"half a list in a text": {in: `{"to":"[\"a\""}`, field: "to", why: "a list is needed here"},
+		"an object for a list":  {in: `{"to":{"0":"a"}}`, field: "to", why: "a list is needed here"},
+		"a name twice in a text": {in: `{"to":["a"],"where":"{\"city\":\"a\",\"city\":\"b\"}"}`,
+			field: "where", why: "an object is needed here"},
+		"a number for a text": {in: `{"to":["a"],"text":5}`, field: "text", why: "a text is needed here"},
+		"a fraction": {in: `{"to":["a"],"n":"5.5"}`,
+			field: "n", why: "a whole number is needed here"},
+		"a number with a sign": {in: `{"to":["a"],"n":"+5"}`,
+			field: "n", why: "a whole number is needed here"},
+		"a number with zeros": {in: `{"to":["a"],"n":"05"}`,
+			field: "n", why: "a whole number is needed here"},
+		"a number with a comma": {in: `{"to":["a"],"share":"0,5"}`,
+			field: "share", why: "a number is needed here"},
+		"a number that is rounded": {in: `{"to":["a"],"n":"9007199254740993"}`,
+			field: "n", why: "a whole number is needed here"},
+		"yes": {in: `{"to":["a"],"loud":"yes"}`,
+			field: "loud", why: "true or false is needed here"},
+		"1 for true": {in: `{"to":["a"],"loud":1}`,
+			field: "loud", why: "true or false is needed here"},
+		"the text null for a list": {in: `{"to":"null"}`, field: "to", why: "a list is needed here"},
+		"words for a time":         {in: `{"to":["a"],"at":5}`, field: "at"},
+	} {
+		for made, tl := range plentyOf(t) {
+			t.Run(name+", "+made, func(t *testing.T) {
+				got, err := tl.Normalize(json.RawMessage(c.in))
+				if c.want != "" {
+					again, err2 := tl.Normalize(got)
+					if err != nil || string(got) != c.want || string(again) != c.want {
+						t.Errorf("%s %v, then %s %v; want %s", got, err, again, err2, c.want)
+					}
+					return
+				}
+				f := fault.As(err)
+				if err == nil || f.Field != c.field || c.why != "" && f.Message != c.why {
+					t.Errorf("%s, %s: %s; want %s: %s", got, f.Field, f.Message, c.field, c.why)
+				}
+			})
+		}
+	}
+}
+
+// TestOnlyOneReading leaves a text alone where the schema takes texts too.
+func TestOnlyOneReading(t *testing.T) {
+	for schema, c := range map[string]struct{ in, want string }{
+		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:                       {`"[1]"`, `"[1]"`},
+		`{"type":["string","null"]}`:                                           {`null`, `null`},
+		`{"anyOf":[{"type":"integer"},{"type":"null"}]}`:                       {`null`, `null`},
+		`{"enum":["1","2"]}`:                                                   {`"1"`, `"1"`},
+		`{}`:                                                                   {`"{}"`, `"{}"`},
+		`{"anyOf":[{"type":"integer"},{"type":"boolean"}]}`:                    {`"5"`, `5`},
+		`{"type":"object","additionalProperties":{"type":"number"}}`:           {`{"a":"5"}`, `{"a":5}`},
+		`{"type":"array","prefixItems":[{"type":"number"},{"type":"string"}]}`: {`["5","5"]`, `[5,"5"]`},
+	} {
+		var p jsonschema.Schema
+		if err := json.Unmarshal([]byte(schema), &p); err != nil {
+			t.Fatal(err)
+		}
+		tl, err := tool.Declare(tool.Declaration{Name: "tell", Description: "Tells.",
+			Input: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"v": &p}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tl.Normalize(json.RawMessage(`{"v":` + c.in + `}`)); err != nil || string(got) != `{"v":`+c.want+`}` {
+			t.Errorf("%s of %s is %s, %v", c.in, schema, got, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/address"
+	"github.com/countersign-run/countersign/shared/base/visible"
+)
+
+// AddField adds a value that the server has made, such as a time.
+func (p *Preview) AddField(label, value string) {
+	p.Fields = append(p.Fields, Field{Label: label, Value: value, Long: strings.Contains(value, "\n")})
+}
+
+// AddLine adds a text of one line in visible form ([visible.Line]), with warnings of what it hides.
+func (p *Preview) AddLine(label, s string) {
+	shown, hidden := visible.Line(s)
+	p.addText(Field{Label: label, Value: shown}, s, hidden)
+}
+
+// AddText adds a text of several lines in visible form ([visible.Text]), with warnings of what it hides.
+func (p *Preview) AddText(label, s string) {
+	shown, hidden := visible.Text(s)
+	p.addText(Field{Label: label, Value: shown, Long: true}, s, hidden)
+}
+
+// longText is the number of bytes beyond which a value has lines of its own.
+const longText = 100
+
+// AddValue adds a value of JSON in visible form: a text as it is, anything else as JSON.
+func (p *Preview) AddValue(label string, raw json.RawMessage) {
+	text := string(raw)
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		text = s
+	}
+	if strings.ContainsAny(text, "\n\t") || len(text) > longText {
+		p.AddText(label, text)
+	} else {
+		p.AddLine(label, text)
+	}
+}
+
+func (p *Preview) addText(f Field, s string, hidden bool) {
+	f.Label, _ = visible.Line(f.Label)
+	p.Fields = append(p.Fields, f)
+	if hidden {
+		p.warnOfHidden(f.Label)
+	}
+	for _, w := range visible.Suspicious(s) {
+		p.Warn("%s: %s", f.Label, w)
+	}
+}
+
+func (p *Preview) warnOfHidden(label string) {
+	p.Warn("%s: there are characters that cannot be seen or that change the reading direction. They are "+
+		"written out as "+
+		"⟨U+…⟩.", label)
+}
+
+// reveal brings what a tool's own code put into the preview as it was into visible form, with warnings of what it
+// hides. It changes nothing of a text that is in visible form already.
+func (p *Preview) reveal() {
+	if title, hidden := visible.Line(p.Title); hidden {
+		p.Title = title
+		p.warnOfHidden("The title")
+	}
+	p.Fields = slices.Clone(p.Fields)
+	for i, f := range p.Fields {
+		p.Fields[i].Label, _ = visible.Line(f.Label)
+		if value, hidden := visible.Text(f.Value); hidden {
+			p.Fields[i].Value = value
+			p.warnOfHidden(p.Fields[i].Label)
+		}
+	}
+	for i, w := range p.Warnings {
+		if warning, hidden := visible.Line(w); hidden {
+			p.Warnings[i] = warning
+		}
+	}
+}
+
+// AddAddresses adds e-mail addresses, if there are any, one a line. A punycode domain is shown in both forms, the one
+// that is used and the one that a reader would see, with a warning.
+func (p *Preview) AddAddresses(label string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	shown := make([]string, len(list))
+	for i, a := range list {
+		shown[i] = a
+		if u, puny := address.Unicode(a); puny {
+			u, _ = visible.Line(u)
+			shown[i] = fmt.Sprintf("%s (shown as %s)", a, u)
+			p.Warn("%s: the domain of %s is written with letters from outside ASCII. It may only look like one "+
+				"that you know.", label, a)
+		}
+	}
+	p.AddField(label, strings.Join(shown, "\n"))
+}
+
+// Warn adds a sentence about what a careful reader should look at twice.
+func (p *Preview) Warn(format string, args ...any) {
+	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,143 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/schema"
+)
+
+// Remote returns a tool whose calls are answered from outside. Its name, description and JSON Schema of an object also
+// come from outside: if they are unusable, the error says why. For the schema it is a ValidationError whose field is
+// the place in the schema (see [schema.Import]).
+func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
+	if !validName.MatchString(name) {
+		return nil, errors.New("a name of up to 63 letters, digits, '_', '.' and '-' that begins with a " +
+			"letter is needed")
+	}
+	s, err := schema.Import(raw)
+	if err != nil {
+		return nil, err
+	}
+	in, err := objectSchema(s, false)
+	if err != nil {
+		return nil, inSchema(err)
+	}
+	shown, err := declaredSchema(s)
+	if err != nil {
+		return nil, inSchema(err)
+	}
+	return &Tool{
+		Spec: Spec{Name: name, Description: description, Schema: shown, Class: ClassRead, Approval: NotRequired},
+		functions: &declared{Declaration: Declaration{Name: name}, normal: affordable(in,
+			func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })},
+	}, nil
+}
+
+// inSchema returns the error as a ValidationError, of the whole schema where it names no place in it.
+func inSchema(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return err
+	}
+	return fault.Invalid("", "%s", err)
+}
+
+// affordable refuses arguments whose check against a stranger's schema would cost too much.
+func affordable(in checker,
+	normalize func(json.RawMessage) (json.RawMessage, error)) func(json.RawMessage) (json.RawMessage, error) {
+	each, patterns := 1+countChoices(in.Schema()), patternsOf(in.Schema())
+	tooMuch := func(args json.RawMessage) bool {
+		return countValues(args)*each > maxChecks || len(args)*patterns > maxMatching
+	}
+	return func(args json.RawMessage) (json.RawMessage, error) {
+		more := fault.Invalid("", "this is more than can be checked against this tool's schema")
+		if tooMuch(args) {
+			return nil, more
+		}
+		args, err := in.meant(args) // a text may hold more values
+		if err != nil {
+			return nil, err
+		}
+		if tooMuch(args) {
+			return nil, more
+		}
+		return normalize(args)
+	}
+}
+
+// maxChecks limits the cost of checking a call of a stranger's tool: the number of its values, times the number of
+// schemas against which each may be checked in turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a
+// processor busy for a minute.
+const maxChecks = 100_000
+
+// maxMatching limits the cost of matching a call's texts with a stranger's patterns: the bytes of the one times those
+// of the other.
+const maxMatching = 50_000_000
+
+// countValues returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.
+func countValues(args json.RawMessage) (n int) {
+	for dec := jsontext.NewDecoder(bytes.NewReader(args)); ; n++ {
+		if _, err := dec.ReadToken(); err != nil {
+			return n
+		}
+	}
+}
+
+// countChoices returns the number of schemas against which a value may be checked in turn.
+func countChoices(s *jsonschema.Schema) (n int) {
+	for p := range schema.Alternatives(s) {
+		n += 1 + countChoices(p)
+	}
+	for p := range schema.Inside(s) {
+		n += countChoices(p)
+	}
+	if s.PatternProperties != nil || s.PropertyNames != nil || s.Contains != nil {
+		n++
+	}
+	return n
+}
+
+// patternsOf returns the length of all patterns of a schema.
+func patternsOf(s *jsonschema.Schema) (n int) {
+	n = len(s.Pattern)
+	for name := range s.PatternProperties {
+		n += len(name)
+	}
+	for p := range schema.Alternatives(s) {
+		n += patternsOf(p)
+	}
+	for p := range schema.Inside(s) {
+		n += patternsOf(p)
+	}
+	return n
+}
+
+// AsRemote returns a copy of the tool whose calls are executed, and if necessary approved, outside of this process.
+func (t *Tool) AsRemote() *Tool {
+	c := *t
+	c.Approval = NotRequired
+	c.place, c.reads, c.has.rule = nil, nil, false // its run's store may be another one
+	c.has.prepare, c.has.execute, c.has.reconcile = false, false, false
+	c.has.limit, c.has.interrupt = false, false
+	return &c
+}
+
+// ServerTools says which tools of a server of MCP are used, as users and operators read it.
+type ServerTools struct {
+	Server  string
+	Tools   []string // as the model calls them
+	Unused  []UnusedTool
+	Problem string // why the server could not be asked when it was last asked; or empty
+}
+
+// UnusedTool is a tool of a server that no model is offered.
+type UnusedTool struct {
+	Tool   string // the server's name for it, in quotes
+	Reason string
+}

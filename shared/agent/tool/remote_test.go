@@ -1,0 +1,79 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/figures"
+)
+
+// A page defines both the schema and, by what it asks of the model, the arguments: checking one against the other must
+// stay cheap.
+func TestARemoteToolIsCheapToCheck(t *testing.T) {
+	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	tl, err := tool.Remote("x", "x",
+		json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[`+list(`{"const":"x"}`,
+			900)+`,{"type":"integer"}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dear := json.RawMessage(`{"a":[` + list("1", 100_000) + `]}`)
+	took := figures.Allocated(func() { _, err = tl.Normalize(dear) })
+	if err == nil || fault.As(err).Class != fault.Validation || !strings.Contains(err.Error(), "more than can") {
+		t.Errorf("%v", err)
+	}
+	if took > 16<<20 { // checking it takes gigabytes
+		t.Errorf("%d MiB were allocated", took>>20)
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"a":[` + list("1", 100) + `]}`)); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// The model gets a schema that the service accepts, whatever a page wrote (see fakegemini.CheckDeclarations).
+func TestARemoteToolIsToldPlainly(t *testing.T) {
+	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","required":["gone","list"],"anyOf":[{"required":["list"]},{"required":["any"]}],
+		"properties":{"any":{"description":"d"},"list":{"type":"array"},"rows":{"type":["array","null"],"items":{"type":"array","items":{}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
+	want := `{"properties":{"any":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}],"description":"d"},` +
+		`"list":{"items":` + anything + `,"type":"array"},"rows":{"items":{"items":` + anything +
+		`,"type":"array"},"type":["array","null"]}},"required":["list"],"type":"object"}`
+	if string(tl.Schema) != want {
+		t.Errorf("got  %s\nwant %s", tl.Schema, want)
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"any":[[1]]}`)); err == nil {
+		t.Error("what the model is not told does not hold")
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"gone":1,"list":[[1]]}`)); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the service does not take of a schema is told as words, and checked when the call comes. A format is told alone.
+func TestWhatIsToldAsWordsIsChecked(t *testing.T) {
+	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{
+		"key":{"type":"string","pattern":"^[a-z]+$"},"mail":{"type":"string","format":"email"},
+		"tags":{"type":"array","items":{"type":"string"},"uniqueItems":true},
+		"map":{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^[a-z]+$"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []string{`"pattern":"^[a-z]+$"`, `fit this JSON Schema: {\"uniqueItems\":true}`,
+		`"additionalProperties":{"type":"string"}`, `{\"propertyNames\":`, `{\"format\":\"email\"}`} {
+		if !strings.Contains(string(tl.Schema), told) {
+			t.Errorf("%s is not told: %s", told, tl.Schema)
+		}
+	}
+	for args, fits := range map[string]bool{`{"key":"a","tags":["a","b"],"map":{"k":"v"}}`: true, `{"mail":""}`: true,
+		`{"key":"A"}`: false, `{"tags":["a","a"]}`: false, `{"map":{"k":1}}`: false, `{"map":{"K":"v"}}`: false} {
+		if _, err := tl.Normalize(json.RawMessage(args)); (err == nil) != fits {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// checker is a resolved JSON Schema.
+type checker struct{ *jsonschema.Resolved }
+
+// schemaOf returns the schema of a Go type, changed by refine if that is not nil.
+func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (c checker, err error) {
+	s, err := typeSchema(t)
+	if err != nil {
+		return c, fmt.Errorf("no schema for %s: %w", t, err)
+	}
+	if refine != nil {
+		refine(s)
+	}
+	c.Resolved, err = s.Resolve(nil)
+	return c, err
+}
+
+// asRead has the types whose JSON is not what their kind says. A field's tag may describe it in words of its own.
+var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[json.RawMessage](): {},
+	reflect.TypeFor[[]byte]():          {Type: "string", Description: "In base64."},
+	reflect.TypeFor[time.Duration]():   {Type: "integer", Description: "In nanoseconds."},
+	reflect.TypeFor[time.Time](): {Type: "string", Format: "date-time",
+		Description: "A time in RFC 3339, such as 2027-01-05T10:00:00+01:00."},
+}}
+
+// SchemaOf returns the schema of a Go type.
+func SchemaOf[T any]() (*jsonschema.Schema, error) { return typeSchema(reflect.TypeFor[T]()) }
+
+func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
+	if err := embeds(t, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
+	s, err := jsonschema.ForType(t, asRead)
+	if err != nil {
+		return nil, err
+	}
+	plainTypes(s)
+	return s, nil
+}
+
+// embeds refuses a struct that embeds a type of [asRead]. An embedded time.Time, for one, makes the whole struct one
+// time in JSON, and the other fields are lost.
+func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || seen[t] || asRead.TypeSchemas[t] != nil {
+		return nil
+	}
+	seen[t] = true
+	for f := range t.Fields() {
+		its := f.Type
+		if its.Kind() == reflect.Pointer {
+			its = its.Elem()
+		}
+		if f.Anonymous && asRead.TypeSchemas[its] != nil {
+			return fmt.Errorf("the struct %s embeds %s, which is one value in JSON and has no fields; give it a name, "+
+				"such as At %s", t, f.Type, f.Type)
+		}
+		if err := embeds(f.Type, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainTypes replaces the type "null or array" that a Go slice gets by "array": Gemini requires one type, and null is
+// not a list.
+func plainTypes(s *jsonschema.Schema) {
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for _, p := range s.Properties {
+		plainTypes(p)
+	}
+	if s.Items != nil {
+		plainTypes(s.Items)
+	}
+}
+
+// CheckBound refuses bound arguments that no call can have, since one of them is not what the tool's schema asks for:
+// a list that may not be empty, a number that is missing.
+func (t *Tool) CheckBound(bound json.RawMessage) error {
+	var has map[string]json.RawMessage
+	if t.schema.Resolved == nil || json.Unmarshal(bound, &has) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		its := t.schema.Schema().Properties[name]
+		if its == nil {
+			continue
+		}
+		one, err := its.CloneSchemas().Resolve(nil)
+		if err != nil {
+			return err
+		}
+		if err := (checker{one}).check(has[name]); err != nil {
+			return fault.Invalid(name, "no call of %s can have this: %s", t.Name, fault.As(err).Message)
+		}
+	}
+	return nil
+}
+
+// check validates JSON against the schema.
+func (s checker) check(data json.RawMessage) error { return s.checkAs(data, s.explain) }
+
+// checkAs validates JSON against the schema. The error says what explained says of the validator's. JSON that only some
+// programs read, with a name twice or what is no UTF-8, is refused: the model could not be told of it.
+func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
+	var v any
+	if err := jsonv2.Unmarshal(data, &v); err != nil {
+		return fault.Invalid("", "this is not JSON").Because(err)
+	}
+	if err := s.Validate(v); err != nil {
+		field, rule := explained(err)
+		return fault.Invalid(field, "%s", rule)
+	}
+	return nil
+}

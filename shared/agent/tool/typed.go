@@ -1,0 +1,330 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// functions are those of a tool, with its types erased. Only the ones that [parts] names may be called, and normalize,
+// targets, bound, preview and summary, which every tool has.
+type functions interface {
+	normalize(args json.RawMessage) (json.RawMessage, error)
+	revise(before, edited json.RawMessage) (json.RawMessage, error)
+	targets(args json.RawMessage) ([]Target, error)
+	bound(args json.RawMessage) (json.RawMessage, error)
+	preview(args json.RawMessage) (Preview, error)
+	summary(args json.RawMessage) string
+	heading(args json.RawMessage) string
+	step(args, result json.RawMessage) Step
+	tried(args json.RawMessage) string
+	link(at Place, result json.RawMessage) string
+	narrow(args json.RawMessage) (*Narrowing, error)
+	rule(context.Context, Call) (Ruling, error)
+	note(args, result json.RawMessage) Facts
+	reading(args, result json.RawMessage) Reading
+	shows(args, result json.RawMessage) []Part
+	replaces(args json.RawMessage) ([]Text, error)
+	fetches(args json.RawMessage) (string, error)
+	limit(args json.RawMessage) time.Duration
+	interrupt(context.Context, Call) error
+	prepare(context.Context, Call) (string, error)
+	execute(context.Context, Call) (json.RawMessage, error)
+	reconcile(context.Context, Call) (Outcome, error)
+	compensate(args, result json.RawMessage) *Compensation
+}
+
+// parts says which of its optional functions a tool has.
+type parts struct {
+	revise, bound, heading, step, link, narrow, rule, note, reading, shows, replaces, fetches bool
+
+	limit, interrupt, prepare, execute, reconcile, compensate bool
+}
+
+// typed erases the types of a definition. Each method decodes the arguments, and the result where there is one, and
+// calls the function of the definition that has its name.
+type typed[In, Out any] struct {
+	*Def[In, Out]
+	in, out checker
+}
+
+// parts returns which functions the definition has.
+func (d *Def[In, Out]) parts() parts {
+	return parts{
+		revise: d.Revise != nil, bound: d.Bound != nil,
+		heading: d.Heading != nil || d.SideEffect && d.Summary != nil,
+		step:    d.Step != nil, link: d.Link != nil, narrow: d.Narrow != nil, rule: d.Rule != nil, note: d.Note != nil,
+		reading: d.Reading != nil, shows: d.Shows != nil, replaces: d.Replaces != nil, fetches: d.Fetches != nil,
+		limit: d.Limit != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil, execute: d.Execute != nil,
+		reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
+	}
+}
+
+// decode decodes arguments that normalize has returned, or a stored result.
+func decode[T any](raw json.RawMessage) (v T, err error) {
+	err = json.Unmarshal(raw, &v)
+	return v, err
+}
+
+// decode returns the arguments and the result of a call.
+func (t *typed[In, Out]) decode(args, result json.RawMessage) (in In, out Out, err error) {
+	in, err = decode[In](args)
+	if err == nil {
+		out, err = decode[Out](result)
+	}
+	return in, out, err
+}
+
+// canonical returns the canonical JSON of a value.
+func canonical(v any) (json.RawMessage, error) {
+	raw, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return strictjson.Canonical(raw)
+}
+
+func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err error) {
+	if args, err = strictjson.Canonical(args); err != nil { // a program without integers writes 5 as 5.0
+		return nil, err
+	}
+	if args, err = t.in.meant(args); err != nil {
+		return nil, err
+	}
+	var v In
+	if err = strictjson.Decode(args, &v); err != nil {
+		return nil, err
+	}
+	if err = t.in.check(args); err != nil {
+		return nil, err
+	}
+	if t.Normalize != nil {
+		if v, err = t.Normalize(v); err != nil {
+			return nil, err
+		}
+	}
+	return canonical(v)
+}
+
+func (t *typed[In, Out]) revise(before, edited json.RawMessage) (json.RawMessage, error) {
+	b, errB := decode[In](before)
+	e, errE := decode[In](edited)
+	if err := errors.Join(errB, errE); err != nil {
+		return nil, err
+	}
+	return canonical(t.Revise(b, e))
+}
+
+func (t *typed[In, Out]) targets(args json.RawMessage) ([]Target, error) {
+	v, err := decode[In](args)
+	if err != nil || t.Targets == nil {
+		return nil, err
+	}
+	return t.Targets(v), nil
+}
+
+func (t *typed[In, Out]) bound(args json.RawMessage) (json.RawMessage, error) {
+	if t.Bound == nil {
+		return args, nil
+	}
+	v, err := decode[In](args)
+	if err != nil {
+		return nil, err
+	}
+	return canonical(t.Bound(v))
+}
+
+func (t *typed[In, Out]) preview(args json.RawMessage) (Preview, error) {
+	v, err := decode[In](args)
+	if err != nil || t.Preview == nil {
+		return Preview{Title: t.Name}, err
+	}
+	return t.Preview(v), nil
+}
+
+func (t *typed[In, Out]) summary(args json.RawMessage) string {
+	v, err := decode[In](args)
+	if err != nil || t.Summary == nil {
+		return "Did " + t.Name + "."
+	}
+	return t.Summary(v)
+}
+
+func (t *typed[In, Out]) heading(args json.RawMessage) string {
+	v, err := decode[In](args)
+	switch {
+	case err != nil:
+		return ""
+	case t.Heading == nil:
+		return strings.TrimSuffix(t.Summary(v), ".")
+	}
+	return t.Heading(v)
+}
+
+func (t *typed[In, Out]) step(args, result json.RawMessage) Step {
+	in, err := decode[In](args)
+	if err != nil {
+		return Step{Kind: StepError}
+	}
+	out, err := decode[Out](result)
+	if err != nil {
+		return t.Step(in, nil)
+	}
+	return t.Step(in, &out)
+}
+
+func (t *typed[In, Out]) tried(args json.RawMessage) string {
+	in, _ := decode[In](args) // refused arguments may be readable in part
+	return t.Step(in, nil).Command
+}
+
+func (t *typed[In, Out]) link(at Place, result json.RawMessage) string {
+	out, err := decode[Out](result)
+	if err != nil {
+		return ""
+	}
+	return t.Link(at, out)
+}
+
+func (t *typed[In, Out]) compensate(args, result json.RawMessage) *Compensation {
+	in, out, err := t.decode(args, result)
+	if err != nil {
+		return nil
+	}
+	return t.Compensate(in, out)
+}
+
+func (t *typed[In, Out]) narrow(args json.RawMessage) (*Narrowing, error) {
+	v, err := decode[In](args)
+	if err != nil {
+		return nil, err
+	}
+	return t.Narrow(v), nil
+}
+
+func (t *typed[In, Out]) rule(ctx context.Context, c Call) (Ruling, error) {
+	v, err := decode[In](c.Args)
+	if err != nil {
+		return Ruling{}, err
+	}
+	return t.Rule(ctx, c, v)
+}
+
+func (t *typed[In, Out]) note(args, result json.RawMessage) Facts {
+	in, out, err := t.decode(args, result)
+	if err != nil {
+		return nil
+	}
+	return t.Note(in, out)
+}
+
+func (t *typed[In, Out]) reading(args, result json.RawMessage) Reading {
+	in, err := decode[In](args)
+	if err != nil {
+		return Reading{}
+	}
+	out, _ := decode[Out](result) // a result that was cut, or an error, has an origin too
+	return t.Reading(in, out)
+}
+
+func (t *typed[In, Out]) shows(args, result json.RawMessage) []Part {
+	in, out, err := t.decode(args, result)
+	if err != nil {
+		return nil
+	}
+	return t.Shows(in, out)
+}
+
+func (t *typed[In, Out]) replaces(args json.RawMessage) ([]Text, error) {
+	v, err := decode[In](args)
+	if err != nil {
+		return nil, err
+	}
+	return t.Replaces(v), nil
+}
+
+func (t *typed[In, Out]) fetches(args json.RawMessage) (string, error) {
+	v, err := decode[In](args)
+	if err != nil {
+		return "", err
+	}
+	return t.Fetches(v), nil
+}
+
+func (t *typed[In, Out]) limit(args json.RawMessage) time.Duration {
+	v, err := decode[In](args)
+	if err != nil {
+		return 0
+	}
+	return max(0, t.Limit(v))
+}
+
+func (t *typed[In, Out]) interrupt(ctx context.Context, c Call) error {
+	v, err := decode[In](c.Args)
+	if err != nil {
+		return err
+	}
+	return t.Interrupt(ctx, c, v)
+}
+
+func (t *typed[In, Out]) prepare(ctx context.Context, c Call) (string, error) {
+	v, err := decode[In](c.Args)
+	if err != nil {
+		return "", err
+	}
+	return t.Prepare(ctx, c, v)
+}
+
+// encode returns the JSON of a result and checks it. Numbers stay as they are: RFC 8785 cannot represent an ID of 19
+// digits.
+func encode(v any, schema checker) (json.RawMessage, error) {
+	b, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return b, schema.check(b)
+}
+
+func (t *typed[In, Out]) execute(ctx context.Context, c Call) (json.RawMessage, error) {
+	v, err := decode[In](c.Args)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.Execute(ctx, c, v)
+	if err != nil {
+		return nil, err
+	}
+	b, err := encode(res, t.out)
+	if err != nil {
+		return nil, forbidden(t.Name, err)
+	}
+	return b, nil
+}
+
+func (t *typed[In, Out]) reconcile(ctx context.Context, c Call) (Outcome, error) {
+	v, err := decode[In](c.Args)
+	if err != nil {
+		return Outcome{}, err
+	}
+	verdict, res, reason, err := t.Reconcile(ctx, c, v)
+	return settled(verdict, res, t.out, reason, err)
+}
+
+// settled returns what Reconcile found out.
+func settled(v Verdict, result any, schema checker, reason string, err error) (Outcome, error) {
+	if v == Done && IsEnded(err) {
+		return Outcome{Verdict: Done, Err: err}, nil
+	}
+	if err != nil || v != Done {
+		return Outcome{Verdict: v, Reason: reason}, err
+	}
+	b, err := encode(result, schema)
+	if err != nil {
+		b = unreadableResult(err)
+	}
+	return Outcome{Verdict: Done, Result: b}, nil
+}

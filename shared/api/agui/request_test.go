@@ -1,0 +1,176 @@
+package agui_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/api/agui"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/base/visible"
+)
+
+// read tells what a request asks for, or the field that is wrong in it.
+func read(body string) (says string, err error) {
+	var r agui.Request
+	if err := strictjson.DecodeKnown([]byte(body), &r); err != nil {
+		return "", err
+	}
+	if err := r.Check(); err != nil {
+		return "", err
+	}
+	answers, err := r.Answers()
+	if err != nil {
+		return "", err
+	}
+	field, words, err := r.Words()
+	if err != nil {
+		return "", err
+	}
+	for _, t := range r.PageTools() {
+		says += fmt.Sprintf("%s %s; ", t.Name, t.Schema)
+	}
+	for _, c := range r.Context {
+		says += fmt.Sprintf("%s is %s; ", c.Description, c.Value)
+	}
+	for _, one := range r.Results() {
+		text, err := one.Text()
+		if err != nil {
+			return "", err
+		}
+		says += fmt.Sprintf("%s %s %t %s; ", one.Field, one.CallID, one.Failed, text)
+	}
+	for _, a := range answers {
+		says += fmt.Sprintf("%s %s %s; ", a.Field, a.ApprovalID, a.Payload)
+	}
+	return strings.TrimSpace(says + field + " " + words), nil
+}
+
+const someRun = "abcdefghijklmnop"
+
+// said is a message of the user's, and answered the answers to interrupts.
+func said(content string) string { return `"messages":[{"role":"user","content":` + content + `}]` }
+
+func answered(interrupts ...string) string {
+	for i, of := range interrupts {
+		id, status, _ := strings.Cut(of, " ")
+		interrupts[i] = fmt.Sprintf(`{"interruptId":%q,"status":%q,"payload":{}}`, id, status)
+	}
+	return `"resume":[` + strings.Join(interrupts, ",") + `]`
+}
+
+// returned is a conversation in which the user has spoken and tools have returned since.
+func returned(messages string) string {
+	return `"messages":[{"role":"tool","toolCallId":"old","content":"1"},{"role":"user","content":"go"},` + messages + `]`
+}
+
+// requests are inputs by what is special about them, without their ids, and what they ask for.
+var requests = map[string]struct{ body, want string }{
+	"words": {said(`"one"`), "messages/0/content one"},
+	"in parts": {said(`[{"type":"text","text":"one"},{"type":"text","text":"two"}]`),
+		"messages/0/content one\n\ntwo"},
+	"the newest":   {`"messages":[{"role":7},{"role":"user","content":"one"}]`, "messages/1/content one"},
+	"nothing new":  {`"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, ""},
+	"no messages":  {`"unheardOf":1`, ""},
+	"blank words":  {said(`" \n"`), "messages/0/content"},
+	"a file":       {said(`[{"type":"binary"}]`), "messages/0/content/0"},
+	"no text":      {said(`7`), "messages/0/content"},
+	"an answer":    {answered(someRun + "-1 resolved"), "resume/0/payload " + someRun + "-1 {};"},
+	"cancelled":    {answered(someRun + "-1 cancelled"), ""},
+	"of no status": {answered(someRun + "-1 x"), "resume/0/status"},
+	"no interrupt": {answered("x resolved"), "resume/0/interruptId"},
+	"to two runs":  {answered(someRun+"-1 resolved", "q"+someRun+"-1 resolved"), "resume/1/interruptId"},
+	"too many":     {answered(slices.Repeat([]string{someRun + "-1 resolved"}, 101)...), "resume"},
+	"a tool's result": {returned(`{"role":"assistant"},{"role":"tool","toolCallId":"a","content":"1"}`),
+		"messages/3/content a false 1;"},
+	"two of them": {returned(`{"role":"tool","toolCallId":"a","content":"1"},` +
+		`{"role":"tool","toolCallId":"b","content":[{"type":"text","text":"2"}],"error":""}`),
+		"messages/3/content b false 2; messages/2/content a false 1;"},
+	"a tool's error": {returned(`{"role":"tool","toolCallId":"a","content":"","error":"no"}`),
+		"messages/2/error a true no;"},
+	"a result before words": {returned(`{"role":"tool","toolCallId":"a"},{"role":"user","content":"on"}`),
+		"messages/3/content on"},
+	"a result that is no text": {returned(`{"role":"tool","toolCallId":"a","content":{}}`), "messages/2/content"},
+	"tools": {`"tools":[{"name":"a","description":"b","parameters":{"type":"object"},"metadata":{}},{"name":"c"}]`,
+		`a {"type":"object"}; c {"type":"object"};`},
+	"no tools":           {`"tools":null`, ""},
+	"a tool's name":      {`"tools":[{"name":7}]`, "tools/0/name"},
+	"tools in no list":   {`"tools":{}`, "tools"},
+	"context":            {`"context":[{"description":"a","value":"b","more":1},{"value":"c"}]`, "a is b;  is c;"},
+	"no context":         {`"context":null`, ""},
+	"context of no text": {`"context":[{"value":"a"},{"value":{}}]`, "context/1/value"},
+	"context of a text":  {`"context":"a"`, "context"},
+	"a long thread":      {`"threadId":"` + strings.Repeat("x", 257) + `"`, "threadId"},
+}
+
+// body is the input, with ids where it has none.
+func body(of string) string {
+	if !strings.Contains(of, "threadId") {
+		of = `"threadId":"t",` + of
+	}
+	return `{"runId":"r",` + of + `}`
+}
+
+func TestRequest(t *testing.T) {
+	for name, c := range requests {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(body(c.body))
+			if err != nil {
+				got = fault.As(err).Field
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q (%v)", got, c.want, err)
+			}
+		})
+	}
+}
+
+// FuzzRequest has whatever is sent ask for something that is bounded and to one run, or be refused by its field.
+func FuzzRequest(f *testing.F) {
+	for _, c := range requests {
+		f.Add(body(c.body))
+	}
+	f.Fuzz(func(t *testing.T, sent string) {
+		var r agui.Request
+		if strictjson.DecodeKnown([]byte(sent), &r) != nil {
+			return
+		}
+		answers, err := r.Answers()
+		if err != nil && fault.As(err).Class != fault.Validation {
+			t.Errorf("%v", err)
+		}
+		for _, a := range answers {
+			one, _ := run.RunOfApproval(a.ApprovalID)
+			if first, ok := run.RunOfApproval(answers[0].ApprovalID); !ok || one != first {
+				t.Errorf("it answers %s and %s", answers[0].ApprovalID, a.ApprovalID)
+			}
+		}
+		newest := len(r.Messages)
+		for _, one := range r.Results() {
+			at, err := strconv.Atoi(strings.Split(one.Field, "/")[1])
+			if err != nil || at >= newest {
+				t.Errorf("%s comes after that of message %d", one.Field, newest)
+			}
+			newest = at
+			if _, err := one.Text(); err != nil && !strings.HasPrefix(fault.As(err).Field, one.Field) {
+				t.Errorf("%s: %v", one.Field, err)
+			}
+		}
+		if n := len(r.PageTools()); n != len(r.Tools) {
+			t.Errorf("%d tools are %d", len(r.Tools), n)
+		}
+		field, words, err := r.Words()
+		switch {
+		case err != nil && (fault.As(err).Class != fault.Validation || fault.As(err).Field == ""):
+			t.Errorf("%v", err)
+		case err == nil && field != "" && visible.Blank(words):
+			t.Errorf("%s has no words", field)
+		case err == nil && field != "" && field != fmt.Sprintf("messages/%d/content", len(r.Messages)-1):
+			t.Errorf("%s is not the newest", field)
+		}
+	})
+}

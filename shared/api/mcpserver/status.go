@@ -1,0 +1,264 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+)
+
+// The bounds of what a client may ask for.
+const (
+	longestWait = 50 * time.Second // of one call, before clients give up
+	answerSpare = 2 * time.Second  // of the request's time, left for the answer after a wait
+)
+
+// status is how far a run has come, for programs.
+type status struct {
+	Status    string          `json:"status"` // of the run, or refused: nothing was begun
+	RunID     string          `json:"runId,omitempty"`
+	Link      string          `json:"link,omitempty"` // where its user sees it, and decides
+	Waiting   []waiting       `json:"waiting,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Summary   string          `json:"summary,omitempty"`
+	Error     string          `json:"error,omitempty"`
+	Code      fault.Code      `json:"code,omitempty"`
+	Field     string          `json:"field,omitempty"`
+	Untrusted bool            `json:"untrusted,omitempty"` // the result is text from strangers
+}
+
+// waiting is what waits for the user.
+type waiting struct {
+	ApprovalID string    `json:"approvalId"`
+	Kind       run.Kind  `json:"kind"`
+	Tool       string    `json:"tool"`
+	ExpiresAt  time.Time `json:"expiresAt,omitzero"`
+}
+
+func (c *caller) status(v *run.View) status {
+	return status{Status: string(v.Status), RunID: v.RunID, Link: c.PublicURL + "/#/t/" + v.ThreadID,
+		Summary: v.Summary}
+}
+
+// told says in words what a run that has not ended waits for.
+func (s *status) told() string {
+	if len(s.Waiting) == 0 {
+		return "This is under way. Call wait_for_approval with the runId " + s.RunID + " for what becomes of it."
+	}
+	var b strings.Builder
+	for _, w := range s.Waiting {
+		said := "%s waits for the user's yes at %s, and is not done before it. "
+		if w.Kind == run.KindReview {
+			said = "It is not known whether %s was done. The user has to look, and to say so at %s. "
+		}
+		fmt.Fprintf(&b, said, w.Tool, s.Link)
+	}
+	fmt.Fprintf(&b, "Tell the user, then call wait_for_approval with the runId %s. Do not ask for it again.", s.RunID)
+	return b.String()
+}
+
+// addOwnTools adds the tools that are no tools of the assistant's.
+func (c *caller) addOwnTools(server *mcp.Server) {
+	no := false
+	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no}
+	runID := field("The runId of an earlier answer.")
+	server.AddTool(&mcp.Tool{Name: "approval_status", Annotations: reads, InputSchema: object("runId", runID),
+		Description: "Tells at once what became of something that was asked for."}, c.answering(c.tellStatus))
+	seconds := map[string]any{"type": "integer", "minimum": 0, "maximum": int(longestWait / time.Second),
+		"description": "How long to wait; left out: as long as it may."}
+	server.AddTool(&mcp.Tool{Name: "wait_for_approval", Annotations: reads,
+		InputSchema: object("runId", runID, "seconds", seconds),
+		Description: "Waits, for up to 50 seconds, until the user has decided and it was carried out, and tells what " +
+			"became of it. Call it again as long as it waits."}, c.answering(c.wait))
+	names := c.agents()
+	if len(names) == 0 {
+		return
+	}
+	agent := field("Which agent; left out: the assistant.")
+	agent["enum"] = names
+	server.AddTool(&mcp.Tool{Name: "countersign_run",
+		InputSchema: object("prompt", field("What it is to do, in words."), "agent", agent),
+		Description: "Gives a task to an agent of Countersign, which plans and calls tools by itself. What has an " +
+			"effect outside waits for the user's approval."}, c.answering(c.asking(c.run)))
+}
+
+// agents returns the names of the agents that take a task in words.
+func (c *caller) agents() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Loop.Agents)) {
+		if a := c.Loop.Agents[name]; !a.Page && !a.OnTerminal && !a.Plans && c.Loop.Model != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func field(description string) map[string]any {
+	return map[string]any{"type": "string", "description": description}
+}
+
+// object returns the schema of arguments, given as names and schemas of which the first is required.
+func object(required string, schema map[string]any, more ...any) map[string]any {
+	properties := map[string]any{required: schema}
+	for i := 0; i < len(more); i += 2 {
+		properties[more[i].(string)] = more[i+1]
+	}
+	return map[string]any{"type": "object", "properties": properties, "required": []string{required},
+		"additionalProperties": false}
+}
+
+// which are the arguments of a question about a run.
+type which struct {
+	RunID   string `json:"runId"`
+	Seconds *int   `json:"seconds"`
+}
+
+func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
+	args, err := strictjson.Canonical(in.Arguments) // of a program without integers 5.0 is 5
+	if err == nil {
+		err = strictjson.Decode(args, &w)
+	}
+	if err != nil {
+		return w, err
+	}
+	most := int(longestWait / time.Second)
+	switch {
+	case !run.ValidID(w.RunID):
+		return w, fault.Invalid("runId", "invalid ID")
+	case w.Seconds != nil && (*w.Seconds < 0 || *w.Seconds > most):
+		return w, fault.Invalid("seconds", "a number from 0 to %d is needed", most)
+	}
+	return w, nil
+}
+
+func (c *caller) tellStatus(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w, err := c.which(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	return c.tell(w.RunID)
+}
+
+// tell tells how far a run of this very agent has come. The user's other runs do not exist for it.
+func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
+	called, err := c.Loop.CallResult(c.working, c.as.UID, runID)
+	switch {
+	case err == nil && c.began(called.Run.Via):
+		return c.outcome(called)
+	case err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound):
+		return nil, err
+	}
+	v, _, err := c.Loop.Get(c.working, c.as.UID, runID) // of more than one call
+	switch {
+	case err != nil:
+		return nil, err
+	case !c.began(v.Via):
+		return nil, fault.NotFound()
+	}
+	return c.progress(v)
+}
+
+// began reports whether it was this agent that began a run.
+func (c *caller) began(via *run.Via) bool { return via != nil && via.TokenID == c.as.Via.TokenID }
+
+// progress tells how far a run has come that an agent of ours carries out.
+func (c *caller) progress(v *run.View) (*mcp.CallToolResult, error) {
+	st := c.status(v)
+	for _, a := range v.Actions {
+		if a.Status == run.ActionAwaiting && a.ApprovalID != "" && a.Decision == "" {
+			st.Waiting = append(st.Waiting, waiting{a.ApprovalID, a.Kind, a.Tool, expiry(v, a.ApprovalID)})
+		}
+	}
+	switch v.Status {
+	case run.Failed:
+		st.Error = v.Message
+		return result(st, v.Message, true)
+	case run.Completed:
+		return result(st, v.Summary, false)
+	}
+	return result(st, st.told(), false)
+}
+
+// expiry returns when the approval expires, if it came with the run.
+func expiry(v *run.View, approvalID string) (at time.Time) {
+	for _, a := range v.Waiting {
+		if a.ApprovalID == approvalID {
+			at = a.ExpiresAt
+		}
+	}
+	return at
+}
+
+func (c *caller) wait(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w, err := c.which(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	return c.await(w)
+}
+
+// await waits until the run has ended, and tells how far it has come by then.
+func (c *caller) await(w which) (*mcp.CallToolResult, error) {
+	leave, err := c.hold()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	most := min(longestWait, c.Budget-answerSpare)
+	if w.Seconds != nil {
+		most = min(most, time.Duration(*w.Seconds)*time.Second)
+	}
+	waiting, cancel := context.WithTimeout(c.request, most)
+	defer cancel()
+	for seen, err := range c.Loop.Watch(waiting, c.as.UID, w.RunID) {
+		if err != nil {
+			return nil, err
+		}
+		if seen.Ended() || !c.began(seen.Via()) {
+			break
+		}
+	}
+	return c.tell(w.RunID)
+}
+
+// run starts a run of an agent of ours, and tells how far it has come when it waits, ends, or has taken long enough.
+func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	in := req.Params
+	var args struct {
+		Prompt string `json:"prompt"`
+		Agent  string `json:"agent"`
+	}
+	if err := strictjson.Decode(in.Arguments, &args); err != nil {
+		return nil, err
+	}
+	key, err := c.key(in.Meta)
+	switch {
+	case err != nil:
+		return nil, err
+	case visible.Blank(args.Prompt):
+		return nil, fault.Invalid("prompt", "a prompt is needed")
+	case len(args.Prompt) > loop.MaxPrompt:
+		return nil, fault.Invalid("prompt", "the prompt is longer than %d bytes", loop.MaxPrompt)
+	case args.Agent != "" && !slices.Contains(c.agents(), args.Agent):
+		return nil, fault.Invalid("agent", "there is no such agent; there are %v", c.agents())
+	}
+	asked := c.as
+	asked.Agent, asked.Prompt = args.Agent, args.Prompt
+	asked.Key, asked.BodyHash = key, digest("countersign_run", args.Prompt, args.Agent)
+	asked.Until = time.Now().Add(min(longestWait, c.Budget))
+	v, err := c.Loop.Start(c.working, asked, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.progress(v)
+}

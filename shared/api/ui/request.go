@@ -1,0 +1,166 @@
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/base/visible"
+)
+
+// Request is what a client of useChat sends, as far as it counts.
+type Request struct {
+	ID       string            `json:"id"` // of the conversation, made by the client
+	Messages []json.RawMessage `json:"messages"`
+}
+
+// message is one of the client's messages.
+type message struct {
+	ID    string `json:"id"`
+	Role  string `json:"role"`
+	Parts []part `json:"parts"`
+}
+
+// part is a part of a message: words, or a call with its user's answer.
+type part struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	State    string `json:"state"`
+	Approval *struct {
+		ID       string `json:"id"`
+		Approved *bool  `json:"approved"`
+		Reason   string `json:"reason"`
+	} `json:"approval"`
+}
+
+// An Answer is a user's yes or no to exactly what they were shown.
+type Answer struct {
+	ApprovalID, ArgsHash string
+	Approved             bool
+	Comment              string
+	Field                string // where it stands in the request
+}
+
+// Newest returns what the request's newest message says: the user's words with the message's id, or their answers to
+// what one run has asked. Everything else that the client says of the conversation is passed over.
+func (r Request) Newest() (id, words string, answers []Answer, err error) {
+	if err := tell.CheckID("id", r.ID); err != nil {
+		return "", "", nil, err
+	}
+	if len(r.Messages) == 0 {
+		return "", "", nil, fault.Invalid("messages", "a message is needed")
+	}
+	at := len(r.Messages) - 1
+	field := fmt.Sprintf("messages/%d", at)
+	var newest message
+	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
+		return "", "", nil, fault.Within(field, err)
+	}
+	switch newest.Role {
+	case "user":
+		words, err = newest.words(field)
+		return newest.ID, words, nil, err
+	case "assistant":
+		answers, err = newest.answers(field)
+		return "", "", answers, err
+	}
+	return "", "", nil, fault.Invalid(field+"/role",
+		"the newest message is the user's, or the assistant's with answers")
+}
+
+func (m message) words(field string) (string, error) {
+	if err := tell.CheckID(field+"/id", m.ID); err != nil {
+		return "", err
+	}
+	var texts []string
+	for i, p := range m.Parts {
+		switch {
+		case p.Type == "text":
+			texts = append(texts, p.Text)
+		case p.Type == "file":
+			return "", fault.Invalid(fmt.Sprintf("%s/parts/%d", field, i), "files are not taken")
+		}
+	}
+	words := strings.Join(texts, "\n\n")
+	if visible.Blank(words) {
+		return "", fault.Invalid(field+"/parts", "a text is needed")
+	}
+	return words, nil
+}
+
+// answered is the state of a call that the user has answered and whose outcome the client does not know.
+const answered = "approval-responded"
+
+// maxEarlier limits the answers that are looked for in older messages: a user has 20 open approvals by default.
+const maxEarlier = 20
+
+// Earlier returns the answers in the messages before the newest one, the newest first, each approval once. The client
+// also keeps answers there that have long been taken. A message that cannot be read holds none.
+func (r Request) Earlier() (answers []Answer) {
+	known := map[string]bool{}
+	for at := len(r.Messages) - 2; at >= 0; at-- {
+		var m message
+		if json.Unmarshal(r.Messages[at], &m) != nil || m.Role != "assistant" {
+			continue
+		}
+		for i, p := range m.Parts {
+			a, ok := p.answer(fmt.Sprintf("messages/%d/parts/%d/approval", at, i))
+			if !ok || a.ApprovalID == "" || known[a.ApprovalID] {
+				continue
+			}
+			known[a.ApprovalID] = true
+			if answers = append(answers, a); len(answers) == maxEarlier {
+				return answers
+			}
+		}
+	}
+	return answers
+}
+
+// answer returns the user's answer in a part, if it holds one. Its ApprovalID is empty where the part does not say
+// which bytes were shown.
+func (p part) answer(field string) (a Answer, ok bool) {
+	if p.State != answered || p.Approval == nil || p.Approval.Approved == nil {
+		return Answer{}, false
+	}
+	a = Answer{Approved: *p.Approval.Approved, Comment: p.Approval.Reason, Field: field}
+	id, hash, bound := strings.Cut(p.Approval.ID, "~")
+	if _, of := run.RunOfApproval(id); bound && of && hash != "" {
+		a.ApprovalID, a.ArgsHash = id, hash
+	}
+	return a, true
+}
+
+func (m message) answers(field string) (answers []Answer, err error) {
+	for i, p := range m.Parts {
+		a, ok := p.answer(fmt.Sprintf("%s/parts/%d/approval", field, i))
+		if !ok {
+			continue
+		}
+		if a.ApprovalID == "" {
+			return nil, fault.Invalid(a.Field+"/id", "not the ID of an approval, a ~ and the hash of what it shows")
+		}
+		if len(answers) > 0 && !sameRun(answers[0], a) {
+			return nil, fault.Invalid(a.Field+"/id", "one message may answer approvals of one run only")
+		}
+		answers = append(answers, a)
+	}
+	if len(answers) == 0 {
+		return nil, fault.Invalid(field, "the newest message is the assistant's, and has no answer to an approval")
+	}
+	return answers, nil
+}
+
+func sameRun(a, b Answer) bool {
+	one, _ := run.RunOfApproval(a.ApprovalID)
+	other, _ := run.RunOfApproval(b.ApprovalID)
+	return one == other
+}
+
+// BoundID is the id by which a client knows an approval: with the hash of what it shows, so that a plain yes is to
+// that.
+func BoundID(approvalID, argsHash string) string { return approvalID + "~" + argsHash }

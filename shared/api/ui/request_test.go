@@ -1,0 +1,78 @@
+package ui_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/api/ui"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+func TestNewest(t *testing.T) {
+	const (
+		words = `{"id":"m1","role":"user","parts":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`
+		runID = "abcdefghijklmnop"
+	)
+	answer := func(id string, approved string) string {
+		return fmt.Sprintf(`{"type":"dynamic-tool","state":"approval-responded","approval":{"id":%q,"approved":%s}}`, id,
+			approved)
+	}
+	asked := func(parts ...string) string {
+		return `{"id":"m2","role":"assistant","parts":[{"type":"step-start"},` + strings.Join(parts, ",") + `]}`
+	}
+	for name, c := range map[string]struct{ id, messages, want string }{
+		"words": {messages: words, want: "m1 one\n\ntwo []"},
+		"words after all else": {messages: asked(answer(runID+"-1~h", "true")) + "," + words,
+			want: "m1 one\n\ntwo []"},
+		"what is no message yet": {messages: `{"role":7},` + words, want: "m1 one\n\ntwo []"},
+		"a yes": {messages: words + "," + asked(answer(runID+"-1~h", "true")),
+			want: "[" + runID + "-1 h true]"},
+		"a no and a yes": {messages: asked(answer(runID+"-1~h", "false"), answer(runID+"-2~k", "true")),
+			want: "[" + runID + "-1 h false " + runID + "-2 k true]"},
+		"an answer that was not given": {messages: asked(answer(runID+"-1~h", "true"),
+			`{"type":"dynamic-tool","state":"approval-requested","approval":{"id":"`+runID+`-2~k"}}`),
+			want: "[" + runID + "-1 h true]"},
+		"no conversation": {id: "-", messages: words, want: "id"},
+		"a long id":       {id: strings.Repeat("x", 257), messages: words, want: "id"},
+		"no messages":     {want: "messages"},
+		"no words": {messages: `{"id":"m1","role":"user","parts":[{"type":"text","text":" \n"}]}`,
+			want: "messages/0/parts"},
+		"no id": {messages: `{"role":"user","parts":[{"type":"text","text":"x"}]}`, want: "messages/0/id"},
+		"a file": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"data:"}]}`,
+			want: "messages/0/parts/0"},
+		"of nobody":          {messages: `{"id":"m1","role":"system","parts":[]}`, want: "messages/0/role"},
+		"of another type":    {messages: `{"id":"m1","role":"user","parts":"x"}`, want: "messages/0/parts"},
+		"nothing new":        {messages: words + `,{"id":"m2","role":"assistant","parts":[]}`, want: "messages/1"},
+		"an unbound yes":     {messages: asked(answer(runID+"-1", "true")), want: "messages/0/parts/1/approval/id"},
+		"an empty hash":      {messages: asked(answer(runID+"-1~", "true")), want: "messages/0/parts/1/approval/id"},
+		"no approval at all": {messages: asked(answer("x~h", "true")), want: "messages/0/parts/1/approval/id"},
+		"answers to two runs": {messages: asked(answer(runID+"-1~h", "true"), answer("q"+runID[1:]+"-1~h", "true")),
+			want: "messages/0/parts/2/approval/id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := strings.TrimPrefix("chat"+c.id, "chat-")
+			if len(c.id) > 1 {
+				id = c.id
+			}
+			var r ui.Request
+			body := fmt.Sprintf(`{"id":%q,"messages":[%s],"unheardOf":1}`, id, c.messages)
+			if err := strictjson.DecodeKnown([]byte(body), &r); err != nil {
+				t.Fatal(err)
+			}
+			message, said, answers, err := r.Newest()
+			var told []string
+			for _, a := range answers {
+				told = append(told, fmt.Sprint(a.ApprovalID, " ", a.ArgsHash, " ", a.Approved))
+			}
+			got := strings.TrimSpace(fmt.Sprintf("%s %s %v", message, said, told))
+			if err != nil {
+				got = fault.As(err).Field
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q (%v)", got, c.want, err)
+			}
+		})
+	}
+}

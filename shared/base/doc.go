@@ -1,0 +1,18 @@
+// Package base groups what everything else may use. Its packages know nothing of runs, tools or users, and import only
+// each other and libraries.
+//
+// Errors and texts:
+//   - fault is the one error type: five classes, each with an HTTP status.
+//   - clip shortens texts, visible makes them safe to read before a decision.
+//   - address accepts e-mail addresses, timezone names of time zones.
+//
+// Data from untrusted sources:
+//   - strictjson decodes JSON, strictyaml the files that operators write.
+//   - schema imports JSON Schemas that others wrote.
+//
+// The network and the machine:
+//   - outbound is shared by all calls to other services, netguard decides which addresses may be dialled for users.
+//   - subprocess starts programs, keyfile stores the keys of a server on one machine.
+//   - wait waits for a time or the end of a context, memo keeps a bounded number of costly values, and lazyregexp
+//     compiles a regular expression at its first use.
+package base

@@ -1,0 +1,318 @@
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// keyword adds one keyword to s, or returns schemas that must hold in addition to s. It ignores definitions, which are
+// read where a reference names them, and annotations and unknown keywords.
+func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema,
+	err error) {
+	if into := numberOf(s, key); into != nil {
+		return nil, number(into, at, key, v)
+	}
+	if into := countOf(s, key); into != nil {
+		return nil, count(into, at, v)
+	}
+	if into := schemaOf(s, key); into != nil {
+		if _, tuple := v.([]any); tuple && key == "items" { // a tuple, before draft 2020-12
+			s.PrefixItems, err = i.list(at, v, depth)
+			return nil, err
+		}
+		*into, err = i.node(at, v, depth+1)
+		return nil, err
+	}
+	if into := schemasOf(s, key); into != nil {
+		*into, err = i.properties(at, v, depth)
+		return nil, err
+	}
+	if into := listOf(s, key); into != nil {
+		*into, err = i.list(at, v, depth)
+		return nil, err
+	}
+	switch key {
+	case "allOf":
+		return i.list(at, v, depth-1) // the schemas are merged into this one
+	case "$ref":
+		p, err := i.reference(at, v, depth)
+		return []*jsonschema.Schema{p}, err
+	case "$dynamicRef", "$recursiveRef":
+		return nil, refused(at, "the keyword %s is not accepted", key)
+	case "dependencies":
+		return nil, i.dependencies(s, at, v, depth)
+	case "pattern":
+		return nil, i.pattern(s, at, v)
+	case "patternProperties":
+		return nil, i.patternProperties(s, at, v, depth)
+	}
+	return nil, i.value(s, at, key, v)
+}
+
+// value adds a keyword whose value contains no schema.
+func (i *importer) value(s *jsonschema.Schema, at place, key string, v any) (err error) {
+	switch key {
+	case "type":
+		return readType(s, at, v)
+	case "description":
+		s.Description, _ = v.(string)
+	case "format":
+		s.Format, _ = v.(string)
+	case "const":
+		var exact any
+		exact, err = exactly(at, v)
+		s.Const = &exact
+	case "default":
+		// otherwise the default is only an annotation that no call could repeat
+		if exact, err := exactly(at, v); err == nil {
+			s.Default = text(exact)
+		}
+	case "enum":
+		s.Enum, err = values(at, v)
+	case "required":
+		if _, older := v.(bool); !older { // in draft 3 a boolean of the property, not a list of the object
+			s.Required, err = names(at, v)
+		}
+	case "dependentRequired":
+		s.DependentRequired, err = dependentRequired(at, v)
+	case "uniqueItems":
+		s.UniqueItems = v == true
+	}
+	return err
+}
+
+// dependencies reads the keyword that draft 2019-09 split into dependentRequired and dependentSchemas.
+func (i *importer) dependencies(s *jsonschema.Schema, at place, v any, depth int) error {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return refused(at, "an object is needed here")
+	}
+	lists, schemas := map[string]any{}, map[string]any{}
+	for name, one := range fields {
+		if _, list := one.([]any); list {
+			lists[name] = one
+		} else {
+			schemas[name] = one
+		}
+	}
+	var err error
+	if s.DependentRequired, err = dependentRequired(at, lists); err != nil || len(schemas) == 0 {
+		return err
+	}
+	s.DependentSchemas, err = i.properties(at, schemas, depth)
+	return err
+}
+
+func dependentRequired(at place, v any) (map[string][]string, error) {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, refused(at, "an object is needed here: names and lists of names")
+	}
+	var out map[string][]string
+	for name, list := range fields {
+		needed, err := names(at.to(name), list)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = map[string][]string{}
+		}
+		out[name] = needed
+	}
+	return out, nil
+}
+
+// older translates keywords that earlier drafts and OpenAPI 3.0 use in a different way.
+func older(s *jsonschema.Schema, fields map[string]any) {
+	if fields["exclusiveMinimum"] == true {
+		s.Minimum, s.ExclusiveMinimum = nil, s.Minimum
+	}
+	if fields["exclusiveMaximum"] == true {
+		s.Maximum, s.ExclusiveMaximum = nil, s.Maximum
+	}
+	if s.AdditionalItems != nil { // additionalItems has no meaning without a tuple
+		if s.PrefixItems != nil {
+			s.Items = s.AdditionalItems
+		}
+		s.AdditionalItems = nil
+	}
+}
+
+func readType(s *jsonschema.Schema, at place, v any) error {
+	if name, ok := v.(string); ok {
+		v = []any{name}
+	}
+	list, err := names(at, v)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return refused(at, "a type is needed here")
+	}
+	for n, name := range list {
+		list[n] = strings.ToLower(name) // Gemini's schemas spell types in capitals
+		if list[n] == "any" {
+			return nil // draft 3
+		}
+		if !slices.Contains(types, list[n]) {
+			return refused(at, "a type is one of %s", strings.Join(types, ", "))
+		}
+	}
+	setTypes(s, list)
+	return nil
+}
+
+// names reads a list of strings and drops duplicates.
+func names(at place, v any) ([]string, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, refused(at, "a list of names is needed here")
+	}
+	out := []string{}
+	for _, one := range list {
+		name, ok := one.(string)
+		if !ok {
+			return nil, refused(at, "a list of names is needed here")
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+func values(at place, v any) (out []any, err error) {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		return nil, refused(at, "a list of at least one value is needed here")
+	}
+	for n, one := range list {
+		exact, err := exactly(at.to(strconv.Itoa(n)), one)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, exact)
+	}
+	return out, nil
+}
+
+// exactly returns v with its numbers as float64. It returns an error if that would change a number, because no call
+// could then have the value.
+func exactly(at place, v any) (_ any, err error) {
+	switch v := v.(type) {
+	case json.Number:
+		if !strictjson.Survives(v.String()) {
+			return nil, refused(at, "this number has more digits than JSON keeps exactly")
+		}
+		return v.Float64()
+	case []any:
+		out := make([]any, len(v))
+		for n := range v {
+			if out[n], err = exactly(at.to(strconv.Itoa(n)), v[n]); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := map[string]any{}
+		for name, one := range v {
+			if out[name], err = exactly(at.to(name), one); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+// number reads a bound. A 64-bit integer that float64 cannot represent becomes the nearest double within the bound.
+func number(into **float64, at place, key string, v any) error {
+	if _, older := v.(bool); older {
+		return nil // handled by older
+	}
+	given, _ := v.(json.Number)
+	f, err := given.Float64()
+	if err != nil || key == "multipleOf" && f <= 0 {
+		return refused(at, "a number is needed here")
+	}
+	exact, ok := new(big.Float).SetPrec(200).SetString(given.String())
+	if ok && !strictjson.Survives(given.String()) {
+		switch c := big.NewFloat(f).Cmp(exact); {
+		case c > 0 && strings.HasSuffix(key, "aximum"):
+			f = math.Nextafter(f, math.Inf(-1))
+		case c < 0 && strings.HasSuffix(key, "inimum"):
+			f = math.Nextafter(f, math.Inf(1))
+		}
+	}
+	*into = &f
+	return nil
+}
+
+// count reads a size. A size above math.MaxInt32 becomes math.MaxInt32.
+func count(into **int, at place, v any) error {
+	given, _ := v.(json.Number)
+	f, err := given.Float64()
+	if err != nil || f < 0 || f != math.Trunc(f) {
+		return refused(at, "a whole number of 0 or more is needed here")
+	}
+	n := int(min(f, math.MaxInt32))
+	*into = &n
+	return nil
+}
+
+func numberOf(s *jsonschema.Schema, key string) **float64 {
+	return map[string]**float64{"minimum": &s.Minimum, "maximum": &s.Maximum, "multipleOf": &s.MultipleOf,
+		"exclusiveMinimum": &s.ExclusiveMinimum, "exclusiveMaximum": &s.ExclusiveMaximum}[key]
+}
+
+func countOf(s *jsonschema.Schema, key string) **int {
+	return map[string]**int{"minLength": &s.MinLength, "maxLength": &s.MaxLength, "minItems": &s.MinItems,
+		"maxItems": &s.MaxItems, "minContains": &s.MinContains, "maxContains": &s.MaxContains,
+		"minProperties": &s.MinProperties, "maxProperties": &s.MaxProperties}[key]
+}
+
+func schemaOf(s *jsonschema.Schema, key string) **jsonschema.Schema {
+	return map[string]**jsonschema.Schema{"items": &s.Items, "contains": &s.Contains, "not": &s.Not, "if": &s.If,
+		"then": &s.Then, "else": &s.Else, "propertyNames": &s.PropertyNames, "additionalItems": &s.AdditionalItems,
+		"additionalProperties": &s.AdditionalProperties, "unevaluatedItems": &s.UnevaluatedItems,
+		"unevaluatedProperties": &s.UnevaluatedProperties}[key]
+}
+
+func schemasOf(s *jsonschema.Schema, key string) *map[string]*jsonschema.Schema {
+	return map[string]*map[string]*jsonschema.Schema{"properties": &s.Properties,
+		"dependentSchemas": &s.DependentSchemas}[key]
+}
+
+func listOf(s *jsonschema.Schema, key string) *[]*jsonschema.Schema {
+	return map[string]*[]*jsonschema.Schema{"anyOf": &s.AnyOf, "oneOf": &s.OneOf, "prefixItems": &s.PrefixItems}[key]
+}
+
+// typesOf returns the types that a schema permits. An empty list permits any type.
+func typesOf(s *jsonschema.Schema) []string {
+	if s.Type != "" {
+		return []string{s.Type}
+	}
+	return s.Types
+}
+
+func setTypes(s *jsonschema.Schema, list []string) {
+	s.Type, s.Types = "", list
+	if len(list) == 1 {
+		s.Type, s.Types = list[0], nil
+	}
+}
+
+// nullable adds null to the types, as OpenAPI's keyword nullable does.
+func nullable(s *jsonschema.Schema) {
+	if list := typesOf(s); len(list) > 0 && !slices.Contains(list, "null") {
+		setTypes(s, append(slices.Clone(list), "null"))
+	}
+}

@@ -1,0 +1,57 @@
+package strictjson
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+func TestSplit(t *testing.T) {
+	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+	for in, want := range map[string]string{
+		`{"id":"a","m":[1, {"x":"\ud83d"},[]],"z":2}`: `{"id":"a","m":[],"z":2} | 1 | {"x":"\ud83d"} | []`,
+		`{"m":[` + deep + `,{"a":1,"a":2}]}`:          `{"m":[]} | ` + deep + ` | {"a":1,"a":2}`,
+		"{\"m\":[\"\xff\"]}":                          "{\"m\":[]} | \"\xff\"",
+		`{"m":[]}`:                                    `{"m":[]}`,
+		`{"m":"text"}`:                                `{"m":"text"}`,
+		`{"n":{"m":[1]}}`:                             `{"n":{"m":[1]}}`,
+		`{"m":[1],"m":[2]}`:                           `{"m":[],"m":[2]} | 1`, // which Check refuses
+		`[1]`:                                         `[1]`,
+		``:                                            ``,
+		`{"m":[1`:                                     "refused",
+		`{"m":[1,]}`:                                  "refused",
+		`{"m" [1]}`:                                   "refused",
+		`{"a":tru}`:                                   "refused",
+	} {
+		rest, elements, err := Split([]byte(in), "m")
+		got := string(rest)
+		for _, e := range elements {
+			got += " | " + string(e)
+		}
+		if err != nil && fault.As(err).Class == fault.Validation {
+			got = "refused"
+		}
+		if got != want {
+			t.Errorf("%.60q: %.100q, want %.100q (%v)", in, got, want, err)
+		}
+	}
+}
+
+func TestMend(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"text":"cut here \ud83d"}`:         `{"text":"cut here ` + "\ufffd" + `"}`,
+		`{"text":"\ude00 and \ud83d\ude00"}`: `{"text":"` + "\ufffd and \U0001F600" + `"}`,
+		"\"a\xffb\"":                         "\"a\ufffdb\"",
+		`{"n":9007199254740993}`:             `{"n":9007199254740993}`,
+		`{"broken`:                           `{"broken`,
+	} {
+		if got := string(Mend([]byte(in))); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+		if err := Check([]byte(fmt.Sprintf(`{"v":%s}`, Mend([]byte(in))))); err != nil && want != in {
+			t.Errorf("%q is refused after it: %v", in, err)
+		}
+	}
+}

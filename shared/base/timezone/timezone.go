@@ -1,0 +1,66 @@
+// Package timezone defines which names of time zones are accepted. An area and a city (Europe/Berlin) follow their laws
+// on daylight saving; the abbreviations in tzdata (EST, MST7MDT) mean one thing there and another to people, and are
+// refused.
+package timezone
+
+import (
+	"time"
+	_ "time/tzdata" // The cloud's images may come without time zones.
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// UTC is the one name without an area.
+const UTC = "UTC"
+
+// MaxName is the maximum length of a name, in octets.
+const MaxName = 64
+
+// Every part of a name begins with a capital letter. That excludes the paths of a time zone directory, its copies of
+// the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
+var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
+
+// reported matches what browsers call a time zone: a place in an area of tzdata or of CLDR, or none.
+var reported = lazyregexp.New(`^(Factory|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
+	`Chile|Etc|Europe|Indian|Mexico|Pacific|SystemV|US)/[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)?)$`)
+
+// Reported reports whether a browser may call its time zone by that name although [Load] does not know the name: a
+// place that a newer tzdata has, an old alias, or Etc/Unknown on a machine without a time zone.
+func Reported(name string) bool {
+	if len(name) > MaxName || !reported.MatchString(name) {
+		return false
+	}
+	_, err := Load("", name)
+	return err != nil
+}
+
+// Clock returns t's local time in its zone, with the weekday, the zone's name unless it is empty, and the offset.
+func Clock(t time.Time, name string) string {
+	offset := "UTC" + t.Format("-07:00")
+	switch name {
+	case "":
+	case UTC:
+		offset = UTC
+	default:
+		offset = name + ", " + offset
+	}
+	return t.Format("Monday, 2 January 2006, 15:04") + " (" + offset + ")"
+}
+
+// Load returns the zone of a name: an area and a place that tzdata knows, or UTC. The error is a ValidationError that
+// names the field and does not repeat the name.
+func Load(field, name string) (*time.Location, error) {
+	if name == UTC {
+		return time.UTC, nil
+	}
+	if len(name) > MaxName || !areaAndCity.MatchString(name) {
+		return nil, fault.Invalid(field, "a time zone is named by its area and city, such as Europe/Berlin, or is UTC")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fault.Invalid(field,
+			"there is no such time zone; one is named by its area and city, such as Europe/Berlin, or is UTC")
+	}
+	return zone, nil
+}

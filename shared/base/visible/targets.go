@@ -1,0 +1,149 @@
+package visible
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// URL parsers drop tabs and line feeds within a scheme. After it they accept any number of slashes of either kind
+// (WHATWG URL, special schemes).
+const (
+	gap     = `[\t\r\n]*`
+	http    = `h` + gap + `t` + gap + `t` + gap + `p(?:` + gap + `s)?`
+	ftp     = `f` + gap + `t` + gap + `p`
+	ws      = `w` + gap + `s(?:` + gap + `s)?`
+	further = `[^\s<>"\x60]`
+)
+
+// special matches an address that begins with a scheme of the web.
+const special = `\b(?:` + http + `|` + ftp + `|` + ws + `)` + gap + `:(?:` + gap + `[/\\]` + further + `+|\t*` + further + `+)`
+
+var (
+	// absolute matches an address that is a link in any context: with a scheme, or starting with // or www.
+	absolute = lazyregexp.New(`(?i)` + special + `|(?:\b[a-z][a-z0-9+.-]{1,20}:)?//` + further + `+|\\\\[a-z0-9.-]{2,}\\\w` +
+		further + `*|\bwww\.` + further + `+|\b(?:mailto|xmpp|tel|sms|callto|facetime|sips?|javascript|vbscript|magnet|` +
+		`webcal|view-source|intent|skype):` + further + `+|\bdata:[^\s<>"\x60]*[;,]` + further + `*`)
+	// name matches a possible host name without a scheme, and the rest of its address. isHost checks the suffix.
+	name = lazyregexp.New(`(?:^|[^\p{L}\p{N}/\\@])((?:[\p{L}\p{N}](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?\.)+` +
+		`(?:xn--[a-zA-Z0-9-]+|[\p{L}\p{N}]+))(:[0-9]{1,5})?(\.?[/?#]` + further + `*)?`)
+	// inline and reference match the targets of Markdown links, including relative ones.
+	inline    = lazyregexp.New(`\]\(\s*<?\s*([^)\s<>]+)`)
+	reference = lazyregexp.New(`(?m)^[ >]{0,8}\[[^\]\n]+\]:[ \t]*\n?[ \t]*<?([^\s<>]+)`)
+)
+
+// tail lists the characters that end a sentence or a Markdown form, not a link.
+const tail = `.,;:!?*_~'")]}|`
+
+// alsoFiles lists the public suffixes that are also file extensions, or names of members in code. A name of two labels
+// with such a suffix is a link only if a path follows, as in docs.rs/serde.
+const alsoFiles = " ac ad am as bar build cab call cat cc foo gd id in la md mk ml mm mo mov name now " +
+	"open pl pm ps py rs re run save sc sh so st style sv target tf zip "
+
+// Targets returns the addresses in a text that a reader, or a program that displays the text, would follow. rest is the
+// text without them. It finds anything with a scheme, host names with a known public suffix, IP addresses with a path
+// or a port, and targets of Markdown links that lead out of the current folder.
+func Targets(text string) (found []string, rest string) {
+	found, rest = targetsIn(text)
+	if folded := foldedDots(text); folded != text {
+		more, _ := targetsIn(folded)
+		for _, t := range more {
+			if !slices.Contains(found, t) {
+				found = append(found, t)
+			}
+		}
+	}
+	return found, rest
+}
+
+// foldedDots replaces full stops, colons and slashes of other scripts with the characters that URL parsers read them
+// as.
+func foldedDots(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2024 && r <= 0x2026 || r == '。' || r > 0xff00 }) {
+		return text
+	}
+	return strings.ReplaceAll(norm.NFKC.String(text), "。", ".")
+}
+
+func targetsIn(text string) (found []string, rest string) {
+	if !strings.ContainsAny(text, ".:/\\") {
+		return nil, text
+	}
+	for _, m := range inline.FindAllStringSubmatch(text, -1) {
+		found = appendIf(found, m[1], leadsOut(m[1]))
+	}
+	if strings.Contains(text, "]:") {
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			found = appendIf(found, m[1], leadsOut(m[1]))
+		}
+	}
+	if strings.ContainsAny(text, ":/\\") || strings.Contains(strings.ToLower(text), "www.") {
+		for _, l := range absolute.FindAllString(text, -1) {
+			found = appendIf(found, strings.TrimRight(l, tail), true)
+		}
+		text = absolute.ReplaceAllString(text, " ")
+	}
+	var b strings.Builder
+	last := 0
+	for _, at := range name.FindAllStringSubmatchIndex(text, -1) {
+		sub := func(i int) string {
+			if at[2*i] < 0 {
+				return ""
+			}
+			return text[at[2*i]:at[2*i+1]]
+		}
+		if isHost(sub(1), sub(2), sub(3)) && !strings.HasPrefix(text[at[1]:], "@") {
+			found = append(found, strings.TrimRight(text[at[2]:at[1]], tail))
+			b.WriteString(text[last:at[2]] + " ")
+			last = at[1]
+		}
+	}
+	return found, b.String() + text[last:]
+}
+
+func appendIf(all []string, s string, is bool) []string {
+	if is && s != "" {
+		return append(all, s)
+	}
+	return all
+}
+
+// leadsOut reports whether a relative address leads out of its folder: to the root of the host or upwards.
+func leadsOut(target string) bool {
+	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) || strings.Contains(target, "..")
+}
+
+// isHost reports whether a name with this port and path is an address.
+func isHost(host, port, path string) bool {
+	labels := strings.Split(strings.ToLower(host), ".")
+	end := labels[len(labels)-1]
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Is4() && (port != "" || strings.HasPrefix(path, "/"))
+	}
+	suffix, known := publicsuffix.PublicSuffix(ascii(labels))
+	switch {
+	case !known && !strings.Contains(suffix, "."), len(strings.Split(suffix, ".")) == len(labels):
+		return false
+	case path != "" && !strings.HasPrefix(path, "#"):
+		return true
+	case strings.Contains(alsoFiles, " "+end+" ") && (len(labels) == 2 || len(labels[len(labels)-2]) == 1):
+		return false // such as run.sh and config.h.in
+	}
+	return len(end) != 2 || strings.ContainsFunc(strings.Join(labels[:len(labels)-1], ""), unicode.IsLetter)
+}
+
+// ascii returns a host name in the form that the public suffix list uses.
+func ascii(labels []string) string {
+	name := strings.Join(labels, ".")
+	if a, err := idna.ToASCII(name); err == nil {
+		return a
+	}
+	return name
+}

@@ -1,0 +1,63 @@
+package approval
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+)
+
+// CheckLimits checks the limits on what a user may use before anything is started for them. The day's share of the
+// model matters only where the model will be called.
+func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error {
+	if err := u.Usage.CheckStart(l, now); err != nil || !asksModel {
+		return err
+	}
+	return u.Usage.CheckModelBudget(l, now, 0, 0)
+}
+
+// CheckCaps checks how many approvals of the run's agent the user has open, and was asked for today, against the
+// agent's limits. What other agents ask for does not count.
+func CheckCaps(tx *journal.Tx, u *run.User) error {
+	if err := CheckOpen(tx, u); err != nil {
+		return err
+	}
+	return checkDay(tx, u)
+}
+
+// CheckOpen is CheckCaps without the day's cap, for a plan: its user has just asked for it, and what it will ask for is
+// capped by itself.
+func CheckOpen(tx *journal.Tx, u *run.User) error {
+	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
+	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"This request has asked for %d approvals, which is the limit.", p.MaxAsks)
+	}
+	if p.MaxOpen > 0 && count.Open >= p.MaxOpen {
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"%d approvals are waiting for you. Please answer some of them first.", count.Open).After(time.Minute)
+	}
+	return nil
+}
+
+// CheckAllowed checks a call that nobody is asked about against the day's cap, where that counts such calls.
+func CheckAllowed(tx *journal.Tx, u *run.User) error {
+	if !tx.Limits().CountAllowed {
+		return nil
+	}
+	return checkDay(tx, u)
+}
+
+func checkDay(tx *journal.Tx, u *run.User) error {
+	p, now := tx.Limits(), tx.Now
+	if p.MaxPerDay == 0 || u.CountOf(tx.Run.Agent).AskedOn(now) < p.MaxPerDay {
+		return nil
+	}
+	message := "You have been asked for %d approvals today, which is the limit."
+	if p.CountAllowed {
+		message = "%d actions were asked for or done today, which is the limit."
+	}
+	tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	return fault.New(fault.Policy, fault.CodeTooMany, message, p.MaxPerDay).After(tomorrow.Sub(now))
+}

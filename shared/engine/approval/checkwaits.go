@@ -1,0 +1,106 @@
+package approval
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// The checks below establish that the call still waits for this decision.
+
+func readable(c *candidate) error {
+	if p := c.tx.State.Plan; p != nil && p.Unreadable {
+		return plan.ErrUnreadable
+	}
+	return nil
+}
+
+func undecided(c *candidate) error {
+	if c.ap.Status != run.ApprovalOpen {
+		return closedError(c.ap, c.a, c.Resolution, c.hash)
+	}
+	return nil
+}
+
+func unexpired(c *candidate) error {
+	if !c.tx.Now.Before(c.ap.ExpiresAt) {
+		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
+	}
+	return nil
+}
+
+func waiting(c *candidate) error {
+	if c.a == nil || !c.a.Waiting() || c.a.ApprovalID != c.ap.ID {
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is no longer waiting for a decision.")
+	}
+	return nil
+}
+
+// askedOnce checks that the decision allows nothing in advance where the user must be asked each time: about text from
+// strangers, and about the calls of the user's agent.
+func askedOnce(c *candidate) error {
+	switch {
+	case !storesEntries(c.Decision):
+		return nil
+	case c.ap.Rule == policy.RuleTainted:
+		return fault.New(fault.Policy, fault.CodeNotApplicable,
+			"This has what strangers wrote, and that needs your approval each time. Approve it once instead.")
+	case c.tx.State.Input.Via != nil:
+		return fault.New(fault.Policy, fault.CodeNotApplicable,
+			"Your agent asks for this, and that needs your approval each time. Approve it once instead.")
+	}
+	return nil
+}
+
+// exact checks that a call that undoes an earlier one is approved exactly as it is shown, or not at all.
+func exact(c *candidate) error {
+	if c.a.AsksAlways() && (storesEntries(c.Decision) || c.Decision == run.ApproveEdited) {
+		return fault.New(fault.Policy, fault.CodeNotApplicable,
+			"This takes back exactly what was done. Approve it once, or reject it.")
+	}
+	return nil
+}
+
+// seen checks that the user decides about the card that waits. The hash of another card changes nothing about this one.
+func seen(c *candidate) error {
+	if c.ArgsHash != "" && c.ArgsHash != c.ap.ArgsHash {
+		return fault.New(fault.Policy, fault.CodeStaleView, "This has changed since you saw it. Please reload.")
+	}
+	return nil
+}
+
+func current(c *candidate) error { return checkStale(c.tx, c.ap, c.a, c.at, c.Decision) }
+
+// closedError returns the answer to a decision about an approval that is no longer open.
+func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) error {
+	switch {
+	case ap.Decision == run.Refine && r.Decision == run.Refine && a != nil && a.Comment != r.Comment:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"Another plan was asked for already, in other words. Please wait for it, and refine that.")
+	case ap.Status == run.ApprovalExpired:
+		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
+	case ap.Decision != "" && ap.Decision == r.Decision && sawOther(ap, r):
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"Something else was decided than what you saw. Please reload.")
+	case ap.Decision != "" && ap.Decision == r.Decision &&
+		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
+		return ErrSameDecision
+	case ap.Status == run.ApprovalReplaced:
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"This was replaced by a new request. Please reload.")
+	case ap.Status == run.ApprovalCancelled:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"This has ended, and can no longer be decided.")
+	}
+	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "Already decided: %s, at %s.", ap.Decision,
+		ap.DecidedAt.Format(time.RFC3339))
+}
+
+// sawOther reports whether the user saw something else than what was decided: neither that, nor what was edited.
+func sawOther(ap *run.Approval, r Resolution) bool {
+	return r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash && r.ArgsHash != ap.SeenHash
+}

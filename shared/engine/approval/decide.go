@@ -1,0 +1,152 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// Resolution is what a user decides about a waiting call.
+type Resolution struct {
+	UID        string
+	ApprovalID string
+	Decision   run.Decision
+	ArgsHash   string          // of the snapshot that the user saw; optional
+	EditedArgs json.RawMessage // with approve_with_edits
+	Comment    string          // given to the model with a rejection; optional, but for another plan (run.Refine)
+	Strict     bool            // with the confirmation of a plan: every change of it is asked about
+	Hold       time.Duration   // how long a yes can be taken back, up to MaxHold; the operator may have set more
+	Rejects    []string        // with a yes: the earlier cards that are rejected in the same commit
+
+	replacedBy string // with a rejection: the approval that is given instead
+}
+
+// ErrSameDecision means that the same decision was recorded before.
+var ErrSameDecision = errors.New("approval: the same decision was recorded before")
+
+// ToolToPlace returns the tool of the waiting call as it is now, for a decision that would have it carried out, or nil.
+// The error says that its server cannot be reached.
+func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*tool.Tool, error) {
+	var ap run.Approval
+	if document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
+		!executes(r.Decision) {
+		return nil, nil // Check says what is wrong
+	}
+	ex.MeetTools(ctx)
+	if a := ex.State.Action(ap.ActionID); a != nil {
+		if err := ex.RenewTool(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	return ex.ToolFor(ex.Run, ex.State, ap.Tool), nil
+}
+
+// executes reports whether the decision causes the call to be carried out.
+func executes(d run.Decision) bool {
+	return d != run.Reject && d != run.TakeBack && d != run.Undo && d != run.ConfirmDone && d != run.Refine
+}
+
+var statusAfter = map[run.Decision]run.ApprovalStatus{
+	run.Reject: run.ApprovalRejected, run.TakeBack: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
+	run.ApproveAlways: run.ApprovalApproved, run.ApproveAlwaysCommand: run.ApprovalApproved,
+	run.ApproveEdited: run.ApprovalApproved, run.ConfirmDone: run.ApprovalApproved,
+	run.StartNew: run.ApprovalApproved, run.Refine: run.ApprovalReplaced,
+}
+
+// Record adds the decision, what follows from it, and the audit entry.
+func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+	a := tx.State.Action(ap.ActionID)
+	if r.Decision == run.Undo {
+		return undo(tx, ap, a, r)
+	}
+	t := tx.Ex.ToolFor(tx.Run, tx.State, ap.Tool)
+	if r.Decision == run.ApproveEdited {
+		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
+	}
+	held := heldUntil(tx, ap, t, r)
+	if err := alwaysAllow(tx, ap, t, args, r.Decision, held); err != nil {
+		return err
+	}
+	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
+		return err
+	}
+	if err := noteYes(tx, ap, r.Decision); err != nil {
+		return err
+	}
+	comment := r.Comment
+	if r.Decision != run.Refine {
+		comment = clip.Text(comment, maxKeptComment)
+	}
+	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
+		HeldUntil: held, ReplacedBy: r.replacedBy}
+	if err := hold(tx, ap, held); err != nil {
+		return err
+	}
+	if r.Decision == run.ApproveEdited {
+		verdict, err := Verdict(tx, t, a.ID, ap.Place, args)
+		if err != nil {
+			return err
+		}
+		decided.EditedArgs, decided.Ruled = args, run.RuledBy(verdict.Ruling)
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
+		return err
+	}
+	kind := audit.Decided
+	if ap.Kind == run.KindReview {
+		kind = audit.Reviewed
+	}
+	tx.AddAudit(kind, a, func(e *audit.Entry) {
+		if e.Decision = string(r.Decision); r.replacedBy != "" {
+			e.Facts = tool.Facts(e.Facts).With(tool.Facts{"replacedBy": r.replacedBy})
+		}
+	})
+	if r.Decision == run.StartNew {
+		return restartCall(tx, a, t, in)
+	}
+	// a session's deadline is its user's
+	if soon := tx.Now.Add(minTimeAfterApproval); tx.State.Plan == nil && a.Runnable() && tx.Run.Deadline.Before(soon) {
+		tx.Run.Deadline = soon
+	}
+	return nil
+}
+
+// minTimeAfterApproval is how long a run has at least after an approval, so that a call approved in the run's last
+// moments is still carried out.
+const minTimeAfterApproval = time.Hour
+
+// restartCall proposes the call again, to be approved again for where it would act now, in place of the one whose
+// outcome stays unknown.
+func restartCall(tx *journal.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
+	call := old.ProposedCall
+	call.Place = in
+	return ask(tx, call, t, "You asked to try this again. It may already have been done; please check first.")
+}
+
+// AskAnew proposes another call, about which its user is asked, in place of one that was not done because it is not
+// what they were shown any more.
+func AskAnew(tx *journal.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, reason string) error {
+	call := old.ProposedCall
+	call.Args, call.Place = args, old.Place
+	return ask(tx, call, t, reason)
+}
+
+// ask proposes the call as the next attempt, and asks its user.
+func ask(tx *journal.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
+	call.Attempt++
+	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)
+	call.RequiresApproval, call.UserInitiated = true, call.UserInitiated && call.AsksAlways()
+	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, call.Attempt)
+	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+		return err
+	}
+	return Request(tx, tx.State.Action(id), run.KindApproval, reason)
+}

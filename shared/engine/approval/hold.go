@@ -1,0 +1,81 @@
+package approval
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/audit"
+)
+
+// MaxHold is the longest time for which a yes can be taken back.
+const MaxHold = time.Minute
+
+// heldUntil returns until when the decision can be taken back, or zero where it is carried out at once: it approves no
+// effect.
+func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) time.Time {
+	yes := r.Decision == run.ApproveOnce || r.Decision == run.ApproveEdited || storesEntries(r.Decision)
+	held := min(max(r.Hold, tx.Ex.Hold), MaxHold)
+	if !yes || held <= 0 || ap.Kind != run.KindApproval || t == nil || !t.SideEffect {
+		return time.Time{}
+	}
+	return tx.Now.Add(held)
+}
+
+// storesEntries reports whether the decision also allows calls in advance.
+func storesEntries(d run.Decision) bool {
+	return d == run.ApproveAlways || d == run.ApproveAlwaysCommand
+}
+
+// hold has the user's document tell of a held yes.
+func hold(tx *journal.Tx, ap *run.Approval, until time.Time) error {
+	if until.IsZero() {
+		return nil
+	}
+	return tx.UpdateUser(func(u *run.User) { u.Hold(run.Hold{ApprovalID: ap.ID, Until: until}, tx.Now) })
+}
+
+// Release has the user's document tell no more of an action's hold, where it is not carried out.
+func Release(tx *journal.Tx, a *run.Action) error {
+	if !a.Held(tx.Now) {
+		return nil
+	}
+	return tx.UpdateUser(func(u *run.User) {
+		u.Release(a.ApprovalID, tx.Now)
+		u.ForgetAllowed(a.ID)
+	})
+}
+
+// undoable checks that the user may revoke the approval now.
+func undoable(c *candidate) error {
+	switch {
+	case c.ap.Decision == run.Undo:
+		return ErrSameDecision
+	case c.ap.Status == run.ApprovalOpen:
+		return fault.New(fault.Policy, fault.CodeNotApplicable, "This was not approved, so there is nothing to undo.")
+	case c.a == nil || c.a.ApprovalID != c.ap.ID || !c.a.Held(c.tx.Now):
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "It is too late to undo this.")
+	}
+	return nil
+}
+
+// undo takes a held yes back, and what it always allows: the call is rejected. The approval was counted out when the
+// yes was given.
+func undo(tx *journal.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
+	if err := Release(tx, a); err != nil {
+		return err
+	}
+	if storesEntries(ap.Decision) {
+		if err := tx.UpdateUser(func(u *run.User) { u.TakeBack(ap.ID, tx.Now) }); err != nil {
+			return err
+		}
+	}
+	ap.Status, ap.Decision, ap.DecidedAt = run.ApprovalRejected, run.Undo, tx.Now
+	err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: &run.Decided{ApprovalID: ap.ID,
+		Decision: run.Undo, By: r.UID, Comment: clip.Text(r.Comment, maxKeptComment), ArgsHash: ap.ArgsHash}})
+	tx.AddAudit(audit.Decided, a, func(e *audit.Entry) { e.Decision = string(run.Undo) })
+	return err
+}

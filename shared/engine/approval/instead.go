@@ -1,0 +1,71 @@
+package approval
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+)
+
+// Earlier joins the runs of the earlier cards that the decision rejects to the tx, and returns those cards that still
+// wait. It changes nothing. The error is PolicyError already_resolved for a card that was approved meanwhile, and
+// stale_view for one that was replaced by a card that waits.
+func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []EarlierCall, err error) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(r.Rejects))) {
+		runID, _ := run.RunOfApproval(id)
+		of, err := tx.Join(ctx, runID)
+		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			continue // it was deleted with its conversation
+		}
+		if err != nil {
+			return nil, err
+		}
+		old, err := of.Approval(id)
+		if err != nil {
+			return nil, err
+		}
+		if err := earlierError(tx, old, of.State.Action(old.ActionID)); err != nil {
+			return nil, err
+		}
+		if canDecide(old, tx.Now) {
+			waiting = append(waiting, EarlierCall{of, old})
+		}
+	}
+	return waiting, nil
+}
+
+// An EarlierCall is a call of another run that waits, and is rejected with a yes to a newer one.
+type EarlierCall struct {
+	of *journal.Tx
+	ap *run.Approval
+}
+
+// earlierError returns why an earlier card cannot be rejected, or nil where that is possible or nothing comes of it.
+func earlierError(tx *journal.Tx, old *run.Approval, a *run.Action) error {
+	const nothing = "Nothing was decided about this one. "
+	switch {
+	case old.Status == run.ApprovalApproved && a != nil && a.Held(tx.Now):
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The earlier card was approved at %s, and that can "+
+			"still be undone. "+nothing+"Undo that first, or decide about this one alone.", clock(tx, old.DecidedAt))
+	case old.Status == run.ApprovalApproved:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The earlier card was approved at %s. "+nothing+
+			"Please decide about it alone.", clock(tx, old.DecidedAt))
+	case old.Status == run.ApprovalReplaced:
+		return fault.New(fault.Policy, fault.CodeStaleView, "The earlier card was replaced by another one, which "+
+			"waits. "+nothing+"Please decide about each alone.")
+	}
+	return nil
+}
+
+// RejectEarlier records that the calls are rejected because the user approves a newer one instead.
+func RejectEarlier(calls []EarlierCall, r Resolution) error {
+	for _, c := range calls {
+		no := Resolution{UID: r.UID, ApprovalID: c.ap.ID, Decision: run.Reject, replacedBy: r.ApprovalID}
+		if err := Record(c.of, c.ap, no, c.ap.Args, c.ap.Place); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/taint"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+)
+
+// NeedsApproval reports whether the user must approve the call. A call that users make themselves needs it only where
+// the policy asks for every call, or where it takes back what was done.
+func NeedsApproval(v Judgement, call run.ProposedCall) bool {
+	if call.AsksAlways() {
+		return v.Mode != policy.Deny
+	}
+	return v.Mode == policy.RequireApproval && (!call.UserInitiated || v.Rule == policy.RuleAskedForAll)
+}
+
+// Judgement is the policy's decision about a call, and what its tool said of it, if that rules on each call.
+type Judgement struct {
+	policy.Decision
+	Ruling  *tool.Ruling
+	Tainted []taint.Finding // why a call asks that rests on what its user has allowed in advance
+
+	Repeated repeat
+}
+
+// readsOnly reports whether nothing may be done in the run but to look: its plan is not confirmed.
+func readsOnly(s *run.State) bool { return s.Plan != nil && s.Plan.Phase() != plan.Acting }
+
+// grantFor returns the id of the grant of the run's confirmed plan that covers the call, or "".
+func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (string, error) {
+	if tx.State.Plan == nil || !t.SideEffect || !t.Bounded() {
+		return "", nil
+	}
+	bound, err := t.Bound(args)
+	if err != nil {
+		return "", err
+	}
+	g, _ := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
+		Bound: bound, Place: at}, tx.Now)
+	return g.ID, nil
+}
+
+// ruleUnknown is the rule that denies a call of which its tool cannot say what it does.
+const ruleUnknown = "unknown"
+
+// Verdict evaluates the policy, with the user's own allowlist and what the tool says of this one call.
+// actionID is that of a call which was proposed, or empty; at is where it would act.
+func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (Judgement, error) {
+	u, err := tx.User()
+	if err != nil {
+		return Judgement{}, err
+	}
+	targets, err := t.Targets(args)
+	if err != nil {
+		return Judgement{}, err
+	}
+	ruling, unruled, missing := tx.RuleIn(t, args)
+	switch {
+	case missing != nil:
+		return Judgement{}, missing
+	case unruled != nil:
+		tx.Ex.LogPanic(context.Background(), "", unruled)
+		return Judgement{Decision: policy.Decision{Mode: policy.Deny, Rule: ruleUnknown,
+			Reason: fault.As(unruled).Message}}, nil
+	}
+	grant, err := grantFor(tx, t, actionID, at, args)
+	if err != nil {
+		return Judgement{}, err
+	}
+	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Place: at, Args: args, Targets: targets,
+		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
+	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // where it is gone, nothing is allowed that it would ask
+		in.Tool, in.Effects = its.Spec(t), its.Effects
+		if ruling != nil && ruling.Mode == tool.RuleAllow && its.Asks(t.Name) {
+			ruling.Mode = tool.RuleAsk
+		}
+	}
+	before := repeated(tx, u, t, actionID, at, args, ruling)
+	in.Repeated = before.words
+	d := tx.Ex.Rules.Decide(in)
+	found, err := tainted(tx, t, in, d)
+	if in.Tainted = len(found) > 0; in.Tainted {
+		d = tx.Ex.Rules.Decide(in)
+	}
+	return Judgement{d, ruling, found, before}, err
+}

@@ -1,0 +1,225 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/audit"
+)
+
+// Placement is where a tool's calls would act now, or the error that says why they cannot.
+type Placement struct {
+	tool.Place
+	Err error
+}
+
+// Places tells where tools' calls would act for the run's user.
+type Places map[*tool.Tool]Placement // of tools that ask more than the store's documents
+
+// AskPlaces asks the tools where their calls would act in the scope, before a transition. A tool that knows it by
+// documents is asked within the transition ([Places.Of]).
+func AskPlaces(ctx context.Context, ex *journal.Execution, scope tool.Scope, tools ...*tool.Tool) Places {
+	out := Places{}
+	for _, t := range tools {
+		if t == nil || !t.Placed() || t.Reads(scope) != nil {
+			continue
+		}
+		if _, asked := out[t]; !asked {
+			in, err := t.Place(ctx, scope)
+			ex.LogPanic(ctx, "", err)
+			out[t] = Placement{in, err}
+		}
+	}
+	return out
+}
+
+// LookAgain reads again what the run's user has linked, if by what was read when the run began one of the tools cannot
+// act: they may have linked an account since. Where the store does not answer, what was read stays.
+func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) {
+	for _, t := range tools {
+		if t == nil || t.Reads(ex.Run.Scope()) == nil {
+			continue
+		}
+		if _, err := t.Place(ex.Linked(ctx, t), ex.Run.Scope()); err == nil {
+			continue
+		}
+		if err := ex.ReadLinked(ctx, t, true); err != nil {
+			ex.Log.WarnContext(ctx, "what a user has linked could not be read again", "runId", ex.ID, "error", err)
+		}
+		return
+	}
+}
+
+// Of returns where the tool's calls would act, for a transition that returns the error.
+func (p Places) Of(ctx context.Context, tx *journal.Tx, t *tool.Tool) (Placement, error) {
+	if at, asked := p[t]; asked || t == nil || !t.Placed() {
+		return at, nil
+	}
+	in, err, missing := tx.PlaceIn(ctx, t)
+	tx.Ex.LogPanic(ctx, "", err)
+	return Placement{in, err}, missing
+}
+
+var validDisplayName = lazyregexp.New(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// DisplayName returns a tool's name as it may be stored and shown.
+func DisplayName(name string) string {
+	if !validDisplayName.MatchString(name) {
+		return "unknown"
+	}
+	return name
+}
+
+// Validate decides what becomes of one call: rejected, allowed, or waiting for approval (seed 000 §4 to §6).
+// Nothing that the model says is trusted: the name must be known, the arguments are validated and normalised, and the
+// policy sees the normalised ones.
+func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
+	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
+	t := tx.ToolIn(call.Tool, call.UserInitiated)
+	call.Tool = DisplayName(call.Tool)
+	if t == nil || t.UserOnly && !call.UserInitiated {
+		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
+	}
+	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
+	call.Leaves = t.Leaves
+	if len(wanted) == 0 || wanted[0] != '{' {
+		return Reject(tx, id, call,
+			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
+	}
+	args, err := t.Normalize(wanted)
+	if err != nil {
+		call.Tried = t.Tried(wanted)
+		return Reject(tx, id, call, err)
+	}
+	call.Args, call.Place, call.ArgsHash = args, at.Place, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, args)
+	if at.Err != nil {
+		return Reject(tx, id, call, at.Err)
+	}
+	if err := readWhole(tx, t, call); err != nil {
+		return Reject(tx, id, call, err)
+	}
+	return applyPolicy(tx, id, call, t)
+}
+
+// applyPolicy evaluates the policy for a call that is well-formed, and records the call.
+func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
+	if rejectedBefore(tx, call.ArgsHash) {
+		return Reject(tx, id, call,
+			fault.New(fault.Policy, "rejected_before",
+				"The user has already rejected exactly this, or taken their approval of it back."))
+	}
+	if by := narrowedBy(tx.State, t); by != nil && !call.UserInitiated {
+		call.Rule = policy.RuleNarrowed
+		return Reject(tx, id, call, fault.New(fault.Policy, "denied",
+			"This tool may not be called now: %s lets only these be called: %s.", by.By, strings.Join(by.Tools, ", ")))
+	}
+	var err error
+	if call.Narrows, err = t.Narrow(call.Args); err != nil {
+		return Reject(tx, id, call, err)
+	}
+	verdict, err := Verdict(tx, t, id, call.Place, call.Args)
+	switch {
+	case tool.IsPanic(err):
+		return Reject(tx, id, call, err)
+	case err != nil:
+		return err
+	}
+	call.Ruled = run.RuledBy(verdict.Ruling)
+	shown, err := previewAt(t, call.Place, call.Args, verdict)
+	if err != nil {
+		return Reject(tx, id, call, err)
+	}
+	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
+		return Reject(tx, id, call, fault.Invalid("", "this is more than can be shown to the user for approval"))
+	}
+	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
+		verdict.Entries
+	if call.AsksAlways() {
+		call.Reason = "What was done is taken back only with your yes to exactly this."
+	}
+	call.Grant = verdict.Grant
+	call.RequiresApproval = NeedsApproval(verdict, call)
+	terms := tx.Terms()
+	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // nobody is asked about it
+	asks := call.RequiresApproval && terms.InTurn(tx.State, call.Index) && !dear // or else when its turn comes
+	switch {
+	case verdict.Mode == policy.Deny:
+		return Reject(tx, id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
+	case asks:
+		u, err := tx.User()
+		if err != nil {
+			return err
+		}
+		check := CheckCaps
+		if t.Name == plan.ProposeTool && tx.State.Plan != nil {
+			check = CheckOpen
+		}
+		if err := check(tx, u); err != nil {
+			return Reject(tx, id, call, err)
+		}
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+		return err
+	}
+	if asks {
+		a := tx.State.Action(id)
+		return Request(tx, a, kindOf(tx.State, a), call.Reason)
+	}
+	return nil
+}
+
+// narrowedBy returns the narrowing by an earlier call of the run that leaves the tool out, or nil. A call narrows what
+// comes after it, in its own turn too. A tool that only ends the run is left out by none, and neither
+// are those by which a session goes on.
+func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
+	if t.Final && !t.SideEffect || t.Name == plan.ProposeTool || t.Name == plan.ReflectTool {
+		return nil
+	}
+	for _, a := range s.Actions {
+		if n := a.Narrows; n != nil && a.Status != run.ActionFailed && a.Status != run.ActionRejected &&
+			!slices.Contains(n.Tools, t.Name) {
+			return n
+		}
+	}
+	return nil
+}
+
+// rejectedBefore reports whether the user has rejected exactly this in this run.
+func rejectedBefore(tx *journal.Tx, hash string) bool {
+	for _, a := range tx.State.Actions {
+		if a.Status == run.ActionRejected && a.ArgsHash == hash {
+			return true
+		}
+	}
+	return false
+}
+
+// Reject records a call as not carried out, and why; the model gets the reason, within the bound on its calls.
+func Reject(tx *journal.Tx, id string, call run.ProposedCall, why error) error {
+	p := run.ErrorInfoOf(why)
+	if call.PolicyDecision == "" {
+		call.PolicyDecision = string(policy.Deny)
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+		return err
+	}
+	finished := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted, Error: p, Err: why}
+	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: finished}); err != nil {
+		return err
+	}
+	if call.SideEffect {
+		tx.AddAudit(audit.Denied, tx.State.Action(id),
+			func(e *audit.Entry) { e.Decision, e.ErrorCode = call.PolicyDecision, string(p.Class) })
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
+	"github.com/countersign-run/countersign/shared/engine/effect"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/store/memory"
+)
+
+// run moves the conversation as far as it goes without the page and without an approval.
+func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit journal.Sink) (*Reply,
+	error) {
+	l, v, settle, err := c.begin(ctx, r, h, req, emit)
+	if err != nil {
+		return nil, err
+	}
+	defer settle()
+	for range r.agent.Limits.ModelCalls + 1 {
+		conv, err := l.Conversation(ctx, r.UID, v.RunID)
+		if err == nil {
+			err = conv.Contents.Fit(MaxHistory)
+		}
+		if err != nil {
+			return nil, err
+		}
+		h.contents, h.calls = conv.Contents.JSON(), nil
+		switch {
+		case conv.End != nil:
+			return c.ended(r, h, conv.End)
+		case len(conv.Calls) == 0:
+			return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
+		}
+		answers, err := c.carryOut(ctx, r, h, conv.Calls)
+		if err != nil {
+			return nil, err
+		}
+		if pending := h.pending(); len(pending) > 0 {
+			return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
+		}
+		if v, err = l.AnswerAndGoOn(ctx, r.UID, v.RunID, emit, answers...); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fault.New(fault.Model, "too_many_calls",
+		"The assistant reached its step limit before it could finish.")
+}
+
+// begin counts a request with its ledger and moves it, on a loop of its own, as far as that goes alone. settle counts
+// what the request has used by then.
+func (c *Chat) begin(ctx context.Context, r Request, h *history, req loop.StartRequest,
+	emit journal.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, req.Prompt != "", r.Region)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r.Region, h.region = admitted.Region, admitted.Region
+	if l, err = c.loop(ctx, r, admitted.Usage); err != nil {
+		return nil, nil, nil, err
+	}
+	req.UID, req.Agent, req.Origin, req.Region = r.UID, r.agent.Name, r.Origin, r.Region
+	if v, err = l.Start(ctx, req, emit); err != nil {
+		return nil, nil, nil, err
+	}
+	return l, v, func() { c.settle(ctx, l, r.UID, v.RunID, admitted) }, nil
+}
+
+// settle counts what the request has used of the model. A failure is only logged: the user still gets the answer.
+//
+// It is a commit of its own, beside the one that admitted the request, and cannot be spared. The first must be there
+// before the model is called, or concurrent requests would all see the same rest of a limit and all pass. What the
+// request uses is known only afterwards, and a request keeps nothing that a later one could be relied on to count: the
+// history is its page's, which may never come back, or come back twice with the same one. Counting beforehand the most
+// that a request may use, without ever giving the rest back, would use up a user's day in a few messages.
+func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted run.Admission) {
+	used, err := l.Usage(ctx, uid, runID)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		defer cancel()
+		err = admitted.Use(ctx, max(0, used.Calls-1), used.Tokens)
+	}
+	if err != nil {
+		l.Log.WarnContext(ctx, "what a chat used of the model could not be counted", "error", err)
+	}
+}
+
+// settleTime is how long the count of a request's tokens may delay its answer.
+const settleTime = 5 * time.Second
+
+// loop returns a loop on a store of this request alone, which holds what its user has used of the model. The core
+// decides whether an action with an effect needs an approval, so here such an action is a call that is answered from
+// outside, like the page's.
+func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.Loop, error) {
+	set := maps.Clone(r.tools)
+	for name, t := range r.agent.Of(c.Core.Tools) {
+		if set[name] = t; !runsHere(r.agent.Spec(t)) {
+			set[name] = t.AsRemote()
+		}
+	}
+	its, limits := *r.agent, c.Core.UserLimits
+	// all of them: those of the page and the actions
+	its.Tools, its.Ask = nil, nil
+	its.History, its.Compression = registry.HistoryNone, registry.Compression{} // the request brings it
+	its.OnTerminal, its.Exclusive = false, false                                // the runs of its effects are
+	its.Limits.Contents = min(cmp.Or(its.Limits.Contents, MaxHistory), MaxHistory)
+	its.Instructions = func(ctx context.Context, s registry.State) (string, error) {
+		s.Page = r.PageState
+		return r.agent.Instructions(ctx, s)
+	}
+	its.Limits.AnswerTTL = its.Limits.Deadline // the page answers in another request, and thereby in another run
+	limits.RunsPerMinute = 0                   // the ledger has checked it
+	user, err := strictjson.Marshal(run.User{UID: r.UID, Usage: spent})
+	if err != nil {
+		return nil, err
+	}
+	own := memory.New(c.Core.Now)
+	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
+		return nil, err
+	}
+	l := loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
+		Agents: registry.Set{its.Name: &its}, UserLimits: limits, Metrics: c.Core.Metrics, Tracer: c.Core.Tracer,
+		TraceContent: c.Core.TraceContent, Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
+	l.TakeBack = c.Core.TakeBack // the runs that wait are the core's
+	return l, nil
+}
+
+// runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no
+// approval.
+func runsHere(t tool.Spec) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
+
+// carryOut starts the actions with an effect, and returns the answers to those that have ended.
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
+	turn []conversation.TurnCall) (answers []effect.CallAnswer, err error) {
+	h.calls = make([]call, len(turn))
+	if err := h.match(); err != nil {
+		return nil, err
+	}
+	var effects []*call
+	for i, asked := range turn {
+		k := &h.calls[i]
+		k.ID, k.action, k.askedBy = asked.Action.ID, asked.Action, asked.Model
+		switch {
+		case asked.Response != nil:
+			k.setResponse(*asked.Response)
+		case r.tools[k.action.Tool] != nil:
+			k.Page = true
+		default:
+			effects = append(effects, k)
+		}
+	}
+	if err := (&effectStarter{Chat: c, r: r, h: h}).startAll(ctx, effects); err != nil {
+		return nil, err
+	}
+	for _, k := range effects {
+		if k.known() {
+			answers = append(answers, effect.CallAnswer{ActionID: k.ID, Result: k.Result, Error: k.Error})
+		}
+	}
+	return answers, nil
+}
+
+// ended returns the reply at the end of a run.
+func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
+	if err := c.failure(end); err != nil {
+		return nil, err
+	}
+	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary, Record: end.Record, Moments: end.Moments})
+}
+
+// failure returns the error that a run ended with, or nil.
+func (c *Chat) failure(end *run.End) error {
+	p := end.Error
+	if p == nil {
+		return nil
+	}
+	failed := fault.New(p.Class, p.Code, "%s", p.Message)
+	if p.Code == fault.CodeBudget {
+		failed = failed.After(run.UntilTomorrow(c.Core.Now()))
+	}
+	return failed
+}

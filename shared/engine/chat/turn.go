@@ -1,0 +1,348 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+)
+
+// TurnRequest asks for the next turn of an agent that works on a terminal, in Gemini's own form (seed 002 §5): whoever
+// asks turns the loop, and the server carries the calls out.
+type TurnRequest struct {
+	UID, Origin string
+	Email       *string // as loop.StartRequest has it
+	Agent       string
+	Terminal    string // the id of the user's terminal, which the conversation keeps to
+	Model       string // empty: the agent's
+	// History is what the last answer gave, unchanged; behind it, or alone at the beginning, what the user says.
+	History []json.RawMessage
+	Key     string // names what the user says; empty: the same words, sent again, are another message
+}
+
+// TurnReply is the model's turn.
+type TurnReply struct {
+	Parts   []json.RawMessage `json:"parts"`           // the model's, verbatim
+	History []json.RawMessage `json:"history"`         // all of it, sealed, for the next request
+	Calls   []TurnCall        `json:"calls,omitempty"` // of the parts, those that wait
+	// Record says, with an answer, what the commands since the user's last words came to: by the record, whatever the
+	// model says.
+	Record string `json:"record,omitempty"`
+}
+
+// TurnCall is a call that waits: for the run that carries it out, which may wait for an approval, or for what the user
+// says.
+type TurnCall struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Args     json.RawMessage   `json:"args"`
+	RunID    string            `json:"runId,omitempty"` // without one, what the user says next is the answer
+	Approval *run.ApprovalView `json:"approval,omitempty"`
+	Step     *tool.Step        `json:"step,omitempty"` // how it is shown, of a call with a run
+}
+
+// Turn asks the model once, or once more where it has asked for what cannot be; before that, it reads from the core
+// what became of the calls of the turn before, and as long as one of them is under way, the reply is that turn again.
+// The calls of a turn are carried out one after the other, each as a durable run of its own. Errors: a ValidationError
+// that names the field, AuthError not_found for a terminal that is not the user's, PolicyError terminal_busy and
+// run_open, after which the same request may be sent again, and those of the model and of the core.
+func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
+	sealed, words, err := newWords(r.History)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.open(r.UID, sealed)
+	if err != nil {
+		return nil, err
+	}
+	its, err := c.onTerminal(r, h)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Core.CheckTerminal(ctx, r.UID, r.Terminal); err != nil {
+		return nil, err
+	}
+	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Region: h.region, Email: r.Email, agent: its,
+		tools: tool.Set{}}}
+	start, err := t.next(ctx, words, r.Key)
+	if err != nil {
+		return nil, err
+	}
+	if start == nil {
+		return t.reply()
+	}
+	return t.ask(ctx, *start)
+}
+
+// newWords separates what the user says now from the history behind which it comes. A plain content of the user's is
+// all that may come unsealed, once, at the end.
+func newWords(sent []json.RawMessage) (sealed []json.RawMessage, words string, err error) {
+	switch {
+	case len(sent) == 0:
+		return nil, "", errNoWords()
+	case len(sent) > maxTurn:
+		return nil, "", fault.Invalid("history", "it has %d entries; %d are the limit", len(sent), maxTurn)
+	}
+	last := sent[len(sent)-1]
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(last, &fields) == nil && fields[noteName] != nil {
+		return sent, "", nil
+	}
+	var content struct {
+		Role  model.Role `json:"role"`
+		Parts []struct {
+			Text string `json:"text"`
+		} `json:"parts"`
+	}
+	if strictjson.Decode(last, &content) != nil || content.Role != model.User || len(content.Parts) == 0 {
+		return nil, "", errForged()
+	}
+	var all []string
+	for _, p := range content.Parts {
+		all = append(all, p.Text)
+	}
+	words = strings.Join(all, "\n")
+	switch {
+	case visible.Blank(words):
+		return nil, "", errNoWords()
+	case len(words) > MaxMessage:
+		return nil, "", fault.Invalid("history", "what the user says is longer than %d bytes", MaxMessage)
+	}
+	return sent[:len(sent)-1], words, nil
+}
+
+func errNoWords() error {
+	return fault.Invalid("history", "nothing in it waits for an answer; what the user says must come at its end")
+}
+
+// onTerminal returns the agent of the request, which works on the terminal that the history is bound to.
+func (c *Chat) onTerminal(r TurnRequest, h *history) (*registry.Agent, error) {
+	if h.seal == "" {
+		h.Agent, h.Terminal = r.Agent, r.Terminal
+	}
+	if h.Agent != r.Agent || h.Terminal != r.Terminal {
+		return nil, fault.Invalid("history", "this conversation is with another agent or on another terminal; go on "+
+			"with it there, or start a new one")
+	}
+	its := c.Core.Agents[r.Agent]
+	if its == nil || !its.OnTerminal {
+		return nil, fault.NotFound()
+	}
+	if r.Model == "" {
+		return its, nil
+	}
+	known := []string{c.Core.Model.Name()}
+	for _, a := range c.Core.Agents {
+		known = append(known, a.Model.Name)
+	}
+	if !slices.Contains(known, r.Model) {
+		return nil, fault.Invalid("model", "this service asks no model of that name")
+	}
+	other := *its
+	other.Model.Name = r.Model
+	return &other, nil
+}
+
+// turn is one turn of a conversation.
+type turn struct {
+	*Chat
+	h *history
+	r Request
+}
+
+// next returns what the model is asked, or nil where a call of the turn before is still under way.
+func (t *turn) next(ctx context.Context, words, key string) (*loop.StartRequest, error) {
+	if len(t.h.calls) > 0 {
+		open, err := t.answer(ctx, words)
+		if err != nil {
+			return nil, err
+		}
+		if !open {
+			kept, err := t.h.clientHistory()
+			return &loop.StartRequest{History: kept}, err
+		}
+		if words == "" {
+			return nil, nil
+		}
+	}
+	if words == "" {
+		return nil, errNoWords()
+	}
+	id := run.NewID(t.Core.Random)
+	if key != "" {
+		id = digest("key", t.h.Terminal, key) // on another terminal the same request is another
+	}
+	if id == t.h.Message {
+		return nil, fault.Invalid("Idempotency-Key", "this message was answered; a new one has a key of its own")
+	}
+	if err := t.h.addUser(t.r.UID, id, words); err != nil {
+		return nil, err
+	}
+	start, err := t.continued(ctx, t.r.UID, t.h, words)
+	return &start, err
+}
+
+// answer finds what became of the calls of the turn before, and goes on with the next of them. What the user says
+// answers the call that waits for it. It reports whether one is still open.
+func (t *turn) answer(ctx context.Context, words string) (open bool, err error) {
+	if err := t.Chat.ask(ctx, t.r.UID, t.h); err != nil {
+		return false, err
+	}
+	first := slices.IndexFunc(t.h.calls, func(k call) bool { return !k.known() })
+	if first >= 0 && words != "" {
+		k := &t.h.calls[first]
+		if !k.Page {
+			return true, nil
+		}
+		k.Result = strictjson.Text(words)
+	}
+	return t.goOn(ctx)
+}
+
+// goOn carries out the calls of the newest turn, one after the other, as far as that goes alone, and reports whether
+// one is still open. Once one was not done, the others are not.
+func (t *turn) goOn(ctx context.Context) (open bool, err error) {
+	failed := false
+	for i := range t.h.calls {
+		k := &t.h.calls[i]
+		switch {
+		case k.known():
+		case failed:
+			k.Error = "It was not run, because a call before it was not done."
+		case k.Page:
+			return true, nil
+		case k.RunID == "":
+			if err := t.start(ctx, k); err != nil {
+				return false, err
+			}
+		}
+		if !k.known() {
+			return true, nil
+		}
+		failed = failed || k.Error != ""
+	}
+	return false, nil
+}
+
+// start starts the run that carries the call out.
+func (t *turn) start(ctx context.Context, k *call) error {
+	its := t.r.agent.Of(t.Core.Tools)[k.model.Name]
+	if its == nil {
+		k.Error = "There is no such tool any more."
+		return nil
+	}
+	args, err := its.Normalize(k.model.Args)
+	if err != nil {
+		k.Error = fault.As(err).Message
+		return nil
+	}
+	if k.askedBy == "" {
+		k.askedBy = t.Core.Model.Name()
+	}
+	k.action = &run.Action{ProposedCall: run.ProposedCall{Tool: its.Name, Args: args}}
+	return (&effectStarter{Chat: t.Chat, r: t.r, h: t.h}).startAll(ctx, []*call{k})
+}
+
+// ask asks the model.
+func (t *turn) ask(ctx context.Context, start loop.StartRequest) (*TurnReply, error) {
+	l, v, settle, err := t.begin(ctx, t.r, t.h, start, nil)
+	if err != nil {
+		return nil, err
+	}
+	settle() // before the commands begin, which change the user's document too
+	conv, err := l.Conversation(ctx, t.r.UID, v.RunID)
+	if err == nil {
+		err = conv.Contents.Fit(MaxHistory)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.h.contents, t.h.calls = conv.Contents.JSON(), nil
+	switch {
+	case conv.End != nil:
+		if err := t.failure(conv.End); err != nil {
+			return nil, err
+		}
+		out, err := t.reply()
+		if err == nil {
+			out.Record = conv.End.Record
+		}
+		return out, err
+	case len(conv.Calls) == 0:
+		return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
+	}
+	if err := t.take(conv.Calls); err != nil {
+		return nil, err
+	}
+	if _, err := t.goOn(ctx); err != nil {
+		return nil, err
+	}
+	return t.reply()
+}
+
+// take takes over the calls of the model's turn.
+func (t *turn) take(calls []conversation.TurnCall) error {
+	t.h.calls = make([]call, len(calls))
+	for i, asked := range calls {
+		k := &t.h.calls[i]
+		k.ID, k.action, k.askedBy = asked.Action.ID, asked.Action, asked.Model
+		if asked.Response != nil {
+			k.setResponse(*asked.Response)
+			continue
+		}
+		its := t.Core.Tools[asked.Action.Tool]
+		k.Page = its != nil && its.Waits()
+	}
+	return t.h.match()
+}
+
+// reply returns the newest turn of the model, with the sealed history.
+func (t *turn) reply() (*TurnReply, error) {
+	out := &TurnReply{Parts: []json.RawMessage{}}
+	for _, raw := range slices.Backward(t.h.contents) {
+		var c struct {
+			Role  model.Role        `json:"role"`
+			Parts []json.RawMessage `json:"parts"`
+		}
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return nil, fault.New(fault.Model, model.CodeUnreadable,
+				"The model's answer could not be read.").Because(err)
+		}
+		if c.Role == model.Answer {
+			out.Parts = c.Parts
+			break
+		}
+	}
+	for _, k := range t.h.calls {
+		if k.known() || k.RunID == "" && !k.Page {
+			continue
+		}
+		w := TurnCall{ID: k.ID, Name: k.model.Name, Args: k.model.Args, RunID: k.RunID}
+		if k.Tried != nil {
+			w.Args = k.Tried
+		}
+		if k.called != nil {
+			w.Approval = k.called.Approval
+			for _, a := range k.called.Run.Actions {
+				w.Step = a.Step
+			}
+		}
+		out.Calls = append(out.Calls, w)
+		if k.Page {
+			break // those behind it have not begun
+		}
+	}
+	var err error
+	out.History, err = t.sign(t.r.UID, t.h)
+	return out, err
+}

@@ -1,0 +1,90 @@
+package conversation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+)
+
+// callInSession is what the model of a session is told that answers in words.
+const callInSession = "Words alone do nothing here. Call a tool: " + plan.ProposeTool +
+	" while you plan, or the next step of the task, and " + plan.ReflectTool + " when the task is over."
+
+// SessionInstructions returns how the model of a session works in its present phase, and while it plans, which tools
+// with effects a plan may name: it is not offered them yet.
+func SessionInstructions(ex *journal.Execution) (string, error) {
+	text, err := situation(ex).Instructions(ex.State.Plan)
+	if err != nil || ex.State.Plan.Phase() != plan.Planning {
+		return text, err
+	}
+	var b strings.Builder
+	b.WriteString(text)
+	tools := ex.Agents.Get(ex.Run.Agent).Of(ex.Tools)
+	for _, name := range tools.Names() {
+		t := tools[name]
+		if !t.SideEffect {
+			continue
+		}
+		if b.Len() == len(text) {
+			b.WriteString("\n\nTools with effects that a plan may name:")
+		}
+		fmt.Fprintf(&b, "\n- %s: %s", name, t.Description)
+		if t.Bounded() {
+			b.WriteString(" It can be granted.")
+		}
+	}
+	return b.String(), nil
+}
+
+// situation returns what the session's model is told beside what the session knows. It is the same for each request of
+// a segment.
+func situation(ex *journal.Execution) plan.Situation {
+	in := ex.State.Input
+	_, began := ex.State.Segment()
+	return plan.Situation{Repo: in.Session.Repo, Deadline: in.Session.Deadline, Now: began,
+		Zone: ex.Run.Region.Zone(), Wish: in.Prompt, State: in.Session.State}
+}
+
+// addSession adds what the model of a session is told: what it must know of the plan, and the turns of the present
+// segment verbatim. So what it is told stays bounded however long the session is, and nothing is summarised by a model.
+func addSession(c *model.Contents, ex *journal.Execution) error {
+	s := ex.State
+	opening, err := situation(ex).Opening(s.Plan)
+	if err == nil {
+		err = c.AddUser(opening)
+	}
+	before, _ := s.Segment()
+	for i, t := range s.Turns {
+		switch {
+		case err != nil:
+			return err
+		case i < before:
+		case t.OwnWork():
+			err = addOwnRevision(c, s, i+1)
+		default:
+			err = addTurn(c, s, t, i+1)
+		}
+	}
+	return err
+}
+
+// addOwnRevision tells of a plan that the server has proposed, and of what its user said to it.
+func addOwnRevision(c *model.Contents, s *run.State, turn int) error {
+	for _, a := range s.Actions {
+		if a.Turn != turn || !a.Terminal() {
+			continue
+		}
+		words := fmt.Sprintf("This revision of the plan was shown to the user: %s", a.Args)
+		if a.Decision == run.Refine {
+			words += "\nThe user says: " + a.Comment
+		}
+		if err := c.AddUser(words); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+// Package effect carries calls out. An effect takes place only after a commit that names the process that carries it
+// out. Its outcome is recorded, or left to the user if it cannot be known. An effect is never repeated on a guess.
+package effect
+
+import (
+	"context"
+	"errors"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Execute carries out an allowed call. A side effect takes these steps: handle, intent (durable), effect, outcome
+// (durable). If the process dies between any two of them, Settle takes over.
+func Execute(ctx context.Context, ex *journal.Execution, id string) error {
+	a := ex.State.Action(id)
+	if err := ex.RenewTool(ctx, a); err != nil {
+		return recordOutcome(ctx, ex, id, failed(err))
+	}
+	t := ex.ToolOf(a.Tool, a.UserInitiated)
+	if t == nil {
+		return recordOutcome(ctx, ex, id, failed(errNoTool()))
+	}
+	// documents that an earlier step has read may be out of date
+	if err := ex.ReadLinked(ctx, t, ex.Progressed); err != nil {
+		return err
+	}
+	planned := a
+	a, err := checkUnchanged(ctx, ex, planned, t)
+	if err != nil {
+		ex.LogPanic(ctx, id, err)
+		return recordOutcome(ctx, ex, id, failed(err))
+	}
+	if t.SideEffect && ex.Run.Doubts(a) {
+		return askAgain(ctx, ex, t, id)
+	}
+	if t.Waits() {
+		return leaveToClient(ctx, ex, id, t)
+	}
+	handle := ""
+	if t.Prepares() {
+		if mine, err := claim(ctx, ex, id); err != nil || !mine {
+			return err
+		}
+		handle, err = prepare(ctx, ex, t, a)
+		if tool.AsksFirst(err) && a.Decision == "" {
+			return askAfterAll(ctx, ex, a, err)
+		}
+		if err != nil {
+			return recordOutcome(ctx, ex, id, failed(err))
+		}
+	}
+	if !t.SideEffect && !a.RequiresApproval {
+		if mine, err := claim(ctx, ex, id); err != nil || !mine {
+			return err
+		}
+		return CallTool(ctx, ex, t, id)
+	}
+	started := run.Started{Owner: ex.Owner, Attempt: 1, Handle: handle}
+	if a.ArgsHash != planned.ArgsHash {
+		started.ArgsHash, started.Place = a.ArgsHash, a.Place
+	}
+	ok, err := commitIntent(ctx, ex, t, id, started)
+	if barred := (errBarred{}); errors.As(err, &barred) {
+		return recordOutcome(ctx, ex, id, failed(barred.error))
+	}
+	if err != nil || !ok {
+		return err
+	}
+	return CallTool(ctx, ex, t, id)
+}
+
+// claim claims the run in order to carry out the call. It returns false if another process has started the call in the
+// meantime. This process has then taken over that process's lapsed lease, and must settle the effect instead of making
+// the call.
+func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, err error) {
+	if err := ex.Claim(ctx, timeoutOf(ex, id)); err != nil {
+		return false, err
+	}
+	st, next := ex.Next()
+	return st == run.StepExecute && next.ID == id, nil
+}
+
+// CallTool calls the tool until its outcome is known or cannot be known here, and records the outcome.
+func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
+	started := journal.CallOf(ex.State.Action(id))
+	ex.Notify(journal.Update{Started: &started})
+	acting, hold := holdCall(ctx, ex, t, timeoutOf(ex, id))
+	defer hold.Release()
+	acting, span := journal.TraceTool(acting, ex, ex.State.Action(id))
+	record := carryOut(acting, ex, hold, t, id)
+	hold.Release()
+	err := record(ctx)
+	forgetPlace(ex, t)
+	span.EndTool(ex.State.Action(id), err)
+	return err
+}
+
+// pin makes the store notice, from now on, if an older copy of it is put back: that copy would not know of the intent.
+func pin(ctx context.Context, ex *journal.Execution, t *tool.Tool) error {
+	p, ok := ex.Store.(store.Pinner)
+	if !ok || !t.SideEffect {
+		return nil
+	}
+	if err := p.Pin(ctx); err != nil {
+		return journal.StoreError(err)
+	}
+	return nil
+}
+
+// carryOut calls the tool and returns a function that records the outcome. If the call may still be in progress, that
+// function records nothing, and a later step settles the call.
+func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t *tool.Tool,
+	id string) (record func(context.Context) error) {
+	a := ex.State.Action(id)
+	call := toolCall(ex, a, a.Started.Handle)
+	out := outputOf(ctx, ex, t, id)
+	defer out.Close()
+	underWay := a.Started.Attempt > 1 // an earlier attempt may still be in progress
+	nothing := func(context.Context) error { return nil }
+	if err := pin(ctx, ex, t); err != nil {
+		return func(context.Context) error { return err } // the intent is settled later, as one that was cut off
+	}
+	for try := 1; ; try++ {
+		if hold.Lapsed() { // another process may own the call now, and settles it
+			return nothing
+		}
+		out.give(&call)
+		result, err := t.Execute(readFor(ctx, ex, t, try), call)
+		ex.LogPanic(ctx, id, err)
+		switch {
+		case err == nil:
+			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
+		case t.Limited() && tool.IsAmbiguous(err):
+			ex.Log.InfoContext(ctx, "a call goes on without the process that began it, or may", "runId", ex.ID,
+				"actionId", id, "error", err)
+			return nothing
+		case t.SideEffect && tool.IsAmbiguous(err):
+			underWay = underWay || tool.IsUnanswered(err)
+			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.ID, "actionId", id, "error",
+				err)
+			found, known := reconcile(ctx, ex, t, call, out)
+			if !known {
+				return func(ctx context.Context) error {
+					return markUnknown(ctx, ex, id, found.Reason, err)
+				}
+			}
+			if found.Verdict != tool.NotDone {
+				return func(ctx context.Context) error { return recordFound(ctx, ex, id, found) }
+			}
+		case !tool.IsTransient(err):
+			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
+		}
+		if try == maxCallTries || hold.Ended() || backOff(ctx, ex, try, err) != nil {
+			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package effect
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/audit"
+)
+
+// commitIntent commits the intent. Only after this commit may its owner call the provider. The commit evaluates the
+// policy and the place again, so that a withdrawn rule or allowlist entry no longer allows the call. It fails if the
+// documents that these depend on have changed since they were read. ok is false if the call may not be carried out. The
+// error is errBarred if the caller must still record that.
+func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
+	err error) {
+	err = ex.Transition(ctx, func(tx *journal.Tx) error {
+		ok = false
+		a := tx.State.Action(id)
+		if a.Status == run.ActionExecuting && a.Started.Same(started) {
+			ok = true // the commit's answer was lost; the intent is stored
+			return nil
+		}
+		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return journal.ErrHeld
+		}
+		fresh := a.Runnable() && started.Attempt == 1
+		again := a.Status == run.ActionExecuting && started.Attempt == a.Started.Attempt+1
+		if !fresh && !again || tx.Ending() != nil || !tx.Terms().CanAfford(tx.State, a) {
+			return nil
+		}
+		call := a
+		if started.ArgsHash != "" {
+			moved := *a
+			moved.ArgsHash, moved.Place = started.ArgsHash, started.Place
+			call = &moved
+		}
+		if err := checkPlace(ctx, tx, call, t); err != nil {
+			return err
+		}
+		grant, stop, err := recheckPolicy(tx, call, t)
+		if stop || err != nil {
+			return err
+		}
+		started.Grant, ok = grant, true
+		return recordIntent(tx, a, t, started)
+	})
+	return ok, err
+}
+
+// errBarred says why a call may not be carried out. The caller must record the outcome.
+type errBarred struct{ error }
+
+func (e errBarred) Unwrap() error { return e.error }
+
+// checkPlace returns errBarred if the call would act in another place than approved, according to the documents of the
+// transition. A tool whose place does not depend on documents was checked before.
+func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool) error {
+	if t.Reads(tx.Run.Scope()) == nil {
+		return nil
+	}
+	in, err, missing := tx.PlaceIn(ctx, t)
+	if missing != nil {
+		return missing
+	}
+	if err == nil {
+		err = tool.SamePlace(a.Place, in)
+	}
+	if err != nil {
+		return errBarred{err}
+	}
+	return nil
+}
+
+// recordIntent adds the intent, which names the process that carries the call out. The commit depends on the account
+// that the call acts in. If a provider was asked for a handle since the policy read its documents, the commit also
+// depends on the user.
+func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Started) error {
+	tx.RestOnLinked(t, t.Prepares())
+	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
+		return err
+	}
+	if t.KeepsOutput {
+		tx.KeepOutput(a.ID)
+	}
+	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) {
+		e.Decision = decidedBy(a)
+		e.Facts = tool.Facts(e.Facts).With(journal.GrantFacts(tx, a))
+	})
+	return nil
+}
+
+// StartInSameCommit adds the intent of an allowed effect to the commit of the turn that proposes it, if nothing has to
+// happen in between. That saves a commit. It returns the action's ID, or "" if the next step is a different one.
+func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) (id string, err error) {
+	st, a := tx.Next()
+	if st != run.StepExecute || !a.SideEffect {
+		return "", nil
+	}
+	t := tx.Ex.Tools[a.Tool]
+	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfCall(t, a.Args)) {
+		return "", nil
+	}
+	grant, stop, err := recheckPolicy(tx, a, t)
+	if stop || err != nil {
+		return "", err
+	}
+	intent.Grant = grant
+	return a.ID, recordIntent(tx, a, t, intent)
+}
+
+// ActionOf returns the ID of the action that has this intent and no outcome yet, or "".
+func ActionOf(tx *journal.Tx, intent run.Started) string {
+	for _, a := range tx.State.Actions {
+		if a.Status == run.ActionExecuting && a.Started.Same(intent) {
+			return a.ID
+		}
+	}
+	return ""
+}
+
+// decidedBy returns what permits an effect, for the audit log: the user's decision or the policy's.
+func decidedBy(a *run.Action) string {
+	switch {
+	case a.Decision != "":
+		return string(a.Decision)
+	case a.UserInitiated:
+		return "own_call"
+	}
+	return a.PolicyDecision
+}
+
+// recheckPolicy evaluates the policy again for a call that is about to be carried out. If the allowlist permits the
+// call, the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant
+// is the ID of the plan's grant that permits the call, or empty. stop reports that the call is not carried out.
+func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
+	if !a.SideEffect && !a.Unasked() {
+		return "", false, nil
+	}
+	u, err := tx.User()
+	if err != nil {
+		return "", false, err
+	}
+	if err := u.CheckEnabled(); err != nil {
+		return "", true, block(tx, a, "disabled_user", err)
+	}
+	v, err := approval.Verdict(tx, t, a.ID, a.Place, a.Args)
+	if err != nil {
+		return "", false, err
+	}
+	if a.Decision == "" && !a.UserInitiated && v.Rule == policy.RulePlanGrant {
+		grant = v.Grant
+	}
+	stop, err = permit(tx, a, u, v)
+	return grant, stop, err
+}
+
+// permit applies the verdict on a call that is about to be carried out. stop reports that the call is not carried out.
+func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
+	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
+	asks = asks || tx.Run.Doubts(a)
+	switch {
+	case v.Mode == policy.Deny:
+		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
+	case asks && a.Status == run.ActionExecuting:
+		return true, block(tx, a, v.Rule,
+			fault.New(fault.Policy, "denied", "The permission for this was withdrawn before it was done."))
+	case asks && approval.CheckCaps(tx, u) != nil:
+		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
+	case asks:
+		reason := reasonFor(v.Decision, a)
+		if tx.Run.Doubts(a) {
+			reason = journal.PutBack
+		}
+		return true, approval.Request(tx, a, run.KindApproval, reason)
+	case a.Decision != "" || a.UserInitiated:
+		return false, nil
+	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:
+		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
+	case v.Rule == policy.RulePlanGrant && !tx.Limits().CountAllowed:
+		// no count changes, so the user's sessions do not collide
+		return false, tx.RestOnUser()
+	default:
+		first := a.Status != run.ActionExecuting
+		return false, tx.UpdateUser(func(u *run.User) {
+			if first {
+				u.UseAllowed(v.Entries, tx.Now)
+				u.NoteAllowed(tx.AllowedNow(a.ID, a.ArgsHash))
+			}
+			if first && tx.Limits().CountAllowed {
+				u.CountAllowed(tx.Run.Agent, tx.Now)
+			}
+		})
+	}
+}
+
+// reasonFor returns why the call needs an approval, by the present rules or else by the earlier ones.
+func reasonFor(v policy.Decision, a *run.Action) string {
+	if v.Mode == policy.RequireApproval {
+		return v.Reason
+	}
+	return a.Reason
+}
+
+// block closes an action that was allowed and may no longer be carried out. For an action that was started it returns
+// errBarred instead, because the process that started it may only have been paused.
+func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
+	if a.Status == run.ActionExecuting {
+		return errBarred{why}
+	}
+	finished := failed(why)
+	finished.Execution = run.NotStarted
+	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
+		return err
+	}
+	tx.AddAudit(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = rule, string(finished.Error.Class) })
+	return nil
+}

@@ -1,0 +1,143 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+)
+
+// maxCallTries is the number of times that one execution calls a provider for a call that provably did not happen.
+const maxCallTries = 3
+
+// timeoutOf returns the maximum duration of the call.
+func timeoutOf(ex *journal.Execution, id string) time.Duration {
+	a := ex.State.Action(id)
+	return ex.Limits().OfCall(ex.Tools[a.Tool], a.Args)
+}
+
+// checkUnchanged checks that the stored arguments and the place have not changed since the call was validated. It
+// returns the call to carry out, which is in another place if an earlier call of the turn moved it there.
+func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
+	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
+	case changed && t.Source != "":
+		return nil, fault.New(fault.Policy, fault.CodeStaleView,
+			"What is said of this tool has changed since this was asked for, so it was not done. Please ask for it "+
+				"again.")
+	case changed:
+		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
+			"The stored action does not match what was approved, so it was not done.")
+	}
+	in, err := t.Place(ex.Linked(ctx, t), ex.Run.Scope())
+	if err != nil {
+		return nil, err
+	}
+	if in != a.Place && t.Moves && a.Runnable() && a.Decision == "" && !a.UserInitiated {
+		moved := *a // no user saw its place; the policy is evaluated there, with the intent
+		moved.Place, moved.ArgsHash = in, run.ArgsHash(ex.Run.UID, t.Spec, in, a.Args)
+		return &moved, nil
+	}
+	return a, tool.SamePlace(a.Place, in)
+}
+
+// readFor returns the context for one attempt to call a provider. The first attempt uses the documents that the
+// execution has read. Later attempts read the linked accounts again.
+func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) context.Context {
+	if try > 1 {
+		return ctx
+	}
+	return ex.Linked(ctx, t)
+}
+
+func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
+	c := ex.Run.ToolCall(a.ID, a.Args, a.Place)
+	c.Handle, c.Approved, c.Always = handle, a.Decision != "", a.Decision == run.ApproveAlwaysCommand
+	c.Standing = a.Decision == "" && a.Rule == policy.RuleCommandAllowed
+	return c
+}
+
+// prepare returns the handle that the tool prepares. No effect has taken place, whatever the error.
+func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
+	ctx, hold := ex.HoldRun(ctx, ex.Limits().OfTool(t), true)
+	defer hold.Release()
+	for try := 1; ; try++ {
+		handle, err = t.Prepare(readFor(ctx, ex, t, try), toolCall(ex, a, ""))
+		ex.LogPanic(ctx, a.ID, err)
+		if err == nil || !tool.IsTransient(err) || try == maxCallTries {
+			return handle, err
+		}
+		switch waited := backOff(ctx, ex, try, err); {
+		case errors.Is(waited, errLongWait):
+			return "", err
+		case waited != nil:
+			return "", waited
+		}
+	}
+}
+
+// longestWait limits the wait before another attempt, because the run occupies a process during the wait.
+const longestWait = 4 * time.Second
+
+var errLongWait = errors.New("the provider asks for a longer wait than a try is worth")
+
+// backOff waits before the next attempt: a random time up to 1, 2 or 4 seconds, or as long as the provider asks for. It
+// returns errLongWait at once if that is too long.
+func backOff(ctx context.Context, ex *journal.Execution, try int, failure error) error {
+	asked := fault.As(failure).RetryAfter
+	if asked > longestWait {
+		return errLongWait
+	}
+	journal.CountRetry(ex.Env, journal.RetryTool)
+	return ex.Sleep(ctx, max(asked, ex.Jitter(time.Second<<(try-1))))
+}
+
+// reconcile asks the tool for the outcome of a call, up to maxCallTries times. known is false if the tool cannot tell.
+func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call,
+	printed callOutput) (out tool.Outcome, known bool) {
+	ctx, cancel := journal.Detached(ctx)
+	defer cancel()
+	var err error
+	for try := 1; try <= maxCallTries; try++ {
+		if t.KeepsOutput {
+			printed.give(&call)
+		}
+		out, err = t.Reconcile(ctx, call)
+		if err == nil {
+			return out, out.Verdict != tool.Unknown
+		}
+		ex.LogPanic(ctx, call.ActionID, err)
+		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
+			call.ActionID, "error", err)
+		if try < maxCallTries && backOff(ctx, ex, try, err) != nil {
+			break
+		}
+	}
+	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service does not say what happened."},
+		false
+}
+
+// forgetPlace drops the cached documents that the tool's place depends on, if a call may have changed them. t may be
+// nil.
+func forgetPlace(ex *journal.Execution, t *tool.Tool) {
+	if t != nil && t.Moves {
+		ex.Forget(t)
+	}
+}
+
+// holdCall returns a context for a call, and the heartbeat of this process. A call that can be interrupted ends as soon
+// as its run is cancelled.
+func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
+	*journal.Hold) {
+	switch {
+	case t.Interrupts():
+		return ex.HoldWatched(ctx, limit, 0)
+	case t.Interruptible:
+		return ex.HoldWatched(ctx, limit, journal.WatchLate)
+	}
+	return ex.HoldRun(ctx, limit, false)
+}

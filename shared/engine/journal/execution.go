@@ -1,0 +1,174 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// Execution is one process's work on one run: the documents that it has read, and the state that they contain.
+type Execution struct {
+	*Env
+	ID         string   // the run's ID
+	Owner      string   // name of this execution in leases and intents
+	Mark       string   // for a run that it starts (run.Input.Mark)
+	Earlier    []string // runs whose waiting calls the user gives up by starting this one
+	sink       Sink
+	Unread     bool // no reader receives the updates
+	MustCommit bool // the data to commit exists nowhere else: wait while the store is down
+	Counted    bool // this attempt is counted in the run's document (LoadCounted)
+	// Until is the time after which the run is handed over before the next step; zero: when the function's time is up.
+	Until      time.Time
+	Progressed bool // this execution has completed a step, so handing over makes progress
+
+	Asked string          // traceparent of the span that requested the work (queue.Message)
+	span  Span            // the span of this execution's work (TraceRun)
+	mover context.Context // context of the caller (Stay); nil: none yet
+
+	Tools    tool.Set // the tools of Env, and those of Served as last read
+	Docs     map[string]store.Doc
+	Run      run.Run
+	Events   []run.Event
+	State    *run.State
+	answer   *tool.Tool // cached by answerTool
+	page     tool.Set   // cached by pageTools
+	takeBack *tool.Tool // cached by takeBackTool
+	heard    *heard     // cached by Heard; nil: not built yet
+
+	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
+	sentTime             time.Time // by the local clock; not later than storeTime
+}
+
+// NewExecution returns an execution for the run. It has read nothing yet. A nil sink drops all updates.
+func (l *Env) NewExecution(runID string, emit Sink) *Execution {
+	unread := emit == nil
+	if unread {
+		emit = func(Update) {}
+	}
+	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
+		Tools: l.ToolsNow(), Docs: map[string]store.Doc{}}
+}
+
+// Now returns the time by the store's clock, or an earlier time if the store's last answer took long. The lease of
+// another process is therefore never treated as lapsed too soon.
+func (ex *Execution) Now() time.Time {
+	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
+}
+
+// observeTime sets the clock from the time of a store's answer. sent is the local time of the request.
+func (ex *Execution) observeTime(t, sent time.Time) {
+	if t.After(ex.storeTime) {
+		ex.storeTime, ex.localTime, ex.sentTime = t, ex.Env.Now(), sent
+	}
+}
+
+// Read reads documents into the cache in one round trip and replaces those that were there.
+func (ex *Execution) Read(ctx context.Context, paths ...string) error {
+	sent := ex.Env.Now()
+	docs, err := ex.Store.Get(ctx, paths...)
+	if err != nil {
+		return StoreError(err)
+	}
+	for _, d := range docs {
+		ex.Docs[d.Path] = d
+		ex.observeTime(d.ReadTime, sent)
+	}
+	return nil
+}
+
+// Load reads the run and the documents at the other paths, and folds the run's events.
+func (ex *Execution) Load(ctx context.Context, also ...string) error {
+	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
+		return err
+	}
+	return ex.fold(ctx)
+}
+
+// LoadRead uses a run's document that was already read, and folds the run's events.
+func (ex *Execution) LoadRead(ctx context.Context, d store.Doc) error {
+	ex.Docs[d.Path] = d
+	return ex.fold(ctx)
+}
+
+func (ex *Execution) fold(ctx context.Context) error {
+	d := ex.Docs[document.RunPath(ex.ID)]
+	if !d.Exists() {
+		ex.Run, ex.Events, ex.State = run.Run{}, nil, &run.State{}
+		return nil
+	}
+	ex.Run = run.Run{}
+	if err := document.Decode(d, &ex.Run); err != nil {
+		return err
+	}
+	chunks, err := ex.readChunks(ctx, ex.Run.Log.ChunkPaths(d.Path, "events"))
+	if err != nil {
+		return err
+	}
+	if ex.Events, err = ex.Run.Log.All(chunks...); err != nil {
+		return err
+	}
+	ex.State, err = run.Fold(ex.Events)
+	return err
+}
+
+// readChunks returns the content of documents that never change, such as the older parts of a log. It reads only those
+// that are not cached.
+func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
+	var missing []string
+	for _, p := range paths {
+		if _, ok := ex.Docs[p]; !ok {
+			missing = append(missing, p)
+		}
+	}
+	for page := range slices.Chunk(missing, store.MaxReads) {
+		if err := ex.Read(ctx, page...); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]json.RawMessage, len(paths))
+	for i, p := range paths {
+		out[i] = ex.Docs[p].Data
+	}
+	return out, nil
+}
+
+// Notify sends the update to the sink, with the IDs of this run and its thread.
+func (ex *Execution) Notify(n Update) {
+	n.RunID, n.ThreadID = ex.Run.ID, ex.Run.ThreadID
+	ex.sink(n)
+}
+
+// View returns the run in the form that its owner sees. Until the run has a summary of its own, the summary is in the
+// server's words. The view includes the open approvals whose documents are cached.
+func (ex *Execution) View() *run.View {
+	var waiting []run.ApprovalView
+	titles := map[string]string{} // titles of stored cards, by action
+	for _, a := range ex.State.Open() {
+		var ap run.Approval
+		d, known := ex.Docs[document.ApprovalPath(a.ApprovalID)]
+		if !known || document.Decode(d, &ap) != nil { // the caller that needs it reads it and gets the error
+			continue
+		}
+		titles[ap.ActionID] = ap.Preview.Title
+		if ap.UID == ex.Run.UID && ap.Status == run.ApprovalOpen && ex.Now().Before(ap.ExpiresAt) {
+			waiting = append(waiting, ap.View())
+		}
+	}
+	v := run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.State, func(a *run.Action) string {
+		if title := titles[a.ID]; title != "" {
+			return title
+		}
+		return run.ActionTitle(ex.Tools, a)
+	}))
+	v.Waiting = waiting
+	for i, a := range ex.State.Actions {
+		v.Actions[i].Step = run.StepOf(ex.Tools, a)
+	}
+	return v
+}

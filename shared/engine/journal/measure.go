@@ -1,0 +1,180 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/metrics"
+)
+
+// The instruments of Env.Metrics. Names and buckets follow OpenTelemetry's semantic conventions for generative AI where
+// these define them (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/).
+var (
+	runsStarted = &metrics.Instrument{Name: "countersign.run.started", Unit: "{run}",
+		Description: "Runs that began."}
+	runDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.run.duration", Unit: "s",
+		Description: "How long runs took that have ended, with what they waited for.", Bounds: longBounds}
+	approvalsRequested = &metrics.Instrument{Name: "countersign.approval.requested", Unit: "{approval}",
+		Description: "Approvals and reviews that users were asked for."}
+	approvalDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.approval.duration", Unit: "s",
+		Description: "How long approvals and reviews waited that were decided, or given up.", Bounds: longBounds}
+	modelDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "gen_ai.client.operation.duration", Unit: "s",
+		Description: "How long requests to the model took, with what was tried again.", Bounds: shortBounds}
+	tokens = &metrics.Instrument{Kind: metrics.Histogram, Name: "gen_ai.client.token.usage", Unit: "{token}",
+		Description: "Tokens of requests to the model, as it has counted them.", Bounds: []float64{1, 4, 16, 64, 256,
+			1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}}
+	toolDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.tool.duration", Unit: "s",
+		Description: "How long calls of tools took, with what was tried again.", Bounds: shortBounds}
+	retries = &metrics.Instrument{Name: "countersign.retry", Unit: "{retry}",
+		Description: "What was tried again: requests to the model, calls of tools, commits, steps whose process died."}
+)
+
+var (
+	shortBounds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	// includes the time that people take to decide
+	longBounds = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
+)
+
+// Values of the attribute countersign.retry.of.
+const (
+	RetryTool   = "tool"
+	retryModel  = "model"
+	retryCommit = "commit"
+	retryStep   = "step"
+)
+
+// CountRetry counts one retry of this kind.
+func CountRetry(l *Env, what string) {
+	l.Metrics.Measure(retries, 1, attr("countersign.retry.of", what))
+}
+
+func attr(key attribute.Key, value string) metrics.Attr {
+	return metrics.Attr{Key: string(key), Value: value}
+}
+
+// measure records the measurements that follow from the commit of tx.
+func measure(tx *Tx) {
+	m := tx.Ex.Metrics
+	if m == nil {
+		return
+	}
+	agent := attr(attrAgent, tx.Run.AgentName())
+	for _, e := range tx.events {
+		switch {
+		case e.Queued != nil:
+			m.Measure(runsStarted, 1, agent)
+		case e.End != nil:
+			m.Measure(runDuration, e.At.Sub(tx.Run.CreatedAt).Seconds(), agent,
+				attr(attrStatus, string(e.End.Status)), errorType(e.End.Error))
+		}
+	}
+	for _, a := range tx.Approvals {
+		tool, kind := attr(attrTool, a.Tool), attr("countersign.approval.kind", string(a.Kind))
+		if a.RequestedAt.Equal(tx.Now) {
+			m.Measure(approvalsRequested, 1, tool, kind)
+		}
+		if a.DecidedAt.Equal(tx.Now) {
+			m.Measure(approvalDuration, a.DecidedAt.Sub(a.RequestedAt).Seconds(), tool, kind,
+				attr("countersign.approval.decision", cmp.Or(string(a.Decision), string(a.Status))))
+		}
+	}
+	if tx.tookOver {
+		CountRetry(tx.Ex.Env, retryStep)
+	}
+	for _, j := range tx.joined {
+		measure(j)
+	}
+}
+
+// errorType returns the attribute of an error, or an empty attribute if why is nil.
+func errorType(why *run.ErrorInfo) metrics.Attr {
+	if why == nil {
+		return metrics.Attr{}
+	}
+	return attr(attrError, string(why.Class)+"."+string(why.Code))
+}
+
+func errorTypeOf(err error) metrics.Attr {
+	if err == nil {
+		return metrics.Attr{}
+	}
+	return errorType(run.ErrorInfoOf(fault.As(err)))
+}
+
+// A timing measures a model request or a tool call in progress. The zero value measures nothing.
+type timing struct {
+	env   *Env // nil: nothing is measured
+	began time.Time
+	of    metrics.Attr // the model or the tool
+	agent metrics.Attr
+}
+
+func timeOf(ex *Execution, key attribute.Key, value string) timing {
+	if ex.Metrics == nil {
+		return timing{}
+	}
+	return timing{ex.Env, ex.Env.Now(), attr(key, value), attr(attrAgent, ex.Run.AgentName())}
+}
+
+// countRetries returns a context in which retries of the model's client are counted.
+func (t timing) countRetries(ctx context.Context) context.Context {
+	if t.env == nil {
+		return ctx
+	}
+	return model.OnRetry(ctx, func() { CountRetry(t.env, retryModel) })
+}
+
+func (t timing) endModel(r *model.Reply, err error) {
+	if t.env == nil {
+		return
+	}
+	m := t.env.Metrics
+	m.Measure(modelDuration, t.env.Now().Sub(t.began).Seconds(), attr(attrOperation, "chat"),
+		attr(attrProvider, provider), t.of, errorTypeOf(err))
+	if err != nil {
+		return
+	}
+	if u := r.Usage; u.Prompt > 0 { // 0: the service has not counted the tokens
+		m.Measure(tokens, float64(u.Prompt), t.of, t.agent, attr("gen_ai.token.type", "input"))
+		m.Measure(tokens, float64(u.Output+u.Thoughts), t.of, t.agent, attr("gen_ai.token.type", "output"))
+	}
+}
+
+// MeasuredModel returns the model for requests that a tool makes outside a run. They are measured like those of a run,
+// but without the agent.
+func MeasuredModel(m model.Model, in *metrics.Metrics, now func() time.Time) model.Model {
+	if m == nil || in == nil {
+		return m
+	}
+	return measuredModel{m, &Env{Metrics: in, Now: now}}
+}
+
+type measuredModel struct {
+	model.Model
+	env *Env
+}
+
+func (m measuredModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	name := cmp.Or(req.Settings.Name, m.Name())
+	t := timing{env: m.env, began: m.env.Now(), of: attr(attrRequestModel, name)}
+	reply, err := m.Model.Generate(t.countRetries(ctx), req, delta)
+	t.endModel(reply, err)
+	return reply, err
+}
+
+func (t timing) endTool(a *run.Action, err error) {
+	if t.env == nil {
+		return
+	}
+	why := errorTypeOf(err)
+	if a != nil && a.Error != nil {
+		why = errorType(a.Error)
+	}
+	t.env.Metrics.Measure(toolDuration, t.env.Now().Sub(t.began).Seconds(), t.of, why)
+}

@@ -1,0 +1,51 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// Reminders sends users e-mails about waiting approvals (package reminder).
+type Reminders interface {
+	// Remind sends the user a mail, unless it is too soon or another process sends it.
+	Remind(ctx context.Context, uid string, when run.Reminding) error
+}
+
+// Remind sends a reminder for a waiting run that is overdue, and sets the run's next due time. A failure is only
+// logged, and the run is looked at again. A run that is overdue because reminders were switched off also gets its next
+// due time; otherwise it would be quarantined.
+func Remind(ctx context.Context, ex *Execution) {
+	overdue := ex.Counted || !document.RunFieldsOf(ex.Docs[document.RunPath(ex.ID)]).Due.After(ex.Now())
+	others := ex.Reminders == nil && (ex.Reminding.On() || Untold(ex)) // another process or Tell handles it
+	if ex.State.End != nil || !overdue || others {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remindTime)
+	defer cancel()
+	var err error
+	if ex.Reminders != nil {
+		err = ex.Reminders.Remind(ctx, ex.Run.UID, ex.Reminding)
+	}
+	if err != nil {
+		ex.Log.WarnContext(ctx, "a user could not be reminded of what waits, which is tried again later", "counter",
+			"reminder_failed", "runId", ex.ID, "error", err)
+	}
+	if err = ex.Read(ctx, document.UserPath(ex.Run.UID)); err == nil { // it contains the state of the reminders
+		err = ex.Transition(ctx, func(tx *Tx) error {
+			st, _ := tx.Next()
+			tx.KeepLease = st != run.StepWait || tx.Run.Lease.Held(ex.Owner, tx.Now)
+			tx.Changed = !tx.KeepLease
+			return nil
+		})
+	}
+	if err != nil {
+		ex.Log.WarnContext(ctx, "a run is not due for what comes next, and will be looked at again", "runId", ex.ID,
+			"error", err)
+	}
+}
+
+// remindTime is the maximum duration of a reminder and its commits.
+const remindTime = 50 * time.Second

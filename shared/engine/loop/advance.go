@@ -1,0 +1,146 @@
+package loop
+
+import (
+	"context"
+	"errors"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/effect"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+)
+
+// Advance advances the run until it has ended or waits. If the function's time is nearly up or ctx is cancelled, it
+// hands the run over through the queue instead. A cancelled ctx stops a model call; an effect in progress is finished
+// and recorded. Advance acts on the stored state, never on the content of a message, so a message that arrives twice or
+// late has no effect. It returns journal.ErrHeld if another process advances the run ([journal.Held]), and postpones a
+// run that no process can advance ([journal.Postponed]).
+func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*run.View, error) {
+	return l.Resume(ctx, queue.Message{RunID: runID}, emit)
+}
+
+// Resume is [Loop.Advance] for the run of a message. The message's hints save a round trip.
+func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (*run.View, error) {
+	ex := l.NewExecution(m.RunID, emit)
+	ex.Asked = m.Trace
+	v, err := resume(ctx, ex, m)
+	journal.EndTrace(ex, err)
+	if journal.Stuck(err) && !journal.Postponed(err) {
+		return nil, ex.Postpone(ctx, err)
+	}
+	return v, err
+}
+
+func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*run.View, error) {
+	for {
+		if err := ex.LoadCounted(ctx, hints); err != nil {
+			return nil, err
+		}
+		if ex.Run.ID == "" {
+			return nil, fault.NotFound()
+		}
+		v, err := advance(ctx, ex)
+		if err != nil || !sleptHold(ctx, ex) {
+			return v, err
+		}
+	}
+}
+
+// sleptHold sleeps until the undo window of an approval closes, without a lease, so that the user can revoke the
+// approval. It returns false if no window is open, or if this call has no time to wait; the sweep then finds the run.
+func sleptHold(ctx context.Context, ex *journal.Execution) bool {
+	until := run.HeldUntil(ex.State, ex.Now())
+	if until.IsZero() {
+		return false
+	}
+	rest := until.Sub(ex.Now())
+	return !ex.Left() && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
+}
+
+// advance makes steps until none is left for this process or ctx is cancelled.
+func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+	ctx, free := ex.Stay(ctx)
+	defer free()
+	for {
+		st, a := ex.Next()
+		if st != run.StepDone && st != run.StepWait && st != run.StepElsewhere &&
+			ex.Run.Lease.Held(ex.Owner, ex.Now()) {
+			if st == run.StepSettle {
+				effect.InterruptHeld(ctx, ex, a)
+			}
+			return nil, journal.ErrHeld
+		}
+		if ex.StepTime() > 0 {
+			if mustHandOver(ctx, ex) {
+				return ex.HandOver(ctx)
+			}
+			ctx = journal.TraceRun(ctx, ex)
+		}
+		var err error
+		switch {
+		case st == run.StepDone || st == run.StepWait:
+			journal.Remind(ctx, ex)
+			journal.Tell(ctx, ex)
+			return ex.View(), nil
+		case st == run.StepElsewhere:
+			return leave(ctx, ex)
+		case exhausted(ex, st):
+			err = giveUpStep(ctx, ex, st, a)
+		case st == run.StepEnd || st == run.StepExpire || st == run.StepSkip:
+			err = closeWhatIsOver(ctx, ex)
+		case st == run.StepCleanUp:
+			return ex.View(), cleanUp(ctx, ex)
+		case st == run.StepGiveUpTask:
+			err = giveUpTask(ctx, ex)
+		case st == run.StepSettle:
+			err = effect.Settle(ctx, ex, a.ID)
+		case st == run.StepRequest:
+			err = effect.RequestApproval(ctx, ex, a.ID)
+		case st == run.StepExecute:
+			err = effect.Execute(ctx, ex, a.ID)
+		case st == run.StepCallModel:
+			err = callModel(ctx, ex)
+		}
+		switch {
+		case errors.Is(err, errHandOver):
+			return ex.HandOver(ctx)
+		case errors.Is(err, effect.ErrLater):
+			return ex.View(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		ex.Progressed = true
+	}
+}
+
+// mustHandOver reports whether another process or a later call must make the run's next step.
+func mustHandOver(ctx context.Context, ex *journal.Execution) bool {
+	return ex.Left() ||
+		ex.Progressed && (ex.Late() || !journal.HasTimeFor(ctx, ex.StepTime()))
+}
+
+// leave leaves the run to a process that knows its agent. If no process has taken it up in time, the run is looked at
+// again later, and ends at its deadline.
+func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+	if !ex.Counted {
+		return ex.View(), nil
+	}
+	ex.Log.WarnContext(ctx, "a run's agent is not known here, and nobody else has moved the run in time", "counter",
+		"agent_unknown", "runId", ex.ID, "agent", ex.Run.AgentName())
+	if run.Unclean(ex.State) {
+		return ex.View(), putOff(ctx, ex, errNoEngine)
+	}
+	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+		st, _ := tx.Next()
+		tx.Left = st == run.StepElsewhere && !tx.Run.Lease.Held(ex.Owner, tx.Now)
+		tx.Changed = tx.Left
+		return nil
+	})
+	return ex.View(), err
+}
+
+// errHandOver means that a step was cut short because the function's time ran out or the caller cancelled, not because
+// the step timed out.
+var errHandOver = errors.New("loop: out of time")

@@ -1,0 +1,35 @@
+package loop_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// TestARefusedDecisionLeavesARunAside refuses a decision about a quarantined run that can be read again. The recorded
+// decision does not move the run, so it stays quarantined.
+func TestARefusedDecisionLeavesARunAside(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		ctx, w := context.Background(), open(t)
+		w.loop.Model = &asked{tool: "send"}
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		if err != nil || v.Status != run.Awaiting {
+			t.Fatalf("%v %+v", err, v)
+		}
+		w.rewrite(v.RunID, w.setAside(v.RunID, unreadable["no run"]))
+		_, err = w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+			Decision: run.ConfirmDone})
+		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
+			t.Fatalf("%v", err)
+		}
+		f := document.RunFieldsOf(w.document(v.RunID))
+		if !f.Aside || f.Tries == 0 || !f.Due.Equal(document.Never) {
+			t.Errorf("after a refused decision: %+v", f)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package loop
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/audit"
+)
+
+// Limits of a removal: the number of tries, the longest pause between two tries, and the duration of one try. Pauses
+// take 1, 2, 4 … minutes, about six hours in total.
+const (
+	maxCleanUps  = 12
+	longestPause = time.Hour
+	cleanUpTime  = 30 * time.Second
+)
+
+var errNoEngine = fault.New(fault.Tool, fault.CodeInternal,
+	"No function here has what could remove what this run has made.")
+
+// cleanUp removes the things that the calls of an ended run created, and records that. It needs no approval, because
+// the run's tools remove only things of the run. Runs that created nothing skip this step.
+func cleanUp(ctx context.Context, ex *journal.Execution) error {
+	if ex.LostLeases(ex.Run) >= run.MaxAttempts {
+		return recordCleaned(ctx, ex, 0, run.ErrAttempts)
+	}
+	if err := ex.Claim(ctx, cleanUpTime); err != nil {
+		return err
+	}
+	removed, err := removeLeft(ctx, ex)
+	if err != nil {
+		return putOff(ctx, ex, err)
+	}
+	return recordCleaned(ctx, ex, removed, nil)
+}
+
+// removeLeft asks each tool to remove what its calls created.
+func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
+	defer cancel()
+	for _, name := range run.Left(ex.State) {
+		t := ex.Tools[name]
+		if t == nil || !t.Leaves {
+			return removed, errNoEngine
+		}
+		n, err := t.CleanUp(ctx, ex.Run.ToolCall("", nil, tool.Place{}))
+		ex.LogPanic(ctx, name, err)
+		if removed += n; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// putOff records that a removal has failed, and makes the run due later. After the last try, removal is given up.
+func putOff(ctx context.Context, ex *journal.Execution, why error) error {
+	if ex.Run.CleanUps+1 >= maxCleanUps {
+		return recordCleaned(ctx, ex, 0, why)
+	}
+	ex.Log.WarnContext(ctx, "what a run has made could not be removed, which is tried again later", "counter",
+		"clean_up_failed", "runId", ex.ID, "tries", ex.Run.CleanUps+1, "error", fault.As(why))
+	ctx, cancel := journal.Detached(ctx)
+	defer cancel()
+	tries := ex.Run.CleanUps + 1
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if !run.Unclean(tx.State) || tx.Run.CleanUps >= tries || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return nil
+		}
+		tx.DueIn = min(time.Minute<<tx.Run.CleanUps, longestPause)
+		tx.Run.CleanUps, tx.Changed = tries, true
+		return nil
+	})
+}
+
+// recordCleaned records the result of the removal in the run and its audit log.
+func recordCleaned(ctx context.Context, ex *journal.Execution, removed int, why error) error {
+	c := &run.Cleaned{Removed: removed}
+	if why != nil {
+		c.Error = run.ErrorInfoOf(why)
+		ex.Log.ErrorContext(ctx, "what a run has made may be left behind", "counter", "clean_up_given_up", "runId",
+			ex.ID, "error", fault.As(why))
+	}
+	ctx, cancel := journal.Detached(ctx)
+	defer cancel()
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if !run.Unclean(tx.State) || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return nil
+		}
+		if err := tx.AddEvent(run.Event{Type: run.RunCleaned, Cleaned: c}); err != nil {
+			return err
+		}
+		tx.AddAudit(audit.CleanedUp, nil, func(e *audit.Entry) {
+			e.Facts = tool.Facts{"removed": strconv.Itoa(removed)}
+			journal.SetErrorInfo(e, c.Error)
+		})
+		return nil
+	})
+}

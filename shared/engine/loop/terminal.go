@@ -1,0 +1,74 @@
+package loop
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// scope returns the values that the places of the run's calls depend on.
+func (r StartRequest) scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
+
+// addPath adds the path, unless paths contains it.
+func addPath(paths []string, path string) []string {
+	if slices.Contains(paths, path) {
+		return paths
+	}
+	return append(paths, path)
+}
+
+// takeTerminal reserves the terminal for the new run. It returns AuthError not_found if the terminal is not the user's,
+// and PolicyError terminal_busy if another run is open on it; the cause contains that run's ID and status. The commit
+// fails if the terminal has been removed by then.
+func takeTerminal(tx *journal.Tx, req StartRequest) error {
+	if req.Terminal == "" {
+		return nil
+	}
+	path := document.TerminalPath(req.UID, req.Terminal)
+	if d := tx.Ex.Docs[path]; !d.Exists() {
+		return fault.NotFound()
+	}
+	holder, kept := run.TerminalRun{}, document.TerminalRunPath(req.UID, req.Terminal)
+	if _, err := tx.Doc(kept, &holder); err != nil {
+		return err
+	}
+	open, err := tx.OpenRun(holder.RunID)
+	if err != nil {
+		return err
+	}
+	if open != nil {
+		return fault.New(fault.Policy, fault.CodeTerminalBusy,
+			"This terminal has a request that has not ended (%s). Please let it end, or stop it.", open.Status).
+			Because(open)
+	}
+	tx.RestOn(path)
+	tx.Put(kept, run.TerminalRun{UID: req.UID, RunID: tx.Ex.ID})
+	return nil
+}
+
+// CheckTerminal returns AuthError not_found if the user has no such terminal, and AuthError unauthenticated if the user
+// is disabled.
+func (l *Loop) CheckTerminal(ctx context.Context, uid, id string) error {
+	docs, err := l.Store.Get(ctx, document.UserPath(uid), document.TerminalPath(uid, id))
+	if err != nil {
+		return journal.StoreError(err)
+	}
+	u := &run.User{UID: uid}
+	if docs[0].Exists() {
+		if err := document.Decode(docs[0], u); err != nil {
+			return err
+		}
+	}
+	if err := u.CheckEnabled(); err != nil {
+		return err
+	}
+	if !docs[1].Exists() {
+		return fault.NotFound()
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
+	"github.com/countersign-run/countersign/shared/engine/effect"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+)
+
+// callModel calls the model once. It commits the answer with everything that follows from it: the validated calls, the
+// approvals that they need, or the end. The answer is stored before anything acts on it, and never requested again.
+func callModel(ctx context.Context, ex *journal.Execution) error {
+	ex.MeetTools(ctx)
+	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
+		return err
+	}
+	if st, _ := ex.Next(); st != run.StepCallModel {
+		return nil
+	}
+	if over, err := overBudget(ctx, ex); over || err != nil {
+		return err
+	}
+	req, err := request(ctx, ex)
+	if err != nil {
+		return notAsked(ctx, ex, err)
+	}
+	if ex.State.Input.Compress {
+		return compressByHand(ctx, ex, req)
+	}
+	switch made, err := makeRoom(ctx, ex, req); {
+	case fault.Is(err, fault.Model, run.CodeContextFull):
+		return modelFailed(ctx, ex, err)
+	case made || err != nil:
+		return err // the next step asks the model, with the new context
+	}
+	if over, err := overRunBudget(ctx, ex, req); over || err != nil {
+		return err
+	}
+	turn := len(ex.State.Turns) + 1
+	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
+	defer hold.Release()
+	asking, span := journal.TraceModel(asking, ex, req)
+	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
+	span.EndModel(reply, err)
+	hold.Release()
+	switch {
+	case err != nil && ex.Left():
+		return errHandOver
+	case err != nil && ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
+		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout):
+		return errHandOver
+	case err != nil:
+		return modelFailed(ctx, ex, err)
+	}
+	called := toolsOf(ex, reply.Calls)
+	approval.LookAgain(ctx, ex, called...)
+	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
+	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
+	err = ex.Transition(ctx, func(tx *journal.Tx) error {
+		started = effect.ActionOf(tx, intent) // set already if the commit's answer was lost
+		if len(tx.State.Turns) != turn-1 || tx.Run.Lease.Owner != ex.Owner {
+			return nil // stored already, or another process has taken the run over
+		}
+		if st, _ := tx.Next(); st != run.StepCallModel {
+			return nil // cancelled or out of time in the meantime: the answer no longer matters
+		}
+		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places); err != nil {
+			return err
+		}
+		started, err = effect.StartInSameCommit(ctx, tx, intent)
+		return err
+	})
+	if fault.Is(err, fault.Validation, journal.CodeTooLarge) {
+		return modelFailed(ctx, ex,
+			fault.New(fault.Model, journal.CodeTooLarge, "The model's answer is larger than can be kept.").Because(err))
+	}
+	if err != nil || started == "" {
+		return err
+	}
+	return effect.CallTool(ctx, ex, ex.Tools[ex.State.Action(started).Tool], started)
+}
+
+// toolsOf returns the tools of the calls; a tool that the run may not call is nil.
+func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
+	for _, c := range calls {
+		called = append(called, ex.ToolOf(c.Name, false))
+	}
+	return called
+}
+
+// deltaSink returns a function that passes on the model's text as it arrives, up to the length that is shown. Text
+// after that goes only to readers within the process. It returns nil if there is no reader, because a whole answer
+// costs less than a stream.
+func deltaSink(ex *journal.Execution) func(text string) {
+	if ex.Unread {
+		return nil
+	}
+	left := run.MaxMessageText
+	return func(text string) {
+		shown := clip.Prefix(text, left)
+		left -= len(shown)
+		if shown != "" {
+			ex.Notify(journal.Update{Delta: shown})
+		}
+		if len(shown) < len(text) {
+			left = 0 // no later text is shown
+			ex.Notify(journal.Update{Beyond: text[len(shown):]})
+		}
+	}
+}
+
+// request builds the model request: instructions, tools, settings, history, prompt, and this run's own turns, verbatim.
+// A forced tool is forced only once, so that the model can then answer with its result.
+func request(ctx context.Context, ex *journal.Execution) (model.Request, error) {
+	contents, recorded, err := conversation.Contents(ctx, ex)
+	if err != nil {
+		return model.Request{}, err
+	}
+	its := ex.Agents.Get(ex.Run.Agent)
+	if n := its.Limits.Contents; n > 0 {
+		if err := contents.Fit(n); err != nil {
+			return model.Request{}, err
+		}
+	}
+	system, err := instructions(ctx, ex, its, recorded)
+	if err != nil {
+		return model.Request{}, fault.As(err)
+	}
+	req := model.Request{System: system, Contents: contents.JSON(), Tools: ex.Offered()}
+	if ex.State.Plan != nil {
+		req.Settings = sessionSettings(ex, its)
+		return req, nil
+	}
+	req.Settings, req.NoTools = settings(ex.State, its, req.Tools)
+	req.Settings.Thoughts = ex.State.Input.Thoughts
+	return req, nil
+}
+
+// settings returns the model settings for the next turn. In the last turn the model must not call a tool; in a run with
+// a typed answer it must call the tool that takes the answer.
+func settings(s *run.State, its *registry.Agent, offered []tool.Spec) (set model.Settings, noTools bool) {
+	set = its.Model
+	turn, most := len(s.Turns)+1, its.Limits.ModelCalls
+	missing := func(name string) bool {
+		return !slices.ContainsFunc(offered, func(t tool.Spec) bool { return t.Name == name })
+	}
+	if set.Forced != "" && (turn > 1 || missing(set.Forced)) {
+		set.Forced = ""
+	}
+	if s.Input.Answer == nil {
+		set.Allowed = slices.DeleteFunc(slices.Clone(set.Allowed), missing)
+		return set, turn >= most && most > 1
+	}
+	if len(set.Allowed) > 0 {
+		set.Allowed = slices.DeleteFunc(append(slices.Clone(set.Allowed), tool.FinalAnswer), missing)
+	}
+	if turn >= most || s.InWords() > 1 {
+		set.Forced = tool.FinalAnswer
+	}
+	return set, false
+}
+
+// instructions returns the run's own instructions or else the agent's, an explanation of the records in the history if
+// there are any, and the page's context. It uses the time of the run, so that every turn gets the same text.
+func instructions(ctx context.Context, ex *journal.Execution, its *registry.Agent, recorded bool) (s string,
+	err error) {
+	if ex.State.Plan != nil {
+		s, err = its.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+		if err != nil {
+			return "", err
+		}
+		phase, err := conversation.SessionInstructions(ex)
+		return strings.TrimSpace(s + "\n\n" + phase), err
+	}
+	if s = ex.State.Input.Instructions; s == "" {
+		s, err = its.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+	}
+	if recorded {
+		s += conversation.RecordInstructions(ex.State.Input.Mark)
+	}
+	return s + conversation.PageContext(ex.State.Input.PageContext), err
+}
+
+// notAsked ends a run whose request cannot be built. If the store failed, it returns the error instead, and the run is
+// unchanged.
+func notAsked(ctx context.Context, ex *journal.Execution, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code == fault.CodeStoreUnavailable {
+		return err
+	}
+	return modelFailed(ctx, ex, err)
+}
+
+// modelFailed ends the run. Earlier effects stay, and the summary names them.
+func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
+	ctx, cancel := journal.Detached(ctx)
+	defer cancel()
+	ex.Log.WarnContext(ctx, "the model gave no usable answer", "runId", ex.ID, "error", err)
+	f := fault.As(err)
+	if f.Class != fault.Model {
+		f = fault.New(fault.Model, "failed", "The model could not be asked.").Because(err)
+	}
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
+			return nil
+		}
+		tx.UnrecordedCalls = 1
+		return endRun(tx, run.FailedEnd(f))
+	})
+}
+
+// newTurn returns the recorded form of the reply.
+func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn {
+	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
+		Finish: r.Finish, Correction: r.Correction, Calls: min(len(r.Calls), model.MaxCalls), Usage: r.Usage,
+		Estimated: estimateTokens(req, r)}
+	if r.Correction != "" {
+		turn.Calls = 0
+	}
+	if b := ex.Limits().Budget; len(b.Prices) > 0 {
+		turn.Cost = b.Cost(modelName(ex, req), r.Usage, turn.Estimated)
+	}
+	if ex.State.Input.Told != nil {
+		turn.By = conversation.Signs(ex)
+	}
+	return turn
+}
+
+// recordTurn adds the model's answer to the run, with the first [model.MaxCalls] of its calls. The others are not run,
+// and the next request says so.
+func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
+	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
+		return err
+	}
+	switch {
+	case r.Correction != "":
+		return nil // the model gets the correction, within its limit of calls
+	case len(r.Calls) == 0 && tx.State.Input.Answer == nil && tx.State.Plan == nil:
+		return endWithAnswer(tx, r.Text)
+	}
+	session := inSession{tx: tx, calls: len(r.Calls)}
+	for i, c := range r.Calls[:turn.Calls] {
+		at, err := places.Of(ctx, tx, tx.ToolIn(c.Name, false))
+		if err != nil {
+			return err
+		}
+		call := run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: c.Name}
+		if tx.State.Plan != nil {
+			err = session.propose(call, c.Args, at)
+		} else {
+			err = propose(tx, call, c.Args, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := session.proposeRevision(ctx); err != nil {
+		return err
+	}
+	if err := skipNotRun(tx); err != nil || tx.State.Input.Answer == nil && tx.State.Plan == nil {
+		return err
+	}
+	if st, _ := tx.Next(); st != run.StepEnd {
+		return nil
+	}
+	return endRun(tx, tx.Ending()) // the answer needs no further step or commit
+}
+
+// endWithAnswer ends the run with the model's text. If the text may make false claims, the server's own summary
+// follows.
+func endWithAnswer(tx *journal.Tx, text string) error {
+	note := run.VerifiedSummary(tx.Ex.Tools, tx.State, text)
+	if note != "" {
+		note = "\n\n" + note
+	}
+	text = clip.Text(text, run.MaxMessageText-len(note))
+	end := &run.End{Status: run.Completed, Summary: text + note}
+	return recordEnd(tx, end, len(text))
+}

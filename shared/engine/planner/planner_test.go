@@ -1,0 +1,305 @@
+package planner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/planner"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// messages is a queue that keeps the newest message.
+type messages struct{ last chan queue.Message }
+
+func (m messages) Resume(_ context.Context, msg queue.Message) error {
+	select {
+	case <-m.last:
+	default:
+	}
+	m.last <- msg
+	return nil
+}
+
+func (messages) Close() error { return nil }
+
+type made struct {
+	URL string `json:"html_url"`
+}
+
+type wanted struct {
+	Owner string `json:"owner"`
+	Repo  string `json:"repo"`
+	Title string `json:"title"`
+}
+
+// newPlanner returns a planner over a store in memory, and what moves its sessions.
+func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
+	t.Helper()
+	issue := tool.Define(tool.Def[wanted, made]{Name: "issue", Description: "Opens an issue.", SideEffect: true,
+		Bound:   func(in wanted) any { return map[string]string{"owner": in.Owner, "repo": in.Repo} },
+		Preview: func(in wanted) tool.Preview { return tool.Preview{Title: "Open " + in.Title} },
+		Place: func(context.Context, tool.Scope) (tool.Place, error) {
+			return tool.Place{Label: "Account", Name: "ana-dev", ID: "7"}, nil
+		},
+		Execute: func(_ context.Context, _ tool.Call, in wanted) (made, error) {
+			if in.Title == "In doubt" {
+				return made{}, tool.Ambiguous(errors.New("the connection was cut"))
+			}
+			return made{"https://github.com/" + in.Owner + "/" + in.Repo + "/issues/1"}, nil
+		}})
+	its := &registry.Agent{Name: run.Planner, Instructions: registry.Text("You plan."), Plans: true,
+		Order: registry.Strict, OnReject: registry.RejectContinues,
+		Limits: registry.Limits{ModelCalls: 200, ApprovalTTL: 24 * time.Hour,
+			Deadline: time.Hour, ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
+	q := messages{make(chan queue.Message, 1)}
+	l := loop.New(journal.Env{Store: memory.New(time.Now), Queue: q, Model: script.New(turns...),
+		Tools: tool.NewSet(issue), Agents: registry.Set{run.Planner: its}, Now: time.Now})
+	move := func() {
+		for {
+			select {
+			case m := <-q.last:
+				if _, err := l.Resume(context.Background(), m, nil); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				return
+			}
+		}
+	}
+	return &planner.Planner{Loop: l, GitHubURL: "https://github.com", MaxDeadline: 7 * 24 * time.Hour}, move
+}
+
+func call(name, args string) script.Turn {
+	return script.Turn{Calls: []script.Call{{Name: name, Args: json.RawMessage(args)}}}
+}
+
+const proposal = `{"tasks":[{"title":"Open it","goal":"It is open.","tools":["issue"],"effects":["issue"]}],` +
+	`"grants":[{"tool":"issue","target":{"owner":"acme","repo":"web"},"maxCalls":1}],"questions":["Which label?"]}`
+
+func start(t *testing.T, p *planner.Planner, o planner.StartOptions) *run.View {
+	t.Helper()
+	if o.Prompt == "" {
+		o.Prompt = "open an issue"
+	}
+	o.UID, o.RepoURL = "ana", "https://github.com/acme/web.git"
+	o.Deadline = time.Now().Add(time.Hour).Format(time.RFC3339)
+	v, err := p.StartPlanning(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func view(t *testing.T, v *run.View) *planner.Session {
+	t.Helper()
+	s, err := planner.View(v, v.Waiting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSeedInterface makes, refines and executes a plan by the three functions of the seed.
+func TestSeedInterface(t *testing.T) {
+	p, move := newPlanner(t, call("propose_plan", proposal),
+		call("propose_plan", strings.Replace(proposal, "Open it", "Open one", 1)),
+		call("issue", `{"owner":"acme","repo":"web","title":"Broken","reasoning":"It is what is wanted."}`),
+		call("reflect", `{"is_task_complete":true,"reflection":"It is open.","result":"Issue 1."}`))
+	ctx := context.Background()
+	s := view(t, start(t, p, planner.StartOptions{}))
+	if s.Status != plan.StatusAwaiting || s.Revision != 1 || len(s.Tasks) != 1 || len(s.Approvals) != 1 ||
+		s.PlanHash != s.Approvals[0].ArgsHash || s.RawPlan != string(s.Approvals[0].Args) || s.Questions[0] == "" {
+		t.Fatalf("it was planned as %+v", s)
+	}
+	if _, err := p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: s.SessionID,
+		RefinementPrompt: "call it one"}); err != nil {
+		t.Fatal(err)
+	}
+	move()
+	v, err := p.Get(ctx, "ana", s.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revised := view(t, v)
+	if revised.Revision != 2 || revised.PlanHash == s.PlanHash || revised.Tasks[0].Title != "Open one" {
+		t.Errorf("the refinement has led to %+v", revised)
+	}
+	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("an older revision was confirmed: %v", err)
+	}
+	v, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: revised.PlanHash})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("an older revision was confirmed after the yes to another: %v", err)
+	}
+	if _, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID,
+		PlanHash: revised.PlanHash}); err != nil {
+		t.Errorf("the same yes again: %v", err)
+	}
+	move()
+	if v, err = p.Wait(ctx, "ana", v); err != nil {
+		t.Fatal(err)
+	}
+	over := view(t, v)
+	if over.Status != plan.StatusCompleted || len(over.Artifacts) != 1 || len(over.Log) != 1 ||
+		over.Log[0].GrantID != "g1" || over.Grants[0].Used != 1 ||
+		!strings.HasPrefix(over.Grants[0].Words, "May make 1 call of issue in acme/web until ") ||
+		!strings.Contains(over.Tasks[0].RawReactHistory, `"reason":"It is what is wanted."`) {
+		t.Errorf("it ended as %+v", over)
+	}
+	_, err = p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: s.SessionID, RefinementPrompt: "another"})
+	if !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Errorf("a plan was refined after its confirmation: %v", err)
+	}
+	listed, err := p.List(ctx, "ana")
+	if err != nil || len(listed) != 1 || listed[0].Status != plan.StatusCompleted ||
+		listed[0].Prompt != "open an issue" {
+		t.Errorf("the list has %+v: %v", listed, err)
+	}
+	if listed, err := p.List(ctx, "eve"); err != nil || len(listed) != 0 {
+		t.Errorf("another user's list has %+v: %v", listed, err)
+	}
+}
+
+// TestContinue proposes what a session has left undone as another one's first revision, without asking a model.
+func TestContinue(t *testing.T) {
+	p, _ := newPlanner(t, call("propose_plan", proposal))
+	ctx := context.Background()
+	first := start(t, p, planner.StartOptions{})
+	o := planner.StartOptions{UID: "ana", Prompt: "go on", RepoURL: "https://github.com/acme/web",
+		Deadline: time.Now().Add(time.Hour).Format(time.RFC3339), ContinueFrom: first.RunID}
+	if _, err := p.StartPlanning(ctx, o); err == nil || fault.As(err).Field != "continueFrom" {
+		t.Errorf("a session under way was continued: %v", err)
+	}
+	s := view(t, first)
+	if _, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: first.RunID,
+		PlanHash: s.PlanHash}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Loop.Cancel(ctx, "ana", first.RunID); err != nil {
+		t.Fatal(err)
+	}
+	again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: first.RunID}))
+	if again.Status != plan.StatusAwaiting || len(again.Tasks) != 1 || again.Tasks[0].Title != "Open it" ||
+		again.ModelCalls != 0 || len(again.Grants) != 0 {
+		t.Errorf("it went on as %+v", again)
+	}
+	yes := planner.ExecuteOptions{UID: "ana", SessionID: again.SessionID, PlanHash: again.PlanHash}
+	if _, err := p.Confirm(ctx, yes); err != nil {
+		t.Errorf("the first yes to a plan that the server proposes: %v", err)
+	}
+	o.UID = "eve"
+	if _, err := p.StartPlanning(ctx, o); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Errorf("another user's session was continued: %v", err)
+	}
+}
+
+// TestContinueUnconfirmed proposes again what nobody had confirmed when the session ended.
+func TestContinueUnconfirmed(t *testing.T) {
+	p, _ := newPlanner(t, call("propose_plan", proposal))
+	first := start(t, p, planner.StartOptions{})
+	if _, err := p.Loop.Cancel(context.Background(), "ana", first.RunID); err != nil {
+		t.Fatal(err)
+	}
+	again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: first.RunID}))
+	if again.Status != plan.StatusAwaiting || len(again.Tasks) != 1 || again.Tasks[0].Title != "Open it" ||
+		len(again.Grants) != 0 || again.ModelCalls != 0 {
+		t.Errorf("it went on as %+v", again)
+	}
+}
+
+// TestOverWithoutPlan tells a session that has ended without a plan from one whose plan is still being made.
+func TestOverWithoutPlan(t *testing.T) {
+	p, move := newPlanner(t, call("propose_plan", proposal))
+	ctx := context.Background()
+	s := view(t, start(t, p, planner.StartOptions{}))
+	if _, err := p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: s.SessionID,
+		RefinementPrompt: "smaller"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeNotWaiting) {
+		t.Errorf("while another plan is made: %v", err)
+	}
+	if _, err := p.Loop.Cancel(ctx, "ana", s.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	move()
+	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// TestRefused has each wrong field of a wish named.
+func TestRefused(t *testing.T) {
+	p, _ := newPlanner(t)
+	good := planner.StartOptions{UID: "ana", Prompt: "x", RepoURL: "https://github.com/acme/web",
+		Deadline: time.Now().Add(time.Hour).Format(time.RFC3339)}
+	for field, change := range map[string]func(*planner.StartOptions){
+		"prompt":   func(o *planner.StartOptions) { o.Prompt = "  " },
+		"repoUrl":  func(o *planner.StartOptions) { o.RepoURL = "http://github.com/acme/web" },
+		"deadline": func(o *planner.StartOptions) { o.Deadline = "tomorrow" },
+	} {
+		o := good
+		change(&o)
+		if _, err := p.StartPlanning(context.Background(), o); err == nil || fault.As(err).Field != field {
+			t.Errorf("a wrong %s is answered %v", field, err)
+		}
+	}
+	p.Repository = func(context.Context, string, plan.Repo) (planner.Repository, error) {
+		return planner.Repository{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your GitHub account.")
+	}
+	if _, err := p.StartPlanning(context.Background(), good); !fault.Is(err, fault.Auth, fault.CodeReauth) {
+		t.Errorf("a user without a linked account is answered %v", err)
+	}
+}
+
+// TestAnEditIsToOneRevision has the same edit come again: with the hash of the revision that it was made of it gets the
+// same answer, with that of an older one it is refused, though what it would confirm is the same.
+func TestAnEditIsToOneRevision(t *testing.T) {
+	p, move := newPlanner(t, call("propose_plan", proposal),
+		call("propose_plan", strings.Replace(proposal, "Open it", "Open one", 1)))
+	ctx := context.Background()
+	older := view(t, start(t, p, planner.StartOptions{}))
+	if _, err := p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: older.SessionID,
+		RefinementPrompt: "call it one"}); err != nil {
+		t.Fatal(err)
+	}
+	move()
+	v, err := p.Get(ctx, "ana", older.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := view(t, v)
+	edit := func(hash string) error {
+		_, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: older.SessionID, PlanHash: hash,
+			EditedPlan: json.RawMessage(`{"tasks":[{"id":"t1","title":"Open two","goal":"They are open.","tools":["issue"]}]}`)})
+		return err
+	}
+	for _, when := range []string{"before", "after"} {
+		if err := edit(older.PlanHash); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+			t.Errorf("an edit of an older revision, %s the yes: %v", when, err)
+		}
+		if err := edit(newest.PlanHash); err != nil {
+			t.Errorf("the edit, %s the yes: %v", when, err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// A conversation that nobody has used for the retention's time is deleted as its user would delete it: it is hidden
+// first, and then goes with its runs, approvals, messages and events. A service that deletes single documents by their
+// time cannot do that: it would leave halves of conversations, and runs whose chains end nowhere. It can for audit
+// entries, each of which says when the one before it expires.
+
+const (
+	expirePage  = 20  // threads in one query
+	expireMost  = 100 // of them that one request deletes
+	expireAudit = 200 // audit documents that one sweep looks at
+	byRetention = "retention"
+)
+
+// Unused counts what ExpireThreads found.
+type Unused struct {
+	Found   int  // conversations that nobody has used for long
+	Deleted int  // of those, deleted; the others have a run that has not ended, or were used meanwhile
+	More    bool // there may be more
+}
+
+// ExpireThreads deletes the conversations of a shard that were last used longer ago than the retention, with their runs
+// and approvals, as far as ctx's time reaches. One with a run that has not ended is kept, also where that was put
+// aside: so no open approval or review is deleted. What one deletion meets does not keep the others from theirs.
+func (r *Records) ExpireThreads(ctx context.Context, shard int64) (u Unused, err error) {
+	if r.Retention <= 0 {
+		return u, nil
+	}
+	before := r.now().Add(-r.Retention)
+	var failed []error
+	for docs, err := range document.Pages(ctx, r.Store, document.UnusedThreads(shard, before, expirePage)) {
+		if err != nil {
+			return u, storeError(err)
+		}
+		for _, d := range docs {
+			if u.Deleted == expireMost || outOfTime(ctx) != nil {
+				u.More = true
+				return u, errors.Join(failed...)
+			}
+			u.Found++
+			deleted, err := r.expireThread(ctx, d, before)
+			switch {
+			case errors.Is(err, errOutOfTime):
+				u.More = true
+				return u, errors.Join(failed...)
+			case err != nil:
+				failed = append(failed, fmt.Errorf("%s: %w", d.Path, err))
+			case deleted:
+				u.Deleted++
+			}
+		}
+	}
+	return u, errors.Join(failed...)
+}
+
+// expireThread deletes the conversation unless it has a run that has not ended, or was used since.
+func (r *Records) expireThread(ctx context.Context, d store.Doc, before time.Time) (deleted bool, err error) {
+	for try := 0; ; try++ {
+		f := document.ThreadFieldsOf(d)
+		if !d.Exists() || f.UpdatedAt.IsZero() || f.UpdatedAt.After(before) {
+			return false, nil // another process deletes it, or its user goes on with it
+		}
+		ended, err := r.allEnded(ctx, f.UID, document.ID(d))
+		if err != nil || !ended {
+			return false, err
+		}
+		err = r.markUnused(ctx, d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return false, err
+		}
+		docs, err := r.get(ctx, d.Path)
+		if err != nil {
+			return false, err
+		}
+		d = docs[0]
+	}
+	err = r.eraseThread(ctx, d.Path)
+	if fault.Is(err, fault.Policy, fault.CodeBusy) {
+		return false, nil // the sweep goes on with it
+	}
+	return err == nil, err
+}
+
+func (r *Records) markUnused(ctx context.Context, d store.Doc) error {
+	var t run.Thread
+	if err := document.Decode(d, &t); err != nil {
+		return err
+	}
+	t.Deleting = true
+	data, err := strictjson.Marshal(t)
+	if err != nil {
+		return err
+	}
+	fields := document.ThreadFields{UID: t.UID, Deleting: r.now()}
+	return r.record(ctx, audit.Entry{UID: t.UID, Kind: audit.Deletion, Ref: t.ID, Rule: byRetention},
+		store.Update(d.Path, d.Version, fields.Map(t.ID), data))
+}
+
+// allEnded reports whether all runs of the thread have ended, and nothing of them is still to be removed.
+func (r *Records) allEnded(ctx context.Context, uid, threadID string) (bool, error) {
+	for d, err := range document.All(ctx, r.Store, document.RunsOfThread(uid, threadID, runPage)) {
+		if err != nil {
+			return false, storeError(err)
+		}
+		if !ended(d) || unclean(d) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Expiry deletes audit entries, and the ends of deleted runs' chains, that have expired, for a store that does not do
+// so by itself.
+type Expiry struct {
+	Records *Records
+
+	mu    sync.Mutex
+	after map[string]*store.Cursor // by collection: what was looked at last; a process begins anew
+}
+
+// Audit looks at the next ones of all there are, a page of each kind, and deletes those that have expired.
+func (e *Expiry) Audit(ctx context.Context) (deleted int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.after == nil {
+		e.after = map[string]*store.Cursor{}
+	}
+	r := e.Records
+	for _, q := range []store.Query{document.AllAudit(expireAudit), document.AllAuditHeads(expireAudit)} {
+		q.After = e.after[q.Collection]
+		docs, err := r.Store.Query(ctx, q)
+		if err != nil {
+			return deleted, storeError(err)
+		}
+		n, err := r.deleteExpired(ctx, docs)
+		if deleted += n; err != nil {
+			return deleted, storeError(err)
+		}
+		e.after[q.Collection] = nil
+		if len(docs) == q.Limit {
+			e.after[q.Collection] = document.After(q, docs[len(docs)-1])
+		}
+	}
+	return deleted, nil
+}
+
+func (r *Records) deleteExpired(ctx context.Context, docs []store.Doc) (int, error) {
+	var writes []store.Write
+	for _, d := range docs {
+		if document.Expired(d, r.now()) {
+			writes = append(writes, store.Delete(d.Path, time.Time{}))
+		}
+	}
+	if len(writes) == 0 {
+		return 0, nil
+	}
+	_, err := r.Store.Commit(ctx, writes...)
+	return len(writes), err
+}

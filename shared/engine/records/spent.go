@@ -1,0 +1,52 @@
+package records
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Admit counts a request that calls the model and has no run in the store, as a page's conversation has none: its first
+// call of the model, and, where it starts a message, its start. It returns what its user had used of the model today
+// before it, how to count what the request uses beyond its first call, and the user's region, which is updated from
+// what the request sent. Errors: AuthError unauthenticated for a disabled user; PolicyError too_many and budget for the
+// limits, with the time after which to ask again.
+func (r *Records) Admit(ctx context.Context, uid string, l run.Limits, starts bool,
+	sent run.Region) (run.Admission, error) {
+	a := run.Admission{Use: func(context.Context, int, int) error { return nil }}
+	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *run.User, now time.Time) (bool, error) {
+		a.Region = sent.Or(u.Region)
+		changed := a.Region != u.Region
+		u.Region = a.Region
+		if err := u.CheckEnabled(); err != nil || l.None() {
+			return changed, err
+		}
+		if starts {
+			if err := u.Usage.CheckStart(l, now); err != nil {
+				return false, err
+			}
+		}
+		if err := u.Usage.CheckModelBudget(l, now, 0, 0); err != nil {
+			return false, err
+		}
+		a.Usage = run.UserUsage{Day: u.Usage.Day, Calls: u.Usage.Calls, Tokens: u.Usage.Tokens}
+		if starts {
+			u.Usage.CountStart(l, now)
+		}
+		u.Usage.CountUse(now, 1, 0)
+		return true, nil
+	})
+	if err != nil || l.None() {
+		return a, err
+	}
+	a.Use = func(ctx context.Context, calls, tokens int) error {
+		_, err := r.updateUserFrom(ctx, uid, doc, func(u *run.User, now time.Time) (bool, error) {
+			u.Usage.CountUse(now, calls, tokens)
+			return calls != 0 || tokens != 0, nil
+		})
+		return err
+	}
+	return a, nil
+}

@@ -1,0 +1,131 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// userPage is how many documents of a user are read at a time.
+const userPage = 100
+
+// User returns the user's document, or the zero User where there is none.
+func (r *Records) User(ctx context.Context, uid string) (run.User, error) {
+	_, u, err := r.user(ctx, uid)
+	return u, err
+}
+
+// SetDisabled disables the user, or enables them again. Once it has returned nothing more is started for a disabled
+// user, whatever was approved. It reports whether anything changed.
+func (r *Records) SetDisabled(ctx context.Context, uid string, disabled bool) (changed bool, err error) {
+	err = r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
+		changed = u.Disabled != disabled
+		u.Disabled = disabled
+		if disabled {
+			return &audit.Entry{Kind: audit.Disabled}, changed
+		}
+		return &audit.Entry{Kind: audit.Enabled}, changed
+	})
+	return changed, err
+}
+
+// updateUser changes the user's document under the version that was read, together with an entry in the user's own
+// chain; change reports whether it did anything.
+func (r *Records) updateUser(ctx context.Context, uid string, change func(*run.User) (*audit.Entry, bool)) error {
+	for try := 0; ; try++ {
+		doc, u, err := r.user(ctx, uid)
+		if err != nil {
+			return err
+		}
+		entry, changed := change(&u)
+		if !changed {
+			return nil
+		}
+		w, err := userWrite(uid, doc, u)
+		if err != nil {
+			return err
+		}
+		entry.UID = uid
+		err = r.record(ctx, *entry, w)
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return storeError(err)
+		}
+	}
+}
+
+// updateUserFrom changes the user's document in a way that is not audited, starting from a document that is known
+// already, or (given a Doc without a path) reading it first. change gets the store's time, and may refuse. It returns
+// the document as it is afterwards.
+func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
+	change func(*run.User, time.Time) (bool, error)) (store.Doc, error) {
+	for try := 0; ; try++ {
+		u := run.User{UID: uid}
+		var err error
+		if doc.Path == "" {
+			doc, u, err = r.user(ctx, uid)
+		} else {
+			err = document.Decode(doc, &u)
+		}
+		if err != nil {
+			return doc, err
+		}
+		if changed, err := change(&u, doc.ReadTime); err != nil || !changed {
+			return doc, err
+		}
+		w, err := userWrite(uid, doc, u)
+		if err != nil {
+			return doc, err
+		}
+		versions, err := r.Store.Commit(ctx, w)
+		if err == nil {
+			w.Doc.Version, w.Doc.ReadTime = versions[0], versions[0]
+			return w.Doc, nil
+		}
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return doc, storeError(err)
+		}
+		doc = store.Doc{}
+	}
+}
+
+// userWrite returns the write that replaces the document that was read.
+func userWrite(uid string, doc store.Doc, u run.User) (store.Write, error) {
+	data, err := strictjson.Marshal(u)
+	if err != nil || !doc.Exists() {
+		return store.Create(document.UserPath(uid), nil, data), err
+	}
+	return store.Update(doc.Path, doc.Version, doc.Fields, data), nil
+}
+
+// record commits writes together with the entry in their user's own chain that says what they are.
+func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Write) error {
+	e.At, e.KeepDays = r.now(), r.AuditDays
+	entry, err := audit.Append(ctx, r.Store, e)
+	if err != nil {
+		return err
+	}
+	_, err = r.Store.Commit(ctx, append(writes, entry...)...)
+	return err
+}
+
+// now returns the time as a store keeps it.
+func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
+
+// eachPage calls each for all documents of a query.
+func (r *Records) eachPage(ctx context.Context, q store.Query, each func(store.Doc) error) error {
+	for d, err := range document.All(ctx, r.Store, q) {
+		if err != nil {
+			return storeError(err)
+		}
+		if err := each(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package reminder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"mime/quotedprintable"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/notify/notice"
+)
+
+// write returns the mail about the approvals (RFC 5322). What is not of these words is an address that was checked, a
+// time or an id.
+func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([]byte, error) {
+	_, domain, _ := strings.Cut(r.From, "@")
+	var b bytes.Buffer
+	for _, h := range [][2]string{
+		{"From", "Countersign <" + r.From + ">"},
+		{"To", u.Reminders.To},
+		{"Subject", subject(waiting)},
+		{"Date", now.Format(time.RFC1123Z)},
+		{"Message-ID", "<" + name(waiting) + "@" + domain + ">"},
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: nobody's absence is told of it
+		{"List-Unsubscribe", "<" + r.inbox() + ">"},
+		{"MIME-Version", "1.0"},
+		{"Content-Type", "text/plain; charset=utf-8"},
+		{"Content-Transfer-Encoding", "quoted-printable"},
+	} {
+		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
+	}
+	b.WriteString("\r\n")
+	w := quotedprintable.NewWriter(&b)
+	if _, err := io.WriteString(w, r.text(u.Region.Zone(), waiting)); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), w.Close()
+}
+
+// name returns the same for the same approvals, so that readers of mail know one that comes again.
+func name(waiting []run.Approval) string {
+	sum := sha256.New()
+	for _, a := range waiting {
+		fmt.Fprintln(sum, a.ID)
+	}
+	return "reminder." + base64.RawURLEncoding.EncodeToString(sum.Sum(nil))[:32]
+}
+
+func subject(waiting []run.Approval) string {
+	if len(waiting) == 1 {
+		return notice.Question(waiting[0])
+	}
+	return count(len(waiting)) + " things wait for your decision"
+}
+
+// count returns a number of approvals that were read, of which there may be more.
+func count(n int) string {
+	if n < mostRead {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d or more", n)
+}
+
+func (r *Reminders) text(zone *time.Location, waiting []run.Approval) string {
+	var b strings.Builder
+	for _, a := range waiting[:min(len(waiting), mostTold)] {
+		fmt.Fprintf(&b, "%s\n  Asked on %s, ends on %s.\n  %s\n\n", notice.Question(a), clock(a.RequestedAt, zone),
+			clock(a.ExpiresAt, zone), notice.Link(r.Console, a.ThreadID))
+	}
+	if more := len(waiting) - mostTold; more > 0 {
+		fmt.Fprintf(&b, "%s more: %s\n\n", count(more), r.inbox())
+	}
+	b.WriteString("You decide there, and nothing can be decided by this mail.\n\n" +
+		"Such a mail comes at most once an hour, when something has waited for more than five\n" +
+		"minutes. Your inbox in the console has a button that ends them:\n" + r.inbox() + "\n")
+	return b.String()
+}
+
+func clock(t time.Time, zone *time.Location) string { return t.In(zone).Format("Mon 2 Jan, 15:04 MST") }
+
+func (r *Reminders) inbox() string { return r.Console + "/#/inbox" }

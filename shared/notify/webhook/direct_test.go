@@ -1,0 +1,169 @@
+package webhook_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/webhook"
+)
+
+// told records what was sent to two endpoints: crm, and pager, which may be down or hang.
+type told struct {
+	mu     sync.Mutex
+	sent   []string
+	down   bool
+	hang   bool
+	failed []webhook.Failure
+}
+
+func (w *told) RoundTrip(r *http.Request) (*http.Response, error) {
+	name := strings.TrimSuffix(r.URL.Host, ".example")
+	w.mu.Lock()
+	w.sent = append(w.sent, name+" "+r.Header.Get("Webhook-Id"))
+	down, hang := w.down && name == "pager", w.hang && name == "pager"
+	w.mu.Unlock()
+	if hang {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	status := http.StatusNoContent
+	if down {
+		status = http.StatusServiceUnavailable
+	}
+	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
+}
+
+// took returns what was sent since its last call, for each endpoint in order.
+func (w *told) took() string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sent := w.sent
+	w.sent = nil
+	slices.SortStableFunc(sent, func(a, b string) int { return strings.Compare(a[:3], b[:3]) })
+	return strings.Join(sent, ", ")
+}
+
+func (w *told) set(down, hang bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down, w.hang = down, hang
+}
+
+func newDirect(t *testing.T) (*webhook.Direct, *told) {
+	t.Helper()
+	hooks, err := webhook.Parse([]byte(`{"webhooks":[{"name":"crm","url":"https://crm.example"},`+
+		`{"name":"pager","url":"https://pager.example","types":["run.countersign.approval.requested"]}]}`),
+		[]byte(`{"crm":["`+key+`"],"pager":["`+key+`"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &told{}
+	d := webhook.NewDirect(hooks, "", webhook.Sender{Client: &http.Client{Transport: w}, Now: time.Now},
+		func(f webhook.Failure) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.failed = append(w.failed, f)
+		})
+	t.Cleanup(func() { _ = d.Close() }) // never fails
+	return d, w
+}
+
+// news returns the run's first n notifications. Each is a request for an approval, except the last of three.
+func news(run string, n int) (all []notice.Notice) {
+	for i := 1; i <= n; i++ {
+		t := notice.ApprovalRequested
+		if i == 3 {
+			t = notice.RunEnded
+		}
+		all = append(all, notice.Notice{ID: fmt.Sprintf("%s.%d", run, i), Type: t, Time: time.Now(),
+			Data: notice.Data{RunID: run}})
+	}
+	return all
+}
+
+// TestDirectTellsEachOnce checks that an endpoint that is down delays no other. It receives the missed notifications
+// later, in order, and the other endpoint receives nothing twice.
+func TestDirectTellsEachOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newDirect(t)
+		w.set(true, false)
+		first := news("run1", 2)
+		if err := d.Publish(t.Context(), first...); !errors.Is(err, notice.ErrUnderWay) {
+			t.Errorf("at first: %v", err)
+		}
+		if got := w.took(); got != "crm run1.1, crm run1.2, pager run1.1" {
+			t.Errorf("told %s", got)
+		}
+		w.set(false, false)
+		all := append(first, news("run1", 3)[2])
+		if err := d.Publish(t.Context(), all...); !errors.Is(err, notice.ErrUnderWay) {
+			t.Errorf("while one has missed some: %v", err)
+		}
+		if got := w.took(); got != "crm run1.3, pager run1.1, pager run1.2" {
+			t.Errorf("told %s", got)
+		}
+		if err := d.Publish(t.Context(), all...); err != nil || w.took() != "" {
+			t.Errorf("in the end: %v", err)
+		}
+		if len(w.failed) != 1 || w.failed[0].Hook != "pager" || w.failed[0].NoticeID != "run1.1" ||
+			w.failed[0].GivenUp {
+			t.Errorf("failed %+v", w.failed)
+		}
+	})
+}
+
+// TestDirectNeverWaits checks that a call returns at once while an endpoint hangs, and that the endpoint gets one
+// request at a time about a run.
+func TestDirectNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newDirect(t)
+		w.set(false, true)
+		at := time.Now()
+		for range 3 {
+			if err := d.Publish(t.Context(), news("run1", 1)...); !errors.Is(err, notice.ErrUnderWay) {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if took := time.Since(at); took != 0 {
+			t.Errorf("it has waited %v", took)
+		}
+		if got := w.took(); got != "crm run1.1, pager run1.1" {
+			t.Errorf("told %s", got)
+		}
+		if err := d.Close(); err != nil || len(w.failed) != 0 {
+			t.Errorf("closed with %v, %+v", err, w.failed)
+		}
+	})
+}
+
+// TestDirectGivesUp checks that attempts end after a day.
+func TestDirectGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newDirect(t)
+		w.set(true, false)
+		all := news("run1", 2)
+		tries := 0
+		for ; d.Publish(t.Context(), all...) != nil; tries++ {
+			if tries > 30 {
+				t.Fatal("it never gives up")
+			}
+			synctest.Wait()
+			time.Sleep(time.Hour)
+		}
+		synctest.Wait()
+		last := w.failed[len(w.failed)-1]
+		if tries < 25 || last.NoticeID != "run1.2" || !last.GivenUp || w.failed[0].GivenUp {
+			t.Errorf("after %d tries: %+v", tries, last)
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package webpush
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+const (
+	sendTime  = 10 * time.Second
+	tokenTime = time.Hour           // services accept up to 24 hours
+	mostTTL   = 28 * 24 * time.Hour // maximum time that services keep a message
+)
+
+// ErrGone is the error of a subscription that its browser or its user has ended. No message will reach it any more.
+var ErrGone = errors.New("webpush: the subscription has ended")
+
+// Sender sends to push services. Its client must check their addresses and follow no redirects, because endpoints are
+// URLs from strangers.
+type Sender struct {
+	Key     Key
+	Subject string // contact of this server for a push service: an https: or mailto: URL, or ""
+	Client  *http.Client
+	Now     func() time.Time
+	Random  io.Reader
+}
+
+// A Message is a message for a browser.
+type Message struct {
+	Plain  []byte // at most about 3.9 KB; the push service cannot read it
+	Topic  string // at most 32 characters of base64url; replaces an undelivered message with the same topic
+	Until  time.Time
+	Urgent bool
+}
+
+// Send sends the message once. It returns ErrGone, or a ToolExecutionError without the endpoint's address if the push
+// service did not accept the message.
+func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	r, err := s.request(ctx, to, m)
+	if err != nil {
+		return err
+	}
+	res, err := s.Client.Do(r)
+	if err != nil {
+		return refused("does not answer").Because(err)
+	}
+	defer res.Body.Close() // its content does not matter
+	switch {
+	case res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone:
+		return ErrGone
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return refused("answered " + strconv.Itoa(res.StatusCode))
+	}
+	return nil
+}
+
+func (s Sender) request(ctx context.Context, to Subscription, m Message) (*http.Request, error) {
+	sealed, err := sealNew(to, m.Plain, s.Random)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Endpoint, bytes.NewReader(sealed))
+	if err != nil {
+		return nil, refused("has no address")
+	}
+	token, err := s.token(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	ttl := min(max(0, m.Until.Sub(s.Now())), mostTTL)
+	r.Header.Set("Authorization", "vapid t="+token+", k="+s.Key.Public())
+	r.Header.Set("Content-Encoding", "aes128gcm")
+	r.Header.Set("Content-Type", "application/octet-stream")
+	r.Header.Set("TTL", strconv.Itoa(int(ttl.Seconds())))
+	r.Header.Set("User-Agent", "countersign")
+	if m.Topic != "" {
+		r.Header.Set("Topic", m.Topic)
+	}
+	if m.Urgent {
+		r.Header.Set("Urgency", "high")
+	}
+	return r, nil
+}
+
+// token returns a token that identifies this server to the push service at the address only.
+func (s Sender) token(at *url.URL) (string, error) {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: s.Key.private},
+		(&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return "", err
+	}
+	return jwt.Signed(signer).Claims(jwt.Claims{Audience: jwt.Audience{at.Scheme + "://" + at.Host},
+		Subject: s.Subject, Expiry: jwt.NewNumericDate(s.Now().Add(tokenTime))}).Serialize()
+}
+
+func refused(how string) *fault.Error {
+	return fault.New(fault.Tool, "push_refused", "The push service of a device %s.", how)
+}

@@ -1,0 +1,57 @@
+// Package receiptkey provides the key that signs receipts: from the environment, from Cloud KMS, or on one machine from
+// a file. The package is separate from its users, so that programs that never sign do not link its dependencies.
+package receiptkey
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/countersign-run/countersign/shared/base/keyfile"
+	"github.com/countersign-run/countersign/shared/receipts/receipt"
+)
+
+// File is the name of the key file in DATA_DIR. It has the content of RECEIPT_KEY and is readable only by its owner.
+const File = "receipt-key"
+
+// Config locates the key: in Cloud KMS, in a text, or else in a directory.
+type Config struct {
+	KMSKey string // RECEIPT_KMS_KEY
+	Key    string // RECEIPT_KEY, a secret
+	Dir    string // DATA_DIR
+}
+
+// Open returns the signer with the key from KMSKey, Key or Dir, whichever is set first.
+func Open(ctx context.Context, cfg Config) (receipt.Signer, error) {
+	switch {
+	case cfg.KMSKey != "":
+		return KMS(ctx, cfg.KMSKey)
+	case cfg.Key != "":
+		return receipt.ParsePrivate(cfg.Key)
+	}
+	return Local(cfg.Dir)
+}
+
+// Local reads the key in the directory, and creates one on first use. If several processes do so at once, one creates
+// the key and all use it.
+func Local(dir string) (receipt.Signer, error) {
+	text, err := keyfile.Read(dir, File, func(w io.Writer) error {
+		seed := make([]byte, 32)
+		if _, err := rand.Read(seed); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, base64.StdEncoding.EncodeToString(seed)+"\n")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("receiptkey: %w", err)
+	}
+	key, err := receipt.ParsePrivate(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
+	}
+	return key, nil
+}

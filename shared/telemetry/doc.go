@@ -1,0 +1,5 @@
+// Package telemetry groups what operators see of a process.
+//   - obs writes logs with the fields of Cloud Logging.
+//   - metrics records measurements, and its package otlp sends them to a collector.
+//   - traces sends OpenTelemetry spans of runs to a collector.
+package telemetry

@@ -1,0 +1,261 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/terminal"
+)
+
+// version is the client's SSH version string.
+const version = "SSH-2.0-Countersign"
+
+// connect dials a host, compares its key with the pinned keys, and logs in.
+func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.Conn, error) {
+	pinned, err := parseKeys(h.HostKeys)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	login, err := newLogin(h.Auth, secret)
+	if err != nil {
+		return nil, err
+	}
+	var other ssh.PublicKey // the host's key, if it is not pinned
+	cfg := &ssh.ClientConfig{User: h.Username, ClientVersion: version, HostKeyAlgorithms: algorithms(pinned),
+		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			if slices.ContainsFunc(pinned, func(k ssh.PublicKey) bool { return equal(k, key) }) {
+				return nil
+			}
+			other = key
+			return errKeyChanged
+		}}
+	conn, err := p.handshake(ctx, h.Address, h.Port, cfg, login)
+	var none *ssh.AlgorithmNegotiationError
+	switch {
+	case err == nil:
+		return conn, nil
+	case Unreachable(err):
+		return nil, err
+	case other != nil:
+		return nil, changed(pinned, other)
+	case errors.As(err, &none) && none.What == hostKeyNegotiation:
+		return nil, p.otherKind(ctx, h, pinned, none.RequestedAlgorithms)
+	case login.begun.Load():
+		return nil, login.failed(err)
+	}
+	return nil, unreachable("handshake", err)
+}
+
+// hostKeyNegotiation is the name in errors of x/crypto for the negotiation of the host key's algorithm.
+const hostKeyNegotiation = "host key"
+
+var errKeyChanged = errors.New("the host has another key")
+
+// handshake dials, exchanges keys and logs in, each within its time limit. It starts nothing on the host.
+func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.ClientConfig, login *login,
+) (ssh.Conn, error) {
+	dialled, err := p.dial(ctx, host, port)
+	if err != nil {
+		return nil, err
+	}
+	raw := &wire{Conn: dialled}
+	deadline := func(d time.Duration) error { return raw.SetDeadline(time.Now().Add(d)) }
+	if err := deadline(p.times.Handshake); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	if login != nil {
+		cfg.AuthCallback = func(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
+			if !login.begun.Swap(true) {
+				if err := deadline(p.times.Login); err != nil {
+					return nil, err
+				}
+			}
+			if err := raw.broke(); err != nil {
+				return nil, err
+			}
+			return login.next(c)
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // the handshake reports the error
+	defer stop()
+	conn, channels, requests, err := ssh.NewClientConn(raw, net.JoinHostPort(host, strconv.Itoa(port)), cfg)
+	if ctx.Err() != nil {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, errors.Join(err, ignoreClosed(raw.Close()))
+	}
+	go ssh.DiscardRequests(requests)
+	go refuse(channels)
+	if err := raw.SetDeadline(time.Time{}); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// refuse rejects each channel that the host opens: nothing is forwarded.
+func refuse(channels <-chan ssh.NewChannel) {
+	for c := range channels {
+		_ = c.Reject(ssh.Prohibited, "nothing is forwarded") // a broken connection ends the loop
+	}
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// wire is a connection that records how it broke. Otherwise a login that was cut off would look like a refused one.
+type wire struct {
+	net.Conn
+	mu  sync.Mutex
+	err error
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.err = err
+	}
+	return n, err
+}
+
+func (w *wire) broke() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// dial opens the TCP connection.
+func (p *Pool) dial(ctx context.Context, host string, port int) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.times.Dial)
+	defer cancel()
+	conn, err := p.dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return nil, unreachable("dial", err)
+	}
+	return conn, nil
+}
+
+// algorithms returns only the algorithms of the given keys. A host with keys of several types could otherwise choose
+// one that is not pinned, and would appear to have changed (golang/go#29286).
+func algorithms(keys []ssh.PublicKey) (all []string) {
+	for _, k := range keys {
+		for _, a := range hostKeyAlgorithms(k.Type()) {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+func equal(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
+
+// changed returns the error of a host whose key is not one that its user confirmed.
+func changed(pinned []ssh.PublicKey, now ssh.PublicKey) error {
+	confirmed := make([]string, len(pinned))
+	for i, k := range pinned {
+		confirmed[i] = ssh.FingerprintSHA256(k)
+	}
+	return fault.New(fault.Policy, CodeKeyChanged, "The key of this host is %s; %s was confirmed. Nothing was sent "+
+		"to it. It may be another machine. If you know why, delete the host and add it anew.",
+		ssh.FingerprintSHA256(now), strings.Join(confirmed, " or "))
+}
+
+// otherKind returns the error of a host that no longer has a key of a pinned type. It asks the host, without a login,
+// for a key that it has.
+func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, pinned []ssh.PublicKey, offered []string) error {
+	for _, a := range offered {
+		if len(hostKeyAlgorithms(formatOf(a))) == 0 {
+			continue
+		}
+		key, err := p.keyOf(ctx, h.Address, h.Port, hostKeyAlgorithms(formatOf(a)))
+		if err != nil {
+			return err
+		}
+		return changed(pinned, key)
+	}
+	return unreachable("handshake", nil)
+}
+
+// login is one attempt of a user to log in to a host.
+type login struct {
+	methods []ssh.AuthMethod // with their names, in the order of preference
+	names   []string
+	begun   atomic.Bool // the host's key was verified, and the user name is sent
+	used    bool        // the key or the password was sent
+}
+
+// newLogin returns the login with a host's secret. A password is sent only once: as a password or, if the host does not
+// accept that, as the answer to its only question.
+func newLogin(kind terminal.AuthKind, secret []byte) (*login, error) {
+	if kind != terminal.AuthPassword {
+		signer, err := parseSigner(secret)
+		if err != nil {
+			return nil, err
+		}
+		return &login{methods: []ssh.AuthMethod{ssh.PublicKeys(signer)}, names: []string{"publickey"}}, nil
+	}
+	answered := false
+	ask := func(_, _ string, questions []string, echo []bool) ([]string, error) {
+		switch {
+		case len(questions) == 0:
+			return nil, nil
+		case len(questions) > 1 || echo[0] || answered:
+			return nil, errors.New("the host asks for more than a password")
+		}
+		answered = true
+		return []string{string(secret)}, nil
+	}
+	return &login{methods: []ssh.AuthMethod{ssh.Password(string(secret)), ssh.KeyboardInteractive(ask)},
+		names: []string{"password", "keyboard-interactive"}}, nil
+}
+
+// next returns the one method to try: the first that the host accepts.
+func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
+	if l.used {
+		return nil, errRefused
+	}
+	for i, name := range l.names {
+		if slices.Contains(c.AllowedMethods, name) {
+			l.used = true
+			return l.methods[i], nil
+		}
+	}
+	return nil, errRefused
+}
+
+var errRefused = errors.New("the login was refused")
+
+// failed returns the error of a login that failed with err. A broken connection says nothing about the login.
+func (l *login) failed(err error) error {
+	var network net.Error
+	var errno syscall.Errno
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.As(err, &network) ||
+		errors.As(err, &errno) {
+		return unreachable("login", err)
+	}
+	return refusedLogin()
+}

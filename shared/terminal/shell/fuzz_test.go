@@ -1,0 +1,175 @@
+package shell_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/testkit/await"
+)
+
+// wordsIn returns the words that a real shell reads in a text: the arguments of a function that prints them. The shell
+// finds no program to run; bash is also restricted to names without a slash, and to no redirections.
+func wordsIn(t testing.TB, command []string, text string) (words []string, ok bool) {
+	t.Helper()
+	name, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
+	defer cancel()
+	script := `words() { printf '%s\0' "$@"; }` + "\nwords " + text
+	cmd := exec.CommandContext(ctx, name, append(command[1:], "-c", script)...)
+	cmd.Env = []string{"PATH=/nonexistent", "LC_ALL=C"}
+	cmd.Dir = t.TempDir()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s cannot read %q: %v", name, text, err)
+	}
+	for w := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+		words = append(words, string(w))
+	}
+	return words, true
+}
+
+var realShells = [][]string{{"sh"}, {"bash", "-r"}, {"zsh", "-f"}, {"busybox", "sh"}}
+
+// What is quoted is read by every shell as it was.
+func FuzzQuote(f *testing.F) {
+	for _, s := range []string{"", "a", "a b", "it's", "'", "''", `\`, `a\'b`, "$HOME", "`id`", "$(id)", "a\nb", "-n",
+		"--x=~", "a=b",
+		"=ls", "~", "{a,b}", "*", "[a]", "!x", "#x", "if", "\t", "é", "\xff", "a\rb", "%1", "^a", "\x01",
+		"\x7f\u202e",
+		"<(id)"} {
+		f.Add(s, s+"x")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		argv := []string{a, b}
+		text := shell.Quote(argv)
+		if strings.Contains(text, "\x00") {
+			return
+		}
+		for _, real := range realShells[:3] { // busybox reads some bytes as marks of its own
+			if words, ok := wordsIn(t, real, text); ok && !slices.Equal(words, argv) {
+				t.Errorf("%s reads %q in %q, want %q", real, words, text, argv)
+			}
+		}
+	})
+}
+
+// Nothing panics or is slow, what is read_only is read by every shell as it was here, and its canonical form
+// is judged alike.
+func FuzzJudge(f *testing.F) {
+	for _, c := range hostile(f) {
+		f.Add(c.command(f))
+	}
+	for _, s := range []string{"ls 'a b' \"c d\"", "grep 'x|y' f", "date '+%s %H'", "ls -- a", "cat a;", "ls  ~a",
+		"du -d1 .", "ls a{b",
+		"ls 'a\\'", "head -n -5 f", "ls a=b", "ls --color=~", "ls a^b", "ls %1", "ls ]a", "echo $\\\n{x}",
+		"sh -c 'sh -c \"ls\"'"} {
+		f.Add(s)
+	}
+	run := stubs(f)
+	f.Fuzz(func(t *testing.T, command string) {
+		posix, err := shell.Judge(command, shell.POSIX)
+		j, errBash := shell.Judge(command, shell.Bash)
+		for _, w := range j.Warnings {
+			if w.Start < 0 || w.End < w.Start || w.End > len(command) {
+				t.Fatalf("%+v is no place in %q", w, command)
+			}
+		}
+		if errBash != nil || j.Class != shell.ReadOnly {
+			return
+		}
+		if err != nil || posix.Command != j.Command {
+			t.Fatalf("bash reads %q as %q, sh as %q (%v)", command, j.Command, posix.Command, err)
+		}
+		again, err := shell.Judge(j.Command, shell.Bash)
+		if err != nil || again.Class != shell.ReadOnly || again.Command != j.Command ||
+			!slices.Equal(again.Argv, j.Argv) {
+			t.Fatalf("%q became %q, and that %+v (%v)", command, j.Command, again, err)
+		}
+		for _, real := range realShells {
+			if words, ok := wordsIn(t, real, j.Command); ok && !slices.Equal(words, j.Argv) {
+				t.Errorf("%s reads %q in %q, want %q", real, words, j.Command, j.Argv)
+			}
+		}
+		run(t, j)
+	})
+}
+
+// stubs returns what has real shells run a command where each program that may be run unasked is a stub that says how
+// it was called, and checks that this one was, once, and that nothing else happened.
+func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
+	dir, home := f.TempDir(), f.TempDir()
+	canary := filepath.Join(home, "canary")
+	if err := errors.Join(os.WriteFile(canary, []byte("alive"), 0o600), os.WriteFile(filepath.Join(dir, "stub"),
+		[]byte("#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\"\n"), 0o755)); err != nil {
+		f.Fatal(err)
+	}
+	return func(t *testing.T, j shell.Judgment) {
+		if j.Argv[0] == "pwd" || strings.Contains(j.Argv[0], "/") { // built in
+			return
+		}
+		if err := os.Symlink("stub", filepath.Join(dir, j.Argv[0])); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"bash", "sh"} {
+			real, err := exec.LookPath(name)
+			if err != nil {
+				continue
+			}
+			cmd := exec.CommandContext(t.Context(), real, "-c", j.Command)
+			cmd.Dir, cmd.Env = home, []string{"PATH=" + dir, "LC_ALL=C"}
+			out, err := cmd.CombinedOutput()
+			if want := strings.Join(j.Argv, "\x00") + "\x00"; err != nil || string(out) != want {
+				t.Errorf("%s runs %q for %q (%v)", name, out, j.Command, err)
+			}
+			left, err := os.ReadDir(home)
+			if alive, readErr := os.ReadFile(canary); err != nil || readErr != nil || len(left) != 1 ||
+				string(alive) != "alive" {
+				t.Fatalf("%s did something else for %q: %v, %q", name, j.Command, left, alive)
+			}
+		}
+	}
+}
+
+// leading is what shells skip before a command's first word; behind another word they would end that command with it.
+var leading = regexp.MustCompile(`^(?:[ \t\n]|\\\n)+`)
+
+// What is planned is read by real shells as it is here, though none of them runs it.
+func FuzzList(f *testing.F) {
+	for _, c := range hostile(f) {
+		f.Add(c.command(f))
+	}
+	for _, s := range []string{`a "b c"  'd'\ e`, `a \"b "\$x" "\y"`, "a \\\n b", "a HEAD~1 x^ a:b", "a b # c", "a;",
+		"a \"b\\\nc\"",
+		"a 'b\nc'", "a 1.2 --x=y @ %", "a \\~ \\* '' \"\"", "a b=c", "a ~", "a b=~", "a é", "a b\\=~",
+		"\\\n\na", "\\\n#b\na"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		allowed, err := shell.Allow(command)
+		if err != nil {
+			return
+		}
+		text := leading.ReplaceAllString(command, "")
+		if strings.HasPrefix(text, "#") || strings.Contains(text, "/") {
+			return
+		}
+		for _, real := range realShells[:2] {
+			if words, ok := wordsIn(t, real, text); ok && !slices.Equal(words, allowed[0]) {
+				t.Errorf("%s reads %q in %q, want %q", real, words, command, allowed[0])
+			}
+		}
+	})
+}

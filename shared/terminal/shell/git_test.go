@@ -1,0 +1,100 @@
+package shell_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+)
+
+// TestRepository has git commands that only look at a repository, with what they look at.
+func TestRepository(t *testing.T) {
+	for command, want := range map[string]shell.Repository{
+		"git status": {Dir: ".", Tree: true}, "git status -sb": {Dir: ".", Tree: true},
+		"git -C /srv/app status -uno": {Dir: "/srv/app", Tree: true}, "git --no-pager log -3": {Dir: "."},
+		"git log --oneline -n 5 main..HEAD -- a/b":          {Dir: "."},
+		"git log --format='%h %an %ad %s' --date=short":     {Dir: "."},
+		"git log --since='2 weeks ago' --author=Ana --stat": {Dir: "."}, "git branch -a -vv": {Dir: "."},
+		"git branch --show-current": {Dir: "."}, "git branch --sort=-committerdate": {Dir: "."},
+		"git rev-parse --short HEAD": {Dir: "."}, "git rev-parse HEAD~1": {Dir: "."}, "git tag -l": {Dir: "."},
+		"git diff --stat HEAD^": {Dir: ".", Tree: true}, "git diff --cached --name-only": {Dir: ".", Tree: true},
+		"git ls-files -m": {Dir: ".", Tree: true}, "git describe --tags --always": {Dir: "."}, "git remote": {Dir: "."},
+		"git rev-list --count HEAD": {Dir: "."}, "git merge-base main HEAD": {Dir: "."},
+	} {
+		j, err := shell.Judge(command, shell.Bash)
+		if err != nil || j.Repository == nil || *j.Repository != want || j.Class != shell.Opaque {
+			t.Errorf("%q looks at %+v, %s (%v); want %+v", command, j.Repository, j.Class, err, want)
+		}
+	}
+}
+
+// TestNoRepository has git commands that print files, change something, run a program, or may do so.
+func TestNoRepository(t *testing.T) {
+	for command := range strings.Lines(`git
+git -c core.fsmonitor=x status
+git -C a -C b status
+git -C ../$x status
+git -C /net/x status
+git --git-dir=x status
+git --work-tree x status
+git --exec-path=x status
+git -p log
+git status -v
+git status | sh
+git status; id
+GIT_DIR=x git status
+git status > f
+git log -p
+git log -u
+git log -S x
+git log -L 1,2:f
+git log --output=f
+git log --outpu=f
+git log --ext-diff
+git log --textconv
+git log --show-signature
+git log --format=%G?
+git log --format=%+GS
+git log '--format=%(describe)'
+git log --submodule=diff
+git log ../../other
+git diff
+git diff -p --stat
+git diff --stat --no-index a b
+git diff --stat /etc/passwd /etc/group
+git diff --stat ../a ../b
+git diff --name-only -O f
+git show HEAD
+git show HEAD:f
+git branch x
+git branch -d x
+git branch -m x
+git branch --list x
+git branch --edit-description
+git branch --format='%(signature)'
+git branch --sort=signature
+git tag x
+git tag -d x
+git tag -v x
+git remote -v
+git remote add x y
+git remote update
+git rev-parse --git-path x
+git rev-parse --parseopt
+git ls-files --exclude-from=f
+git describe --dirty
+git describe --broken
+git stash
+git fetch
+git st
+git config --list
+git submodule status
+git worktree list
+/usr/bin/git status
+sudo git status
+`) {
+		if j, err := shell.Judge(command, shell.Bash); err != nil || j.Repository != nil {
+			t.Errorf("%q looks at a repository (%v)", command, err)
+		}
+	}
+}

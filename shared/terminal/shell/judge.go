@@ -1,0 +1,348 @@
+package shell
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// Class says what a command can do.
+type Class string
+
+// The classes. All that is not read_only needs a person's yes.
+const (
+	ReadOnly    Class = "read_only"   // it looks, and can do nothing else; the class read of a tool
+	Change      Class = "change"      // what it says
+	Opaque      Class = "opaque"      // more than it says: it has others decide what runs
+	Destructive Class = "destructive" // it deletes, overwrites or ends what cannot be brought back
+)
+
+var weight = map[Class]int{ReadOnly: 0, Change: 1, Opaque: 2, Destructive: 3}
+
+// A Warning is something that a person should see before a yes.
+type Warning struct {
+	Code  string `json:"code"`
+	Class Class  `json:"class"`
+	Text  string `json:"text"`  // a sentence
+	Start int    `json:"start"` // its place in the command, in bytes
+	End   int    `json:"end"`
+}
+
+// maxWarnings is how many are kept; the first of a kind at a place only.
+const maxWarnings = 32
+
+// A Judgment is what can be told of a command without running it.
+type Judgment struct {
+	Class Class // the gravest of the warnings'; Change where there is none, or ReadOnly
+
+	// Command is what is shown, hashed and carried out: of a read_only command its words quoted anew ([Quote]), of any
+	// other one the text as it was given.
+	Command string
+
+	Argv []string // of a read_only command, and of one with a Repository
+
+	// Repository is what a git command of a reading kind looks at; nil for all others. Its class is opaque.
+	Repository *Repository
+
+	// Reads are the files and folders whose content a read_only command prints. Such a command reads more than names:
+	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
+	Reads []string
+	reads []int // their places in Argv
+
+	Looks []string // the paths that a read_only command looks at, those of Reads among them
+	Walks bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
+	Files bool     // of a folder it would read what lies there, so that all of Reads must be files
+	Needs []string // folders that must be among those which may be read, though none of its words names them
+
+	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
+	// and the like, and in the text of sh -c. What an opaque command runs beside them cannot be told.
+	Names []string
+
+	Warnings []Warning
+}
+
+// Has reports whether a warning of the class was given: a destructive command may be opaque too.
+func (j *Judgment) Has(c Class) bool {
+	return slices.ContainsFunc(j.Warnings, func(w Warning) bool { return w.Class == c })
+}
+
+// Reading returns the command with other names for the files and folders of Reads.
+func (j *Judgment) Reading(names []string) string {
+	argv := slices.Clone(j.Argv)
+	for i, at := range j.reads {
+		argv[at] = names[i]
+	}
+	return Quote(argv)
+}
+
+// Judge judges a command that a shell with the grammar will run. The error, for the field "command", is for what a
+// person could not read as the shell does: blank, over 8 KiB, with control or invisible characters, with spaces or
+// full-width characters of Unicode, or not parsable.
+func Judge(command string, g Grammar) (Judgment, error) {
+	file, wrong := parse(command, g)
+	if wrong != "" {
+		return Judgment{}, fault.Invalid("command", "The command %s.", wrong)
+	}
+	argv := spelledOut(command, file)
+	if j, ok := readOnly(argv); ok {
+		return j, nil
+	}
+	l := look{grammar: g, seen: map[any]bool{}}
+	l.text(command, file)
+	j := Judgment{Class: Change, Command: command, Names: l.names, Warnings: l.warnings}
+	for _, w := range j.Warnings {
+		if weight[w.Class] > weight[j.Class] {
+			j.Class = w.Class
+		}
+	}
+	if len(argv) > 0 {
+		if j.Repository = looksAtRepository(argv); j.Repository != nil {
+			j.Argv = argv
+		}
+	}
+	return j, nil
+}
+
+// look looks for what a person should know.
+type look struct {
+	grammar  Grammar
+	warnings []Warning
+	lightest int // the last of the warnings that weigh least
+	names    []string
+	seen     map[any]bool // names, inner texts and pipelines that were looked at
+	within   *span        // where the text that is looked at stands in the command, if it is not the command
+	depth    int          // of texts in texts
+}
+
+// deepest is how deep texts in texts are looked at. All of them are behind a warning of the text around them.
+const deepest = 3
+
+func (l *look) warn(at span, class Class, code, format string, args ...any) {
+	if l.within != nil {
+		at = *l.within
+	}
+	same := func(w Warning) bool { return w.Code == code && w.Start == at.Start }
+	if !l.room(class) || slices.ContainsFunc(l.warnings, same) {
+		return
+	}
+	l.warnings = append(l.warnings, Warning{Code: code, Class: class, Text: fmt.Sprintf(format, args...),
+		Start: at.Start, End: at.End})
+	if len(l.warnings) > maxWarnings {
+		l.warnings = slices.Delete(l.warnings, l.lightest, l.lightest+1)
+	}
+	l.lightest = 0
+	for i, w := range l.warnings {
+		if weight[w.Class] <= weight[l.warnings[l.lightest].Class] {
+			l.lightest = i
+		}
+	}
+}
+
+// room reports whether there is room for a warning of the class, or one that weighs less could go.
+func (l *look) room(class Class) bool {
+	return len(l.warnings) < maxWarnings || weight[class] > weight[l.warnings[l.lightest].Class]
+}
+
+func (l *look) name(name string) {
+	if l.first("name " + name) {
+		l.names = append(l.names, name)
+	}
+}
+
+// first reports whether it is asked about a thing for the first time.
+func (l *look) first(thing any) bool {
+	if l.seen[thing] {
+		return false
+	}
+	l.seen[thing] = true
+	return true
+}
+
+// text looks at all of a command.
+func (l *look) text(command string, file *syntax.File) {
+	if i := strings.IndexByte(command, '\r'); i >= 0 {
+		l.warn(span{i, i + 1}, Opaque, "carriage_return", "Shells differ in what a carriage return is to them.")
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		l.node(n)
+		return true
+	})
+	l.continued(command)
+}
+
+// continued looks at a command without its line continuations too: shells put lines together before they look for
+// substitutions, and the parser does not everywhere.
+func (l *look) continued(command string) {
+	i := strings.Index(command, "\\\n")
+	if i < 0 {
+		return
+	}
+	joined := strings.ReplaceAll(command, "\\\n", "")
+	if !l.inner(joined, l.grammar, span{i, i + 1}) {
+		l.warn(span{i, i + 1}, Opaque, "line_continuation", "Shells differ in how they put these lines together.")
+	}
+}
+
+// inner looks at a text within the command, and reports whether it could be read.
+func (l *look) inner(text string, g Grammar, at span) bool {
+	if l.depth == deepest {
+		return false
+	}
+	if !l.first("text " + text) {
+		return true
+	}
+	file, wrong := parse(text, g)
+	if wrong != "" {
+		return false
+	}
+	if l.within == nil {
+		l.within = &at
+		defer func() { l.within = nil }()
+	}
+	l.depth++
+	l.text(text, file)
+	l.depth--
+	return true
+}
+
+func (l *look) node(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.Stmt:
+		if (n.Background || n.Coprocess || n.Disown) && l.room(Opaque) {
+			l.warn(place(n), Opaque, "background", "It starts a job in the background (&), which is ended when the "+
+				"command ends.")
+		}
+	case *syntax.CoprocClause:
+		l.warn(place(n), Opaque, "background", "It starts a job in the background (coproc), which is ended when the "+
+			"command ends.")
+	case *syntax.FuncDecl:
+		l.warn(place(n), Opaque, "function", "It defines a function, which may stand for any other command.")
+	case *syntax.CmdSubst, *syntax.ProcSubst:
+		l.warn(place(n), Opaque, "substitution", "The output of a command becomes a part of this one.")
+	case *syntax.ParamExp:
+		l.variable(n)
+	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
+		l.arithmetic(n)
+	case *syntax.BinaryCmd:
+		l.pipeline(n)
+	case *syntax.Redirect:
+		l.redirect(n)
+	case *syntax.DeclClause:
+		l.name(n.Variant.Value)
+		for _, a := range n.Args {
+			l.assign(a)
+		}
+	case *syntax.CallExpr:
+		for _, a := range n.Assigns {
+			l.assign(a)
+		}
+		if len(n.Args) > 0 {
+			l.call(n.Args)
+		}
+	}
+}
+
+func (l *look) variable(p *syntax.ParamExp) {
+	if p.Excl || p.Exp != nil && p.Exp.Op == syntax.OtherParamOps {
+		l.warn(place(p), Opaque, "indirect", "It runs or looks up what a variable holds.")
+		return
+	}
+	l.warn(place(p), Change, "variable", "What the variable holds cannot be seen here.")
+}
+
+// arithmetic warns of expressions with names in them: bash evaluates what a variable holds, and so runs what stands in
+// the brackets of an index.
+func (l *look) arithmetic(n syntax.Node) {
+	for inner := range syntax.Preorder(n) {
+		if w, ok := inner.(*syntax.Word); ok {
+			value, unclear := literal(w)
+			if unclear != nil || strings.ContainsAny(value, "[$`") {
+				l.warn(place(n), Opaque, "evaluated",
+					"What stands in this expression is evaluated, and may run commands.")
+				return
+			}
+		}
+	}
+}
+
+func (l *look) assign(a *syntax.Assign) {
+	if a.Name == nil || a.Naked {
+		return
+	}
+	if name := a.Name.Value; steers(name) {
+		l.warn(place(a), Opaque, "environment", "%s decides which programs run, or what they load.", name)
+	}
+}
+
+// pipeline warns where what was downloaded is run.
+func (l *look) pipeline(b *syntax.BinaryCmd) {
+	if b.Op != syntax.Pipe && b.Op != syntax.PipeAll || !l.first(b) {
+		return
+	}
+	fetched := false
+	for _, s := range l.piped(b) {
+		names := namesIn(s)
+		if fetched && slices.ContainsFunc(names, func(n string) bool { return interpreters[n] }) {
+			l.warn(place(b), Opaque, "download_and_run", "It runs what it downloads.")
+		}
+		fetched = fetched || slices.ContainsFunc(names, func(n string) bool { return downloaders[n] })
+	}
+}
+
+// piped returns the parts of a pipeline, from left to right.
+func (l *look) piped(b *syntax.BinaryCmd) (parts []*syntax.Stmt) {
+	for _, s := range []*syntax.Stmt{b.X, b.Y} {
+		if more, ok := s.Cmd.(*syntax.BinaryCmd); ok && (more.Op == syntax.Pipe || more.Op == syntax.PipeAll) {
+			l.first(more)
+			parts = append(parts, l.piped(more)...)
+			continue
+		}
+		parts = append(parts, s)
+	}
+	return parts
+}
+
+// namesIn returns the words of a simple command, each of which may name a program behind sudo, env and the like.
+func namesIn(s *syntax.Stmt) (names []string) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok {
+		return nil
+	}
+	for _, w := range call.Args {
+		if word, unclear := literal(w); unclear == nil {
+			names = append(names, path.Base(word))
+		}
+	}
+	return names
+}
+
+func (l *look) redirect(r *syntax.Redirect) {
+	target, unclear := "", (*unclear)(nil)
+	if r.Word != nil {
+		target, unclear = literal(r.Word)
+	}
+	switch {
+	case strings.HasPrefix(target, "/dev/tcp/") || strings.HasPrefix(target, "/dev/udp/"):
+		l.warn(place(r), Opaque, "network", "Bash makes a connection of this redirection.")
+	case !truncates[r.Op]:
+	case harmless[target]:
+	case strings.HasPrefix(target, "/dev/"):
+		l.warn(place(r), Destructive, "device", "It writes to a device.")
+	case unclear != nil:
+		l.warn(place(r), Destructive, "overwrites", "It overwrites a file whose name cannot be seen here.")
+	default:
+		l.warn(place(r), Change, "overwrites", "It overwrites a file, if there is one of that name.")
+	}
+}
+
+// truncates are the redirections that empty a file before they write to it.
+var truncates = map[syntax.RedirOperator]bool{syntax.RdrOut: true, syntax.RdrClob: true, syntax.RdrAll: true,
+	syntax.RdrAllClob: true}
+
+var harmless = map[string]bool{"/dev/null": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/tty": true,
+	"/dev/full": true}

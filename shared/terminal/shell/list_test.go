@@ -1,0 +1,130 @@
+package shell_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+)
+
+func TestList(t *testing.T) {
+	allowed, err := shell.Allow("git log", "go test", `say "a b" ...`, "a", "b", "c", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(argv ...string) shell.List { return shell.List{{When: shell.Always, Commands: [][]string{argv}}} }
+	step := func(when shell.Condition, names ...string) shell.Pipeline {
+		s := shell.Pipeline{When: when}
+		for _, n := range names {
+			s.Commands = append(s.Commands, []string{n})
+		}
+		return s
+	}
+	for command, want := range map[string]shell.List{
+		"git log": one("git", "log"), "git  log -5 --oneline": one("git", "log", "-5", "--oneline"),
+		`git "log"`: one("git", "log"), `g\it log`: one("git", "log"),
+		`go test -run 'A|B' "./..."`: one("go", "test", "-run", "A|B", "./..."),
+		"go test \\\n\t./...":        one("go", "test", "./..."),
+		"git log HEAD~1 HEAD^ a:b":   one("git", "log", "HEAD~1", "HEAD^", "a:b"),
+		`git log "\$x \" \y" a\ b`:   one("git", "log", `$x " \y`, "a b"),
+		"git log '' # newest":        one("git", "log", ""),
+		"say 'a b' c":                one("say", "a b", "c"),
+		"a && b || c":                {step(";", "a"), step("&&", "b"), step("||", "c")},
+		"a; b\nc | d | a":            {step(";", "a"), step(";", "b"), step(";", "c", "d", "a")},
+		"a | b && c\n":               {step(";", "a", "b"), step("&&", "c")},
+		"! a | b && ! c": {{When: ";", Not: true, Commands: [][]string{{"a"}, {"b"}}},
+			{When: "&&", Not: true, Commands: [][]string{{"c"}}}},
+	} {
+		list, err := allowed.Parse(command)
+		if err != nil || !reflect.DeepEqual(list, want) {
+			t.Errorf("%q is %v (%v), want %v", command, list, err, want)
+		}
+	}
+}
+
+func TestDenied(t *testing.T) {
+	allowed, err := shell.Allow("git log", "a", "b", "echo", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, says := range map[string]string{
+		"git logger": `"git logger" is not among the commands that may run (git log, a, b, echo, test)`,
+		"git":        "not among", "gitlog": "not among", "/usr/bin/git log": "not among", "GIT log": "not among",
+		"''":          "not among",
+		"a; rm -rf /": `"rm -rf /"`, "a | xargs rm": "xargs", "a && (b)": "a subshell",
+		"a $(b)": "a command substitution",
+		"a `b`":  "a command substitution", "a <(b)": "a process substitution", "a $HOME": "a variable",
+		`a "$HOME"`: "a variable",
+		"a $((1))":  "arithmetic", "a *": "a pattern", "a [x]": "a pattern", "a {b,c}": "a brace expansion",
+		"a ~":   "a home directory",
+		"a b=~": "a home directory", "a $'x'": "a quoting of bash", `a $"x"`: "a quoting of bash",
+		"a > f":  "a redirection (>)",
+		"a 2>&1": "a redirection", "a < f": "a redirection", "a <<E\nE": "a redirection", "a <<<b": "a redirection",
+		"> f":    "redirection",
+		"a |& b": "a redirection", "x=1 a": "an assignment", "x=1": "an assignment", "a &": "a background job",
+		"a && b &":   "a background job",
+		"f() { a; }": "a function", "{ a; }": "a group", "if a; then b; fi": "a compound command",
+		"for i in a; do a; done": "compound",
+		"[[ a ]]":                "an expression of bash", "time a": "time", "export A=b": "a declaration",
+		"eval a":    "eval is built into shells",
+		"alias a=b": "alias is built into shells", "cd /": "cd is built into shells", ". a": ". is built",
+		"exec a":  "exec is built",
+		"a | ! b": "cannot be parsed", "a\r\nb": "a carriage return", "a 'b": "cannot be parsed", "": "is blank",
+		"a \x00": "a control character",
+		"# a":    "only a comment", "a !b": "without quotes", "a b#c": "without quotes",
+		"echo \"$\\\n(b)\"": "without a backslash",
+		"a $":               "without quotes", strings.Repeat("a", 9000): "over 8192 bytes",
+		"coproc a": "a coprocess",
+	} {
+		list, err := allowed.Parse(command)
+		var denied *shell.DeniedError
+		if !errors.As(err, &denied) || !strings.Contains(denied.Reason, says) {
+			t.Errorf("%.50q is %v (%v), want %q", command, list, err, says)
+			continue
+		}
+		if denied.Start < 0 || denied.End < denied.Start || denied.End > len(command) {
+			t.Errorf("%.50q: %+v is no place in it", command, denied)
+		}
+	}
+	if _, err := (shell.Allowed)(nil).Parse("ls"); err == nil || !strings.Contains(err.Error(), "(none)") {
+		t.Errorf("nothing is allowed: %v", err)
+	}
+}
+
+// What follows an entry allows nothing that the entry does not.
+func TestSurplus(t *testing.T) {
+	allowed, err := shell.Allow("git log", "git diff", "go test", "go vet", "sort", "find", "tar", "make", "sed -n",
+		"curl", "rg", "ls", "npm test", "sh -c ...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"git log -1 --format=tformat:x --output=/tmp/f", "git log --outpu=/tmp/f",
+		"git log --ext-diff", "git log --textconv", "git diff --no-index --output=x a b", "git diff --ext-diff",
+		"go test -exec x ./...", "go test -o x", "go test -toolexec=x", "go test -coverprofile=x", "go test --exec x",
+		"go vet -vettool=x", "sort -o f g", "sort -ro f", "sort --outpu=f g", "sort --compress-program=x",
+		"find . -exec x {} +", "find . -delete", "tar --to-command=x -xf f", "tar -Ix -xf f", "make SHELL=x",
+		"make -f f",
+		"sed -n 'w f'", "sed -n 1e g", "curl -o f u", "curl -K f", "rg --pre x y", "npm test -- -x", "ls --frob",
+	} {
+		if list, err := allowed.Parse(command); err == nil {
+			t.Errorf("%s is allowed: %v", command, list)
+		}
+	}
+	for _, command := range []string{"git log -5 --oneline --stat -p a..b -- f", "git log --format=%h --author=x -n 3",
+		"git diff --stat HEAD~1", "go test -race -run 'A|B' -count=1 ./...", "go vet ./...", "sort -t, -k2 f",
+		"ls -la a",
+		"find . -name x", "tar -tzf f", "make", "npm test", "sh -c 'exit 3' x", "curl -sSf https://x.example"} {
+		if _, err := allowed.Parse(command); err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+func TestAllow(t *testing.T) {
+	_, err := shell.Allow("git log", "a; b", "eval x", "", "a | b", "x $y")
+	if err == nil || strings.Count(err.Error(), "\n") != 4 {
+		t.Errorf("each wrong entry is told of: %v", err)
+	}
+}

@@ -1,0 +1,88 @@
+package shell_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+)
+
+// TestEachLookerIsTried holds testdata/lookers.txt, whose commands the keeper's tests run beside hostile
+// configurations, to the table: a command of each program that may run unasked.
+func TestEachLookerIsTried(t *testing.T) {
+	text, err := os.ReadFile("testdata/lookers.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		j, err := shell.Judge(strings.TrimSpace(line), shell.Bash)
+		if err != nil || j.Class != shell.ReadOnly {
+			t.Errorf("%q is %s, %v", line, j.Class, err)
+			continue
+		}
+		tried[j.Argv[0]] = true
+	}
+	shell.Lookers(func(name string) {
+		if !tried[name] {
+			t.Errorf("%s is not tried", name)
+		}
+	})
+}
+
+// TestNeeds says which folders must be among those that may be read, though no word of the command names them.
+func TestNeeds(t *testing.T) {
+	journal := []string{"/var/log/journal"}
+	for command, want := range map[string][]string{"journalctl -n 5": journal, "systemctl status": journal,
+		"systemctl is-active x": nil, "find . -name x": nil} {
+		j, err := shell.Judge(command, shell.Bash)
+		if err != nil || j.Class != shell.ReadOnly || !slices.Equal(j.Needs, want) {
+			t.Errorf("%q is %s and needs %q (%v), want %q", command, j.Class, j.Needs, err, want)
+		}
+	}
+}
+
+// TestMoreThanALook has commands of programs that may run unasked, of which these do more, or show more, than that.
+func TestMoreThanALook(t *testing.T) {
+	for command := range strings.Lines(`find . -delete
+find -L .
+find -H l
+find . -exec ls {} +
+find . -fprint x
+find . -name
+find . -files0-from f
+find /net/h -name x
+find . -newer /proc/self/root/x
+journalctl -f
+journalctl -D x
+journalctl -M x
+journalctl --vacuum-size=1
+journalctl --file=x
+journalctl --root x
+journalctl /usr/bin/x
+systemctl
+systemctl status -H x
+systemctl status --root=x
+systemctl restart x
+systemctl cat x
+systemctl edit x
+diff -r a b
+diff -l a b
+diff a
+diff --to-file=a b c
+grep -e x
+grep -e x -e y f
+grep -f p f
+docker inspect x
+docker -H x ps
+docker --context x ps
+docker exec x ls
+git status
+`) {
+		if j, err := shell.Judge(command, shell.Bash); err != nil || j.Class == shell.ReadOnly {
+			t.Errorf("%q is %s (%v)", command, j.Class, err)
+		}
+	}
+}

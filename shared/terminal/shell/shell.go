@@ -1,0 +1,88 @@
+// Package shell judges commands of a shell before they run. It is pure: it parses and reads, and starts nothing.
+//
+// [Judge] is for a command that a person may be asked about: it refuses what a person cannot read, says what class the
+// rest is of, with warnings and their places, and turns what only looks into an argument list and its one canonical
+// form. [Allowed] is for a program that says itself which commands may run: it turns a command into a [List], which is
+// carried out without any shell.
+//
+// A command is read_only, or a list, only if each of its words is spelled out. Whatever a shell would have to expand,
+// substitute or look up is asked about, or denied. What is executed of both is made from the words that were read,
+// never from the text, so that no second reader can take the text for something else.
+package shell
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/countersign-run/countersign/shared/base/visible"
+)
+
+// Grammar is the language that a command is written in: that of the shell which will run it.
+type Grammar string
+
+// The grammars.
+const (
+	Bash  Grammar = "bash"
+	POSIX Grammar = "sh"
+)
+
+// Bounds of a command. The parser calls itself for each bracket, and takes a time that grows with the depth.
+const (
+	MaxLength   = 8 << 10 // bytes
+	maxBrackets = 512
+)
+
+// unreadable says why a person cannot read the command as the shell does, or returns nothing.
+func unreadable(command string) string {
+	switch {
+	case len(command) > MaxLength:
+		return fmt.Sprintf("is over %d bytes", MaxLength)
+	case !utf8.ValidString(command):
+		return "is not valid UTF-8"
+	case strings.TrimSpace(command) == "":
+		return "is blank"
+	}
+	brackets := 0
+	for i, r := range command {
+		switch {
+		case strings.ContainsRune("\n\t\r", r):
+		case r < ' ' || r == 0x7F:
+			return fmt.Sprintf("has a control character (U+%04X) at byte %d", r, i)
+		case r != ' ' && unicode.IsSpace(r):
+			return fmt.Sprintf("has a space (U+%04X) at byte %d that a shell takes for a letter", r, i)
+		case r > unicode.MaxASCII && visible.Dangerous(r):
+			return fmt.Sprintf("has an invisible character (U+%04X) at byte %d", r, i)
+		case r >= 0xFF01 && r <= 0xFF5E || r >= 0xFFE0 && r <= 0xFFE6:
+			return fmt.Sprintf("has a full-width character (U+%04X) at byte %d that looks like another", r, i)
+		case strings.ContainsRune("([{`", r):
+			brackets++
+		}
+	}
+	if brackets > maxBrackets {
+		return fmt.Sprintf("has more than %d brackets", maxBrackets)
+	}
+	return ""
+}
+
+// parse parses a readable command, or says what is wrong with it.
+func parse(command string, g Grammar) (file *syntax.File, wrong string) {
+	if wrong := unreadable(command); wrong != "" {
+		return nil, wrong
+	}
+	lang := syntax.LangBash
+	if g == POSIX {
+		lang = syntax.LangPOSIX
+	}
+	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(command), "")
+	switch {
+	case err != nil: // its text has words of the command
+		return nil, fmt.Sprintf("cannot be parsed as %s", g)
+	case len(file.Stmts) == 0:
+		return nil, "is only a comment"
+	}
+	return file, ""
+}

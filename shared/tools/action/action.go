@@ -1,0 +1,84 @@
+// Package action implements the operator's own actions, declared in files (seed 001 Q8). A plugin.yaml lists them, and
+// a .jay-action file describes one: its input, its output, whether it has a side effect, and what carries it out, an
+// HTTP endpoint of the operator or a Go handler. An action with such a file is a tool of the agent; one without is
+// called by its name alone and never shown to the model. Any mistake in a file is an error at the start, with the file,
+// the line and what was expected.
+package action
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// Prefix begins the model-facing name of every action.
+const Prefix = "action_"
+
+var (
+	validName  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.]{0,54}$`)
+	validField = lazyregexp.New(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
+)
+
+// An Action is one entry of a plugin.yaml.
+type Action struct {
+	Name     string
+	Plugin   string
+	File     string    // the plugin.yaml that lists it, within the folder
+	Line     int       // of the entry
+	Named    bool      // the plugin offers it only to agents whose files name it
+	Metadata *Metadata // nil: the action is called by its name alone
+}
+
+// Metadata is the content of a .jay-action file.
+type Metadata struct {
+	File        string // within the folder
+	Description string
+	Input       *jsonschema.Schema // of type object
+	Output      *jsonschema.Schema // nil: any JSON
+	SideEffect  bool
+	Class       tool.Class
+	Approval    tool.Approval
+	Timeout     time.Duration // of one call; 0: the agent's
+	Final       bool          // a call that is carried out ends the run
+	Untrusted   bool          // its results are text from strangers
+	Targets     []Reached     // the arguments that name whom and what a call reaches
+	Bound       []string      // the arguments that are not free text; nil: all
+	Title       []Piece       // of a preview; empty: the first sentence of the description
+	Preview     []Shown       // the arguments to show; others follow under their titles or names
+	Binding     *Binding      // nil: a Go handler carries it out
+
+	notes []string // what the file has and this package does not use
+}
+
+// Reached is an argument whose value, or each of whose values, is a target of the kind.
+type Reached struct {
+	Kind  tool.TargetKind
+	Field string
+}
+
+// Shown is an argument in a preview, with the label that people read, and the names of its values if they have some.
+type Shown struct {
+	Label, Field string
+	Names        map[string]string // by the values; nil: the values are shown
+}
+
+// A Piece of a preview's title is a text of the file, or else the value of a required argument.
+type Piece struct{ Text, Field string }
+
+// A Binding is an HTTP endpoint of the operator.
+type Binding struct {
+	Method           string
+	URL              string // fixed: no argument changes it
+	Timeout          time.Duration
+	MaxResponseBytes int64
+	Idempotent       bool  // whether the endpoint carries a repeated Idempotency-Key out once
+	RefusedBy        []int // 4xx statuses that also mean that nothing was done
+	DerivedKey       bool  // whether it has its own key (DeriveKey) and not the operator's
+}
+
+// GeminiName returns the action's name for the model.
+func GeminiName(name string) string { return Prefix + strings.ReplaceAll(name, ".", "_") }

@@ -1,0 +1,253 @@
+package action
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/base/strictyaml"
+)
+
+// Categories of an action: queries change nothing.
+var (
+	queries  = []string{"query", "read", "read-only"}
+	commands = []string{"action", "mutation", "server-action"}
+)
+
+var (
+	classes = []string{string(tool.ClassRead), string(tool.ClassChange), string(tool.ClassDestructive),
+		string(tool.ClassOpaque)}
+	validKind = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
+)
+
+// readEffect reads what a call can do to the world, and whether it needs an approval. An absent setting has the safer
+// value.
+func (m *Metadata) readEffect(s section) (err error) {
+	category, err := s.OneOf("category", "", slices.Concat(queries, commands)...)
+	if err != nil {
+		return err
+	}
+	class, err := s.OneOf("class", "", classes...)
+	if err != nil {
+		return err
+	}
+	m.Class = tool.Class(class)
+	reads, err := s.Flag("readOnly", slices.Contains(queries, category) || m.Class == tool.ClassRead)
+	if err != nil {
+		return err
+	}
+	if m.SideEffect, err = s.Flag("sideEffect", !reads); err != nil {
+		return err
+	}
+	if reads && m.SideEffect {
+		return s.Wrong(s.Values["sideEffect"],
+			"sideEffect: an action that only reads has none; false was expected, or no readOnly")
+	}
+	if err := m.checkClass(s); err != nil {
+		return err
+	}
+	return m.readApproval(s)
+}
+
+// checkClass sets the class if the file does not say it, and compares it with the side effect otherwise.
+func (m *Metadata) checkClass(s section) error {
+	switch {
+	case m.Class == "" && m.SideEffect:
+		m.Class = tool.ClassChange
+	case m.Class == "":
+		m.Class = tool.ClassRead
+	case m.SideEffect && m.Class == tool.ClassRead:
+		return s.Wrong(s.Values["class"], "class: an action with a side effect is no read; one of %s was expected",
+			strings.Join(classes[1:], ", "))
+	case !m.SideEffect && m.Class != tool.ClassRead:
+		return s.Wrong(s.Values["class"], "class: an action that changes nothing is a read; read was expected, or an "+
+			"action with a side effect")
+	}
+	return nil
+}
+
+// readApproval reads whether a call needs an approval. Of a class that its user is warned of it always does, because
+// the warning is on the approval.
+func (m *Metadata) readApproval(s section) error {
+	def := tool.NotRequired
+	if m.SideEffect {
+		def = tool.Required
+	}
+	approval, err := s.OneOf("approval", string(def), string(tool.Required), string(tool.NotRequired))
+	if err != nil {
+		return err
+	}
+	m.Approval = tool.Approval(approval)
+	if m.Approval == tool.NotRequired && (m.Class == tool.ClassDestructive || m.Class == tool.ClassOpaque) {
+		return s.Wrong(s.Values["approval"], "approval: required was expected, because its user must be warned of an "+
+			"action of the class %s", m.Class)
+	}
+	return nil
+}
+
+// readCall reads what is said of a call and its result.
+func (m *Metadata) readCall(s section) (err error) {
+	if m.Timeout, err = s.duration("timeout", 0, time.Second, maxCall); err != nil {
+		return err
+	}
+	if m.Final, err = s.Flag("final", false); err != nil {
+		return err
+	}
+	m.Untrusted, err = s.Flag("untrusted", false)
+	return err
+}
+
+// readTargets reads which arguments name whom and what a call reaches.
+func (m *Metadata) readTargets(s section) error {
+	list := s.Values["targets"]
+	if list == nil {
+		return nil
+	}
+	if list.Kind != yaml.SequenceNode || len(list.Content) == 0 || len(list.Content) > maxTargets {
+		return s.Wrong(list, "targets: a list of 1 to %d entries {kind, field} was expected", maxTargets)
+	}
+	for _, n := range list.Content {
+		e, err := s.section(n, "kind", "field")
+		if err != nil {
+			return err
+		}
+		kind, err := e.Required("kind")
+		if err != nil {
+			return err
+		}
+		if kind.Kind != yaml.ScalarNode || !validKind.MatchString(kind.Value) {
+			return s.Wrong(kind, "targets: a kind was expected: address, or up to 32 small letters, digits and hyphens")
+		}
+		field, err := e.Required("field")
+		if err != nil {
+			return err
+		}
+		reached := Reached{Kind: tool.TargetKind(kind.Value), Field: field.Value}
+		switch {
+		case m.Input.Properties[reached.Field] == nil:
+			return s.noProperty(field, "targets", reached.Field)
+		case !m.names(reached):
+			return s.Wrong(field, "targets: %s cannot name a target: a string or a list of strings was expected, or "+
+				"of a kind other than address an integer or a list of them", strictyaml.Quoted(reached.Field))
+		case slices.ContainsFunc(m.Targets, func(r Reached) bool { return r.Field == reached.Field }):
+			return s.Wrong(field, "targets: %s stands there twice", strictyaml.Quoted(reached.Field))
+		}
+		m.Targets = append(m.Targets, reached)
+	}
+	return nil
+}
+
+// names reports whether the argument has the type of a target, or of a list of them.
+func (m *Metadata) names(r Reached) bool {
+	p := m.Input.Properties[r.Field]
+	if p.Type == "array" {
+		if p = p.Items; p == nil {
+			return false
+		}
+	}
+	return p.Type == "string" || p.Type == "integer" && r.Kind != tool.TargetAddress
+}
+
+// readBound reads which arguments are not free text.
+func (m *Metadata) readBound(s section) error {
+	list := s.Values["bound"]
+	if list == nil {
+		return nil
+	}
+	if list.Kind != yaml.SequenceNode {
+		return s.Wrong(list, "bound: a list of the arguments that are not free text was expected")
+	}
+	m.Bound = []string{}
+	for _, n := range list.Content {
+		switch {
+		case n.Kind != yaml.ScalarNode || m.Input.Properties[n.Value] == nil:
+			return s.noProperty(n, "bound", n.Value)
+		case slices.Contains(m.Bound, n.Value):
+			return s.Wrong(n, "bound: %s stands there twice", strictyaml.Quoted(n.Value))
+		}
+		m.Bound = append(m.Bound, n.Value)
+	}
+	for _, r := range m.Targets {
+		if !slices.Contains(m.Bound, r.Field) {
+			return s.Wrong(list, "bound: %s names a target, and is no free text; it was expected in the list",
+				strictyaml.Quoted(r.Field))
+		}
+	}
+	return nil
+}
+
+// noProperty returns the error of a name that is no argument's.
+func (d *document) noProperty(n *yaml.Node, key, name string) error {
+	return d.Wrong(n, "%s: %s is none of inputSchema's properties", key, strictyaml.Quoted(name))
+}
+
+// declare puts what the file says of the action's tool into the declaration.
+func (m *Metadata) declare(d *tool.Declaration) {
+	d.Description, d.SideEffect, d.Class, d.Approval = m.Description, m.SideEffect, m.Class, m.Approval
+	d.Timeout, d.Final, d.Untrusted = m.Timeout, m.Final, m.Untrusted
+	d.Input, d.Output, d.Targets = m.Input, m.Output, m.targets
+	if m.Bound != nil {
+		d.Bound = m.bound
+	}
+}
+
+// targets returns whom and what the arguments name, each once.
+func (m *Metadata) targets(args json.RawMessage) (out []tool.Target, err error) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(args, &values); err != nil {
+		return nil, err
+	}
+	for _, r := range m.Targets {
+		raw, given := values[r.Field]
+		if !given {
+			continue
+		}
+		list := []json.RawMessage{raw}
+		if m.Input.Properties[r.Field].Type == "array" {
+			if err := json.Unmarshal(raw, &list); err != nil {
+				return nil, err
+			}
+		}
+		for _, v := range list {
+			if t := r.target(v); !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out, nil
+}
+
+// target returns the target that a value names. An address that has no normal form stays as it is, and the policy
+// refuses it.
+func (r Reached) target(raw json.RawMessage) tool.Target {
+	value := string(raw)
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		value = text
+	}
+	return tool.Target{Kind: r.Kind, Value: value}.Normal()
+}
+
+// bound returns the arguments that are not free text.
+func (m *Metadata) bound(args json.RawMessage) (json.RawMessage, error) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(args, &values); err != nil {
+		return nil, err
+	}
+	for name := range values {
+		if !slices.Contains(m.Bound, name) {
+			delete(values, name)
+		}
+	}
+	raw, err := strictjson.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	return strictjson.Canonical(raw)
+}

@@ -1,0 +1,127 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+)
+
+// Handlers holds the handlers of actions, by the actions' names.
+type Handlers map[string]Handler
+
+// A Handler is a Go function that carries out an action. Make one with [Handle] or [Query].
+type Handler struct {
+	in, out    *jsonschema.Schema
+	sideEffect bool // if no file says it
+	run        func(context.Context, tool.Call) (json.RawMessage, error)
+}
+
+// Handle returns a handler that calls f. The types of f must fit the action's file, if it has one. For errors of f see
+// [tool.Ambiguous] and [tool.Transient]; any other error means that nothing happened.
+func Handle[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
+	h := Handler{sideEffect: true, in: schemaOf[In](), out: schemaOf[Out]()}
+	h.run = func(ctx context.Context, c tool.Call) (json.RawMessage, error) {
+		var in In
+		if err := json.Unmarshal(c.Args, &in); err != nil {
+			return nil, err
+		}
+		out, err := f(ctx, c, in)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := json.Marshal(out)
+		if err != nil {
+			return nil, tool.Unread(err)
+		}
+		return raw, nil
+	}
+	return h
+}
+
+// Query is like [Handle], for an action without a side effect and without a file.
+func Query[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
+	h := Handle(f)
+	h.sideEffect = false
+	return h
+}
+
+// schemaOf returns the schema of T. It panics on a type that has none, as [tool.Define] does.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := tool.SchemaOf[T]()
+	if err != nil {
+		panic(fmt.Sprintf("action: no schema for the type of a handler: %v", err))
+	}
+	return s
+}
+
+// fits checks the handler's types against the file: it must accept every input that the file allows, and return only
+// outputs that it allows.
+func (h Handler) fits(m *Metadata) error {
+	if err := accepts(h.in, m.Input, "inputSchema"); err != nil {
+		return err
+	}
+	if m.Output == nil {
+		return nil
+	}
+	return accepts(m.Output, h.out, "outputSchema")
+}
+
+// accepts returns an error if wide does not accept all that narrow allows.
+func accepts(wide, narrow *jsonschema.Schema, at string) error {
+	if typ := kind(wide); typ == "" {
+		return nil // any
+	} else if has := kind(narrow); typ != has && (typ != "number" || has != "integer") {
+		return fmt.Errorf("%s: a Go type for %s was expected", at, typeOf(narrow, wide, at))
+	}
+	if kind(wide) == "array" {
+		if wide.Items == nil || narrow.Items == nil { // a list of anything, on one side
+			return nil
+		}
+		return accepts(wide.Items, narrow.Items, at+"/items")
+	}
+	for _, name := range wide.Required {
+		p := narrow.Properties[name]
+		if !slices.Contains(narrow.Required, name) && (p == nil || p.Default == nil) {
+			return fmt.Errorf("%s/%s: it is required on one side, and the other may leave it out", at, name)
+		}
+	}
+	for name, p := range narrow.Properties {
+		known := wide.Properties[name]
+		switch {
+		case known != nil:
+			if err := accepts(known, p, at+"/"+name); err != nil {
+				return err
+			}
+		case closed(wide):
+			return fmt.Errorf("%s/%s: one side does not know it", at, name)
+		}
+	}
+	return nil
+}
+
+// kind returns the type that a schema has beside null, or "" if it may have several.
+func kind(s *jsonschema.Schema) string {
+	if own := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" }); len(own) == 1 {
+		return own[0]
+	}
+	return s.Type
+}
+
+// typeOf returns the file's type, whichever side the file is on.
+func typeOf(narrow, wide *jsonschema.Schema, at string) string {
+	if len(at) >= 11 && at[:11] == "inputSchema" {
+		return cmp.Or(kind(narrow), "values of any type")
+	}
+	return kind(wide)
+}
+
+// closed reports whether an object allows no other properties.
+func closed(s *jsonschema.Schema) bool {
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
+}

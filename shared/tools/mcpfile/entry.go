@@ -1,0 +1,251 @@
+package mcpfile
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// An entry is one server in the file.
+type entry struct {
+	name, at string
+	line     int
+	out      bool // another part of the file disables it
+	raw      jsontext.Value
+}
+
+// fields are the fields of an entry, under the names that different clients use. The first of several names is ours.
+type fields struct {
+	Type          text `json:"type"`
+	Transport     text `json:"transport"`
+	TransportType text `json:"transportType"`
+
+	URL       text            `json:"url"`
+	HTTPURL   text            `json:"httpUrl"`
+	ServerURL text            `json:"serverUrl"`
+	Headers   map[string]text `json:"headers"`
+	Request   struct {
+		Headers map[string]text `json:"headers"`
+	} `json:"requestOptions"`
+
+	Command     program         `json:"command"`
+	Args        []text          `json:"args"`
+	Env         map[string]text `json:"env"`
+	Environment map[string]text `json:"environment"`
+	Dir         text            `json:"cwd"`
+	WorkingDir  text            `json:"workingDirectory"`
+
+	ReadOnly []string `json:"readOnly"`
+	Only     []string `json:"only"`
+	Deny     []string `json:"deny"`
+	Approval string   `json:"approval"`
+	Named    bool     `json:"named"`
+
+	// Fields that exclude a server or a tool are respected, whichever client they belong to.
+	Disabled      bool  `json:"disabled"`
+	Enabled       *bool `json:"enabled"`
+	IncludeTools  tools `json:"includeTools"`
+	EnabledTools  tools `json:"enabledTools"`
+	SnakeEnabled  tools `json:"enabled_tools"`
+	AllowedTools  tools `json:"allowedTools"`
+	Tools         tools `json:"tools"`
+	ExcludeTools  tools `json:"excludeTools"`
+	DisabledTools tools `json:"disabledTools"`
+	SnakeDisabled tools `json:"disabled_tools"`
+
+	Rest map[string]jsontext.Value `json:",embed"`
+}
+
+// server returns the server, or nil if the file disables it.
+func (e entry) server(notes unused) (*Server, error) {
+	var f fields
+	if err := strictjson.DecodeKnown(e.raw, &f); err != nil {
+		return nil, e.within(err)
+	}
+	if e.out || f.Disabled || f.Enabled != nil && !*f.Enabled {
+		return nil, nil
+	}
+	s := &Server{Name: nameOf(e.name), At: e.at, Line: e.line}
+	if s.Name == "" {
+		return nil, fault.Invalid(e.at, "a name of a letter and up to 31 letters, digits and hyphens was expected")
+	}
+	for key := range f.Rest {
+		for _, own := range []string{"readOnly", "only", "deny", "approval", "named"} {
+			if strings.EqualFold(key, own) {
+				return nil, fault.Invalid(e.at+"/"+key, "%s was expected", own)
+			}
+		}
+	}
+	f.into(s)
+	idle := append(s.dropIdle(), slices.Sorted(maps.Keys(f.Rest))...)
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	notes.add(e.name, idle)
+	return s, nil
+}
+
+// dropIdle removes fields that the server's transport does not use, and returns their names.
+func (s *Server) dropIdle() (fields []string) {
+	for name := range s.Headers {
+		if lower := strings.ToLower(name); s.Type == Stdio || lower == "content-type" || lower == "accept" {
+			fields = append(fields, "headers/"+name)
+			delete(s.Headers, name)
+		}
+	}
+	if s.Type == HTTP && len(s.Env) > 0 {
+		fields, s.Env = append(fields, "env"), nil
+	}
+	if s.Type == HTTP && s.Dir != "" {
+		fields, s.Dir = append(fields, "cwd"), ""
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// within returns the error with the entry's path before its field.
+func (e entry) within(err error) error {
+	f := fault.As(err)
+	return fault.Invalid(strings.TrimSuffix(e.at+"/"+f.Field, "/"), "%s", f.Message)
+}
+
+// into copies the fields to the server.
+func (f fields) into(s *Server) {
+	s.URL = string(cmp.Or(f.URL, f.HTTPURL, f.ServerURL))
+	if f.HTTPURL != "" { // next to httpUrl, url is the address of an older transport
+		s.URL = string(f.HTTPURL)
+	}
+	s.Headers = texts(f.Request.Headers, f.Headers)
+	s.Command, s.Args = f.Command.Path, slices.Concat(f.Command.Args, plain(f.Args))
+	s.Env = texts(f.Command.Env, f.Environment, f.Env)
+	s.Dir = string(cmp.Or(f.Dir, f.WorkingDir))
+	s.Type = transportOf(string(cmp.Or(f.Type, f.Transport, f.TransportType)), s.Command != "")
+	s.ReadOnly, s.Only, s.Deny, s.Approval, s.Named = f.ReadOnly, f.Only, f.Deny, f.Approval, f.Named
+
+	for _, more := range []tools{f.ExcludeTools, f.DisabledTools, f.SnakeDisabled} {
+		s.Deny = append(s.Deny, more...)
+	}
+	for _, only := range []tools{f.IncludeTools, f.EnabledTools, f.SnakeEnabled, f.AllowedTools, f.Tools} {
+		if only != nil && s.Only == nil {
+			s.Only = slices.DeleteFunc(only, func(name string) bool { return slices.Contains(s.Deny, name) })
+		}
+	}
+}
+
+// transportOf returns the transport that a client's word stands for.
+func transportOf(word string, program bool) string {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", "+", "", " ", "").Replace(word)) {
+	case "":
+		if program {
+			return Stdio
+		}
+		return HTTP
+	case "http", "https", "streamable", "streamablehttp", "httpstream", "remote", "sse", "httpsse":
+		return HTTP
+	case "stdio", "local", "command":
+		return Stdio
+	}
+	return word
+}
+
+// nameOf returns the server's name, or "" if nothing of the entry's name is usable. It takes the last part of a path
+// such as github.com/owner/server, and replaces each run of other characters with a hyphen. From a name that is too
+// long, it first drops everything before the last full stop.
+func nameOf(name string) string {
+	name = path.Base(name)
+	if len(name) > maxName {
+		name = name[strings.LastIndexByte(name, '.')+1:]
+	}
+	words := strings.FieldsFunc(name, func(r rune) bool {
+		return !strings.ContainsRune(letters+"0123456789", r)
+	})
+	short := strings.TrimLeft(strings.Join(words, "-"), "0123456789-")
+	return strings.TrimRight(short[:min(len(short), maxName)], "-")
+}
+
+// texts merges the maps. A later map overrides an earlier one.
+func texts(all ...map[string]text) map[string]string {
+	var out map[string]string
+	for _, m := range all {
+		for name, value := range m {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[name] = string(value)
+		}
+	}
+	return out
+}
+
+func plain(list []text) (out []string) {
+	for _, t := range list {
+		out = append(out, string(t))
+	}
+	return out
+}
+
+// text is a string. A number or a boolean is taken as it is written.
+type text string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *text) UnmarshalJSON(data []byte) error {
+	switch jsontext.Value(data).Kind() {
+	case '0', 't', 'f':
+		*t = text(data)
+		return nil
+	}
+	return json.Unmarshal(data, (*string)(t)) // null leaves the text empty
+}
+
+// program is a command: a string, a list with its arguments, or an object.
+type program struct {
+	Path string          `json:"path"`
+	Args []string        `json:"-"`
+	List []text          `json:"args"`
+	Env  map[string]text `json:"env"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (p *program) UnmarshalJSON(data []byte) error {
+	type object program
+	switch jsontext.Value(data).Kind() {
+	case '[':
+		if err := json.Unmarshal(data, &p.List); err != nil || len(p.List) == 0 {
+			return err
+		}
+		p.Path, p.List = string(p.List[0]), p.List[1:]
+	case '{':
+		if err := json.Unmarshal(data, (*object)(p)); err != nil {
+			return err
+		}
+	default:
+		return json.Unmarshal(data, &p.Path)
+	}
+	p.Args = plain(p.List)
+	return nil
+}
+
+// tools are names of a server's tools in another client's field. A single name may be a plain string, and * stands for
+// all tools.
+type tools []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *tools) UnmarshalJSON(data []byte) error {
+	if jsontext.Value(data).Kind() == '"' {
+		data = slices.Concat([]byte("["), data, []byte("]"))
+	}
+	var names []string
+	if err := json.Unmarshal(data, &names); err != nil || slices.Contains(names, "*") {
+		return err
+	}
+	*l = names
+	return nil
+}

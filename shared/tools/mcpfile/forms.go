@@ -1,0 +1,134 @@
+package mcpfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tailscale/hujson"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+)
+
+// roots are the paths at which clients store their servers in a file. The first one with an entry is used.
+var roots = [][]string{{"mcpServers"}, {"servers"}, {"context_servers"}, {"mcp_servers"}, {"amp.mcpServers"},
+	{"mcp.servers"}, {"mcp", "servers"}, {"mcp"}, {}}
+
+// entriesOf returns the entries of a file in their order. Like other clients, it ignores comments, trailing commas and
+// a byte order mark.
+func entriesOf(data []byte) ([]entry, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if standard, err := hujson.Standardize(data); err == nil { // every byte keeps its position
+		data = standard
+	}
+	if err := strictjson.Check(data); err != nil {
+		return nil, err
+	}
+	for _, path := range roots {
+		raw := jsontext.Value(data)
+		for _, name := range path {
+			raw = members(raw)[name]
+		}
+		sure := len(path) > 0 && path[0] != "mcp" || len(path) == 2
+		if !sure && !holdsServers(raw) {
+			continue
+		}
+		if all := entriesIn(raw, path, lines(data)); len(all) > 0 {
+			out := shutOut(members(data)["mcp"])
+			for i := range all {
+				all[i].out = out(all[i].name)
+			}
+			return all, nil
+		}
+	}
+	return nil, fault.Invalid("mcpServers", "an object of servers by their names was expected")
+}
+
+// entriesIn returns the entries of an object, by key, or of an array whose elements have names.
+func entriesIn(raw jsontext.Value, path []string, lines map[jsontext.Pointer]int) (all []entry) {
+	pointer := jsontext.Pointer("")
+	for _, name := range path {
+		pointer = pointer.AppendToken(name)
+	}
+	add := func(key, name string, raw jsontext.Value) {
+		all = append(all, entry{name: name, raw: raw, line: lines[pointer.AppendToken(key)],
+			at: strings.Join(append(slices.Clone(path), name), "/")})
+	}
+	for name, one := range members(raw) {
+		add(name, name, one)
+	}
+	for i, one := range elements(raw) {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if strictjson.DecodeKnown(one, &named) == nil {
+			add(strconv.Itoa(i), named.Name, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), strings.Compare(a.name, b.name))
+	})
+	return all
+}
+
+// holdsServers reports whether every member of the value looks like a server.
+func holdsServers(raw jsontext.Value) bool {
+	for _, one := range members(raw) {
+		has := members(one)
+		if has["command"] == nil && has["url"] == nil && has["httpUrl"] == nil && has["serverUrl"] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// shutOut returns a function that reports whether lists next to the servers, such as {"mcp": {"allowed": […]}}, exclude
+// the named server.
+func shutOut(beside jsontext.Value) func(name string) bool {
+	var by struct {
+		Allowed  tools `json:"allowed"`
+		Excluded tools `json:"excluded"`
+	}
+	if strictjson.DecodeKnown(beside, &by) != nil {
+		return func(string) bool { return false }
+	}
+	return func(name string) bool {
+		return by.Allowed != nil && !slices.Contains(by.Allowed, name) || slices.Contains(by.Excluded, name)
+	}
+}
+
+// lines returns the line number of each value in the text, by its JSON pointer.
+func lines(data []byte) map[jsontext.Pointer]int {
+	at, line, read := map[jsontext.Pointer]int{}, 1, 0
+	for dec := jsontext.NewDecoder(bytes.NewReader(data)); ; {
+		if _, err := dec.ReadToken(); err != nil { // the end, because the text was checked before
+			return at
+		}
+		now := int(dec.InputOffset())
+		line, read = line+bytes.Count(data[read:now], []byte("\n")), now
+		if p := dec.StackPointer(); at[p] == 0 {
+			at[p] = line
+		}
+	}
+}
+
+// members returns the members of a JSON object, or nil for any other value.
+func members(raw jsontext.Value) (m map[string]jsontext.Value) {
+	if strictjson.DecodeKnown(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// elements returns the elements of a JSON array, or nil for any other value.
+func elements(raw jsontext.Value) (list []jsontext.Value) {
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}

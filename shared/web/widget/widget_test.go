@@ -1,0 +1,85 @@
+package widget_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/web/widget"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// TestWidget uses the chat in Chromium on a page of another origin, under a strict policy (testdata/widget.mjs). If
+// SCREENSHOT_DIR is set, screenshots are written there.
+func TestWidget(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newServer(t)
+	browser.Run("testdata/widget.mjs", server.url, func() { t.Error("there is nothing to restart") })
+	server.Lock()
+	defer server.Unlock()
+	for _, p := range server.problems {
+		t.Error(p)
+	}
+}
+
+// TestSize checks how many files a page loads for each module that pages import, and their bytes in gzip.
+func TestSize(t *testing.T) {
+	for name, most := range map[string]int{"gemini-chat.js": 17_000, "automation.js": 11_000, "client.js": 5_000} {
+		sizes := map[string]int{}
+		load(t, name, sizes)
+		size := 0
+		for _, part := range sizes {
+			size += part
+		}
+		t.Logf("%s: %d files, %d bytes", name, len(sizes), size)
+		if size > most || len(sizes) > 3 {
+			t.Errorf("%s and what it imports are %d files of %d bytes, want at most 3 of %d", name, len(sizes), size,
+				most)
+		}
+	}
+}
+
+var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([^"]+)"`)
+
+// load adds the sizes of a module and of those that it imports.
+func load(t *testing.T, name string, sizes map[string]int) {
+	t.Helper()
+	source, err := fs.ReadFile(widget.Files(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(source); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sizes[name] = packed.Len()
+	for _, m := range imported.FindAllSubmatch(source, -1) {
+		if sizes[string(m[1])] == 0 {
+			load(t, string(m[1]), sizes)
+		}
+	}
+}
+
+// TestTypes checks the types in the modules' comments with TypeScript.
+func TestTypes(t *testing.T) {
+	compiler := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, browsertest.Node(t), compiler, "--project",
+		".").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
