@@ -1,0 +1,68 @@
+package infra_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/api/cloudbuild/v1"
+)
+
+// TestCloudBuild reads the sample as Cloud Build does, and holds it to what this module's README tells people to type.
+func TestCloudBuild(t *testing.T) {
+	text, err := os.ReadFile("cloudbuild.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain any
+	if err := yaml.Unmarshal(text, &plain); err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var build cloudbuild.Build
+	strict := json.NewDecoder(bytes.NewReader(asJSON))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&build); err != nil {
+		t.Fatal(err)
+	}
+	readme, module := file(t, "../terraform/README.md"), file(t, "../go.mod")
+	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(module)[1]
+	for _, s := range build.Steps {
+		command := s.Script
+		if len(s.Args) > 0 {
+			command = strings.Join(s.Args, " ")
+			dir := strings.ReplaceAll(strings.TrimPrefix(s.Args[0], "-chdir="), "${_ENVIRONMENT}", "dev")
+			if _, err := os.Stat(filepath.Join("..", dir)); err != nil {
+				t.Errorf("%s: %v", s.Id, err)
+			}
+		}
+		if strings.HasPrefix(s.Name, "golang:") && s.Name != "golang:"+goVersion {
+			t.Errorf("%s runs in %s, and go.mod has %s", s.Id, s.Name, goVersion)
+		}
+		if strings.HasPrefix(command, "go run ") && !strings.Contains(readme, "    "+command+"\n") {
+			t.Errorf("terraform/README.md does not have %q", command)
+		}
+	}
+	for name := range build.Substitutions {
+		if !strings.Contains(string(text), "${"+name+"}") {
+			t.Errorf("nothing uses %s", name)
+		}
+	}
+}
+
+func file(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
