@@ -1,0 +1,67 @@
+// Command measure prints what a reader of this module's code is up against: how many groups of packages there are and
+// how they import each other, how long functions are and how deep they nest, and how much test code stands beside the
+// product.
+//
+//	go run ./scripts/measure [folder of the module]
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	if err := measure(os.Stdout, root); err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+// measure writes one line for each measure of the module in a folder.
+func measure(w io.Writer, root string) error {
+	t, err := read(root)
+	if err != nil {
+		return err
+	}
+	groups := map[string]bool{}
+	for _, p := range t.packages {
+		groups[p.group()] = true
+	}
+	within, between := t.arrows()
+	lines, depth := t.functions()
+	rows := []struct {
+		what  string
+		value any
+	}{
+		{"groups at the first level of shared, beside testkit", len(groups)},
+		{"packages of shared", len(t.packages)},
+		{"arrows between groups", len(between)},
+		{"arrows between packages of a group", within},
+		{"functions", len(lines)},
+		{"lines of a function, median", quantile(lines, 0.5)},
+		{"lines of a function, 99th percentile", quantile(lines, 0.99)},
+		{"deepest nesting of a function", depth},
+		{"lines of the product", t.product},
+		{"lines of tests and harness for each of the product",
+			fmt.Sprintf("%.1f", float64(t.tests)/float64(t.product))},
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "%v\t%s\n", r.value, r.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quantile returns the value below which a share of the sorted values lies.
+func quantile(sorted []int, share float64) int {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
