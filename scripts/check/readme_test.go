@@ -61,7 +61,7 @@ func TestReadme(t *testing.T) {
 func pages(t *testing.T) string {
 	t.Helper()
 	text := read(t, "../../README.md")
-	for _, page := range []string{"terminal", "planner", "tool", "agents"} {
+	for _, page := range []string{"terminal", "engine/planner", "agent/tool", "agent/registry"} {
 		if !strings.Contains(text, "](shared/"+page+"/README.md)") {
 			t.Errorf("README.md does not link shared/%s", page)
 		}
