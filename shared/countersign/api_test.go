@@ -57,7 +57,7 @@ func TestAPI(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	if err != nil || out.String() != string(want) {
 		t.Errorf("%v\nwhat is exported is not what %s says; where that is meant: go test ./shared/countersign "+
-			"-run TestAPI -update, and where a program could notice, a line of CHANGES in doc.go\n%s", err, golden,
+			"-run TestAPI -update, and where a program could notice, a line of CHANGELOG.md\n%s", err, golden,
 			diff(string(want), out.String()))
 	}
 }

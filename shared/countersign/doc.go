@@ -50,9 +50,4 @@
 //
 // Package countersign, its packages agenttest, mcp and offline, and package shared/store with its backends and
 // storetest keep to what they export. All other packages of this module can be imported, and promise nothing.
-//
-// # CHANGES
-//
-// An incompatible change to what is exported since the last release stands here, as "- Name: what has changed". There
-// is none.
 package countersign

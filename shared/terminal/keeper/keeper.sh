@@ -1039,7 +1039,8 @@ input() {
 		why=refused:ended
 	elif [ ! -p "$j/in" ]; then
 		why=refused:absent # what was typed may come before the command
-		if claimed; then why=refused:ended; fi
+		# It may have begun since the FIFO was looked for, which is made before the command is claimed.
+		if claimed && [ ! -p "$j/in" ]; then why=refused:ended; fi
 	elif ! alive; then
 		why=refused:ended
 	elif [ ! -e "$j/begun" ]; then # nothing holds the FIFO yet: what is typed would be lost

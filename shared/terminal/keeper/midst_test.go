@@ -2,6 +2,7 @@ package keeper_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -67,6 +68,16 @@ func TestAClaimTakesAMoment(t *testing.T) {
 			t.Errorf("it printed %q and ended as %+v, %v", out.String(), r, err)
 		}
 	})
+}
+
+// TestTypedInTheMidst types for a command that begins while the host looks for it. What was typed is to be sent again.
+func TestTypedInTheMidst(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{Path: before(t, "grep", `mkfifo "$j/in" && echo /midst/1 >>"${j%/*}/stamp"`)})
+	k := open(t, s)
+	check(t, os.Mkdir(filepath.Join(s.Home, ".countersign", "midst"), 0o700))
+	if err := k.Input(t.Context(), "midst", []byte("x\n")); !errors.Is(err, keeper.ErrOther) {
+		t.Error(err)
+	}
 }
 
 // TestStoppedAtOnce stops a command that was claimed and does not run yet. It never runs.
