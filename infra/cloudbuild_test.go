@@ -13,14 +13,11 @@ import (
 	"google.golang.org/api/cloudbuild/v1"
 )
 
-// TestCloudBuild reads the sample as Cloud Build does, and holds it to what this module's README tells people to type.
+// TestCloudBuild reads the sample as Cloud Build does, and compares its commands with those of terraform/README.md.
 func TestCloudBuild(t *testing.T) {
-	text, err := os.ReadFile("cloudbuild.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sample := text(t, "cloudbuild.yaml")
 	var plain any
-	if err := yaml.Unmarshal(text, &plain); err != nil {
+	if err := yaml.Unmarshal(sample, &plain); err != nil {
 		t.Fatal(err)
 	}
 	asJSON, err := json.Marshal(plain)
@@ -33,7 +30,7 @@ func TestCloudBuild(t *testing.T) {
 	if err := strict.Decode(&build); err != nil {
 		t.Fatal(err)
 	}
-	readme, module := file(t, "../terraform/README.md"), file(t, "../go.mod")
+	readme, module := string(text(t, "../terraform/README.md")), string(text(t, "../go.mod"))
 	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(module)[1]
 	for _, s := range build.Steps {
 		command := s.Script
@@ -52,17 +49,8 @@ func TestCloudBuild(t *testing.T) {
 		}
 	}
 	for name := range build.Substitutions {
-		if !strings.Contains(string(text), "${"+name+"}") {
+		if !strings.Contains(string(sample), "${"+name+"}") {
 			t.Errorf("nothing uses %s", name)
 		}
 	}
-}
-
-func file(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/countersign-run/countersign/shared/base/address"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/countersign/internal/files"
 	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
@@ -372,49 +371,4 @@ func (c *core) enter() (leave func(), err error) {
 	}
 	c.moving.Add(1)
 	return c.moving.Done, nil
-}
-
-// execution is a call of a tool that is executing.
-type execution struct {
-	run string
-	ctx context.Context // ends when the run goes on without the tool
-}
-
-// execute registers a call that is executing. done is called at its end.
-func (c *core) execute(ctx context.Context, call tool.Call) (done func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls == nil {
-		c.calls = map[string]execution{}
-	}
-	c.calls[call.ActionID] = execution{call.RunID, ctx}
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.calls, call.ActionID)
-	}
-}
-
-// inTool reports whether this process executes a tool of the run, and the run waits for it.
-func (c *core) inTool(runID string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range c.calls {
-		if e.run == runID && e.ctx.Err() == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// contextFor returns what Options.InstructionsFunc knows of the session that it is asked for.
-func (c *core) contextFor(user, session string) *SessionContext {
-	return c.contextOf(tool.Call{UID: user, ThreadID: session})
-}
-
-// contextOf returns what a tool knows of the session that it is called for.
-func (c *core) contextOf(call tool.Call) *SessionContext {
-	return &SessionContext{SessionID: call.ThreadID, RunID: call.RunID, ActionID: call.ActionID, User: call.UID,
-		Dir: c.dir, Time: c.loop.Now(), Agent: &Agent{core: c, user: call.UID}, FS: FS{files.Dir(c.dir)},
-		Shell: Shell{c.dir, c.allowed}}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/subprocess"
 	"github.com/countersign-run/countersign/shared/countersign/internal/files"
@@ -152,4 +153,16 @@ func (c *core) setCommands() error {
 		c.allowed = append(c.allowed, argv...)
 	}
 	return errors.Join(wrong...)
+}
+
+// contextFor returns what Options.InstructionsFunc knows of the session that it is asked for.
+func (c *core) contextFor(user, session string) *SessionContext {
+	return c.contextOf(tool.Call{UID: user, ThreadID: session})
+}
+
+// contextOf returns what a tool knows of the session that it is called for.
+func (c *core) contextOf(call tool.Call) *SessionContext {
+	return &SessionContext{SessionID: call.ThreadID, RunID: call.RunID, ActionID: call.ActionID, User: call.UID,
+		Dir: c.dir, Time: c.loop.Now(), Agent: &Agent{core: c, user: call.UID}, FS: FS{files.Dir(c.dir)},
+		Shell: Shell{c.dir, c.allowed}}
 }

@@ -1,4 +1,4 @@
-// Package registry is the registry of agents. What differs from one agent to another is data here, and no code anywhere
+// Package registry holds the agents. What differs from one agent to another is data here, and no code anywhere
 // else: what it is told, the tools that it is offered, how the model is asked, and its limits. A run names its agent
 // (run.Run), and the process that moves the run looks it up.
 package registry

@@ -79,7 +79,7 @@ func (c *Chat) continued(ctx context.Context, uid string, h *history, words stri
 		History: &conversation.ClientHistory{Contents: h.contents}}, err
 }
 
-// waiting is a proposal that waits, as the model is told of it.
+// waiting describes a proposal to the model that waits for its user.
 type waiting struct {
 	Number int    `json:"number"`
 	Tool   string `json:"tool"`

@@ -16,8 +16,7 @@ const first, last = 10_000, 32_767
 // given are the ports that Port has returned: their programs may not listen yet, or may be about to start again.
 var given sync.Map
 
-// Port returns a port of 127.0.0.1 on which nobody listens, and none twice. The error is that of the last of 100 ports
-// that were tried.
+// Port returns a free port of 127.0.0.1, and each port only once. It tries 100 ports; the error is that of the last.
 func Port() (port string, err error) {
 	for range 100 {
 		port = strconv.Itoa(first + rand.IntN(last-first+1))
