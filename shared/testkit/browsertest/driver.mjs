@@ -123,8 +123,11 @@ export async function run(steps, page) {
       console.log(`ok ${name}`);
     } catch (err) {
       console.log(`failed ${name}: ${err.stack}; ${problems.join('; ')}`);
-      console.log(await page.locator('body').ariaSnapshot().catch(() => 'no snapshot'));
-      await shot(page, 'failed');
+      const pages = browser.contexts().flatMap((context) => context.pages()); // a step may have opened its own
+      for (const [n, open] of pages.entries()) {
+        console.log(await open.locator('body').ariaSnapshot().catch(() => 'no snapshot'));
+        await shot(open, `failed-${n}`);
+      }
       code = 1;
       break;
     }

@@ -24,7 +24,17 @@ export const elsewhere = (page, name, decision) =>
 export const prop = (page, name) => page.locator('gemini-chat').evaluate((el, n) => el[n], name);
 export const accessible = (page, when) => driver.accessible(page, when, 'gemini-chat');
 
+/** ask sends a message once Send is there: while an answer is on its way, Stop is in its place. */
 export async function ask(page, text) {
+  await send(page).waitFor();
   await input(page).fill(text);
   await input(page).press('Enter');
+}
+
+/** typed is ask by the keyboard alone. */
+export async function typed(page, text) {
+  await send(page).waitFor();
+  await input(page).focus();
+  await page.keyboard.type(text);
+  await page.keyboard.press('Enter');
 }

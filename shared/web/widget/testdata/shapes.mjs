@@ -1,7 +1,7 @@
 // Another clock; behind a button, at 320 pixels, in other colours, by the keyboard.
 
 import { expect, settled, shot } from '../../../testkit/browsertest/driver.mjs';
-import { accessible, ask, input, log, prop, seen, send, state, visit } from './chat.mjs';
+import { accessible, ask, input, log, prop, seen, send, state, typed, visit } from './chat.mjs';
 
 export const shapes = {
   'where the browser is, and what its clock shows': async () => {
@@ -139,9 +139,7 @@ export const shapes = {
       expect('it is expanded', await prop(page, 'isExpanded'));
       await accessible(page, `${colorScheme} and expanded`);
       const mail = page.getByRole('region', { name: 'Approval: Send an e-mail' });
-      await input(page).focus();
-      await page.keyboard.type('mixed');
-      await page.keyboard.press('Enter');
+      await typed(page, 'mixed');
       await log(page).getByText('Both are done.').or(mail).first().waitFor();
       await page.locator('gemini-chat').scrollIntoViewIfNeeded();
       const wide = await page.evaluate(() =>
@@ -149,9 +147,7 @@ export const shapes = {
       expect(`nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
       await shot(page, `narrow-${colorScheme}`);
       await page.evaluate(() => { document.body.dataset.agentPolicy = 'ask'; });
-      await input(page).focus();
-      await page.keyboard.type('policy');
-      await page.keyboard.press('Enter');
+      await typed(page, 'policy');
       const yes = page.getByRole('region', { name: 'Approval: Click “Add to cart”' })
         .getByRole('button', { name: 'Approve' });
       await yes.waitFor();
