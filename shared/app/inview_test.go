@@ -43,7 +43,7 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 		"it was read after the script":  {short, long[:18_000], "a.txt", []step{runs("cat a.txt"), reads("a.txt")}, ""},
 		"a script prints another file":  {short, long, "a.txt", []step{runs("cat b/b.txt")}, ""},
 		"a secret was taken out": {short, short, "a.txt", []step{runs("cat a.txt; echo secrets")},
-			"what was taken out of it as a secret"},
+			"the redacted secrets"},
 		"it has more than a megabyte": {short, strings.Repeat(long, 30), "a.txt", []step{reads("a.txt")},
 			"to 1620000 of 1620000"},
 	} {

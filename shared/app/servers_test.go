@@ -436,7 +436,7 @@ func TestAWrongFileOfServersStopsTheStart(t *testing.T) {
 		`{"mcpServers":{"a":{` + good + `,"headers":{"Authorization":"${NOT_THERE}"}}}}`: "mcpServers/a/headers/Authorization: NOT_THERE is not set",
 		`{"mcpServers":{"a":{` + good + `,"headers":{"Host":"x"}}}}`:                     "mcpServers/a/headers/Host: this header is the protocol's",
 		`{"mcpServers":{"a":{` + good + `,"approval":"never"}}}`:                         "mcpServers/a/approval: required or not_required",
-		`{"mcpServers":{"a":{` + good + `,"readOnly":["x"],"deny":["x"]}}}`:              "mcpServers/a/deny: a tool stands there that is used",
+		`{"mcpServers":{"a":{` + good + `,"readOnly":["x"],"deny":["x"]}}}`:              "mcpServers/a/deny: a tool is listed that readOnly",
 		`{"mcpServers":{"a":{"command":"x","url":"https://x.example"}}}`:                 "mcpServers/a/url: a server of stdio has none",
 	} {
 		_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{deskSecret,

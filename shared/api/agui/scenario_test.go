@@ -117,7 +117,7 @@ const (
 	wantsBoth = "user: mail both; gmail_send to bob@example.com; gmail_send to eve@example.com"
 	nothing   = "; assistant: On record: nothing was sent or changed."
 	unknown   = "It is not known whether this was done. Gmail was asked to send this mail, and its answer was lost " +
-		"or what it sent is not what was approved. Please look into your Sent folder."
+		"or the sent mail differs from the approved one. Please look into your Sent folder."
 )
 
 var bob, direct = []string{"bob@example.com"}, []string{"GMAIL_SEND_MODE=direct"}

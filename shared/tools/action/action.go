@@ -1,8 +1,8 @@
 // Package action implements the operator's own actions, declared in files (seed 001 Q8). A plugin.yaml lists them, and
-// a .jay-action file describes one: its input, its output, whether it has a side effect, and what carries it out, an
-// HTTP endpoint of the operator or a Go handler. An action with such a file is a tool of the agent; one without is
-// called by its name alone and never shown to the model. Any mistake in a file is an error at the start, with the file,
-// the line and what was expected.
+// a .jay-action file describes one: its input, its output, whether it has a side effect, and the HTTP endpoint of the
+// operator or the Go handler that runs it. An action with a file is a tool of the agent. An action without a file is
+// called only by its name; the model never sees it. A mistake in a file is an error at the start, with the file, the
+// line and the expected form.
 package action
 
 import (
@@ -43,7 +43,7 @@ type Metadata struct {
 	Class       tool.Class
 	Approval    tool.Approval
 	Timeout     time.Duration // of one call; 0: the agent's
-	Final       bool          // a call that is carried out ends the run
+	Final       bool          // a call that succeeds ends the run
 	Untrusted   bool          // its results are text from strangers
 	Targets     []Reached     // the arguments that name whom and what a call reaches
 	Bound       []string      // the arguments that are not free text; nil: all
@@ -54,7 +54,7 @@ type Metadata struct {
 	notes []string // what the file has and this package does not use
 }
 
-// Reached is an argument whose value, or each of whose values, is a target of the kind.
+// Reached is an argument with targets of one kind: its value, or each value of its list, is a target.
 type Reached struct {
 	Kind  tool.TargetKind
 	Field string

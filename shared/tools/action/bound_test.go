@@ -58,7 +58,7 @@ const outputOK = `outputSchema:
   properties: {ok: {type: boolean}}
 `
 
-// TestOutcomes lists what an endpoint does, and what is known afterwards.
+// TestOutcomes lists the answers of an endpoint, each with the outcome that they prove.
 func TestOutcomes(t *testing.T) {
 	answer := func(status int, header, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -73,7 +73,7 @@ func TestOutcomes(t *testing.T) {
 	const ok, unread, clean, again, unclear = "done", "done, unread", "failed", "transient", "unanswered"
 	tests := map[string]struct {
 		h                        http.HandlerFunc
-		effect, idempotent, read string // what is known afterwards, by the kind of action
+		effect, idempotent, read string // the known outcome, by the kind of action
 	}{
 		"done": {answer(200, "", `{"ok":true}`), ok, ok, ok},
 		"made": {answer(201, "Content-Type: application/problem+json; charset=utf-8", `{"ok":true}`), ok,

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// A Problem is a mistake in a file: where it is within the folder of actions, and what was expected.
+// A Problem is a mistake in a file: its place in the folder of actions, and the expected form.
 type Problem = strictyaml.Problem
 
 // document is a YAML file that holds one mapping.

@@ -91,7 +91,7 @@ func (m *Metadata) readApproval(s section) error {
 	return nil
 }
 
-// readCall reads what is said of a call and its result.
+// readCall reads the settings of a call and of its result.
 func (m *Metadata) readCall(s section) (err error) {
 	if m.Timeout, err = s.duration("timeout", 0, time.Second, maxCall); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (m *Metadata) readTargets(s section) error {
 			return s.Wrong(field, "targets: %s cannot name a target: a string or a list of strings was expected, or "+
 				"of a kind other than address an integer or a list of them", strictyaml.Quoted(reached.Field))
 		case slices.ContainsFunc(m.Targets, func(r Reached) bool { return r.Field == reached.Field }):
-			return s.Wrong(field, "targets: %s stands there twice", strictyaml.Quoted(reached.Field))
+			return s.Wrong(field, "targets: duplicate field %s", strictyaml.Quoted(reached.Field))
 		}
 		m.Targets = append(m.Targets, reached)
 	}
@@ -169,7 +169,7 @@ func (m *Metadata) readBound(s section) error {
 		case n.Kind != yaml.ScalarNode || m.Input.Properties[n.Value] == nil:
 			return s.noProperty(n, "bound", n.Value)
 		case slices.Contains(m.Bound, n.Value):
-			return s.Wrong(n, "bound: %s stands there twice", strictyaml.Quoted(n.Value))
+			return s.Wrong(n, "bound: duplicate field %s", strictyaml.Quoted(n.Value))
 		}
 		m.Bound = append(m.Bound, n.Value)
 	}

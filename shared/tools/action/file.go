@@ -119,8 +119,8 @@ func (m *Metadata) readBinding(s section) error {
 		return err
 	}
 	if out.Method == "GET" && m.SideEffect {
-		return s.Wrong(n, "binding: GET is for what changes nothing; sideEffect: false was expected beside it, or "+
-			"another method")
+		return s.Wrong(n, "binding: GET is for actions without side effects; sideEffect: false was expected, "+
+			"or another method")
 	}
 	if out.URL, err = b.url(); err != nil {
 		return err

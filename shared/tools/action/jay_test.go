@@ -59,7 +59,8 @@ console.log('SCHEMAS ' + JSON.stringify(files.map((text) => {
 })));
 `
 
-// TestFilesOfJayMeanTheSame compares what the framework's own compiler reads in a file with what is read here.
+// TestFilesOfJayMeanTheSame compares the framework's own compiler with this package: both read the same values from a
+// file.
 func TestFilesOfJayMeanTheSame(t *testing.T) {
 	node, jay := browsertest.Node(t), os.Getenv("JAY_DIR")
 	if jay == "" {

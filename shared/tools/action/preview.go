@@ -34,7 +34,7 @@ func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 	return p, nil
 }
 
-// shown returns what is shown of a call with these values, in order.
+// shown returns the parts of a call that its card shows, in order.
 func (a Action) shown(values map[string]json.RawMessage) []Shown {
 	if a.Metadata == nil {
 		return others(nil, values, func(name string) string { return name })
@@ -109,7 +109,7 @@ func (a Action) choices(s Shown) (out []tool.Choice) {
 }
 
 // title returns the file's title with the values of the call, or else the first sentence of the description, or the
-// name. What a value says stands in quotation marks, names of the file without: nobody can take one for the other.
+// name. Values are in quotation marks, names from the file are not, so a value cannot pass for a name.
 func (a Action) title(shown []Shown, values map[string]json.RawMessage) string {
 	if a.Metadata == nil {
 		return a.Name

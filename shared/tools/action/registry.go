@@ -142,7 +142,7 @@ func (r *Registry) Unbound() []string {
 
 func (m *maker) bind(a Action) (*bound, error) {
 	if len(m.Keys) == 0 || len(m.Keys[0]) < MinKey {
-		return nil, fmt.Errorf("its binding needs a key that signs for whom it is called; ACTION_KEY of at least %d "+
+		return nil, fmt.Errorf("its binding needs a key to sign the user's ID; ACTION_KEY of at least %d "+
 			"bytes was expected", MinKey)
 	}
 	key := m.Keys[0]

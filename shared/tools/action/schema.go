@@ -132,7 +132,7 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 	return d.properties(s)
 }
 
-// checkType checks the type, and that no keyword stands beside it that another type has.
+// checkType checks the type, and refuses keywords that apply only to other types.
 func (s section) checkType(root string) error {
 	kind := s.Values["type"]
 	if kind == nil {

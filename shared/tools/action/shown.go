@@ -109,7 +109,7 @@ func (m *Metadata) shownIn(e section, n *yaml.Node) (shown Shown, err error) {
 	case p == nil:
 		return shown, e.noProperty(n, "preview", shown.Field)
 	case slices.ContainsFunc(m.Preview, func(o Shown) bool { return o.Field == shown.Field }):
-		return shown, e.Wrong(n, "preview: %s stands there twice", strictyaml.Quoted(shown.Field))
+		return shown, e.Wrong(n, "preview: duplicate field %s", strictyaml.Quoted(shown.Field))
 	}
 	if shown.Label == "" {
 		shown.Label = p.Title
@@ -122,7 +122,7 @@ func (m *Metadata) shownIn(e section, n *yaml.Node) (shown Shown, err error) {
 	return shown, err
 }
 
-// names reads what people call the values of p. No two have one name: who reads it has to know what is meant.
+// names reads the display names of the values of p. No two values share a name, so that a reader can tell them apart.
 func (s section) names(p *jsonschema.Schema) (map[string]string, error) {
 	n := s.Values["names"]
 	if n == nil {

@@ -1,8 +1,8 @@
-// Package calendar provides the tools of the primary calendar of the run's owner. calendar_event_create makes one
-// event, after the owner has approved it: its id is derived from the action, so that the calendar itself refuses a
-// second insert of the same action, and a lost answer is settled by reading the event of that id. What it has made
-// calendar_event_delete (delete.go) takes back, as its compensation and for nobody else. calendar_events_list (list.go)
-// reads the events of a few days, which are text from strangers: anybody can send an invitation.
+// Package calendar provides the tools of the primary calendar of the run's owner. calendar_event_create creates one
+// event after the owner's approval. The event's ID is derived from the action, so the calendar itself refuses a second
+// insert of the same action, and reading the event by its ID resolves a lost answer. calendar_event_delete (delete.go)
+// is its compensation, and deletes no other events. calendar_events_list (list.go) reads the events of a few days,
+// which are text from strangers: anyone can send an invitation.
 package calendar
 
 import (
@@ -52,7 +52,7 @@ type Args struct {
 	Description string   `json:"description,omitempty"`
 	Recurrence  []string `json:"recurrence,omitempty" jsonschema:"One rule of RFC 5545 that ends by COUNT or UNTIL, such as RRULE:FREQ=WEEKLY;COUNT=10."`
 	Meet        bool     `json:"meet,omitempty" jsonschema:"Whether to add a Google Meet link."`
-	SendUpdates string   `json:"sendUpdates,omitempty" jsonschema:"Who is told by mail. Left out: all attendees."`
+	SendUpdates string   `json:"sendUpdates,omitempty" jsonschema:"Who gets an e-mail about the event. Left out: all attendees."`
 	CalendarID  string   `json:"calendarId,omitempty" jsonschema:"Only primary, the user's own calendar."`
 }
 

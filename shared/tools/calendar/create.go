@@ -101,7 +101,7 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 }
 
 // cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can resolve that, else an
-// error, after which the caller asks again. done says what was to become of the event.
+// error, after which the caller asks again. done describes the intended change of the event.
 func cannotAsk[Out any](err error, done string) (v tool.Verdict, none Out, reason string, _ error) {
 	f := google.Read(err)
 	if f.Proof == provider.NoAccess || f.Proof == provider.Refused {

@@ -65,7 +65,7 @@ func refineDeletion(s *jsonschema.Schema) {
 	p["sendUpdates"].Enum = []any{"all", "externalOnly", "none"}
 }
 
-// normalizeDeletion has whoever is invited told, unless nobody was told when the event was made.
+// normalizeDeletion notifies the invited people, unless the event was created without notifying anyone.
 func normalizeDeletion(a Deletion) (Deletion, error) {
 	switch e := &a.Event; {
 	case len(e.Attendees) == 0:
@@ -79,8 +79,7 @@ func normalizeDeletion(a Deletion) (Deletion, error) {
 // deleter executes calls.
 type deleter struct{ client }
 
-// remove deletes the event if it still is what its user was shown. That it is gone is what they wanted, whoever has
-// deleted it.
+// remove deletes the event if it is still as its user saw it. An event that someone else has deleted counts as removed.
 func (d *deleter) remove(ctx context.Context, call tool.Call, a Deletion) (Deleted, error) {
 	svc, err := d.service(ctx, call)
 	if err != nil {
@@ -184,7 +183,7 @@ func previewDeletion(a Deletion) tool.Preview {
 		v.AddField("Told", map[string]string{
 			"all":          "Google mails everyone invited that it is cancelled",
 			"externalOnly": "Google mails those who do not use Google Calendar that it is cancelled",
-			"none":         "Nobody is told; the event goes from the calendars of those invited",
+			"none":         "No one gets an e-mail; the event disappears from the calendars of those invited",
 		}[a.Event.SendUpdates])
 	}
 	v.texts(a.Event)

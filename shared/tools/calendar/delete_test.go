@@ -97,7 +97,7 @@ func TestAnEventThatIsGoneNeedsNoDeletion(t *testing.T) {
 func TestAnEventThatWasChangedIsShownAnew(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change *calendarapi.Event
-		want   string // what is said to have changed, or "" where the event is deleted
+		want   string // the changed part that the error names, or "" if the event is deleted
 		shows  string
 	}{
 		"title":       {&calendarapi.Event{Summary: "Dinner"}, "(title)", "Dinner"},
@@ -162,7 +162,7 @@ func TestOnlyWhatWasMadeHereIsDeleted(t *testing.T) {
 
 func TestADeletionIsShownWithWhoIsTold(t *testing.T) {
 	del := calendar.NewDelete(nil, calendar.Options{})
-	for sent, told := range map[string]string{``: "everyone invited", `,"sendUpdates":"none"`: "Nobody is told",
+	for sent, told := range map[string]string{``: "everyone invited", `,"sendUpdates":"none"`: "No one gets an e-mail",
 		`,"sendUpdates":"externalOnly"`: "do not use"} {
 		args, err := del.Normalize(json.RawMessage(`{"eventId":"abcdef","event":{"summary":"Lunch",` +
 			`"start":"2020-01-05T10:00:00+01:00","end":"2020-01-05T11:00:00+01:00",` +

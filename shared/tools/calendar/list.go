@@ -48,7 +48,7 @@ type Events struct {
 // Event is one of them. The form of its times is that of [Args].
 type Event struct {
 	ID       string `json:"id"`
-	Title    string `json:"title"` // with what is hidden in it written out, like the location
+	Title    string `json:"title"` // with hidden characters written out, like the location
 	Start    string `json:"start"`
 	End      string `json:"end"`
 	AllDay   bool   `json:"allDay,omitempty"`

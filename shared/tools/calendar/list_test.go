@@ -173,7 +173,7 @@ and more`},
 	}
 }
 
-// told is what was listed, an event a line.
+// told returns the listed events, one per line.
 func told(e calendar.Events) string {
 	lines := []string{e.TimeZone}
 	for _, ev := range e.Events {
@@ -224,7 +224,8 @@ func TestStrangersTitlesAreBoundedAndVisible(t *testing.T) {
 	}
 }
 
-// TestAListThatFailsSaysSo has Google fail. Nothing is told of a calendar that could not be read.
+// TestAListThatFailsSaysSo lets Google fail. The error says that the calendar could not be read, and no events are
+// returned.
 func TestAListThatFailsSaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault fakegoogle.Fault

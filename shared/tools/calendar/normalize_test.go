@@ -42,7 +42,7 @@ var suite = toolstest.Suite{
 	Unsaid:    []string{"evil"},
 }
 
-// invited is the same with an attendee, so that it matters who is told.
+// invited is the same with an attendee, so that sendUpdates matters.
 func invited() toolstest.Suite {
 	s := suite
 	s.Args = maps.Clone(s.Args)
@@ -76,7 +76,7 @@ func rule(r string) map[string]any {
 	return m
 }
 
-// refused is what is no event.
+// refused lists arguments that are not an event.
 var refused = map[string]toolstest.Refused{
 	"impossible date":    {Change: at("2026-02-30T10:00:00Z", "2026-02-30T11:00:00Z", ""), Field: "start"},
 	"hour 24":            {Change: at("2027-01-05T24:00:00Z", "2027-01-05T25:00:00Z", ""), Field: "start"},

@@ -46,8 +46,8 @@ func seenAt(at *calendarapi.EventDateTime) (moment, zone string, allDay bool) {
 	return cmp.Or(at.Date, at.DateTime), zone, at.Date != ""
 }
 
-// differences names in what two forms of an event differ, as far as its user would care. Who is told is not a part of
-// it.
+// differences names the parts in which two forms of an event differ, as far as its user would care. sendUpdates is not
+// compared.
 func differences(a, b Args) (names []string) {
 	for _, part := range []struct {
 		name string
@@ -86,7 +86,7 @@ func folded(addresses []string) (all []string) {
 	return all
 }
 
-// titleOf returns the event's title with what is hidden in it written out.
+// titleOf returns the event's title with hidden characters written out.
 func titleOf(a Args) string {
 	title, _ := visible.Line(a.Summary)
 	return title

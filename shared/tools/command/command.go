@@ -69,7 +69,7 @@ func (a Args) limit() time.Duration {
 	return DefaultLimit
 }
 
-// grace is how long a host may take to end a command at its limit, and whoever follows it to hear of that.
+// grace is the time that a host has to end a command at its limit, and that a follower has to learn of the end.
 const grace = 15 * time.Second
 
 // atMost returns how long a call takes at most.
@@ -91,7 +91,7 @@ type Result struct {
 
 // Summary is the argument of task_complete.
 type Summary struct {
-	Summary string `json:"summary" jsonschema:"What was done and found, for the user."`
+	Summary string `json:"summary" jsonschema:"The work done and the findings, for the user."`
 }
 
 // Words is the result of task_complete, with which the run ends.
@@ -179,7 +179,7 @@ func ask() *tool.Tool {
 	return tool.Define(tool.Def[Question, Answer]{
 		Name: Ask,
 		Description: "Asks the user one question and returns the answer. Use it where only the user can decide or " +
-			"knows what is missing, and never for a password.",
+			"knows the missing input, and never for a password.",
 		Refine:  func(s *jsonschema.Schema) { text(s, "question", maxQuestion) },
 		Wait:    24 * time.Hour,
 		Preview: func(q Question) tool.Preview { return questionPreview(q) },

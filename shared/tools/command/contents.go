@@ -19,16 +19,16 @@ func shows(a Args, out Result) (parts []tool.Part) {
 			"another file, name it by its whole path."}
 		switch {
 		case out.Truncated:
-			p.Lost = "what was left out of the output"
+			p.Lost = "the omitted part of the output"
 		case obs.Redacted(out.Output):
-			p.Lost = "what was taken out of it as a secret"
+			p.Lost = "the redacted secrets"
 		}
 		parts = append(parts, p)
 	}
 	return parts
 }
 
-// replaces returns the files that a command writes anew with a text of the model's.
+// replaces returns the files that a command overwrites with a text from the model.
 func replaces(a Args) (texts []tool.Text) {
 	_, writes, _ := shell.Contents(a.Command, shell.Bash)
 	for _, name := range writes {

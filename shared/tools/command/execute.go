@@ -23,7 +23,7 @@ const (
 	CodeNoShell = fault.Code("no_shell")        // the host lacks the shell that its commands are judged by
 	CodeRestart = fault.Code("host_restarted")  // between the preparation and the start of the command
 	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory is gone
-	CodeAsked   = fault.Code("input_needed")    // it waited for input that nobody typed
+	CodeAsked   = fault.Code("input_needed")    // it waited for input that no one typed
 	CodeHangup  = fault.Code("connection_lost") // it ended with its connection
 	CodeOutside = fault.Code("link_leads_out")  // a file that was to be printed lies elsewhere than its name says
 )
@@ -92,8 +92,8 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 	return m.Handle(), nil
 }
 
-// learnShell notes which shell the host has where it lacks the one that its commands are judged by: nobody has checked
-// it yet, or it has changed since. The intent rests on what is noted, so the policy judges the command anew.
+// learnShell records the host's shell if it is not the one by which commands are judged: the host was never checked, or
+// its shell has changed. The intent depends on the recorded shell, so the policy judges the command again.
 func (r *runner) learnShell(ctx context.Context, m *machine, c tool.Call) error {
 	if slices.Contains(m.Facts.Shells, grammar(&m.at.Host)) {
 		return nil
@@ -201,7 +201,7 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 			int(a.limit().Seconds())))
 	case res.Asked:
 		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeAsked,
-			"The command waited for input and was ended, because nobody typed any. Its output so far, with what it "+
+			"The command waited for input and was ended, because no one typed any. Its output so far, with what it "+
 				"asked, is in the result."))
 	case res.Hangup:
 		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeHangup,
@@ -212,7 +212,7 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 	return result, nil
 }
 
-// programs returns the names of what was ended, as a person can read them: a program may call itself anything.
+// programs returns the names of the ended programs in a readable form, because a program can choose any name.
 func programs(names []string) (shown []string) {
 	for _, name := range names {
 		name, _ = visible.Line(name)
@@ -258,9 +258,9 @@ func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdi
 	return tool.Unknown, Result{}, restarted, nil
 }
 
-// withoutJournal is what is said of a command on a host that keeps nothing. Where it kept something when the command
-// was prepared, that is gone, be it by the command itself. Where it never did, the command only looked, so that it may
-// be run again, and it makes no difference whether it was.
+// withoutJournal returns the verdict for a command on a host that keeps no journal. If the host had a journal when the
+// command was prepared, the journal was lost, perhaps by the command itself, and the outcome is unknown. If it never
+// had one, the command only reads, so running it again is harmless.
 func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
 	switch {
 	case keeper.Journaled(c.Handle):
@@ -271,8 +271,8 @@ func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
 	return tool.NotDone, Result{}, "", nil
 }
 
-// follow reads the command's output from its beginning, until it has ended. What was passed on before is not passed on
-// again.
+// follow reads the command's output from its beginning until the command has ended. Output that was already passed on
+// is skipped.
 func (r *runner) follow(ctx context.Context, m *machine, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
 	out := newPrinted(c.Output)
 	defer out.close()

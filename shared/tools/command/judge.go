@@ -24,9 +24,9 @@ const (
 	RuleDenied   = "command_denied" // the operator denies it
 )
 
-// normalize refuses what a person could not read as the shell does, and brings a command that only looks into its one
-// form. What is no command in any of the shells' grammars is refused here, and what is none in the grammar of the
-// host's own shell by [runner.ruling].
+// normalize refuses commands that a person could not read as the shell does, and brings read-only commands into their
+// canonical form. It refuses text that no shell's grammar accepts; [runner.ruling] refuses text that the grammar of the
+// host's own shell does not accept.
 func normalize(a Args) (Args, error) {
 	if visible.Blank(a.Reasoning) {
 		return a, fault.Invalid("reasoning", "say why this command is needed")

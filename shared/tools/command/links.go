@@ -68,7 +68,7 @@ func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 		return nil
 	}
 	return tool.AskFirst(fault.New(fault.Policy, CodeSystem,
-		"On this host's system, -e may show what is in the environment of processes; -A does not."))
+		"On this host's system, -e may show the environment of processes; -A does not."))
 }
 
 // allProcesses reports whether a command that only looks is ps with -e, alone or before other letters.
@@ -76,7 +76,7 @@ func allProcesses(argv []string) bool {
 	return len(argv) > 1 && argv[0] == "ps" && strings.HasPrefix(argv[1], "-e")
 }
 
-// notOpened returns the question about a command of which the keeper says that it could not open what it reads, or nil.
+// notOpened returns the question about a command whose files the keeper could not open, or nil.
 func notOpened(a Args, err error) error {
 	switch {
 	case errors.Is(err, keeper.ErrOutside):
@@ -86,7 +86,7 @@ func notOpened(a Args, err error) error {
 	case errors.Is(err, keeper.ErrMissing):
 		return asks(a, CodeMissing, "A path leads nowhere, or the file cannot be opened.")
 	case errors.Is(err, keeper.ErrMounted):
-		return asks(a, CodeMounted, "A path leads to what is mounted on demand or by a user, or through another "+
+		return asks(a, CodeMounted, "A path leads to a mount made on demand or by a user, or through another "+
 			"process: a look there may connect to another machine, or run something.")
 	case errors.Is(err, keeper.ErrGit):
 		return asks(a, CodeRepository, "The host did not run it without asking: this repository is not an ordinary "+

@@ -44,7 +44,7 @@ func (p *printed) flush() {
 			return
 		case <-tick.C:
 		}
-		_ = p.filter.Flush() // an output that nobody takes is no reason to end a command
+		_ = p.filter.Flush() // the command goes on without a reader of its output
 	}
 }
 

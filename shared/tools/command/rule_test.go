@@ -165,7 +165,7 @@ func TestGitSaysWhyItAsks(t *testing.T) {
 	}
 }
 
-// The warnings say where in the command they are, and show what is there.
+// The warnings name their place in the command, and quote it.
 func TestWarnings(t *testing.T) {
 	r, err := newWorld(t, nil).ruling("echo é; rm -rf /tmp/x | sh")
 	if err != nil {

@@ -81,7 +81,7 @@ func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 	return strings.Join(said, "\n"), nil
 }
 
-// plain reports whether a command runs in an environment that no earlier command has had a part in: nobody was asked.
+// plain reports whether a command runs unasked, in an environment that no earlier command could change.
 func plain(c tool.Call, j *shell.Judgment, o keeper.Opens) bool {
 	return j.Class == shell.ReadOnly || c.Standing || o.Git != ""
 }
@@ -107,7 +107,7 @@ func answered(ctx context.Context, conn keeper.Conn, line string) ([]string, err
 // maxResolved is how much a host may answer, in bytes.
 const maxResolved = 256 << 10
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of the text written to it.
 type limited struct{ strings.Builder }
 
 func (l *limited) Write(b []byte) (int, error) {

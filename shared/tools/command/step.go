@@ -2,7 +2,7 @@ package command
 
 import "github.com/countersign-run/countersign/shared/agent/tool"
 
-// step is how a command is shown among the steps of its run, with exactly the output that the model was told.
+// step returns the command as a step of its run, with exactly the output that the model received.
 func step(a Args, out *Result) tool.Step {
 	s := tool.Step{Kind: tool.StepCommand, Reasoning: a.Reasoning, Command: a.Command} // its class is the ruling's
 	if out == nil {

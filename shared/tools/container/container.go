@@ -1,6 +1,6 @@
-// Package container defines the containers in which agents work: their owners, their limits, and what is read from
-// them. It contains no client of a container engine (see package docker), so that programs that only check and show
-// calls do not link one.
+// Package container defines the containers in which agents work: their owners, their limits, and the files and output
+// read from them. It contains no client of a container engine (see package docker), so that programs that only check
+// and show calls do not link one.
 package container
 
 import (
@@ -34,7 +34,7 @@ const (
 // Owner is the run that containers belong to, with the run's user. Containers of other owners are treated as missing.
 type Owner struct{ UID, RunID string }
 
-// Key returns the name by which the engine knows the owner's user. It reveals nothing about the user.
+// Key returns the engine's name for the owner's user. The name reveals nothing about the user.
 func (o Owner) Key() string {
 	sum := sha256.Sum256([]byte("countersign container " + o.UID))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])

@@ -7,7 +7,7 @@ import (
 )
 
 // errFrame means that a stream does not consist of Docker's frames.
-var errFrame = errors.New("container: what was printed came in a form that is not known")
+var errFrame = errors.New("container: unknown format of the printed output")
 
 // Demux reads Docker's frames from r until it ends, and writes their content to the streams. A frame begins with 8
 // bytes: the stream, three zeros, and the length in big endian. Demux never holds a whole frame in memory, whatever

@@ -26,7 +26,7 @@ type Source interface {
 	Snapshot(ctx context.Context, c tool.Call, owner, repo, commit string) (container.Snapshot, error)
 }
 
-// CheckedOut says what was put into a container.
+// CheckedOut describes the commit that was put into a container.
 type CheckedOut struct {
 	Commit  string `json:"commit"`
 	Files   int    `json:"files"`
@@ -101,7 +101,7 @@ func (t *tools) checkOut(ctx context.Context, e Engine, c tool.Call, id string, 
 	return &done, nil
 }
 
-// without removes a container whose checkout failed, so that nothing has happened. Nobody knows the container yet.
+// without removes a container whose checkout failed, so that the call has no effect. The container is not in use yet.
 func (t *tools) without(ctx context.Context, e Engine, id string, failed error) error {
 	if err := e.Remove(ctx, id); err != nil && !errors.Is(err, container.ErrMissing) {
 		return tool.Ambiguous(failed)
@@ -109,7 +109,7 @@ func (t *tools) without(ctx context.Context, e Engine, id string, failed error) 
 	return failed
 }
 
-// checkedOut returns what was put into a container; nil if that is not done.
+// checkedOut returns the commit in a container; nil if the checkout is not complete.
 func (t *tools) checkedOut(ctx context.Context, c tool.Call, id string) (*CheckedOut, error) {
 	tree, err := t.archive(ctx, c, id, container.Bounds{Files: 1, File: maxPath, All: 2 * maxPath},
 		"tar", "-cf", "-", "-C", container.Work, "--", checkoutMark)

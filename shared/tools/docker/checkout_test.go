@@ -47,7 +47,8 @@ func checkout(change map[string]any) map[string]any {
 	return map[string]any{"options": map[string]any{"image": image, "memory": 64, "checkout": at}}
 }
 
-// TestACheckout is in /work before the container is known, once, and what was cut off is begun again.
+// TestACheckout checks that the files are in /work, once, before the container's ID is returned, and that an
+// interrupted checkout starts again.
 func TestACheckout(t *testing.T) {
 	host := podman.Start(t)
 	e, err := engine.Open(engine.Config{Host: host.Host})

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// RuleAsks is the id of the rule by which run_shell_command always asks, for the audit: do not rename it.
+// RuleAsks is the ID of the rule that makes run_shell_command always ask. The audit stores it: do not rename it.
 const RuleAsks = "container_command_asks"
 
 // ShellArgs are the arguments of run_shell_command.
@@ -102,7 +102,7 @@ type GitArgs struct {
 func (t *tools) configureGit() *tool.Tool {
 	return running(t, tool.Def[GitArgs, Result]{
 		Name: ConfigureGit,
-		Description: "Sets the name and GitHub's no-reply address by which git makes commits in a container. No " +
+		Description: "Sets the name and GitHub's no-reply address for git commits in a container. No " +
 			"credential enters it, so it can push nothing.",
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["containerId"].Pattern = idPattern

@@ -76,7 +76,7 @@ func TestContainersAreCounted(t *testing.T) {
 	}
 }
 
-// TestWhatARunHasLeftIsRemoved has an engine that fails, and another run and another user beside it.
+// TestWhatARunHasLeftIsRemoved uses an engine that fails, with containers of another run and of another user.
 func TestWhatARunHasLeftIsRemoved(t *testing.T) {
 	for name, faults := range map[string][]fakegoogle.Fault{
 		"all is well": nil, "the engine fails": {{Kind: fakegoogle.StatusBefore, Status: 500}},

@@ -30,14 +30,14 @@ type CreateOptions struct {
 	Command []string `json:"command,omitempty" jsonschema:"What it runs, program first; by default it waits for scripts."`
 	Env     []string `json:"env,omitempty" jsonschema:"Environment variables, each NAME=value. Never a credential."`
 	Memory  int      `json:"memory,omitempty" jsonschema:"MiB that it may use: 512 if left out, at most 2048."`
-	Group   string   `json:"group,omitempty" jsonschema:"A name by which containers can be removed together."`
+	Group   string   `json:"group,omitempty" jsonschema:"A name to remove several containers together."`
 
 	Checkout *Checkout `json:"checkout,omitempty" jsonschema:"A commit of a GitHub repository whose files are in /work from the beginning."`
 
 	others []string // names of what else was asked for
 }
 
-// UnmarshalJSON keeps the names of what is not known for Normalize, which says of each why it is refused.
+// UnmarshalJSON keeps the names of unknown fields for Normalize, which gives a reason for refusing each.
 func (o *CreateOptions) UnmarshalJSON(b []byte) error {
 	type plain CreateOptions
 	var all map[string]json.RawMessage
@@ -122,7 +122,7 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 	for _, name := range o.others {
 		if engines[normalName(name)] {
 			return a, forbidden("options/"+shownName(name), "What a container may do is fixed here, and this "+
-				"option of the engine is open to nobody.")
+				"option of the engine is not available.")
 		}
 	}
 	for _, name := range o.others {

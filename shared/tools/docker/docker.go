@@ -1,12 +1,11 @@
 // Package docker provides the tools of agents that work in containers (seed 004): they create containers, run scripts
-// in them, read their files and remove them. Whatever is asked for, a container gets no more than package container
-// says.
+// in them, read their files and remove them. A container never gets more than package container allows.
 //
-// Containers belong to the run that created them, and any other is missing, but that a user can remove their own of
-// any run. They are removed when their run has ended, however it has, and nobody is asked. What runs in one is an exec
-// of the engine, which is prepared before the intent and which the engine starts once, so a script is run at most
-// once, however many processes die; what became of it the engine is asked. No credential enters a container: there is
-// no argument for one. Removing one is a change like another, and no destruction: nothing in it is made to last.
+// A container belongs to the run that created it; other runs cannot see it, but a user can remove their own containers
+// of any run. The containers of a run are removed without a question when the run has ended. A script is an exec of the
+// engine. It is prepared before the intent, and the engine starts an exec at most once, so a script runs at most once
+// even if processes die; the engine reports its outcome. No credential enters a container: no argument takes one.
+// Removing a container counts as an ordinary change, because nothing in it is meant to last.
 package docker
 
 import (

@@ -2,8 +2,8 @@ package docker
 
 import "strings"
 
-// engines are the fields by which Docker's API, its command line and its libraries say what a container may do, in
-// small letters without dashes: all but those that this tool has too.
+// engines are the fields of Docker's API, command line and libraries that grant something to a container, in lower case
+// without dashes, except those that this tool has too.
 var engines = func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(engineFields) {
@@ -16,8 +16,8 @@ func normalName(name string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
 }
 
-// engineFields are those of Config, HostConfig, Resources and NetworkingConfig of the API (a test compares them), and
-// the flags of docker run beside them.
+// engineFields are the fields of Config, HostConfig, Resources and NetworkingConfig of the API (a test compares them),
+// and the flags of docker run.
 const engineFields = `
 hostname domainname user attachstdin attachstdout attachstderr exposedports tty openstdin stdinonce cmd healthcheck
 argsescaped volumes workingdir entrypoint networkdisabled macaddress onbuild labels stopsignal stoptimeout shell

@@ -95,7 +95,7 @@ func script(id, text string) map[string]any {
 	return map[string]any{"containerId": id, "script": text}
 }
 
-// TestASession goes through all tools on an engine that runs what it is told.
+// TestASession goes through all tools on an engine that works.
 func TestASession(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")
@@ -180,7 +180,7 @@ func TestAScriptEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// TestAnExitIsNoTimeout has a script exit with the code by which a limit is known.
+// TestAnExitIsNoTimeout runs a script that exits with the code that marks the time limit.
 func TestAnExitIsNoTimeout(t *testing.T) {
 	r := onPodman(t)
 	got := must[docker.Result](t, r, docker.Script, script(r.create(t, "g"), "exit 241"))
@@ -232,7 +232,7 @@ func TestAStopEndsAScript(t *testing.T) {
 	}
 }
 
-// dies is the variable by which this program carries one script out until it is killed.
+// dies is the environment variable that makes this program run one script until it is killed.
 const dies = "DOCKER_TEST_DIES"
 
 // dying is the call of that program.

@@ -75,13 +75,13 @@ type FileText struct {
 	Size      int     `json:"size"`                // bytes of the whole file
 	Truncated bool    `json:"truncated,omitempty"` // there is more behind the content
 	Redacted  bool    `json:"redacted,omitempty"`  // a secret was taken out of the content
-	SHA256    string  `json:"sha256,omitempty"`    // of the whole file, by which it can be committed
+	SHA256    string  `json:"sha256,omitempty"`    // of the whole file; a commit of the file names it
 }
 
-// Bounds of what is read, in bytes. What is told is so short that it is not cut again.
+// Limits of reads, in bytes. The result is short enough that it is not cut again.
 const (
 	maxFile  = 1 << 20
-	maxTold  = 48 << 10 // as it stands in JSON
+	maxTold  = 48 << 10 // in its JSON form
 	maxFiles = 500
 	maxPath  = 1024
 )
@@ -141,7 +141,7 @@ func pieceOf(file string, a FileArgs) (FileText, error) {
 }
 
 // lostSecret says what the model has not seen of a text without its secrets.
-const lostSecret = "what was taken out of it as a secret"
+const lostSecret = "the redacted secrets"
 
 // partsOf says which files a tree shows, each of them whole.
 func partsOf(out Tree) (parts []tool.Part) {
@@ -215,8 +215,8 @@ func (t *tools) sourceFiles() *tool.Tool {
 	})
 }
 
-// allFiles packs what is not a directory. Where there are too many for one call of tar, a second archive follows the
-// first, and is left.
+// allFiles packs everything except directories. If there are too many files for one call of tar, a second archive
+// follows and is not read.
 const allFiles = `cd ` + container.Work + ` && exec find . \( -name .git -o -name node_modules \) -prune -o ` +
 	`! -type d -exec tar -cf - {} +`
 
@@ -245,7 +245,7 @@ func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container
 		ran <- err
 	}()
 	tree, unread := container.ReadTree(r, b)
-	_ = r.Close() // it never fails, and ends what is still on its way
+	_ = r.Close() // it never fails, and ends the transfer
 	failed := <-ran
 	switch {
 	case len(tree.Files) > 0 || tree.LeftOut > 0:
@@ -263,7 +263,7 @@ func whyNothing(ctx context.Context, e Engine, process string) error {
 		return nothingDone(err)
 	}
 	if p.ExitCode >= 126 {
-		return fault.New(fault.Tool, codeNoTar, "The container's image has no tar, by which files are read.")
+		return fault.New(fault.Tool, codeNoTar, "The container's image has no tar, which is needed to read files.")
 	}
 	return nil
 }

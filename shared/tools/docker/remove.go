@@ -79,7 +79,7 @@ func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, 
 	return a.ContainerID, nil
 }
 
-// theirs reports whether the call's user has the container, of whichever run.
+// theirs reports whether the container belongs to the call's user, in any run.
 func theirs(ctx context.Context, e Engine, c tool.Call, id string) (bool, error) {
 	has, err := e.All(ctx, owner(c))
 	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err
@@ -148,15 +148,15 @@ func (t *tools) removeGroup(ctx context.Context, c tool.Call, a GroupArgs) (all 
 	for _, one := range has {
 		r, err := removed(e.Remove(ctx, one.ID))
 		if err != nil {
-			return all, tool.Ambiguous(err) // some may be gone: what is left tells
+			return all, tool.Ambiguous(err) // some may be gone: the remaining ones show which
 		}
 		all.Removed += r.Removed
 	}
 	return all, nil
 }
 
-// removeAll removes what is left of a run that has ended: nothing runs in it that anybody waits for. What another
-// process removes at the same time is as good as removed; one that is still being removed is looked for again.
+// removeAll removes the remaining containers of an ended run; no caller waits for anything in them. Containers that
+// another process removes at the same time count as removed, and those whose removal is in progress are checked again.
 func (t *tools) removeAll(ctx context.Context, c tool.Call) (n int, err error) {
 	e, err := t.engine()
 	if err != nil {

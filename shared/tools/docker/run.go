@@ -41,7 +41,7 @@ type Result struct {
 	OutputLost bool   `json:"outputLost,omitempty"` // the process that read what it printed has died
 }
 
-// script is what is run in a container.
+// script is a script to run in a container.
 type script struct {
 	text  string
 	limit time.Duration
@@ -49,8 +49,8 @@ type script struct {
 
 // around runs the script $2 in a container and ends it after $1 seconds, with all else that runs there but the
 // container's own command: to kill -1 means every process of the user except the one that says so. So a script cannot
-// outlive its limit by leaving something behind. A script that exits with the code of the limit itself is told to have
-// exited with the one before, and says so: the code is all that is known of one whose reader has died.
+// outlive its limit through a background process. If a script itself exits with the code of the limit, the wrapper
+// changes the code to the one below and prints that: after the reader has died, the code is the only evidence.
 const around = `trap 'kill -9 -1; exit ` + exitAtLimit + `' ALRM
 (trap 'kill $s; exit' TERM; sleep "$1" & s=$!; wait $s; kill -ALRM $$) </dev/null >/dev/null 2>&1 &
 w=$!
@@ -60,7 +60,7 @@ c=$?
 kill $w 2>/dev/null
 if [ $c = ` + exitAtLimit + ` ]; then
 	c=` + exitInstead + `
-	echo "countersign: it exited with ` + exitAtLimit + `, which is told as ` + exitInstead + `" >&2
+	echo "countersign: it exited with ` + exitAtLimit + `, which is reported as ` + exitInstead + `" >&2
 fi
 exit $c`
 
@@ -85,7 +85,7 @@ func (s script) shows(out Result) (parts []tool.Part) {
 		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Read the file with " + ReadFile + "."}
 		switch {
 		case out.Truncated || out.OutputLost:
-			p.Lost = "what was left out of the output"
+			p.Lost = "the omitted part of the output"
 		case obs.Redacted(out.Stdout):
 			p.Lost = lostSecret
 		}
@@ -150,7 +150,7 @@ func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) 
 	var stdout, stderr keeper.Kept
 	err = e.Run(ctx, h.process, container.Streams{Stdout: io.MultiWriter(&stdout, shown),
 		Stderr: io.MultiWriter(&stderr, shown)})
-	_ = shown.Close() // an output that nobody takes is no reason to end a script
+	_ = shown.Close() // the script goes on without a reader of its output
 	if err != nil {
 		return Result{}, tool.Ambiguous(err)
 	}
@@ -171,7 +171,7 @@ func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) 
 
 var errNotBegun = fault.New(fault.Tool, fault.CodeInternal, "The container engine did not begin this.")
 
-// textOf returns what was printed as the model reads it.
+// textOf returns the output in the form that the model reads.
 func textOf(k *keeper.Kept) (string, bool) {
 	raw, cut := k.Bytes()
 	text, more := keeper.Text(raw, keeper.MaxText)
@@ -205,8 +205,8 @@ func untilEnded(ctx context.Context, e Engine, process string) (container.Proces
 	}
 }
 
-// settle finds out what became of a script, and waits for the end of one that runs. Of one that must not go on it makes
-// sure that it never does, by removing its container, which nobody needs any more.
+// settle determines the outcome of a script, and waits for the end of one that still runs. To stop a script that must
+// not continue, it removes the container, which is no longer needed.
 func (t *tools) settle(ctx context.Context, c tool.Call, s script) (tool.Verdict, Result, string, error) {
 	e, err := t.engine()
 	if err != nil {
@@ -233,7 +233,7 @@ func (t *tools) settle(ctx context.Context, c tool.Call, s script) (tool.Verdict
 	return tool.Never, Result{}, "", nil
 }
 
-// gone says what is known of a process that the engine does not know.
+// gone returns the verdict for a process that the engine does not know.
 func (t *tools) gone(ctx context.Context, e Engine, c tool.Call) (tool.Verdict, Result, string, error) {
 	_, err := e.Find(ctx, owner(c), handleOf(c).container)
 	switch {

@@ -13,9 +13,9 @@ type Reader struct {
 	Engine Engine // nil in a process that judges and shows calls, and carries none out
 }
 
-// Files returns the texts at the paths in a container of the call's run. The paths are absolute and clean. What is
-// missing, no text, or does not fit into most bytes together is left out. What the paths lead to is read in the
-// container, as its user.
+// Files returns the texts at the paths in a container of the call's run. The paths are absolute and clean. Files that
+// are missing, are not text, or exceed most bytes in total are left out. The container's own user reads the files,
+// inside the container.
 func (r Reader) Files(ctx context.Context, c tool.Call, id string, paths []string, most int) (map[string]string,
 	error) {
 	command := []string{"tar", "-chf", "-", "-C", "/", "--"}

@@ -117,7 +117,7 @@ func follow(from *url.URL, location string) (*url.URL, error) {
 	}
 	if err != nil {
 		return nil, fault.New(fault.Policy, "redirect_denied",
-			"The page leads to what is no address of the web, which is not followed.").Because(err)
+			"The page redirects to something that is not a web address, so the redirect is not followed.").Because(err)
 	}
 	return to, nil
 }

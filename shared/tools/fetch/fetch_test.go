@@ -150,7 +150,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestNothingGoesAlong lets a site set a cookie and redirect, in an environment with a proxy, and checks what is sent.
+// TestNothingGoesAlong lets a site set a cookie and redirect, in an environment with a proxy, and checks the requests
+// sent.
 func TestNothingGoesAlong(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		t.Setenv(name, "http://127.0.0.1:9")

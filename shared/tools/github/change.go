@@ -130,7 +130,8 @@ func apply[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (ou
 	return is, nil
 }
 
-// settleChange reads what was to be changed: as wanted, it was; as before, it was not.
+// settleChange reads the thing that was to be changed. In the wanted state the change took place; in the earlier state
+// it did not.
 func settleChange[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (verdict tool.Verdict, out Out,
 	reason string, err error) {
 	var on was

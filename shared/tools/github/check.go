@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// The limits of what is written. GitHub takes bodies of 65,536 characters; the mark is one's part.
+// The limits of writes. GitHub accepts bodies of 65,536 characters, including the mark.
 const (
 	MaxTitle     = 256     // characters, one line
 	MaxBody      = 60_000  // octets
@@ -33,7 +33,8 @@ var (
 	refName    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}$`)
 )
 
-// repository checks where a call acts. The names stand in the paths of requests, so they hold nothing else.
+// repository checks where a call acts. The names become parts of request paths, so only GitHub's own characters are
+// allowed.
 func repository(owner, repo string) error {
 	if !ownerName.MatchString(owner) {
 		return fault.Invalid("owner", "this is not the name of a GitHub account")
@@ -107,7 +108,7 @@ func text(field, s string, most int) (string, error) {
 	return s, nil
 }
 
-// set sorts names and drops those that stand there twice.
+// set sorts names and drops duplicates.
 func set(field string, names []string, most int, valid func(string) bool) ([]string, error) {
 	if len(names) > most {
 		return nil, fault.Invalid(field, "there are at most %d", most)

@@ -75,7 +75,7 @@ func (h *hub) commitFiles() *tool.Tool {
 	})
 }
 
-// normalCommit sorts the files by their paths, each of which stands there once.
+// normalCommit sorts the files by path, and refuses duplicate paths.
 func normalCommit(in NewCommit) (NewCommit, error) {
 	if err := repository(in.Owner, in.Repo); err != nil {
 		return in, err
@@ -128,7 +128,7 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 	sortFiles(files)
 	for i := range len(files) - 1 {
 		if above, next := files[i].Path, files[i+1].Path; above == next || strings.HasPrefix(next, above+"/") {
-			return nil, fault.Invalid("files", "a path stands there twice, or is a folder of another")
+			return nil, fault.Invalid("files", "a path is duplicated, or is a folder of another")
 		}
 	}
 	return files, nil
@@ -156,7 +156,7 @@ func boundCommit(in NewCommit) any {
 	sortFiles(in.Files)
 	return struct {
 		NewCommit
-		Message string `json:"message,omitempty"` // in its place, so that it is no part of what is bound
+		Message string `json:"message,omitempty"` // shadows the embedded field, which leaves the pinned arguments
 	}{NewCommit: in}
 }
 
@@ -181,7 +181,7 @@ func previewCommit(in NewCommit) tool.Preview {
 			c.AddText("Write "+f.Path, f.Content)
 		}
 		if runs(f.Path) {
-			c.Warn("%s is run by GitHub itself, or by whoever builds this.", f.Path)
+			c.Warn("GitHub itself, or a build of this repository, runs %s.", f.Path)
 		}
 	}
 	return c.Preview
@@ -200,7 +200,7 @@ type built struct {
 	URL    string `json:"url"`
 }
 
-// prepareCommit makes the commit. As long as no branch has it, nobody sees it, and GitHub drops it at last.
+// prepareCommit creates the commit. As long as no branch contains it, it is invisible, and GitHub eventually drops it.
 func (h *hub) prepareCommit(ctx context.Context, c tool.Call, in NewCommit) (string, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {

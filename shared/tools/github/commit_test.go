@@ -132,7 +132,7 @@ func TestModesStay(t *testing.T) {
 		t.Errorf("the files are %v, of the modes %v", v.Files, v.Modes)
 	}
 	for path, why := range map[string]string{"bin/link": "a symbolic link", "lib": "a submodule", "bin": "a folder",
-		"bin/link/x": "no folder", "lib/x/y": "no folder"} {
+		"bin/link/x": "not a folder", "lib/x/y": "not a folder"} {
 		if _, err := call(t, files(path, "x")); !fault.Is(err, fault.Validation, "invalid") ||
 			!strings.Contains(err.Error(), path+" ") || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s is written: %v", path, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Containers reads files of a run's containers (docker.Reader): the texts at absolute paths, without what is missing,
-// no text, or more than most octets together.
+// Containers reads files of a run's containers (docker.Reader): the texts at absolute paths. Files that are missing,
+// are not text, or exceed most octets in total are left out.
 type Containers interface {
 	Files(ctx context.Context, c tool.Call, id string, paths []string, most int) (map[string]string, error)
 }
@@ -28,7 +28,7 @@ const (
 	sum         = `^[0-9a-f]{64}$`
 )
 
-// refineContained describes what is said of files in containers, or takes it away where there are none.
+// refineContained describes the fields about files in containers, or removes these fields if there are no containers.
 func (h *hub) refineContained(s *jsonschema.Schema) {
 	file := s.Properties["files"].Items.Properties
 	if h.containers == nil {
@@ -43,7 +43,7 @@ func (h *hub) refineContained(s *jsonschema.Schema) {
 
 const maxSource = 1024 // octets of a path in a container
 
-// normalSource checks what is said of a file in a container, and brings its path into its one form.
+// normalSource checks the fields of a file in a container, and brings its path into canonical form.
 func normalSource(f FileChange, at func(name string) string, container string) (FileChange, error) {
 	switch {
 	case f.SHA256 == "" && f.Source != "":

@@ -97,9 +97,9 @@ func refusal(f provider.Failure, call, what string) error {
 	return f.Fault(call, what)
 }
 
-// failed returns the error of a request that would have had the effect, of which thing is in words: the issue. After an
-// answer that leaves it open, such as a 5xx, a look that does not find the thing proves nothing either: what GitHub has
-// taken may show late, or not to this account.
+// failed returns the error of a request that would have had the effect; thing names the effect in words, such as "the
+// issue". After an inconclusive answer, such as a 5xx, a look that does not find the thing proves nothing: GitHub may
+// show it late, or hide it from this account.
 func failed(err error, call, thing string) error {
 	switch f := read(err); f.Proof {
 	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
@@ -136,7 +136,7 @@ func odd() error {
 // noRecord returns the error of a call that was not prepared.
 func noRecord() error {
 	return fault.New(fault.Policy, fault.CodeIntegrity,
-		"What was there before is not on record, so nothing was done.")
+		"The earlier state is not on record, so nothing was done.")
 }
 
 // cannotAsk returns the verdict if GitHub did not answer what became of the thing: unknown if only the user can resolve

@@ -21,8 +21,8 @@ const (
 
 const (
 	maxListed  = 2000     // paths
-	maxContent = 56 << 10 // octets of a file, as they stand in JSON
-	maxRead    = 5 << 19  // octets of a file of which parts are read; in base64 it fits into one answer of GitHub's
+	maxContent = 56 << 10 // octets of a file, in JSON form
+	maxRead    = 5 << 19  // octets of a file that is read in parts; in base64 it fits into one answer of GitHub
 )
 
 // SomeFiles is the arguments of a list of files.

@@ -1,12 +1,12 @@
 // Package github provides the tools that read GitHub and act there, in the account of the run's owner (seed 004,
-// github-service). What they read is text from strangers.
+// github-service). Their results are text from strangers.
 //
-// An effect takes place once, though its answer may be lost. What is created (an issue, a comment, a pull request)
-// carries a mark, an HTML comment with the action's id that nobody sees, and is looked for by it in GitHub's lists,
-// never by its search, whose index lags. A list may lag too: what is not found is tried again only where GitHub itself
-// refuses it a second time, as it does with pull requests, repositories and the commits of a branch; and once a try was
-// not answered clearly, no refusal and no look prove that nothing was changed: that is a person's to look at. What is
-// changed is read before and after.
+// An effect takes place once, even if its answer is lost. An issue, comment or pull request that these tools create
+// carries a mark, an invisible HTML comment with the action's ID, and is found again by the mark in GitHub's lists,
+// never by its search, whose index lags. Lists may lag too. A call that left no trace is tried again only if GitHub
+// itself refuses a duplicate, as it does for pull requests, repositories and the commits of a branch. After an unclear
+// answer, neither a refusal nor a look proves that nothing was changed, so a person must review it. A change is
+// verified by reading the thing before and after.
 package github
 
 import (

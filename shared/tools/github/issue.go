@@ -42,7 +42,7 @@ func (h *hub) createIssue() *tool.Tool {
 			in.Body, in.Labels, in.Assignees = "", sorted(in.Labels), sorted(in.Assignees)
 			return struct {
 				NewIssue
-				Title string `json:"title,omitempty"` // in its place, so that it is no part of what is bound
+				Title string `json:"title,omitempty"` // shadows the embedded field, which leaves the pinned arguments
 			}{NewIssue: in}
 		},
 		Preview: func(in NewIssue) tool.Preview {
@@ -155,7 +155,7 @@ func (h *hub) createComment() *tool.Tool {
 		Bound: func(in NewComment) any {
 			return struct {
 				NewComment
-				Body string `json:"body,omitempty"` // in its place, so that it is no part of what is bound
+				Body string `json:"body,omitempty"` // shadows the embedded field, which leaves the pinned arguments
 			}{NewComment: in}
 		},
 		Preview: func(in NewComment) tool.Preview {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// begun is the handle of what is created with a mark: since when GitHub's lists have it, if they do.
+// begun is the handle of a marked creation: the earliest time at which GitHub's lists can contain it.
 type begun struct {
 	Since time.Time `json:"since"`
 }
@@ -38,7 +38,7 @@ func since(c tool.Call) (time.Time, bool) {
 	return b.Since, err == nil && !b.Since.IsZero()
 }
 
-// inRepositoryBegun prepares what is created in a repository: the repository must be there.
+// inRepositoryBegun prepares a creation in a repository, which must exist.
 func (h *hub) inRepositoryBegun(ctx context.Context, c tool.Call, owner, repo string) (string, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {
@@ -75,7 +75,8 @@ func walk(look func(page int) (found bool, next int, err error)) (bool, error) {
 // stranger may have copied a mark.
 type search[Out any] func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Out, error)
 
-// settleMarked returns what a search finds out. GitHub's lists may lag by minutes, so what is not found proves nothing.
+// settleMarked returns the verdict of a search for the mark. GitHub's lists may lag by minutes, so a missing mark
+// proves nothing.
 func settleMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
 	find search[Out]) (verdict tool.Verdict, out Out, reason string, err error) {
 	from, begun := since(c)

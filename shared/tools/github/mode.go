@@ -64,7 +64,7 @@ func (w *walker) mode(ctx context.Context, tree, path string) (string, error) {
 			return all[i].GetMode(), ordinary(all[i].GetMode(), path)
 		}
 		if all[i].GetMode() != modeFolder {
-			return "", fault.Invalid("files", "%s lies in what is no folder there", path)
+			return "", fault.Invalid("files", "%s is inside something that is not a folder", path)
 		}
 		tree, rest = all[i].GetSHA(), below
 	}
@@ -90,7 +90,7 @@ func (w *walker) list(ctx context.Context, sha string) ([]*githubapi.TreeEntry, 
 	return t.Entries, nil
 }
 
-// ordinary refuses what is no ordinary file.
+// ordinary refuses everything except ordinary files.
 func ordinary(mode, path string) error {
 	switch mode {
 	case modeFile, modeProgram:

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// readingOf says what the result of a call that looks is. What GitHub says of a repository tells whether all can read
-// it; whether they can read what is in one is not known from an issue or a file.
+// readingOf describes the result of a reading call. GitHub's data about a repository shows whether it is public; an
+// issue or a file alone does not show that.
 func readingOf(in, out any) tool.Reading {
 	of := func(owner, repo, what string) tool.Reading {
 		name := owner + "/" + repo

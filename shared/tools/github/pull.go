@@ -41,7 +41,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 			in.Body = ""
 			return struct {
 				NewPullRequest
-				Title string `json:"title,omitempty"` // in its place, so that it is no part of what is bound
+				Title string `json:"title,omitempty"` // shadows the embedded field, which leaves the pinned arguments
 			}{NewPullRequest: in}
 		},
 		Preview: func(in NewPullRequest) tool.Preview {

@@ -26,8 +26,8 @@ const (
 	comments = 20
 )
 
-// reader is a tool that looks at GitHub. look's answer is the result; what is not there is null (seed 004). An argument
-// that says where is checked by check.
+// reader returns a tool that reads from GitHub. look returns the result, which is null for a missing thing (seed 004).
+// check validates the arguments that name the place.
 func reader[In, Out any](h *hub, name, description string, refine func(*jsonschema.Schema), check func(In) error,
 	look func(context.Context, *githubapi.Client, In) (*Out, error)) *tool.Tool {
 	return define(h, tool.Def[In, any]{Name: name, Description: description, Untrusted: true, Refine: refine,

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// The limits of what is read, in octets.
+// The limits of reads, in octets.
 const (
-	maxText    = 32 << 10 // of the body of what is read by itself, as it stands in JSON
+	maxText    = 32 << 10 // of the body of a thing that is read alone, in JSON form
 	maxExcerpt = 1 << 10  // of a body in a list, and of one comment
 	maxLine    = 1 << 10
 )
@@ -25,7 +25,7 @@ type Text struct {
 	BodySize   int    `json:"bodySize,omitempty"` // octets of the whole body, where Body is not all of it
 }
 
-// piece says which part of a body is shown: from the offset on, most octets as they stand in JSON.
+// piece selects a part of a body: from offset on, at most most octets in JSON form.
 type piece struct{ offset, most int }
 
 func textOf(body string, p piece) Text {

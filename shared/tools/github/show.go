@@ -36,7 +36,7 @@ func (c *card) body(label, s string) {
 		c.AddText(label, s)
 	}
 	c.AddField("Mark", "Behind the text stands an HTML comment, "+mark("…")+
-		", by which this service finds again what it made. Nobody sees it but in the source.")
+		", which lets this service find its own work again. It is visible only in the source.")
 }
 
 // seen shows the state that a change rests on.

@@ -37,7 +37,7 @@ func with(more changes) changes {
 	return all
 }
 
-// nowhere are the places that are none (FI-007 among them), and what is no number.
+// nowhere lists invalid places (among them FI-007) and values that are not numbers.
 func nowhere(more map[string]toolstest.Refused) map[string]toolstest.Refused {
 	all := map[string]toolstest.Refused{}
 	for name, v := range map[string]string{"a slash": "a/b", "empty": "", "a dot": ".", "dots": "..",
@@ -216,7 +216,7 @@ var suites = map[string]toolstest.Suite{
 				"Write README.md: /work/out/a in the container, with the SHA-256 " + sumOf("x"),
 				"! What comes from the container is not shown here"}},
 			"one that is run": {Change: map[string]any{"files": files(".github/workflows/a.yml", "on: push")},
-				Want: []string{"! .github/workflows/a.yml is run"}},
+				Want: []string{"! GitHub itself, or a build of this repository, runs .github/workflows/a.yml"}},
 		},
 		Refused: nowhere(map[string]toolstest.Refused{
 			"no files":        refused("files", []any{}),
@@ -334,7 +334,7 @@ func TestBoundHasNoFreeText(t *testing.T) {
 	}
 }
 
-// FuzzArguments holds what is taken of any arguments to what the policy and an approval rely on.
+// FuzzArguments checks that accepted arguments have the properties that the policy and approvals rely on.
 func FuzzArguments(f *testing.F) {
 	names := slices.Sorted(maps.Keys(suites))
 	for i, name := range names {

@@ -142,7 +142,7 @@ func day(t *testing.T, s server) {
 	})
 }
 
-// reads looks at what is there, and at what is not: that is null.
+// reads looks at existing things and at missing ones, which are null.
 func reads(t *testing.T, s server) {
 	s.want(t, github.RetrieveRepository, s.in(nil), `"defaultBranch":"main"`, `"name":"site"`)
 	s.want(t, github.ListFiles, s.in(nil), `"path":"README.md"`)

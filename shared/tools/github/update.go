@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The names of the tools that change what is there.
+// The names of the tools that change existing things.
 const (
 	UpdateIssue       = "github.updateIssue"
 	CloseIssue        = "github.closeIssue"
@@ -108,7 +108,7 @@ func (c change) check() error {
 			return err
 		}
 		if w.State != nil && *w.State == "closed" {
-			return fault.Invalid("updates/base", "the base of what is closed cannot be changed")
+			return fault.Invalid("updates/base", "the base of a closed pull request cannot be changed")
 		}
 	}
 	if w.Body != nil {

@@ -27,7 +27,7 @@ var (
 // several lists is kept in the first of to, cc and bcc, so that each person is reached and shown once.
 func normalize(a Args) (Args, error) {
 	if len(a.To)+len(a.Cc)+len(a.Bcc) > MaxRecipients {
-		return a, fault.Invalid("to", "at most %d recipients in all may stand in to, cc and bcc", MaxRecipients)
+		return a, fault.Invalid("to", "at most %d recipients in to, cc and bcc together", MaxRecipients)
 	}
 	var known []string
 	for _, list := range []struct {

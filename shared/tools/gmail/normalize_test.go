@@ -46,7 +46,7 @@ func many(n int) (out []string) {
 	return out
 }
 
-// refused is what is no mail.
+// refused lists arguments that are not a mail.
 var refused = map[string]toolstest.Refused{
 	"line break in an address": {Change: map[string]any{"to": []string{"a@example.com\r\nBcc: evil@x.com"}},
 		Field: "to/0"},

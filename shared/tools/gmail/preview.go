@@ -38,7 +38,7 @@ func count(n int) string {
 	return fmt.Sprintf("%d people", n)
 }
 
-// addLinks adds the targets of a click, and what is fetched without one.
+// addLinks adds the targets of clicks, and the addresses that are fetched without a click.
 func addLinks(p *tool.Preview, html string) {
 	var lead, load []string
 	for _, l := range visible.Links(html) {
@@ -56,6 +56,6 @@ func addLinks(p *tool.Preview, html string) {
 		p.Fields = append(p.Fields, tool.Field{Label: "Fetched from outside when the mail is opened",
 			Value: strings.Join(load, "\n"), Long: true})
 		p.Warn("The HTML fetches images or other things from outside: their servers see who opens the mail, and can " +
-			"be told more by the addresses above.")
+			"be sent more data by the addresses above.")
 	}
 }

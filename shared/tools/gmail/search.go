@@ -38,13 +38,13 @@ type Find struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"How many mails at most. Left out: 20."`
 }
 
-// Found is what was found, the newest first.
+// Found is the result of a search, the newest mail first.
 type Found struct {
 	Mails []Mail `json:"mails"`
 	More  bool   `json:"more,omitempty"` // whether there are others
 }
 
-// Mail is one of them. What is hidden in its texts is written out.
+// Mail is one mail of a result. Hidden characters in its texts are written out.
 type Mail struct {
 	ID       string `json:"id"`
 	ThreadID string `json:"threadId"`

@@ -21,8 +21,8 @@ const (
 		"sent without the mark. Please look into your Sent folder."
 	noAccess = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell " +
 		"whether it was sent. Please look into its Sent folder."
-	sentOther = "A mail was sent for this, and it does not say what was approved. Please look into your Sent folder."
-	noRecord  = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
+	sentOther = "A mail was sent for this, and it differs from the approved one. Please look into your Sent folder."
+	noRecord  = "The record of this mail's draft cannot be read. Please look into your Sent folder."
 )
 
 // newest is the number of sent messages that are searched.

@@ -143,7 +143,7 @@ var draftCases = map[string]toolstest.Settled{
 	"send 503 before, then answer lost": lost.After(sendDraft, status(503, ""), kind(fakegoogle.ResetAfter)),
 }
 
-// TestACrashAtAnyPointSendsOnce covers C17 to C20: the process dies, and the next one knows only what was recorded.
+// TestACrashAtAnyPointSendsOnce covers C17 to C20: the process dies, and the next one knows only the record.
 func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		scopes []string

@@ -91,7 +91,7 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { unhook(); cancel(); stop() }
 }
 
-// A finding is what is certain after a failed request.
+// A finding is the certain knowledge after a failed request.
 type finding int
 
 const (
@@ -106,8 +106,8 @@ const (
 // undecided lists statuses that leave the outcome open, although they are in the range of refusals.
 var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
 
-// judge returns what is certain after an error. It trusts the text of the SDK's error only if that text cannot come
-// from the server.
+// judge returns the finding after an error. It trusts the text of the SDK's error only if that text cannot come from
+// the server.
 func judge(ctx context.Context, t *tracks, err error) finding {
 	status := int(t.status.Load())
 	switch {

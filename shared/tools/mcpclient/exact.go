@@ -132,7 +132,7 @@ func exact(message []byte) []byte {
 // keeping returns a tool with the fields that the SDK needs. The complete definition is in its rawMeta field.
 func keeping(one json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
-	_ = json.Unmarshal(one, &said) // define reports what is wrong with it
+	_ = json.Unmarshal(one, &said) // define reports any mistake in it
 	kept := map[string]json.RawMessage{"name": said["name"], "inputSchema": said["inputSchema"],
 		"_meta": marshalled(map[string]json.RawMessage{rawMeta: quoted(one)})}
 	var name string

@@ -91,8 +91,8 @@ func TestSchemasOfStrangers(t *testing.T) {
 	}
 }
 
-// TestTooManyTools checks that the first 100 tools of a server are used if nobody chose any, and that the others are
-// reported.
+// TestTooManyTools checks that the first 100 tools of a server are used if the operator chose none, and that the others
+// are reported.
 func TestTooManyTools(t *testing.T) {
 	s, url := server(t, nil)
 	for i := range 198 {

@@ -37,7 +37,7 @@ func (c *Client) dial() *line {
 }
 
 // bounded sends the requests of one session. No request outlives the session, no answer is read without a limit, and
-// each call's context records what is certain about its request.
+// each call's context records the certain facts about its request.
 type bounded struct {
 	base    http.RoundTripper // nil: the default transport
 	life    context.Context
@@ -134,7 +134,7 @@ func (b *body) Close() error {
 	return err
 }
 
-// tracks records what is certain about a request while its outcome is unknown.
+// tracks records the certain facts about a request while its outcome is unknown.
 type tracks struct {
 	sent   atomic.Bool  // some of it was sent, or may have been
 	status atomic.Int32 // of the HTTP answer; 0: none
@@ -148,7 +148,7 @@ func withTracks(ctx context.Context) (context.Context, *tracks) {
 	return context.WithValue(ctx, tracksKey{}, t), t
 }
 
-// tracksOf returns the tracks in a call's context, or new ones that nobody reads.
+// tracksOf returns the tracks in a call's context, or new ones that are never read.
 func tracksOf(ctx context.Context) *tracks {
 	if t, ok := ctx.Value(tracksKey{}).(*tracks); ok {
 		return t

@@ -115,7 +115,7 @@ func deaf() {
 	time.Sleep(time.Hour)
 }
 
-// children starts a process that outlives its parent if nobody kills it, and then is a server that ignores the end of
+// children starts a process that outlives its parent unless it is killed, and then is a server that ignores the end of
 // its input. Both hold the pipe FIFO open.
 func children() {
 	fifo, err := os.OpenFile(os.Getenv("FIFO"), os.O_WRONLY, 0)

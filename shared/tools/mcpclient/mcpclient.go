@@ -38,7 +38,7 @@ const (
 const (
 	defaultTimeout = 30 * time.Second
 	closeGrace     = 2 * time.Second  // time for a server to end when asked
-	writeBound     = 10 * time.Second // time for a server to read what is written to it
+	writeBound     = 10 * time.Second // time for a server to read a written message
 )
 
 // Config describes a server. Exactly one of Command and URL is required.

@@ -140,7 +140,7 @@ func TestAFloodOfRequests(t *testing.T) {
 	}
 }
 
-// TestResults checks the limits of the answer that the model reads, and that it says what was left out.
+// TestResults checks the limits of the answer that the model reads, and that the answer names the omitted parts.
 func TestResults(t *testing.T) {
 	size := int64(7)
 	long := strings.Repeat("é\x01", 50<<10)

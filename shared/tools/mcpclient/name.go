@@ -10,10 +10,10 @@ import (
 // maxName is the maximum length of a tool's name, in bytes.
 const maxName = 63
 
-// names returns the name by which the model calls each tool: the prefix and the server's name for it. Characters that
-// Gemini does not accept become underscores. A name that would be too long, or equal to another tool's, ends with a
-// hash of the server's name. If two different tools have one name, neither has an entry. The names do not depend on the
-// order of the list.
+// names returns the model's name for each tool: the prefix and the server's name. Characters that Gemini does not
+// accept become underscores. A name that would be too long, or equal to another tool's, ends with a hash of the
+// server's name. If two different tools have one name, neither has an entry. The names do not depend on the order of
+// the list.
 func (ch Choice) names(all []*definition) map[*definition]string {
 	out, count := map[*definition]string{}, map[string]int{}
 	for _, d := range all {

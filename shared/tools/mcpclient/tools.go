@@ -34,7 +34,7 @@ type Choice struct {
 // A Refusal is a tool of the server that is not used, with the reason.
 type Refusal struct {
 	Tool string // quoted, and cut to 80 bytes
-	Why  error  // ErrBeyond, or what is wrong with the tool
+	Why  error  // ErrBeyond, or the mistake in the tool
 }
 
 // ErrBeyond is the reason for tools beyond the first 100 of a server.
@@ -101,7 +101,7 @@ func (ch Choice) met(server string, wanted []*definition, why map[string]error) 
 	return errors.Join(wrong...)
 }
 
-// tool makes a tool from a definition. name is the name by which the model calls it, or empty.
+// tool makes a tool from a definition. name is the model's name for it, or empty.
 func (c *Client) tool(d *definition, name string, choice Choice) (*tool.Tool, error) {
 	switch {
 	case d.wrong != nil:

@@ -38,12 +38,12 @@ func (s *Server) check() error {
 	}
 	for _, name := range s.Deny {
 		if slices.Contains(s.ReadOnly, name) || slices.Contains(s.Only, name) {
-			return fault.Invalid(at+"deny", "a tool stands there that is used by readOnly or only")
+			return fault.Invalid(at+"deny", "a tool is listed that readOnly or only lists too")
 		}
 	}
 	for _, name := range s.ReadOnly {
 		if s.Only != nil && !slices.Contains(s.Only, name) {
-			return fault.Invalid(at+"readOnly", "a tool stands there that is none of only")
+			return fault.Invalid(at+"readOnly", "a tool is listed that only does not list")
 		}
 	}
 	return nil
@@ -58,7 +58,7 @@ func checkTools(at string, list []string) error {
 		case name == "" || len(name) > 128:
 			return fault.Invalid(at, "names of tools were expected, as the server has them")
 		case slices.Contains(list[:i], name):
-			return fault.Invalid(at, "a tool stands there twice")
+			return fault.Invalid(at, "duplicate tool")
 		}
 	}
 	return nil
@@ -81,7 +81,7 @@ func (s *Server) checkHTTP(at string) error {
 		case !isToken(name):
 			return fault.Invalid(field, "the name of a header was expected")
 		case seen[lower]:
-			return fault.Invalid(field, "this header stands there twice")
+			return fault.Invalid(field, "duplicate header")
 		case slices.Contains(ofTransport, lower) || strings.HasPrefix(lower, "mcp-"):
 			return fault.Invalid(field, "this header is the protocol's own")
 		default:

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
-// A server is one server and what is known about its tools.
+// A server is one MCP server with its known tools.
 type server struct {
 	name   string
 	client *mcpclient.Client

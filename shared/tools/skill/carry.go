@@ -9,16 +9,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// The lines in front of what is carried over. By them it is read when it is carried over again.
+// The lines that introduce the carried text. [Carry] finds the text by them when it is carried again.
 const (
 	namesBefore = "These skills were activated before: "
 	namesAfter  = ". For the text of one of them call " + Activate + " again.\n"
 	textBefore  = "This skill was activated last, and still counts: "
 )
 
-// Carry returns what is told of activated skills beside a summary that takes the place of the contents: the text of the
-// one that was activated last, as it was recorded, and the names of the others. carried is what it returned of the
-// contents before them. A text that is longer than maxBytes allows is cut.
+// Carry returns the information about activated skills that accompanies a summary of the contents: the recorded text of
+// the skill that was activated last, and the names of the others. carried is the value that Carry returned for the
+// contents before. A text longer than maxBytes is cut.
 func Carry(dropped []json.RawMessage, carried string, maxBytes int) string {
 	names, last, text := carriedBefore(carried)
 	for _, raw := range dropped {

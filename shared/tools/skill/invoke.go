@@ -56,8 +56,8 @@ func (i *Invocation) Text() (string, error) {
 // placeholder is a backslash that keeps what follows as it is, and $ARGUMENTS[n], $n or $name.
 var placeholder = lazyregexp.New(`(\\?)\$(?:ARGUMENTS\[(\d{1,3})\]|(\d+)|([A-Za-z_][A-Za-z0-9_]*))`)
 
-// substitute writes the skill's text with the arguments in place of their placeholders. Arguments that have no
-// placeholder stand behind the text. It reports false if the text would be longer than MaxText.
+// substitute writes the skill's text with the arguments in place of their placeholders. Arguments without a placeholder
+// follow the text. It reports false if the text would be longer than MaxText.
 func (i *Invocation) substitute(b *strings.Builder) (fits bool) {
 	body, words := i.Skill.Body, split(i.Arguments)
 	base := 1

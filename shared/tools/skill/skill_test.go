@@ -259,7 +259,7 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// TestSkipped loads the good skills of a source with a bad one, and gathers what is wrong with whole sources.
+// TestSkipped loads the good skills of a source with a bad one, and collects the errors of whole sources.
 func TestSkipped(t *testing.T) {
 	dir := folder(t, map[string]string{"a/SKILL.md": "---\nname: a\ndescription: ' '\n---\n", "b/skill.md": "x",
 		"c/SKILL.md": fmt.Sprintf(bare, "c", "c")})
@@ -442,7 +442,7 @@ func TestNarrowing(t *testing.T) {
 	}
 }
 
-// TestLong reads a long file in pieces, each of which the model gets whole.
+// TestLong reads a long file in pieces, and the model gets each piece whole.
 func TestLong(t *testing.T) {
 	text := strings.Repeat("0123456789é\n", 12_000)
 	l, err := skill.Load(skill.FS(files(map[string]string{"a/SKILL.md": fmt.Sprintf(bare, "a", "a"), "a/long": text,

@@ -40,7 +40,8 @@ type folder struct {
 	path string // within the source
 }
 
-// open returns the files of a folder within the source, none of whose paths leads out of it, and what closes them.
+// open returns the files of a folder within the source, and a function that closes them. No path leads out of the
+// folder.
 func (f folder) open() (fs.FS, func() error, error) {
 	if f.fsys != nil {
 		sub, err := fs.Sub(unlinked{f.fsys}, f.path)
@@ -144,7 +145,7 @@ func (w *walk) warn(within, format string, args ...any) {
 	w.warnings = append(w.warnings, w.fault(within, format, args...))
 }
 
-// look adds the folder, or else the skills below it. What is in a skill's folder belongs to that skill.
+// look adds the folder, or else the skills below it. A skill's folder with its subfolders belongs to that skill.
 func (w *walk) look(at string, depth int) {
 	entries, err := fs.ReadDir(w.fsys, at)
 	if err != nil {

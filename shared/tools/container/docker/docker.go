@@ -107,7 +107,7 @@ func (e *Engine) Ping(ctx context.Context) error {
 	})
 }
 
-// answer records what is known about one request.
+// answer records the known facts about one request.
 type answer struct {
 	sent   atomic.Bool
 	status atomic.Int32  // 0: no answer came
@@ -122,7 +122,7 @@ type bounded struct{ *http.Transport }
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, ok := r.Context().Value(answerKey{}).(*answer)
 	if !ok {
-		return nil, errors.New("docker: a request that nobody has bounded")
+		return nil, errors.New("docker: the request has no time limit")
 	}
 	a.forget() // the library may have asked for versions before
 	resp, err := b.Transport.RoundTrip(r)

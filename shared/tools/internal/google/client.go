@@ -31,7 +31,7 @@ func (c Client) Place(scopes []string) func(context.Context, tool.Scope) (tool.P
 	}
 }
 
-// Reads returns the paths of the documents by which the account is known.
+// Reads returns the paths of the documents that identify the account.
 func (c Client) Reads(in tool.Scope) []string { return c.accounts.Reads(in.UID) }
 
 // Options returns what Google's own client is made with, so that it acts as the call's user in the account for which

@@ -28,7 +28,7 @@ const (
 	NoAccess              // the user has to link the account again, or to grant a scope, or has linked another account
 )
 
-// Failure is what is known of a failed call.
+// Failure holds the known facts of a failed call.
 type Failure struct {
 	Proof  Proof
 	Status int    // HTTP status; 0 when there was no answer

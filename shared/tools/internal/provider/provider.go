@@ -17,8 +17,8 @@ import (
 // Accounts are the linked accounts of all users. Place returns the account in which a user's calls act, if it may be
 // used with the scopes. Client returns the HTTP client that acts there as the user: it adds the access token and
 // refreshes it. Errors are *fault.Error: of class AuthError if the user has to link the account (again), PolicyError
-// stale_view if another account is linked by now. Reads returns the paths of the documents by which both know the
-// account, or nil.
+// stale_view if another account is linked by now. Reads returns the paths of the documents that identify the account,
+// or nil.
 type Accounts interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
