@@ -7,8 +7,8 @@
 // query can use, and Data: JSON, stored byte for byte. There are no interactive transactions. A transition reads,
 // decides, and commits with the versions that it read. After a conflict, it reads and decides again.
 //
-// Beside the port and its backends, this group has what is laid out in a store: document (paths, fields, queries),
-// output (what calls print) and audit (the hash chain of what a run did).
+// The group also contains the layout of a store: document (paths, fields, queries), output (printed output of calls)
+// and audit (the hash chain of a run's events).
 package store
 
 import (

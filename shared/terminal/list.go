@@ -21,7 +21,7 @@ type List struct {
 	Asked     Asked    `json:"asked,omitzero"`
 }
 
-// The bounds of what a user may have asked of hosts that nobody has approved: scans and checks.
+// The limits of a user's requests to hosts that no one has approved: scans and checks.
 const (
 	AsksPerMinute = 10
 	AsksPerDay    = 100
@@ -77,8 +77,8 @@ func ReadList(ctx context.Context, st store.Store, uid string) (l List, d store.
 	return l, d, nil
 }
 
-// All returns the user's hosts and terminals, in the order of their list. What is deleted meanwhile is left out. Its
-// error is ToolExecutionError store_unavailable.
+// All returns the user's hosts and terminals, in the order of their list. Entries that are deleted meanwhile are left
+// out. Its error is ToolExecutionError store_unavailable.
 func All(ctx context.Context, st store.Store, uid string) (hosts []Host, terminals []Terminal, err error) {
 	l, _, err := ReadList(ctx, st, uid)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/readme"
 )
 
-// TestReadme holds README.md to the items of seed 002, each of which has a row, and to tests that are there.
+// TestReadme checks that README.md has a row for each item of seed 002, and that the tests named there exist.
 func TestReadme(t *testing.T) {
 	text := readme.Check(t)
 	for item := 1; item <= 15; item++ {

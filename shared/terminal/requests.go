@@ -22,8 +22,9 @@ type NewAuth struct {
 	Password   *string  `json:"password"`   // of AuthPassword
 }
 
-// HostEdit is a request to change what a user may change of a host; nil leaves it as it is. All else is what they have
-// compared and confirmed, or a secret: for that a host is deleted and added anew.
+// HostEdit is a request to change the editable fields of a host; a nil field stays as it is. The other fields are
+// secrets, or values that the user has compared and confirmed: to change those, the user deletes the host and adds it
+// again.
 type HostEdit struct {
 	Name      *string   `json:"name"`
 	AutoRun   *AutoRun  `json:"autoRun"`

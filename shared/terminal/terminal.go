@@ -1,7 +1,7 @@
-// Package terminal keeps what people have set up for the terminal agent (seed 002): the hosts that it may log in to,
-// and the terminals that are open on them. It opens no connection.
+// Package terminal stores the setup of the terminal agent (seed 002): the hosts that it may log in to, and the open
+// terminals on them. It opens no connection.
 //
-// Beside it, this group has what works on hosts:
+// The other packages of this group work on hosts:
 //   - shell judges a command before it runs.
 //   - remote connects to hosts over SSH.
 //   - keeper starts a command once and finds out its outcome.
@@ -43,7 +43,7 @@ const (
 	AutoRunReadOnly AutoRun = "read_only" // those that only look (shell.ReadOnly)
 )
 
-// HostKey is a public key by which a host is known, as its user confirmed it.
+// HostKey is a public key of a host that its user has confirmed.
 type HostKey struct {
 	Type   string `json:"type"`   // ssh-ed25519, ecdsa-sha2-nistp256, rsa-sha2-512, ...
 	SHA256 string `json:"sha256"` // as ssh-keygen -l prints it: SHA256:...
@@ -73,7 +73,7 @@ type Host struct {
 
 // A Program is the file that a command ran when its user always allowed that command.
 type Program struct {
-	Key  string `json:"key"`  // a hash of what is allowed: the host, the directory and the words
+	Key  string `json:"key"`  // a hash of the allowed host, directory and words
 	File string `json:"file"` // its path, and its SHA-256 where it can be read
 }
 
@@ -81,7 +81,7 @@ type Program struct {
 // dropped is asked about again.
 const MaxPrograms = 100
 
-// WithoutSecret returns the host without what logs in to it, for whoever may read the rest.
+// WithoutSecret returns the host without its login secrets, for readers of the other fields.
 func (h Host) WithoutSecret() Host {
 	h.Secret, h.Version = nil, ""
 	return h

@@ -75,7 +75,7 @@ func TestAllThatACommandDependsOnIsKnownFromItsScope(t *testing.T) {
 	}
 }
 
-// TestAnothersIsNotThere asks for what is another user's, and for what is nowhere: the same error.
+// TestAnothersIsNotThere asks for another user's entries and for missing ones: both give the same error.
 func TestAnothersIsNotThere(t *testing.T) {
 	st := newStore(t)
 	h, on := open(t, st, "ana")

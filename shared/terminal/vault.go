@@ -43,5 +43,5 @@ func purpose(uid, hostID string) []byte { return []byte(uid + "|host|" + hostID)
 func unreadable(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_key",
 		"The host's key or password could not be decrypted or encrypted. Try again; if it stays so, delete the host "+
-			"and add it anew.").Because(errors.New(err.Error())))
+			"and add it again.").Because(errors.New(err.Error())))
 }

@@ -251,7 +251,7 @@ func TestTokensThatNobodyHasEndInLinkingAgain(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			w.is(w.instance(), "u1", "octo-cat")            // it has used the refresh token,
-			w.overwrite(docs[0].Path, string(docs[0].Data)) // and nothing of that was stored
+			w.overwrite(docs[0].Path, string(docs[0].Data)) // as if the store had kept none of the changes
 			w.pass(9 * time.Hour)
 		},
 	} {

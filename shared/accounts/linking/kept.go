@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// A refresh token that can be used once is used by one process at a time, which says so in the link before it asks: of
-// two that ask at once, one is refused, and could not tell that from a consent that was taken back. Whoever asks stores
-// the new tokens before it uses them. A process that ends between the answer and its commit leaves a refresh token that
-// was used; whoever comes next is refused, and the user has to link the account again. One that was only stopped there
-// stores them when it wakes, and the link is whole again.
+// Only one process at a time uses a single-use refresh token. It claims the link before it asks the provider: if two
+// processes asked at once, the provider would refuse one, which looks like a revoked consent. The process stores the
+// new tokens before it uses them. If it dies between the answer and its commit, the stored refresh token is already
+// used: the next process is refused, and the user has to link the account again. A process that was only paused stores
+// the tokens when it resumes, which repairs the link.
 
 const (
 	// renewingFor is how long a process may keep others from the refresh token. It is more than a call and the tries to

@@ -39,7 +39,7 @@ type link struct {
 // Identity says which of the provider's accounts is linked.
 type Identity struct {
 	Subject string `json:"subject,omitempty"` // the provider's id of the account, which stays
-	Email   string `json:"email,omitempty"`   // by which its user knows it, or
+	Email   string `json:"email,omitempty"`   // the name that its user knows, or
 	Login   string `json:"login,omitempty"`   // where accounts have names
 }
 
@@ -132,7 +132,7 @@ func (l link) covers(scopes []string) error {
 		return nil
 	}
 	return fault.New(fault.Auth, fault.CodeScope,
-		"The linked %s account does not allow all that this needs. Please link it again, and allow what is asked for.",
+		"The linked %s account does not grant all the access that this needs. Link it again, and grant the access it asks for.",
 		l.provider.Name).Because(errors.New("not granted: " + strings.Join(missing, " ")))
 }
 
@@ -183,7 +183,7 @@ type Connection struct {
 	Login    string    `json:"login,omitempty"`
 	Scopes   []string  `json:"scopes"`
 	LinkedAt time.Time `json:"linkedAt,omitzero"`
-	Source   string    `json:"source,omitempty"` // the setting that an account comes from which nobody has linked
+	Source   string    `json:"source,omitempty"` // the setting that provides the account, if no user linked it
 }
 
 // List returns the user's linked accounts: none or one.

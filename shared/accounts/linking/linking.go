@@ -4,9 +4,9 @@
 // unless the provider's refresh tokens can be used once (kept.go). What differs from provider to provider comes from
 // packages of their own (google, github).
 //
-// What is stored of tokens is encrypted by Tink with the user's id and the provider as associated data, so that what is
-// copied into another user's document cannot be decrypted there. The package logs nothing, and no token, code or
-// provider's answer is part of an error.
+// Stored tokens are encrypted by Tink with the user's ID and the provider as associated data, so a token copied into
+// another user's document cannot be decrypted there. The package logs nothing, and no token, code or provider's answer
+// is part of an error.
 package linking
 
 import (
@@ -39,7 +39,7 @@ const (
 	saveTimeout = 2 * time.Second
 )
 
-// Provider is what is known of a provider's accounts without an OAuth client.
+// Provider describes a provider's accounts, without an OAuth client.
 type Provider struct {
 	ID       string // in paths, documents and associated data: google
 	Name     string // in messages: Google
@@ -151,7 +151,7 @@ func (p Provider) providerDown(err error) error {
 // codeOfError is what OAuth's error codes look like, which no secret does.
 var codeOfError = lazyregexp.New(`^[a-z]+(_[a-z]+){0,5}$`)
 
-// outline returns what may be logged of a token endpoint's failure: never the body, which may repeat what was sent.
+// outline returns the loggable part of a token endpoint's failure. It omits the body, which may repeat the request.
 func outline(err error) error {
 	var answered *oauth2.RetrieveError
 	if errors.As(err, &answered) && codeOfError.MatchString(answered.ErrorCode) {

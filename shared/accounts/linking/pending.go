@@ -22,7 +22,7 @@ import (
 //
 // The collection is therefore bounded by maxPending documents for each user who began a consent within consentTTL and
 // the sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a
-// common count, and a few accounts could use it up and keep everybody else from linking theirs.
+// common count, and a few accounts could use it up and keep everyone else from linking an account.
 type pending struct {
 	Provider  string    `json:"provider,omitempty"` // none is Google, whose documents are older
 	UID       string    `json:"uid"`

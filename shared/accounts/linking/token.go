@@ -61,9 +61,9 @@ func (t *tokens) drop(key string) {
 }
 
 // access returns an access token of the link other than the rejected one, with one call to the provider for all
-// concurrent callers. A token belongs to one consent, so that of an account that was unlinked or linked anew is not
-// found by who has read the link since. justRead says that the caller has: otherwise it is read again before the
-// provider is asked.
+// concurrent callers. A token belongs to one consent, so a caller that has read the link after it was unlinked or
+// relinked does not find the old token. justRead reports that the caller has just read the link; otherwise access reads
+// it again before it asks the provider.
 func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead bool) (string, error) {
 	key := tokenKey(l.UID, l.ID)
 	if value, ok := a.tokens.get(key, a.cfg.Now()); ok && value != rejected {
@@ -114,14 +114,14 @@ func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
 	}
 }
 
-// current returns the link as the store has it now. It is an error if the account was linked anew.
+// current returns the link as the store has it now. It is an error if the account was relinked.
 func (a *Accounts) current(ctx context.Context, l link) (link, error) {
 	now, err := a.cfg.load(ctx, a.store, l.UID)
 	if err == nil {
 		err = now.usable(nil)
 	}
 	if err == nil && now.ID != l.ID {
-		err = a.cfg.providerDown(errors.New("the account was linked anew meanwhile"))
+		err = a.cfg.providerDown(errors.New("the account was relinked meanwhile"))
 	}
 	return now, err
 }
@@ -199,7 +199,7 @@ func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (
 	}
 	now, unread := a.cfg.load(ctx, a.store, l.UID)
 	if unread == nil && now.ID != l.ID {
-		return false, a.cfg.providerDown(errors.New("the account was linked anew or unlinked meanwhile"))
+		return false, a.cfg.providerDown(errors.New("the account was relinked or unlinked meanwhile"))
 	}
 	if unread == nil {
 		l.version = now.version

@@ -92,7 +92,7 @@ func Unicode(normal string) (shown string, punycode bool) {
 func refusal(local, domain string, found bool) string {
 	switch {
 	case !found || strings.Contains(domain, "@"):
-		return "an e-mail address has exactly one @ and no name beside it"
+		return "an e-mail address has exactly one @ and no display name"
 	case len(local)+1+len(domain) > MaxAddress:
 		return fmt.Sprintf("the address has %d octets; the limit is %d", len(local)+1+len(domain), MaxAddress)
 	case len(local) > MaxLocal:

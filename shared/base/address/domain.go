@@ -8,10 +8,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// asciiDomain returns a domain in lower case, its labels in the ASCII form by which hosts are found (RFC 5891), or the
-// reason why it has none. It refuses what IDNA would silently replace (a full-width letter, an ideographic full stop)
-// and a label whose letters come from scripts that no language writes together, because readers cannot tell such a
-// domain from the one that it imitates.
+// asciiDomain returns a domain in lower case, its labels in the ASCII form of DNS (RFC 5891), or the reason why it has
+// none. It refuses what IDNA would silently replace (a full-width letter, an ideographic full stop) and a label whose
+// letters come from scripts that no language writes together, because readers cannot tell such a domain from the one
+// that it imitates.
 func asciiDomain(s string) (ascii, why string) {
 	lower := strings.ToLower(s)
 	if isASCII(lower) {

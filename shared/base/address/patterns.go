@@ -25,7 +25,7 @@ func ParsePatterns(text string) (Patterns, error) {
 	}
 	entries := strings.Split(strings.ToLower(text), ",")
 	if len(entries) > maxPatterns {
-		return p, fmt.Errorf("address: at most %d entries may stand in one list", maxPatterns)
+		return p, fmt.Errorf("address: the limit is %d entries in one list", maxPatterns)
 	}
 	p.exact = make(map[string]bool, len(entries))
 	for i, entry := range entries {
@@ -54,7 +54,7 @@ func (p Patterns) Empty() bool { return len(p.exact) == 0 && len(p.suffixes) == 
 // Len returns the number of entries, without duplicates of addresses and domains.
 func (p Patterns) Len() int { return len(p.exact) + len(p.suffixes) }
 
-// String returns the number of entries and none of them: they may be people's addresses, and a configuration with
+// String returns the number of entries, but no entry: entries may be people's addresses, and a configuration with
 // Patterns may be printed.
 func (p Patterns) String() string { return fmt.Sprintf("(%d entries)", p.Len()) }
 

@@ -105,7 +105,7 @@ func Invalid(field, format string, args ...any) *Error {
 // for both.
 func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
 
-// OrNotFound returns err, or [NotFound] where there is none: what was looked for was read, and is not there.
+// OrNotFound returns err, or [NotFound] if err is nil: the read succeeded, and the thing does not exist.
 func OrNotFound(err error) error {
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func Unavailable(message string, err error) *Error {
 	return New(Tool, CodeStoreUnavailable, "%s", message).After(5 * time.Second).Because(err)
 }
 
-// Within returns the error with its field as one of what stands at that place.
+// Within returns the error with its field prefixed by the field that contains it.
 func Within(field string, err error) error {
 	e := *As(err)
 	e.Field = strings.TrimSuffix(field+"/"+e.Field, "/")

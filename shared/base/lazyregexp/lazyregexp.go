@@ -1,5 +1,5 @@
-// Package lazyregexp holds regular expressions that are compiled when they are first used: a function's program has
-// some sixty, of which one request needs a few, and compiling all of them at start took a fifth of it.
+// Package lazyregexp provides regular expressions that are compiled on first use. A function's program has some sixty,
+// and one request needs a few of them; compiling all at the start took a fifth of the start time.
 package lazyregexp
 
 import (
@@ -54,7 +54,7 @@ func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string
 	return r.compiled().ReplaceAllStringFunc(s, with)
 }
 
-// Split returns what is between the matches, in at most n pieces, all of them if n is negative.
+// Split returns the text between the matches, in at most n pieces, or in all pieces if n is negative.
 func (r *Regexp) Split(s string, n int) []string { return r.compiled().Split(s, n) }
 
 // FindAllStringSubmatchIndex returns where at most n matches and their groups lie, all of them if n is negative.

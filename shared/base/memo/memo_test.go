@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/memo"
 )
 
-// TestCache holds a cache to a list of keys in the order of their last use, of which it must have the last half and may
-// have twice as many; what it has is what was put last.
+// TestCache compares a cache with a list of keys in the order of their last use. The cache must hold the newest keys up
+// to its size, may hold twice as many, and returns the value that was put last.
 func TestCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.IntRange(1, 5).Draw(t, "half")

@@ -73,7 +73,7 @@ func FuzzImport(f *testing.F) {
 // size returns the number of schemas in s, itself included, and the depth of their nesting.
 func size(s *jsonschema.Schema, depth int) (n, deep int) {
 	n, deep = 1, depth
-	for _, p := range s.AllOf { // beside it, not nested
+	for _, p := range s.AllOf { // next to the schema, not nested
 		m, d := size(p, depth)
 		n, deep = n+m, max(deep, d)
 	}

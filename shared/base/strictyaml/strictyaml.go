@@ -1,5 +1,5 @@
-// Package strictyaml reads the files that operators write: YAML of bounded size and depth, of what JSON has too, whose
-// mistakes are reported with the file, the line and what was expected.
+// Package strictyaml reads the files that operators write: YAML of bounded size and depth, limited to the values of
+// JSON. It reports mistakes with the file, the line and the expected form.
 package strictyaml
 
 import (
@@ -26,7 +26,7 @@ const MaxFile = 64 << 10
 
 const maxDepth = 24
 
-// A Problem is a mistake in a file: where it is, and what was expected.
+// A Problem is a mistake in a file: its place, and the expected form.
 type Problem struct {
 	File string // within its folder
 	Line int    // 0: the file as a whole

@@ -109,7 +109,7 @@ func (t *Teller) sendTo(ctx context.Context, uid string, d run.Device, m webpush
 		return err
 	}
 	if err != nil {
-		t.Log.WarnContext(ctx, "a device could not be told of what waits", "counter", "device_failed", "code",
+		t.Log.WarnContext(ctx, "a device could not be notified", "counter", "device_failed", "code",
 			fault.As(err).Code, "error", err)
 	}
 	return err

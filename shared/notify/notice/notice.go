@@ -1,7 +1,7 @@
-// Package notice says to others what has happened to a run: that an approval was asked for, was decided or has expired,
-// that an outcome needs its user, that the run has ended. A notice is an event of CloudEvents 1.0
-// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). It has ids, names, times and a link, and never
-// content: nobody can decide by it, or learn from it what a mail says.
+// Package notice publishes events of runs: an approval was requested, was decided or has expired, an outcome needs its
+// user, the run has ended. A notice is an event of CloudEvents 1.0
+// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). It has IDs, names, times and a link, and never
+// content: it is not enough to decide, or to learn the text of a mail.
 package notice
 
 import (
@@ -56,7 +56,7 @@ type Data struct {
 	Status    run.Status `json:"status,omitempty"`    // of a run that has ended
 	ErrorCode fault.Code `json:"errorCode,omitempty"` // why it has failed
 
-	Link string `json:"link,omitempty"` // to where its owner sees it, and decides; empty: nobody knows the console
+	Link string `json:"link,omitempty"` // to the page where its owner sees it and decides; empty: the console's address is unknown
 }
 
 // ErrUnderWay says that notices are being sent, or will be, and that the publisher is to be asked again.
@@ -98,7 +98,7 @@ func first(events []run.Event, seq int64) int64 {
 	return min(max(0, seq+1-events[0].Seq), int64(len(events)))
 }
 
-// of returns the notice of the event, if it is one that is told.
+// of returns the notice of the event, if the event is published.
 func of(r run.Run, s *run.State, e run.Event) (Notice, bool) {
 	n := Notice{ID: fmt.Sprintf("%s.%d", r.ID, e.Seq), Time: e.At,
 		Data: Data{UID: r.UID, RunID: r.ID, ThreadID: r.ThreadID, Agent: r.AgentName()}}
@@ -136,7 +136,7 @@ func hasExpired(a *run.Action, f *run.Finished) bool {
 	return a != nil && a.ApprovalID != "" && a.Decision == "" && f.Error != nil && f.Error.Code == fault.CodeExpired
 }
 
-// Link returns where the owner sees what happens in the conversation; empty where nobody knows the console.
+// Link returns the address of the conversation in the console; empty if the console's address is unknown.
 func Link(console, threadID string) string {
 	if console == "" {
 		return ""

@@ -44,7 +44,7 @@ func story(t *testing.T) (run.Run, *run.State, []run.Event) {
 	return run.Run{ID: "run1", UID: "ana", ThreadID: "thread1"}, s, events
 }
 
-// TestAfter tells each thing once, in order, and says nothing of what is in it.
+// TestAfter checks that each event is published once, in order, without its content.
 func TestAfter(t *testing.T) {
 	r, s, events := story(t)
 	for seq := range int64(len(events)) + 2 {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Kept is what is recorded of reminders (package records).
+// Kept stores the state of reminders (package records).
 type Kept interface {
 	TakeReminder(ctx context.Context, uid string, as run.Reminders, during time.Duration) (taken bool, err error)
 	Reminded(ctx context.Context, uid string, upto time.Time) error
@@ -35,7 +35,7 @@ type Reminders struct {
 
 // The bounds of a reminder.
 const (
-	mostRead = 100 // approvals, of which the newest are read
+	mostRead = 100 // approvals; the newest are read
 	mostTold = 20  // approvals with a line of their own
 )
 

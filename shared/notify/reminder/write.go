@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/notice"
 )
 
-// write returns the mail about the approvals (RFC 5322). What is not of these words is an address that was checked, a
-// time or an id.
+// write returns the mail about the approvals (RFC 5322). Apart from these fixed words, it contains only checked
+// addresses, times and IDs.
 func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([]byte, error) {
 	_, domain, _ := strings.Cut(r.From, "@")
 	var b bytes.Buffer
@@ -25,7 +25,7 @@ func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([
 		{"Subject", subject(waiting)},
 		{"Date", now.Format(time.RFC1123Z)},
 		{"Message-ID", "<" + name(waiting) + "@" + domain + ">"},
-		{"Auto-Submitted", "auto-generated"}, // RFC 3834: nobody's absence is told of it
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no vacation reply is sent
 		{"List-Unsubscribe", "<" + r.inbox() + ">"},
 		{"MIME-Version", "1.0"},
 		{"Content-Type", "text/plain; charset=utf-8"},
@@ -57,7 +57,7 @@ func subject(waiting []run.Approval) string {
 	return count(len(waiting)) + " things wait for your decision"
 }
 
-// count returns a number of approvals that were read, of which there may be more.
+// count returns the number of approvals in words; there may be more than were read.
 func count(n int) string {
 	if n < mostRead {
 		return fmt.Sprint(n)

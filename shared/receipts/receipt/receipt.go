@@ -1,4 +1,4 @@
-// Package receipt makes a run's receipt: what its user asked for, saw and decided, and what was carried out, with the
+// Package receipt makes a run's receipt: its user's request, cards and decisions, and the executed calls, with the
 // run's audit chain and the nonce of its hashes. A receipt is one file in canonical JSON (RFC 8785), signed with
 // Ed25519. Anyone who has the public keys can detect any changed byte, without asking a server.
 //

@@ -20,7 +20,7 @@ type Verdict string
 // The verdicts.
 const (
 	True    Verdict = "true"    // one of the keys has signed exactly this
-	Changed Verdict = "changed" // it is a receipt, but differs from what was signed
+	Changed Verdict = "changed" // it is a receipt, but differs from the signed one
 	False   Verdict = "false"   // it is not a receipt, or none of the keys has signed it
 )
 
@@ -63,7 +63,7 @@ func Verify(data []byte, keys Keys) (Verdict, string) {
 }
 
 // consistent checks a signed receipt against itself: its audit chain must be complete, and the hashes in the chain must
-// match what was carried out.
+// match the executed calls.
 func consistent(content json.RawMessage, said statement) (Verdict, string) {
 	var r Receipt
 	if json.Unmarshal(content, &r) != nil || r.RunID != said.RunID {
@@ -77,7 +77,7 @@ func consistent(content json.RawMessage, said statement) (Verdict, string) {
 		return False, "It is signed, but the nonce of its audit cannot be read."
 	}
 	for _, a := range r.Actions {
-		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // nobody was asked yet
+		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // no approval was requested yet
 			continue
 		}
 		proves := func(e audit.Entry) bool {

@@ -12,7 +12,7 @@ type FindingKind string
 
 // The kinds of faults.
 const (
-	Changed  FindingKind = "changed"  // its content or its hash is not what was sealed
+	Changed  FindingKind = "changed"  // its content or its hash differs from the sealed one
 	Removed  FindingKind = "removed"  // it is missing, although later ones exist
 	Moved    FindingKind = "moved"    // its content is as sealed, but its position or its number is wrong
 	Inserted FindingKind = "inserted" // it does not belong to the chain

@@ -8,8 +8,8 @@ import (
 )
 
 // SQLite would copy its write-ahead log into the file in the middle of the commit that makes the log longer than 1,000
-// pages, while all others wait. Here a connection that reads copies it while commits go on, and only the pages that
-// were added meanwhile are copied between two commits, so that the log begins anew.
+// pages, while all others wait. Here a reading connection copies the log while commits go on. Only the pages added
+// meanwhile are copied between two commits, and then the log starts from its beginning.
 const (
 	lookAtLogEvery = 16     // transactions
 	longLog        = 1000   // pages, of 4 KiB

@@ -9,8 +9,8 @@ import (
 )
 
 // Commit implements [store.Store]. Commits that arrive while another one is being written are written together, in one
-// transaction with one sync; each succeeds or conflicts by itself. Of one whose ctx ends while it waits nobody can tell
-// whether it is applied.
+// transaction with one sync; each succeeds or conflicts by itself. If ctx ends while a commit waits, it is unknown
+// whether the commit is applied.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 // A commit is one caller's commit, in the form in which it is stored.
 type commit struct {
 	writes   []write
-	asked    []store.Write // whose paths are told to those who watch them
+	asked    []store.Write // their paths are sent to watchers
 	size     int           // of the documents, in bytes
 	versions []time.Time   // of the documents, once it has succeeded
 }

@@ -65,7 +65,7 @@ func TestEarlierSchema(t *testing.T) {
 	a := store.Doc{Path: "runs/a", Version: at(1), Data: []byte(`{"a": "é"}`), Fields: map[string]any{"aside": true,
 		"createdAt": at(1), "due": at(75e6), "dueShard": int64(7), "threadId": "t", "tries": int64(3),
 		"uid": `"q" \ é<`}}
-	for range 2 { // it is written anew once
+	for range 2 { // it is rewritten once
 		st, err := embedded.Open(dir, func() time.Time { return at(0) })
 		if err != nil {
 			t.Fatal(err)

@@ -35,8 +35,8 @@ type elsewhere struct {
 }
 
 // Elsewhere returns a channel that receives after another process has committed to the store's file, within a quarter
-// of a second and once for several commits, until ctx ends; it is never closed. It receives once at the beginning, so
-// that what is read after the first signal and each later one misses nothing. Commits of this process send no signal. A
+// of a second and once for several commits, until ctx ends; it is never closed. It receives once at the beginning, so a
+// caller that reads after the first signal and each later one misses nothing. Commits of this process send no signal. A
 // store in memory, which has no other process, sends the first signal alone. The file is looked at (PRAGMA
 // data_version, 4 times a second) once for all such channels and watchers of the process, and not at all while there
 // are none.
@@ -89,7 +89,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// unwanted reports whether nobody wants to know any more; the caller, who looks, then ends.
+// unwanted reports whether no watcher is left; the polling caller then ends.
 func (e *elsewhere) unwanted() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,8 +120,7 @@ func (s *Store) look() {
 	}
 }
 
-// tell signals whoever does not know of another process's commit: all channels, and the watchers of the documents that
-// have changed.
+// tell signals another process's commit to all channels, and to the watchers of the documents that have changed.
 func (s *Store) tell() error {
 	s.elsewhere.mu.Lock()
 	for signal := range s.elsewhere.signals {

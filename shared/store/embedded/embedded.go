@@ -33,7 +33,7 @@ const (
 	readers     = 4 // connections that read while one writes
 )
 
-// Driver is the name of the driver of database/sql by which stores are opened. A test can name one that counts.
+// Driver is the name of the database/sql driver that opens stores. A test can name a driver that counts.
 var Driver = "sqlite"
 
 // Store implements [store.Store] in SQLite.

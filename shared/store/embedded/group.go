@@ -12,8 +12,8 @@ import (
 
 // A group lets commits that arrive together share a transaction, without a goroutine of its own: the caller at the head
 // of the queue leads. It writes its own commit and those that wait behind it, tells their callers, and leaves the lead
-// to the next in the queue. A caller who is alone thus waits for nobody, and the more there are, the fewer syncs each
-// of them costs.
+// to the next in the queue. A single caller therefore never waits, and the more callers there are, the fewer syncs each
+// costs.
 type group struct {
 	mu    sync.Mutex
 	queue []*member // in the order of arrival
@@ -104,8 +104,8 @@ func (g *group) finished(m *member) bool {
 
 // lead writes one transaction, whose first commit is the leader's, and leaves the lead to the next in the queue.
 func (g *group) lead(ctx context.Context, leader *member, write writeTogether) {
-	// Whoever is ready to commit gets into the queue first: on one core nobody else runs until the leader is done. On
-	// several they do, and to yield would be to wait for another thread.
+	// On one core, no other goroutine runs until the leader is done, so the others get the chance to queue first. On
+	// several cores they run anyway, and yielding would mean waiting for another thread.
 	if runtime.GOMAXPROCS(0) == 1 {
 		runtime.Gosched()
 	}

@@ -114,7 +114,7 @@ func TestAFailureIsOnesOwn(t *testing.T) {
 	})
 }
 
-// A caller who no longer waits holds up nobody, be it the one that leads or one behind it.
+// A caller that no longer waits delays no other, whether it leads or follows.
 func TestOneLeaves(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func TestOneLeaves(t *testing.T) {
 	})
 }
 
-// Of a commit that is being written when its caller leaves nobody can tell. It is not tried again for nobody.
+// The outcome of a commit in progress is unknown if its caller leaves. It is not tried again without a caller.
 func TestOneLeavesMeanwhile(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails, f.sync = "a", make(chan struct{})
@@ -156,7 +156,7 @@ func TestOneLeavesMeanwhile(t *testing.T) {
 	})
 }
 
-// A driver that panics takes its caller with it and nobody else.
+// A driver's panic reaches only its caller.
 func TestOnePanics(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "panic"
@@ -173,7 +173,8 @@ func TestOnePanics(t *testing.T) {
 	})
 }
 
-// On one core whoever is ready to commit shares the transaction of who comes first, even if that one never has to wait.
+// On one core, every caller that is ready to commit shares the transaction of the first, even if the first never has to
+// wait.
 func TestTogetherOnOneCore(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f := &file{}

@@ -22,7 +22,7 @@ const (
 // newest is the file beside the store that holds the clock of the newest commit. A store whose clock is behind it was
 // replaced by an older copy. It is written after a commit and before the caller goes on, so that a process that is
 // killed in between leaves it behind the store, which raises no alarm. It is synced before each effect ([Store.Pin])
-// and not with each commit: a power failure may lose what was written since the last effect, which nothing has seen.
+// and not with each commit: a power failure may lose the writes since the last effect, which nothing has seen.
 type newest struct {
 	file *os.File // nil: in memory
 

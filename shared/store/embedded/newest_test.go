@@ -96,8 +96,8 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestKillIsNoPutBack checks that a process killed among its commits, be they of one caller or of many, leaves nothing
-// by which the next one takes the store for an older copy.
+// TestKillIsNoPutBack checks that a process killed among its commits, of one caller or of many, leaves a store that the
+// next process does not take for an older copy.
 func TestKillIsNoPutBack(t *testing.T) {
 	for _, job := range []string{"append", "crowd"} {
 		dir := t.TempDir()

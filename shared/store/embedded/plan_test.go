@@ -119,7 +119,8 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// The write-ahead log is copied into the file while commits go on, and begins anew, so that it does not grow.
+// The write-ahead log is copied into the file while commits go on, and restarts from its beginning, so it does not
+// grow.
 func TestTheLogStaysShort(t *testing.T) {
 	st, err := Open(t.TempDir(), time.Now)
 	if err != nil {

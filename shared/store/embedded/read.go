@@ -40,7 +40,7 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: get: %w", err)
 	}
-	// Nobody waits for it: it takes less time than the goroutines would that could end it.
+	// It is not cancelled with ctx: it takes less time than the goroutines that could cancel it.
 	found, readTime, err := s.read(context.WithoutCancel(ctx), s.get, string(wanted))
 	if err != nil {
 		return nil, wrap(ctx, "get", err)
@@ -61,8 +61,8 @@ const few = 8
 
 var getOwnSQL = once(forPaths("wanted.column1, clock.last, d.version, d.fields, d.data"))
 
-// getOwn fills in the documents by the connection that writes, while nobody does: it has in memory what it has written
-// or read before, which another connection reads from the file again after each commit.
+// getOwn reads the documents by the writing connection while no commit uses it. That connection keeps its pages in
+// memory, whereas another connection reads them from the file again after each commit.
 func (s *Store) getOwn(ctx context.Context, docs []store.Doc) error {
 	wanted := make([]driver.Value, len(docs))
 	for i, d := range docs {

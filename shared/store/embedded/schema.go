@@ -17,7 +17,7 @@ import (
 //	1  the indexes were on expressions over the fields
 //	2  each field that an index needs has a column
 //
-// A file of an earlier version is written anew when it is opened. The columns are part of the version: a field that no
+// A file of an earlier version is rewritten when it is opened. The columns are part of the version: a field that no
 // index needed before needs the next one.
 const schemaVersion = 2
 
@@ -36,8 +36,8 @@ func indexed() (names []string) {
 }
 
 // schema returns the tables. All fields of a document are a JSON object of keys (see key); those of an index are in
-// columns too, so that a commit writes the indexes of what it changes and no other. The columns stand before the data,
-// or an index could be written only after all of the data was read.
+// columns too, so that a commit writes the indexes of what it changes and no other. The columns precede the data;
+// otherwise writing an index would require reading all of the data first.
 func schema() string {
 	var fields strings.Builder
 	for _, f := range columns {
@@ -59,8 +59,8 @@ INSERT INTO clock VALUES (1, 0) ON CONFLICT DO NOTHING;
 `
 }
 
-// rewrite returns the statements that write the documents of an earlier version anew, without its indexes. What they
-// read is in every version.
+// rewrite returns the statements that rewrite the documents of an earlier version, without its indexes. They read only
+// columns that every version has.
 func rewrite(indexes []string) string {
 	var text, names, values strings.Builder
 	for _, name := range indexes {
@@ -77,7 +77,7 @@ func rewrite(indexes []string) string {
 }
 
 func migrate(ctx context.Context, db *sql.DB) error {
-	ctx = context.WithoutCancel(ctx) // a large file takes its time to be written anew
+	ctx = context.WithoutCancel(ctx) // rewriting a large file takes a while
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func TestWatchOtherConnection(t *testing.T) {
 	}
 }
 
-// Elsewhere signals commits of other processes, and none of this one's.
+// Elsewhere signals commits of other processes, but not of this one.
 func TestElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	st, other := file(t, dir, time.Now), file(t, dir, time.Now)
@@ -116,7 +116,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// The file is looked at by one goroutine while somebody wants to know, and by none once nobody does.
+// One goroutine polls the file while there are watchers, and none afterwards.
 func TestElsewhereRests(t *testing.T) {
 	st := file(t, t.TempDir(), time.Now)
 	before := goleak.IgnoreCurrent()

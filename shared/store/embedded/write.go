@@ -112,8 +112,8 @@ type document struct {
 type state struct {
 	version int64
 	fields  string
-	keys    []field // the same, only of what was written
-	data    []byte  // only of what was written
+	keys    []field // the same, only of the written documents
+	data    []byte  // only of the written documents
 }
 
 // lookUp reads the versions and fields of all documents that the commits are about.

@@ -64,8 +64,8 @@ func (w *writer) prepared(text string) (driver.Stmt, error) {
 	return st, nil
 }
 
-// exec runs a statement to its end: a transaction that has begun takes some milliseconds, and nobody's context ends it
-// for others.
+// exec runs a statement to its end. A transaction takes some milliseconds, and one caller's context must not end it for
+// others.
 func (w *writer) exec(text string, args ...driver.Value) error {
 	st, err := w.prepared(text)
 	if err != nil {

@@ -75,7 +75,7 @@ func passing(err error) bool {
 }
 
 // errStale means that the server no longer guarantees the state that it has sent.
-var errStale = status.Error(codes.Unavailable, "the listener must begin anew")
+var errStale = status.Error(codes.Unavailable, "the listener must restart")
 
 // listen listens to the document until an error occurs or state returns false. It calls state with each state of the
 // document that the server guarantees.

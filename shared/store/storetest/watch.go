@@ -60,7 +60,7 @@ func (w *watcher) next(t testing.TB) store.Doc {
 	return store.Doc{}
 }
 
-// until reads states, each of which must be newer than the one before, up to the state with this version.
+// until reads states up to the one with this version. Each state must be newer than the one before.
 func (w *watcher) until(t testing.TB, version time.Time) {
 	t.Helper()
 	var last time.Time
@@ -130,7 +130,7 @@ func testWatchSeveral(t *testing.T, st store.Store) {
 	all[1].until(t, version)
 	if last := commit(t, st, store.Update("runs/b", first, nil, nil))[0]; !otherFirst.Version.Equal(first) ||
 		!other.next(t).Version.Equal(last) {
-		t.Fatal("the watcher of another document was told of this one")
+		t.Fatal("the watcher of another document received this one")
 	}
 }
 

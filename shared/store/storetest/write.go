@@ -124,8 +124,8 @@ func testAtomic(t *testing.T, st store.Store) {
 		bad  store.Write
 		want error
 	}{
-		{"create of what is there", store.Create("threads/there", nil, nil), store.ErrConflict},
-		{"update of what is missing", store.Update("threads/missing", v[0], nil, nil), store.ErrConflict},
+		{"create an existing document", store.Create("threads/there", nil, nil), store.ErrConflict},
+		{"update a missing document", store.Update("threads/missing", v[0], nil, nil), store.ErrConflict},
 		{"delete of another version", store.Delete("threads/there", v[0]), store.ErrConflict},
 		{"bad path", store.Create("threads", nil, nil), store.ErrBadPath},
 		{"bad field", store.Create("threads/x", fields{"n": 1}, nil), store.ErrInvalid},

@@ -26,10 +26,10 @@ const (
 
 const lineEnds = "\n\r"
 
-// A SecretFilter passes on what is written to it without secrets ([RemoveSecrets]), line by line, so that it recognises
-// a secret that arrives in several pieces. A line ends with \n or \r. [SecretFilter.Flush] passes on the safe part of
-// an unfinished line. The filter always examines the whole line, because earlier words determine the meaning of a word.
-// It is safe for concurrent use.
+// A SecretFilter passes on the written text without secrets ([RemoveSecrets]), line by line, so that it recognises a
+// secret that arrives in several pieces. A line ends with \n or \r. [SecretFilter.Flush] passes on the safe part of an
+// unfinished line. The filter always examines the whole line, because earlier words determine the meaning of a word. It
+// is safe for concurrent use.
 type SecretFilter struct {
 	to io.Writer
 
@@ -37,7 +37,7 @@ type SecretFilter struct {
 	line   []byte // the unfinished line, as received
 	passed string // the part of the result that was passed on
 	fresh  bool   // some of it has arrived since the last Flush
-	inPEM  bool   // inside a PEM block; nothing of it is passed on
+	inPEM  bool   // inside a PEM block, which is dropped
 	drop   int    // maximum remaining length of a secret that was cut; it ends at white space
 }
 

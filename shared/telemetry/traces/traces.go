@@ -1,5 +1,5 @@
-// Package traces sends OpenTelemetry's spans of runs to where the operator collects them, by OTLP over HTTP. What is in
-// a span is package journal's.
+// Package traces sends OpenTelemetry's spans of runs to the operator's collector, by OTLP over HTTP. Package journal
+// defines the contents of a span.
 package traces
 
 import (
@@ -45,7 +45,7 @@ func Open(ctx context.Context, o Options) (*Traces, error) {
 	exporter, err := otlptracehttp.New(ctx,
 		otlptracehttp.WithEndpointURL(o.Endpoint),
 		otlptracehttp.WithHeaders(o.Headers), otlptracehttp.WithTimeout(sendTime),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})) // nobody waits for a collector that is down
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})) // no request waits for a collector that is down
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
@@ -74,7 +74,7 @@ func sampler(o Options) sdktrace.Sampler {
 // Tracer makes spans.
 func (t *Traces) Tracer() trace.Tracer { return t.provider.Tracer(name) }
 
-// Send sends what was not sent yet, or until ctx ends. A failure is logged, and what could not be sent is lost.
+// Send sends the spans not sent yet, until ctx ends. After a failure, which is logged, unsent spans are lost.
 func (t *Traces) Send(ctx context.Context) {
 	if err := t.provider.ForceFlush(ctx); err != nil {
 		otel.Handle(err)
@@ -96,7 +96,7 @@ func (logged) Shutdown(context.Context) error { return nil }
 
 func (logged) ForceFlush(context.Context) error { return nil }
 
-// Close sends what is left.
+// Close sends the remaining spans.
 func (t *Traces) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), sendTime)
 	defer cancel()

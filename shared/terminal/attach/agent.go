@@ -29,7 +29,7 @@ type agent struct {
 	mu    sync.Mutex
 	typed *keys     // nil if no command runs
 	asks  bool      // the command waits for input
-	half  bool      // what was typed since it asked does not end with a line end
+	half  bool      // the input since the question does not end with a line end
 	stray time.Time // until then, typed keys may be the rest of an answer to a command that has ended
 }
 

@@ -126,7 +126,7 @@ type runs struct {
 	late    time.Duration // the delay until the run is known
 	failed  error
 	changed chan struct{}
-	told    chan string // receives the reader's request for input before it is passed on; nil: nobody asks
+	told    chan string // receives the reader's request for input before it is passed on; nil: there is none
 }
 
 func (r *runs) set(run, command string) {

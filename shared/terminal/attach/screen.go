@@ -127,7 +127,7 @@ func (s *screen) tell(v any) {
 	s.change()
 }
 
-// finish accepts no further writes, and sends what is queued with the reason at the end.
+// finish refuses further writes, sends the queued ones, and then the reason.
 func (s *screen) finish(why Reason) {
 	if why != reasonGone {
 		s.tell(closed{"closed", why})

@@ -166,7 +166,7 @@ func (s *state) close(ctx context.Context, ids ...string) error {
 	return s.checkEnded(ctx, runs)
 }
 
-// checkEnded returns PolicyError terminal_busy if one of the runs has not ended. One that was put aside keeps nothing.
+// checkEnded returns PolicyError terminal_busy if one of the runs has not ended. A quarantined run reserves nothing.
 func (s *state) checkEnded(ctx context.Context, runs []string) error {
 	if len(runs) == 0 {
 		return nil

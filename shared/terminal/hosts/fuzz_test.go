@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
 )
 
-// FuzzHost holds what is accepted as an address to what may be dialled and shown: it is its own normal form, and holds
-// nothing that a program could take for something else than a name or an address.
+// FuzzHost checks that accepted addresses can be dialled and shown: each is its own normal form, and contains nothing
+// that a program could take for anything but a name or an address.
 func FuzzHost(f *testing.F) {
 	for _, seed := range []string{"web.example.com.", "WEB", "10.0.0.7", "::ffff:10.0.0.7", "2001:DB8::1",
 		"fe80::1%eth0",
@@ -45,7 +45,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// FuzzReadPaths holds what is accepted as a folder to absolute paths in their shortest form.
+// FuzzReadPaths checks that accepted folders are absolute paths in their shortest form.
 func FuzzReadPaths(f *testing.F) {
 	for _, seed := range []string{"/var/log", "/", "/proc/1", "/dev", "/a/../etc", "a", "", "/a/", "//a", "/a\u200bb",
 		"/a\x00"} {

@@ -37,7 +37,7 @@ type Config struct {
 	Store     store.Store
 	Vault     terminal.Vault
 	Remote    Remote
-	Off       bool // nothing is added, opened or reached; what is there can be seen and deleted
+	Off       bool // nothing is added, opened or reached; existing entries can be seen and deleted
 	AuditDays int  // for how many days the record of a change is kept; 0: for good
 	Now       func() time.Time
 	Rand      io.Reader // nil means crypto/rand
@@ -57,15 +57,15 @@ func New(cfg Config) *Hosts {
 // CodeOff means that the operator has not switched terminals on.
 const CodeOff fault.Code = "terminal_off"
 
-// on returns nil, or the error of what is switched off.
+// on returns nil, or the error that terminals are switched off.
 func (h *Hosts) on() error {
 	if !h.cfg.Off {
 		return nil
 	}
-	return fault.New(fault.Policy, CodeOff, "Terminals are switched off here. What is stored can be seen and deleted.")
+	return fault.New(fault.Policy, CodeOff, "Terminals are switched off here. You can still see and delete stored hosts.")
 }
 
-// Scan returns the keys of whatever answers at the address, for its user to compare: nobody is logged in. Errors:
+// Scan returns the keys of the server at the address, for the user to compare. It does not log in. Errors:
 // ValidationError host or port, PolicyError too_many, terminal_off, and Remote's.
 func (h *Hosts) Scan(ctx context.Context, uid string, in terminal.ScanRequest) ([]terminal.HostKey, error) {
 	if err := h.on(); err != nil {
@@ -179,9 +179,9 @@ func (h *Hosts) List(ctx context.Context, uid string) ([]terminal.Host, error) {
 	return terminal.Hosts(ctx, h.cfg.Store, l)
 }
 
-// Edit changes the user's host. A command that waits for its user is asked about anew where its card would be another
-// one, and the next command already runs by the new rules. Errors: AuthError not_found, ValidationError, terminal_off,
-// and ToolExecutionError store_unavailable.
+// Edit changes the user's host. A waiting command whose card would change asks again, and the next command already runs
+// by the new rules. Errors: AuthError not_found, ValidationError, terminal_off, and ToolExecutionError
+// store_unavailable.
 func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) (host terminal.Host, err error) {
 	if err := h.on(); err != nil {
 		return terminal.Host{}, err

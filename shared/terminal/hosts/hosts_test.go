@@ -164,7 +164,7 @@ func text(t testing.TB, key any, passphrase string) string {
 	return string(pem.EncodeToMemory(block))
 }
 
-// TestSecrets adds a host with each kind of login, and logs in with what was stored.
+// TestSecrets adds a host with each kind of login, and logs in with the stored secret.
 func TestSecrets(t *testing.T) {
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -323,7 +323,7 @@ func TestWhatBreaksARule(t *testing.T) {
 	}
 }
 
-// slow returns a private key whose passphrase is hashed so often that nobody waits for it.
+// slow returns a private key whose passphrase takes too many hash rounds to wait for.
 func slow(t testing.TB) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -503,7 +503,7 @@ func begin(t testing.TB, st store.Store, on terminal.Terminal, f document.RunFie
 	return runID
 }
 
-// TestATerminalStaysWhileARunIsOpenOnIt closes terminals on which runs are open, have ended, or were put aside.
+// TestATerminalStaysWhileARunIsOpenOnIt closes terminals on which runs are open, have ended, or were quarantined.
 func TestATerminalStaysWhileARunIsOpenOnIt(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
@@ -693,7 +693,7 @@ func TestKilledAtEachCommit(t *testing.T) {
 	}
 }
 
-// whole checks that the user's list names what there is of theirs, and nothing else.
+// whole checks that the user's list names exactly the user's hosts and terminals.
 func (w *env) whole(uid string) {
 	w.t.Helper()
 	l, _, err := terminal.ReadList(w.t.Context(), w.store, uid)

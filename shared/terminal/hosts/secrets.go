@@ -25,14 +25,14 @@ func at(list string, i int, field ...string) string {
 // minRSA is the length of an RSA key in bits below which one is refused.
 const minRSA = 2048
 
-// hostKeyTypes are the types of keys by which a host may be known.
+// hostKeyTypes are the allowed types of host keys.
 var hostKeyTypes = map[string]bool{ssh.KeyAlgoED25519: true, ssh.KeyAlgoECDSA256: true, ssh.KeyAlgoECDSA384: true,
 	ssh.KeyAlgoECDSA521: true, ssh.KeyAlgoRSA: true}
 
 // checkHostKeys holds the keys that a user has confirmed to what they say of themselves.
 func checkHostKeys(keys []terminal.HostKey) ([]terminal.HostKey, error) {
 	if len(keys) == 0 || len(keys) > maxHostKeys {
-		return nil, fault.Invalid("hostKeys", "1 to %d keys by which the host is known are needed, as "+
+		return nil, fault.Invalid("hostKeys", "1 to %d keys of the host are needed, as "+
 			"POST /api/agent/hosts/scan answers them and its user has compared them", maxHostKeys)
 	}
 	seen := map[string]bool{}

@@ -16,9 +16,9 @@ import (
 // hundredths formats a duration for the script, in hundredths of a second.
 func hundredths(d time.Duration) string { return strconv.FormatInt(int64(d/(10*time.Millisecond)), 10) }
 
-// Start begins a command and copies its output to out until it has ended. This package's error values say what is known
-// about the command. After any other error, the command may have begun, unless the connection marks the error as
-// transient. If ctx ends or out fails, the command continues.
+// Start begins a command and copies its output to out until it has ended. This package's error values describe the
+// known state of the command. After any other error, the command may have begun, unless the connection marks the error
+// as transient. If ctx ends or out fails, the command continues.
 func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
 	args, err := k.arguments(s)
 	if err != nil {

@@ -34,7 +34,7 @@ var Version = func() string {
 var (
 	ErrBegun = errors.New("the command was begun before")
 	ErrNever = errors.New("the command was not begun and never will be")
-	ErrOther = errors.New("the host was started anew, or its journals are gone")
+	ErrOther = errors.New("the host was restarted, or its journals are gone")
 	ErrCwd   = errors.New("the directory of the command is not there")
 	ErrHome  = errors.New("the home directory cannot be written to")
 	ErrShell = errors.New("the shell of the command is not there")
@@ -45,7 +45,7 @@ var (
 	ErrOutside = errors.New("a path leads out of the folders that may be read")
 	ErrSpecial = errors.New("a path leads to something else than a file or a folder")
 	ErrMissing = errors.New("a path leads nowhere, or cannot be opened")
-	ErrMounted = errors.New("a path leads to what is mounted on demand or by a user, or through another process")
+	ErrMounted = errors.New("a path leads to a mount made on demand or by a user, or through another process")
 	ErrWalk    = errors.New("the host's grep may follow links below a folder")
 	ErrGit     = errors.New("a repository may have git run another program")
 )
@@ -60,7 +60,7 @@ type Times struct {
 	Term     time.Duration // from ^C to SIGTERM
 	Kill     time.Duration // from ^C to SIGKILL
 	Quiet    time.Duration // interval between checks whether a silent command waits for input
-	Patience time.Duration // how long a command may wait for input while nobody is attached
+	Patience time.Duration // how long a command may wait for input while no user is attached
 	Idle     time.Duration // how long a person's shell stays without a reader
 	Open     time.Duration // how long opening the files of a command may take
 }
@@ -232,8 +232,8 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 	return nil
 }
 
-// Handle returns the handle by which a command that may have begun is found again. It contains the host's boot, the
-// stamp of its journals, the time when these were asked for, and the version of the keeper.
+// Handle returns the handle for finding a command that may have begun. It contains the host's boot, the stamp of its
+// journals, the time when these were read, and the version of the keeper.
 func (k *Keeper) Handle() string {
 	return strings.Join([]string{k.Facts.Boot, k.Facts.Stamp, strconv.FormatInt(k.since, 10), Version}, "/")
 }

@@ -108,7 +108,7 @@ type Path struct {
 	Shown string // printed by the command in place of Opened
 }
 
-// Opened returns the name by which the command reads the path with index i.
+// Opened returns the file name under which the command reads the path with index i.
 func Opened(i int) string { return fmt.Sprintf("/proc/self/./fd/%d", firstOpened+i) }
 
 const firstOpened = 4
@@ -119,7 +119,7 @@ type Result struct {
 	Cwd      string        // the directory afterwards
 	TimedOut bool          // it was ended at its limit
 	Stopped  bool          // it was ended by Stop
-	Asked    bool          // it was ended because it waited for input and nobody was present
+	Asked    bool          // it was ended because it waited for input and no user was attached
 	Hangup   bool          // it was ended because its connection was lost (only if Facts.PTY is false)
 	Took     time.Duration // by the host's clock
 	Left     int           // number of remaining processes, which were ended

@@ -32,8 +32,8 @@ func there(path string) bool {
 	return err == nil
 }
 
-// TestHold lets a command wait for input beyond the limit that applies while nobody is attached. It goes on waiting,
-// because somebody is attached.
+// TestHold lets a command wait for input beyond the limit that applies while no user is attached. It goes on waiting,
+// because a user is attached.
 func TestHold(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -150,7 +150,7 @@ func sit(t *testing.T, k *keeper.Keeper, want string) person {
 	p.out = &printed{want: want, seen: p.seen}
 	go func() {
 		p.ended <- k.Shell(t.Context(), "one", keeper.Size{Cols: 80, Rows: 24}, r, p.out, nil)
-		_ = r.Close() // nobody types to a shell that has ended
+		_ = r.Close() // no input follows for a shell that has ended
 	}()
 	return p
 }
@@ -216,7 +216,7 @@ func TestNoShell(t *testing.T) {
 	}
 }
 
-// TestAShellThatNobodyReads checks that a shell ends when nobody has read it for its time limit.
+// TestAShellThatNobodyReads checks that a shell without a reader ends after its time limit.
 func TestAShellThatNobodyReads(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -278,7 +278,7 @@ func TestTheRing(t *testing.T) {
 func TestASlowReader(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
-	k.Times.Idle = 10 * time.Second // of which the reader has only a small part
+	k.Times.Idle = 10 * time.Second // far more than the reader needs
 	p := sit(t, k, "on42")
 	_, _ = io.WriteString(p.in, "echo on$((40+2))\r")
 	p.wait(t)

@@ -70,7 +70,7 @@ func TestAClaimTakesAMoment(t *testing.T) {
 	})
 }
 
-// TestTypedInTheMidst types for a command that begins while the host looks for it. What was typed is to be sent again.
+// TestTypedInTheMidst types for a command that begins while the host looks for it. The input is to be sent again.
 func TestTypedInTheMidst(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{Path: before(t, "grep", `mkfifo "$j/in" && echo /midst/1 >>"${j%/*}/stamp"`)})
 	k := open(t, s)

@@ -15,7 +15,7 @@ const longest = 16 << 10
 // follows it; the same line in the middle of the output is output.
 type Stream struct {
 	mark  string
-	head  string // start of the last line, and of every line that might be it
+	head  string // start of the last line, and of every line that might be the last
 	out   io.Writer
 	begun bool
 	begin func() // called when the keeper begins to speak; may be nil

@@ -54,7 +54,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamIsLinear reads long lines, each of which might be the last one, byte by byte.
+// TestStreamIsLinear reads long lines byte by byte. Each line might be the last one.
 func TestStreamIsLinear(t *testing.T) {
 	line := "\n" + mark + ":" + strings.Repeat("x", 15_000)
 	in := "\n" + mark + ":begin\n" + strings.Repeat(line, 8) + "\n" + mark + ":over\n"
@@ -77,7 +77,7 @@ func (f *failing) Write([]byte) (int, error) {
 	return 0, errors.New("full")
 }
 
-// TestStreamGoesOn checks that reading goes on while nobody takes the output.
+// TestStreamGoesOn checks that reading goes on without a reader of the output.
 func TestStreamGoesOn(t *testing.T) {
 	f := &failing{}
 	s := keeper.NewStream(mark, f)

@@ -180,7 +180,7 @@ func changed(pinned []ssh.PublicKey, now ssh.PublicKey) error {
 		confirmed[i] = ssh.FingerprintSHA256(k)
 	}
 	return fault.New(fault.Policy, CodeKeyChanged, "The key of this host is %s; %s was confirmed. Nothing was sent "+
-		"to it. It may be another machine. If you know why, delete the host and add it anew.",
+		"to it. It may be another machine. If you know why, delete the host and add it again.",
 		ssh.FingerprintSHA256(now), strings.Join(confirmed, " or "))
 }
 

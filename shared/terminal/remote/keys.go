@@ -59,7 +59,7 @@ func parseKeys(pinned []terminal.HostKey) (keys []ssh.PublicKey, err error) {
 		}
 		key, err := ssh.ParsePublicKey(raw)
 		if err != nil || len(hostKeyAlgorithms(key.Type())) == 0 || weak(key) {
-			return nil, fault.Invalid("hostKeys", "a key is not one by which a host can be known")
+			return nil, fault.Invalid("hostKeys", "a key is not a host key")
 		}
 		keys = append(keys, key)
 	}

@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Contents names the files whose whole content passes through a command: those that cat prints, and those that it
-// writes anew with a text of its own. Paths are as the command spells them, behind the folders that it changes into;
-// moved reports that it changes into one. What only a shell could tell is left out, and so is all of a command that
-// Judge refuses.
+// Contents names the files whose whole content passes through a command: the files that cat prints, and the files that
+// the command overwrites with a text of its own. Paths are as the command spells them, behind the folders that it
+// changes into; moved reports that it changes into one. What only a shell could tell is left out, and so is all of a
+// command that Judge refuses.
 func Contents(command string, g Grammar) (prints, writes []string, moved bool) {
 	file, wrong := parse(command, g)
 	if wrong != "" {

@@ -43,7 +43,7 @@ func wordsIn(t testing.TB, command []string, text string) (words []string, ok bo
 
 var realShells = [][]string{{"sh"}, {"bash", "-r"}, {"zsh", "-f"}, {"busybox", "sh"}}
 
-// What is quoted is read by every shell as it was.
+// Every shell reads a quoted text as the original text.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "a", "a b", "it's", "'", "''", `\`, `a\'b`, "$HOME", "`id`", "$(id)", "a\nb", "-n",
 		"--x=~", "a=b",
@@ -66,8 +66,8 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// Nothing panics or is slow, what is read_only is read by every shell as it was here, and its canonical form
-// is judged alike.
+// Nothing panics or is slow. Every shell reads a read_only command as Judge does, and its canonical form gets the same
+// judgment.
 func FuzzJudge(f *testing.F) {
 	for _, c := range hostile(f) {
 		f.Add(c.command(f))
@@ -146,7 +146,7 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 // leading is what shells skip before a command's first word; behind another word they would end that command with it.
 var leading = regexp.MustCompile(`^(?:[ \t\n]|\\\n)+`)
 
-// What is planned is read by real shells as it is here, though none of them runs it.
+// Real shells read a planned list as Parse does, though none of them runs it.
 func FuzzList(f *testing.F) {
 	for _, c := range hostile(f) {
 		f.Add(c.command(f))

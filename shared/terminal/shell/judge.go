@@ -36,12 +36,12 @@ type Warning struct {
 // maxWarnings is how many are kept; the first of a kind at a place only.
 const maxWarnings = 32
 
-// A Judgment is what can be told of a command without running it.
+// A Judgment holds the facts about a command that are known without running it.
 type Judgment struct {
 	Class Class // the gravest of the warnings'; Change where there is none, or ReadOnly
 
-	// Command is what is shown, hashed and carried out: of a read_only command its words quoted anew ([Quote]), of any
-	// other one the text as it was given.
+	// Command is the text that is shown, hashed and executed: for a read_only command its words in canonical quotes
+	// ([Quote]), for any other command the original text.
 	Command string
 
 	Argv []string // of a read_only command, and of one with a Repository
@@ -60,7 +60,7 @@ type Judgment struct {
 	Needs []string // folders that must be among those which may be read, though none of its words names them
 
 	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
-	// and the like, and in the text of sh -c. What an opaque command runs beside them cannot be told.
+	// and the like, and in the text of sh -c. An opaque command may run programs that are not among them.
 	Names []string
 
 	Warnings []Warning
@@ -115,7 +115,7 @@ type look struct {
 	lightest int // the last of the warnings that weigh least
 	names    []string
 	seen     map[any]bool // names, inner texts and pipelines that were looked at
-	within   *span        // where the text that is looked at stands in the command, if it is not the command
+	within   *span        // the position of the examined text within the command, if it is not the whole command
 	depth    int          // of texts in texts
 }
 
@@ -255,15 +255,15 @@ func (l *look) variable(p *syntax.ParamExp) {
 	l.warn(place(p), Change, "variable", "What the variable holds cannot be seen here.")
 }
 
-// arithmetic warns of expressions with names in them: bash evaluates what a variable holds, and so runs what stands in
-// the brackets of an index.
+// arithmetic warns of expressions with names: bash evaluates the value of a variable, and therefore runs substitutions
+// in the brackets of an index.
 func (l *look) arithmetic(n syntax.Node) {
 	for inner := range syntax.Preorder(n) {
 		if w, ok := inner.(*syntax.Word); ok {
 			value, unclear := literal(w)
 			if unclear != nil || strings.ContainsAny(value, "[$`") {
 				l.warn(place(n), Opaque, "evaluated",
-					"What stands in this expression is evaluated, and may run commands.")
+					"The shell evaluates this expression, which may run commands.")
 				return
 			}
 		}
@@ -279,7 +279,7 @@ func (l *look) assign(a *syntax.Assign) {
 	}
 }
 
-// pipeline warns where what was downloaded is run.
+// pipeline warns if a download is executed.
 func (l *look) pipeline(b *syntax.BinaryCmd) {
 	if b.Op != syntax.Pipe && b.Op != syntax.PipeAll || !l.first(b) {
 		return
@@ -307,7 +307,7 @@ func (l *look) piped(b *syntax.BinaryCmd) (parts []*syntax.Stmt) {
 	return parts
 }
 
-// namesIn returns the words of a simple command, each of which may name a program behind sudo, env and the like.
+// namesIn returns the words of a simple command that may name a program after sudo, env and the like.
 func namesIn(s *syntax.Stmt) (names []string) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {

@@ -165,7 +165,7 @@ func TestNotReadOnly(t *testing.T) {
 		"head -9c /etc/shadow f", "tail -9c /etc/shadow f", "head -9n /etc/shadow f", "head -n /etc/shadow f",
 		"head f -c /etc/shadow", "head -q9 f", "grep x f -A /etc/shadow", "grep -C 2 /etc/shadow f",
 		"stat f -c /etc/shadow",
-		// What ps cannot make sense of it reads anew as BSD's letters, where e is the environment.
+		// Words that ps cannot interpret it reads again as BSD's letters, where e means the environment.
 		"ps -ex", "ps -auxe", "ps -auxeww", "ps -aex -o args", "ps -eTHa", "ps -axuxe", "ps -e -uxw", "ps -u -e",
 		"ps -t -e", "ps -ef -o args", "ps -ef --deselect", "ps -eLf --forest", "ps -e -T --forest", "ps -uroot",
 		"ps -eo -e", "ps -eo environ", "ps -ef --sort=environ", "ps -o ''", "ps -Ae",
@@ -369,7 +369,7 @@ func worst() map[string]string {
 	return all
 }
 
-// TestNoInputIsDear bounds what is allocated for the worst texts: each text within a text is parsed anew.
+// TestNoInputIsDear bounds the allocations for the worst texts: each text within a text is parsed again.
 func TestNoInputIsDear(t *testing.T) {
 	for name, command := range worst() {
 		for _, g := range []shell.Grammar{shell.Bash, shell.POSIX} {

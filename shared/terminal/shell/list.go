@@ -13,7 +13,7 @@ import (
 // words that are known, connect their streams, and look at exit codes.
 type List []Pipeline
 
-// A Pipeline is one simple command, or several of which each reads what the one before it writes.
+// A Pipeline is one simple command, or several; each reads the output of the one before.
 type Pipeline struct {
 	When     Condition
 	Not      bool       // its exit code is turned round: 0 becomes 1, any other 0
@@ -68,8 +68,8 @@ func Allow(entries ...string) (Allowed, error) {
 }
 
 // Parse reads a command. Simple commands may be joined by ; && || | ! and line ends, and each must begin with an entry
-// of a. Substitutions, expansions, redirections, assignments, functions, background jobs, compound commands and what is
-// built into shells (eval, alias, cd and so on) are denied, whatever the entries are: a *[DeniedError].
+// of a. Substitutions, expansions, redirections, assignments, functions, background jobs, compound commands and shell
+// builtins (eval, alias, cd and so on) are denied, whatever the entries are: a *[DeniedError].
 func (a Allowed) Parse(command string) (List, error) {
 	list, err := read(command)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a Allowed) check(argv []string) error {
 		if free || extra == "" {
 			return nil
 		}
-		why = denied(span{}, "%s may have no %.100q: only what is known not to run or write something else may "+
+		why = denied(span{}, "%s may have no %.100q: only programs known not to run or write something else may "+
 			"follow %q; write it out as an entry, or %q for anything", clipped(prefix), extra, Quote(prefix),
 			Quote(prefix)+" "+Anything)
 	}

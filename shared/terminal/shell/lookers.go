@@ -125,8 +125,8 @@ const (
 // for columns of ps, and SORT for --sort= with some.
 //
 // The e of ps is only here: it stands for all processes, but when ps cannot make sense of its words together, it reads
-// those with a dash anew as letters of BSD's, among which e shows the environment of each process. Here is only what
-// makes sense in all cases, or in neither reading. -aux is what ps reads so on purpose.
+// those with a dash again as BSD's letters, where e shows the environment of each process. Here is only what makes
+// sense in all cases, or in neither reading. -aux is what ps reads so on purpose.
 var forms = []string{
 	"ps -e", "ps -ef", "ps -eF", "ps -eLf", "ps -ef --forest", "ps -ef SORT", "ps -eF SORT", "ps -e -o COLUMNS",
 	"ps -e -o COLUMNS SORT", "ps -eo COLUMNS", "ps -eo COLUMNS SORT", "ps -eo COLUMNS --no-headers",

@@ -44,7 +44,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestMoreThanALook has commands of programs that may run unasked, of which these do more, or show more, than that.
+// TestMoreThanALook lists commands that do or show more than looking, of programs that may otherwise run unasked.
 func TestMoreThanALook(t *testing.T) {
 	for command := range strings.Lines(`find . -delete
 find -L .

@@ -189,7 +189,7 @@ func TestRunnersAreOpaque(t *testing.T) {
 	}
 }
 
-// known are commands of which everything is known.
+// known are commands whose programs and options are all known.
 const known = `
 touch a
 mkdir -p a/b
@@ -241,7 +241,7 @@ tee -a f
 sha256sum -c f
 `
 
-// What is known is not called opaque.
+// Known commands are not called opaque.
 func TestKnownIsNotOpaque(t *testing.T) {
 	for command := range strings.Lines(strings.TrimSpace(known)) {
 		command = strings.TrimSpace(command)

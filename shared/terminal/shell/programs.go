@@ -137,7 +137,7 @@ func (l *look) call(words []*syntax.Word) {
 	l.named(args, words)
 }
 
-// named looks at a simple command whose name can be told.
+// named examines a simple command with a literal name.
 func (l *look) named(args []string, words []*syntax.Word) {
 	if text := words[0].Lit(); text != args[0] {
 		l.warn(place(words[0]), Opaque, "disguised_name", "The command is %.100q, written so that it does not show.",
@@ -185,7 +185,7 @@ func (l *look) program(args []string, words []*syntax.Word) {
 	}
 	if indexed[name] && slices.ContainsFunc(args[1:], func(a string) bool { return strings.Contains(a, "[") }) {
 		l.warn(span{at.Start, place(words[len(words)-1]).End}, Opaque, "evaluated",
-			"Bash evaluates what stands in the brackets, and may run it.")
+			"Bash evaluates the text in the brackets, and may run it.")
 	}
 	switch {
 	case strings.HasPrefix(name, "mkfs"):

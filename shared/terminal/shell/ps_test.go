@@ -19,7 +19,7 @@ var psWords = strings.Fields(`-e -ef -eF -eLf -eo -aux -ely -A -a -x -u -U -t -p
 	--sort=-rss --sort=+pid,-comm --sort=nosuch --forest --deselect --headers --no-headers --pid=1 --user=root --user=x
 	--format=args --cols=9999 --width=x --rows=-1`)
 
-// psLines are lines of ps: what stands beside e behind one dash, what stands beside words with e, and words at random.
+// psLines returns lines of ps: letters next to e after one dash, words next to words with e, and random words.
 func psLines() (lines []string) {
 	const letters = "AadefFjlHLTwxycouUpCtG"
 	for _, a := range letters {
@@ -44,8 +44,8 @@ func psLines() (lines []string) {
 	return lines
 }
 
-// No line of ps that may run unasked prints what is in the environment of a process, whatever ps makes of the line. It
-// has a terminal, as on a host: some of its letters mean the processes of that.
+// No line of ps that may run unasked prints the environment of a process, however ps reads the line. The test has a
+// terminal, as a host does: some letters of ps select the processes of a terminal.
 func TestPsShowsNoEnvironment(t *testing.T) {
 	realpart.Long(t, "it asks ps two thousand times")
 	version, _ := exec.Command("ps", "--version").Output()

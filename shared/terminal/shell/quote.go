@@ -6,12 +6,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Quote returns the command that has exactly these words in every shell of the Bourne family, whatever bytes they
-// have; a word with NUL has no such form, and what follows NUL is not passed on by any system. The words of a
-// read_only command, which have no quote, backslash, dollar, backtick or exclamation mark, are the same in fish and
-// csh too.
+// Quote returns the command that has exactly these words in every shell of the Bourne family, whatever bytes they have;
+// a word with NUL has no such form, and no system passes on the bytes after NUL. The words of a read_only command,
+// which have no quote, backslash, dollar, backtick or exclamation mark, are the same in fish and csh too.
 //
-// [syntax.Quote] refuses, for POSIX, what is not printable, and takes double quotes where a word has a single one.
+// [syntax.Quote] refuses, for POSIX, unprintable characters, and uses double quotes if a word contains a single quote.
 func Quote(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, word := range argv {

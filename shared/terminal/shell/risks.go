@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// A risk is what a program may do, of which a person should be warned.
+// A risk is a possible effect of a program that a person should be warned about.
 type risk struct {
 	class Class
 	code  string
-	with  [][]string // words of which all of one entry must be among the arguments; none: always
+	with  [][]string // all words of one entry must be among the arguments; none: always
 	text  string     // a sentence
 }
 
@@ -23,7 +23,7 @@ var texts = map[string]string{
 	"accounts":    "It changes accounts, or who may do what.",
 	"removes":     "It removes software, services or data.",
 	"network":     "It changes the network, or who can reach the machine.",
-	"tracks":      "It removes records of what was done.",
+	"tracks":      "It removes records of earlier actions.",
 	"interpreter": "It runs a program in another language, which is not looked into.",
 	"privilege":   "It runs as another user.",
 	"runs":        "It runs other programs, which its arguments or its configuration decide on.",
@@ -34,10 +34,10 @@ var texts = map[string]string{
 	"shell":       "It has the shell run a text, or changes what commands mean.",
 }
 
-// risks is what is known of programs: class, code and names; then, where not every use is meant, words that must be
-// among the arguments, entries separated by commas (-x is found in -axz too, and a star stands for any end); then
-// the sentence, where it is not the code's. It is advice: a program that is not here can do harm too, and so all that
-// is not read_only asks.
+// risks lists programs: class, code and names; then, if only some uses are meant, words that must be among the
+// arguments, entries separated by commas (-x is found in -axz too, and a star matches any ending); then the sentence,
+// if it differs from the code's. It is advice: a program that is not here can do harm too, and so all that is not
+// read_only asks.
 const risks = `
 destructive deletes: rm rmdir unlink shred truncate wipe srm trash
 destructive deletes: find fd | -delete

@@ -60,7 +60,7 @@ func finds(j *Judgment, args []string) bool {
 	return !slices.ContainsFunc(j.Looks, func(path string) bool { return !isPath(path) })
 }
 
-// journal is where the system's journal lies: who may read it unasked is told by the folders of the host.
+// journal is the folder of the system's journal. It is read unasked only if the host's folders include it.
 const journal = "/var/log/journal"
 
 var journalLooker = looker{short: "abekqrx", valued: "nptuSUo", values: isText, most: 0,

@@ -1,13 +1,13 @@
 // Package shell judges commands of a shell before they run. It is pure: it parses and reads, and starts nothing.
 //
-// [Judge] is for a command that a person may be asked about: it refuses what a person cannot read, says what class the
-// rest is of, with warnings and their places, and turns what only looks into an argument list and its one canonical
-// form. [Allowed] is for a program that says itself which commands may run: it turns a command into a [List], which is
-// carried out without any shell.
+// [Judge] is for a command that a person may be asked about: it refuses text that a person cannot read, classifies the
+// rest, with warnings and their places, and turns a read-only command into an argument list and its canonical form.
+// [Allowed] is for a program that says itself which commands may run: it turns a command into a [List], which runs
+// without any shell.
 //
-// A command is read_only, or a list, only if each of its words is spelled out. Whatever a shell would have to expand,
-// substitute or look up is asked about, or denied. What is executed of both is made from the words that were read,
-// never from the text, so that no second reader can take the text for something else.
+// A command is read_only, or a list, only if each of its words is spelled out. Text that a shell would have to expand,
+// substitute or look up is asked about, or denied. Both are executed from the parsed words, never from the text, so no
+// second reader can interpret the text differently.
 package shell
 
 import (
@@ -68,7 +68,7 @@ func unreadable(command string) string {
 	return ""
 }
 
-// parse parses a readable command, or says what is wrong with it.
+// parse parses a readable command, or returns the mistake in it.
 func parse(command string, g Grammar) (file *syntax.File, wrong string) {
 	if wrong := unreadable(command); wrong != "" {
 		return nil, wrong

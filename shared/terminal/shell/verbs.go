@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// verbs are the words by which programs of services, databases and packages say that they delete or end something.
+// verbs are the words for deleting or ending something in programs of services, databases and packages.
 var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe erase uninstall prune flush flushall
 	flushdb truncate nuke evict deregister revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank
 	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade`)
@@ -80,8 +80,8 @@ setfacl = t test
 shutdown = c show
 `
 
-// dryRuns are options by which programs only say what they would do, if no other option comes first: a later one could
-// be the value of another.
+// dryRuns are options that make programs only report what they would do, if no other option comes first: a later one
+// could be the value of another.
 const dryRuns = `
 rsync = -n* -an -avn -avzn -aun -rn -rvn --dry-run
 git clean = -n* -dn -xdn -fdn -fdxn --dry-run

@@ -49,7 +49,7 @@ func literal(w *syntax.Word) (string, *unclear) {
 // unquoted adds a part without quotes.
 func unquoted(b *strings.Builder, s string) (what string) {
 	escaped := false
-	last := '=' // what a tilde may stand behind, as at the beginning
+	last := '=' // a tilde may follow it, as at the beginning
 	for _, r := range s {
 		switch {
 		case escaped:

@@ -184,7 +184,7 @@ func input(w *world) {
 			w.Error("it asked no longer before it did")
 		}
 	case <-time.After(20 * time.Second):
-		w.Error("nobody was told that it asks")
+		w.Error("no reader learned that it asks")
 	}
 	if err := w.k.Input(w.Context(), s.ID, []byte("hunter2\n")); err != nil {
 		w.Error(err)
@@ -240,7 +240,7 @@ func held(w *world) {
 	select {
 	case <-asked:
 	case <-time.After(20 * time.Second):
-		w.Error("nobody was told that it asks")
+		w.Error("no reader learned that it asks")
 	}
 	select {
 	case r := <-ended:

@@ -272,7 +272,7 @@ func personsShell(w *world) {
 		k := w.open()
 		go func() {
 			a.ended <- k.Shell(w.Context(), "shell-1", size, r, a.out, a.resize)
-			_ = r.Close() // nobody types after the end
+			_ = r.Close() // no input follows the end
 		}()
 		return a
 	}
