@@ -38,9 +38,9 @@ type Options struct {
 	// sessions of its name alone. Empty: agent.
 	Name string
 
-	Instructions string // what the agent is told of itself; or
-	// InstructionsFunc returns it. It is asked once for each session and process (which remembers 10,000 sessions); a
-	// run keeps the text it began with, whoever goes on with it.
+	Instructions string // the agent's instructions; or
+	// InstructionsFunc returns the instructions. It is called once for each session and process (a process remembers
+	// 10,000 sessions). A run keeps the text it began with, even if another process continues it.
 	InstructionsFunc func(ctx context.Context, s *SessionContext) (string, error)
 
 	Tools  []*Tool  // of [DefineTool], [DefineEffect] and package mcp
@@ -92,8 +92,8 @@ type Effects string
 // The values of Effects.
 const (
 	AskFirst    Effects = Effects(policy.AskEffects)  // they wait for a yes; the zero value
-	AutoApprove Effects = Effects(policy.AutoApprove) // they are carried out at once; the audit says so with each
-	NoEffects   Effects = Effects(policy.NoEffects)   // they are denied, and the model is told
+	AutoApprove Effects = Effects(policy.AutoApprove) // they run at once; the audit marks each
+	NoEffects   Effects = Effects(policy.NoEffects)   // they are denied, and the model gets the reason
 )
 
 // Policy says which addresses effects may reach: addresses (a@example.com), domains (example.com) and all domains below
@@ -320,7 +320,7 @@ func (c *core) rules() (policy.Rules, error) {
 	return r, errors.Join(wrong...)
 }
 
-// silent is the queue of a process whose runs are moved by whoever asks.
+// silent is the queue of a process in which callers move their own runs.
 type silent struct{}
 
 func (silent) Resume(context.Context, queue.Message) error { return nil }

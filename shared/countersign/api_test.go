@@ -26,8 +26,8 @@ var promised = []string{module + "shared/countersign", module + "shared/counters
 // maxNames is how many names package countersign may export, constants counted.
 const maxNames = 90
 
-// TestAPI holds what the SDK exports to testdata/api.txt, to its own names and those of whom its users know anyway, and
-// to a number that one can learn.
+// TestAPI compares the exported names of the SDK with testdata/api.txt. They may mention only the SDK's own types and
+// types that its users know anyway, and their number is limited to what a person can learn.
 func TestAPI(t *testing.T) {
 	var out strings.Builder
 	for _, pkg := range load(t, promised) {
@@ -127,7 +127,7 @@ func (a *api) object(o types.Object) {
 				a.add("type %s struct, %s %s", name.Name(), f.Name(), a.of(f.Type()))
 			}
 		}
-	case *types.Interface: // all of them are sealed: their methods are nobody's
+	case *types.Interface: // all of them are sealed: users cannot call their methods
 		a.add("type %s interface", name.Name())
 		if !sealed(u) {
 			a.t.Errorf("%s can be implemented by everybody", name.Name())
@@ -165,7 +165,7 @@ func (a *api) of(t types.Type) string {
 	})
 }
 
-// check follows a type to all that its users must name, and refuses what is none of theirs.
+// check follows a type to every type that users must name, and reports types of other packages.
 func (a *api) check(where string, t types.Type) {
 	seen := map[types.Type]bool{}
 	var walk func(types.Type)

@@ -24,7 +24,7 @@ type Approval struct {
 	Requested time.Time
 	Expires   time.Time // from then on the call is answered as not done; a review ends with its run
 
-	hash string // of what was shown
+	hash string // of the preview
 }
 
 func approvalOf(v run.ApprovalView) Approval {
@@ -50,10 +50,10 @@ func No(why string) Decision { return Decision{decision: run.Reject, comment: wh
 // Later leaves the question as it is. [Agent.Approvals] lists it, for as long as Options.ApprovalTTL.
 func Later() Decision { return Decision{} }
 
-// Edited has the call carried out with other arguments: a value of the tool's In, or JSON. The model is told which.
+// Edited approves the call with other arguments: a value of the tool's In, or JSON. The model gets the new arguments.
 func Edited(args any) Decision { return Decision{decision: run.ApproveEdited, edited: args} }
 
-// WasDone answers a review: the call was carried out.
+// WasDone answers a review: the call was executed.
 func WasDone() Decision { return Decision{decision: run.ConfirmDone} }
 
 // TryAgain answers a review: the call is to be asked about once more, to be carried out then.

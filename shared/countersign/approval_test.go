@@ -90,7 +90,7 @@ func openStore(t *testing.T) store.Store {
 	return st
 }
 
-// TestApprove answers in the process. The question is stored before it is asked, and what is decided is what happens.
+// TestApprove answers in the process. The question is stored before it is asked, and the decision is what happens.
 func TestApprove(t *testing.T) {
 	errBusy := errors.New("the terminal is busy")
 	for name, c := range map[string]struct {
@@ -272,11 +272,11 @@ func TestEffectsModes(t *testing.T) {
 	}
 }
 
-// TestUnclearOutcomes parks an effect of which nobody can tell, and has its user say what became of it.
+// TestUnclearOutcomes parks an effect with an unknown outcome, and its user reports the outcome.
 func TestUnclearOutcomes(t *testing.T) {
 	lost := countersign.Uncertain(errors.New("the connection broke"))
 	for name, c := range map[string]struct {
-		reconcile countersign.Verdict // empty: nobody can tell
+		reconcile countersign.Verdict // empty: it cannot be determined
 		fails     error
 		answers   []countersign.Decision // to reviews and questions that follow
 		sent      int

@@ -9,13 +9,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Budget bounds what one run may use, from its Send to its end, in however many processes; what is 0 is not bounded.
-// Before each request to the model, what it may need at most is held against what is left: the tokens that the service
-// has counted of the request before, an estimate of what has come since, and Options.MaxOutputTokens. A budget is so
-// exceeded by one answer at most, and by that only where MaxOutputTokens is not set.
+// Budget limits one run, from its Send to its end, in any number of processes. A field that is 0 sets no limit. Before
+// each request to the model, the most that the request may need is compared with the rest of the budget: the tokens
+// that the service counted for the request before, an estimate of the text added since, and Options.MaxOutputTokens. A
+// run therefore exceeds its budget by at most one answer, and only if MaxOutputTokens is not set.
 //
-// What was used is counted from what is stored. An answer of the model that a process took with it when it was killed
-// is stored nowhere, and does not count.
+// Use is counted from the stored events. An answer of the model that was lost with a killed process is not stored, and
+// does not count.
 type Budget struct {
 	Tokens  int              // of all requests to the model and its answers, thoughts included
 	Effects int              // that are begun; one that is tried again counts once
@@ -31,11 +31,11 @@ type Price struct {
 	Thoughts int64
 }
 
-// BudgetError ends a run that has come to a limit of Options.Budget. What was done stays done. It is also an [*Error]
-// of the code run_budget.
+// BudgetError ends a run that has reached a limit of Options.Budget. Completed effects remain. It is also an [*Error]
+// with the code run_budget.
 type BudgetError struct {
 	Limit string // tokens, effects or money
-	Used  int64  // so far; what comes next does not fit in beside it
+	Used  int64  // so far; the next request would exceed the limit
 	Max   int64
 
 	Result *Result // how far the run came, with its last words and all that it used

@@ -86,7 +86,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestABudgetOutlivesTheProcess counts what an earlier process has used, and begins anew with the next run.
+// TestABudgetOutlivesTheProcess counts the use of an earlier process, and starts from zero with the next run.
 func TestABudgetOutlivesTheProcess(t *testing.T) {
 	p, st := &post{}, openStore(t)
 	options := func(turns ...script.Turn) countersign.Options {
@@ -162,7 +162,7 @@ func TestMaxOutputTokens(t *testing.T) {
 	}
 }
 
-// A run may have two effects. The model wants a third, so the run ends, and what was done stays done.
+// A run may have two effects. The model wants a third, so the run ends, and the two effects remain.
 func ExampleBudgetError() {
 	box := &post{}
 	agent, err := countersign.New(countersign.Options{

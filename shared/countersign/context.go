@@ -32,8 +32,8 @@ type SessionContext struct {
 	Shell Shell // runs Options.Commands in Dir
 }
 
-// Transcript returns what was said in the session so far, with the turn that the call belongs to. It is read from the
-// store with each call.
+// Transcript returns the session's messages so far, including the turn that the call belongs to. Each call reads them
+// from the store.
 func (s *SessionContext) Transcript(ctx context.Context) ([]Message, error) {
 	all, err := (&Session{agent: s.Agent, id: s.SessionID}).Messages(ctx)
 	if errors.Is(err, ErrNoSession) && s.RunID == "" { // nothing was said yet
@@ -51,9 +51,9 @@ type FS struct{ dir files.Dir }
 // ReadFile returns the content of a file of at most 1 MiB; [fs.ErrNotExist] where there is none.
 func (f FS) ReadFile(name string) ([]byte, error) { return f.dir.ReadFile(name) }
 
-// WriteFile replaces the content of a file, or makes it, with the folders that are missing: at most 1 MiB. A reader,
-// and whoever comes after a crash, sees all of it or what was there before. A tool that writes belongs in
-// [DefineEffect], if its user is to approve that.
+// WriteFile replaces the content of a file, or creates the file and its missing folders: at most 1 MiB. A reader sees
+// the new content or the old one, never a part, even after a crash. Use [DefineEffect] for a tool that writes, if its
+// user is to approve the writing.
 func (f FS) WriteFile(name string, data []byte) error { return f.dir.WriteFile(name, data) }
 
 // Rename gives a file or a folder another name, and makes the folders that are missing; a file that has that name is
@@ -95,17 +95,16 @@ const (
 	maxShellTimeout = 10 * time.Minute
 )
 
-// Exec runs a command: a simple one, or several that are joined by |, &&, || and ;. Each must begin with an entry of
-// Options.Commands, and all of its words must be spelled out. Behind the entry of a known program only options that
-// neither run a program nor write a file may follow: "git log" allows git log -5 and not git log --output=FILE. The
-// entry of any other program allows exactly its own words. An entry that ends in "..." allows whatever follows.
-// Whatever only a shell could tell is [ErrCommandDenied], and nothing has run: substitutions, variables, patterns,
-// redirections, assignments, functions, background jobs, and what is built into shells, such as eval and cd. No
-// shell is started.
+// Exec runs a simple command, or several joined by |, &&, || and ;. Each must begin with an entry of Options.Commands,
+// and all of its words must be literal. After the entry of a known program, only options that neither run a program nor
+// write a file may follow: "git log" allows git log -5, but not git log --output=FILE. The entry of any other program
+// allows exactly its own words. An entry that ends in "..." allows any further words. Constructs that need a shell are
+// refused with [ErrCommandDenied], and nothing runs: substitutions, variables, patterns, redirections, assignments,
+// functions, background jobs, and builtins such as eval and cd. No shell is started.
 //
-// An exit code is no error. Where the time is over, the command is killed with what it has started; the error is
-// [context.DeadlineExceeded], and the result has what was printed until then. A tool that runs something belongs in
-// [DefineEffect], if its user is to approve that.
+// A nonzero exit code is not an error. After the time limit, the command and the processes it started are killed; the
+// error is [context.DeadlineExceeded], and the result has the output so far. Use [DefineEffect] for a tool that runs
+// commands, if its user is to approve them.
 func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellResult, error) {
 	list, err := s.allowed.Parse(command)
 	if err != nil {

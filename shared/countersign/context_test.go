@@ -212,7 +212,7 @@ func TestACommandThatFailedHasRun(t *testing.T) {
 	}
 }
 
-// What is denied has not run, not even in part.
+// No part of a denied command runs.
 func TestDeniedCommands(t *testing.T) {
 	dir := t.TempDir()
 	s := within(t, countersign.Options{Dir: dir, Commands: []string{"git log", "touch a", "echo"}})

@@ -1,53 +1,54 @@
-// Package countersign is the agent runtime of this module as a Go package: an agent with typed tools inside a program
-// of yours, with the same loop, approvals, exactly-once effects and audit as the functions, and without a server.
+// Package countersign is the agent runtime of this module as a Go package: an agent with typed tools inside your
+// program. It has the same loop, approvals, exactly-once effects and audit as the functions, and needs no server.
 //
 // # An agent
 //
-// An [Agent] is made once, by [New], which reports everything that is wrong with its [Options] at once and needs no
-// network. It serves many users ([Agent.As]) and sessions. A [Session] is one conversation, each [Session.Send] a run
-// in it; [Session.SendStream] yields what happens as [Event] values, and [SendAs] has the answer be a Go type.
+// Create an [Agent] once, with [New], which reports all mistakes in its [Options] at once and needs no network. An
+// agent serves many users ([Agent.As]) and sessions. A [Session] is one conversation, and each [Session.Send] starts a
+// run in it. [Session.SendStream] yields the run's progress as [Event] values, and [SendAs] returns the answer as a Go
+// type.
 //
 // # Tools
 //
-// What [DefineTool] makes is called at once. What [DefineEffect] makes changes something outside: its user sees a
-// [Preview] of exactly the arguments and says [Yes], [No], [Edited] or [Later], in the process (Options.Approve) or
-// days later ([Agent.Approvals], [Agent.Resolve], [Session.Continue]). It is carried out once. Where an outcome was
-// lost and Reconcile cannot tell, the call waits as a review: [WasDone] or [TryAgain]. Options.Policy comes before
-// every yes, and Options.Effects says whether there are questions at all.
+// A tool from [DefineTool] runs at once. A tool from [DefineEffect] changes something outside: its user sees a
+// [Preview] of exactly the arguments and answers [Yes], [No], [Edited] or [Later], in the process (Options.Approve) or
+// days later ([Agent.Approvals], [Agent.Resolve], [Session.Continue]). The effect runs once. If its outcome was lost
+// and Reconcile cannot determine it, the call waits as a review: [WasDone] or [TryAgain]. Options.Policy applies before
+// every yes, and Options.Effects decides whether calls ask at all.
 //
-// Each call gets a [SessionContext]: where it is, the files of a folder ([FS]) and the commands of a list ([Shell]).
-// Package mcp has the tools of MCP servers, and [SkillDir] and [SkillFS] guidance that the model reads when it needs
-// it.
+// Each call gets a [SessionContext] with the IDs of its session, run and action, the files of a folder ([FS]) and the
+// commands of a list ([Shell]). Package mcp provides the tools of MCP servers. [SkillDir] and [SkillFS] provide
+// guidance that the model reads when it needs it.
 //
 // # Crashes
 //
-// What is told has happened, and is in Options.Store: memory, one SQLite file (package store/embedded) or Firestore. A
-// process may be killed at any moment. [Agent.Sessions] finds what was cut off, [Agent.Resume] and [Session.Continue]
-// go on with it: the model's stored answers are not asked for again, and no effect is repeated on a guess. A loop over
-// a stream may be left, and a ctx cancelled, with the same result.
+// Every reported event is stored before it is reported, in Options.Store: memory, one SQLite file (package
+// store/embedded) or Firestore. You can kill the process at any moment. [Agent.Sessions] finds interrupted runs, and
+// [Agent.Resume] and [Session.Continue] continue them: stored answers of the model are not requested again, and no
+// effect is repeated on a guess. Leaving a loop over a stream, or cancelling ctx, has the same result.
 //
-// One run at a time is open in a session; an [OpenError] names the one that stands in the way.
+// A session has at most one open run; an [OpenError] names it.
 //
 // # Errors
 //
-// An [Error] has one of five classes and a code. [ErrNoSession], [ErrClosed], [ErrContextFull] and [ErrCommandDenied]
-// are told by errors.Is, [OpenError], [OutputError] and [BudgetError] by errors.As. A [ToolError] is what an action
-// returns for the model to read; of any other error the model hears that the tool failed, and the program gets it in
-// [ToolFinished]. [Session.Send] returns an error of Options.InstructionsFunc or Options.Approve unchanged; neither the
-// store nor the log has its text.
+// An [Error] has one of five classes and a code. Test for [ErrNoSession], [ErrClosed], [ErrContextFull] and
+// [ErrCommandDenied] with errors.Is, and for [OpenError], [OutputError] and [BudgetError] with errors.As. An action
+// returns a [ToolError] to give the model a text. For any other error the model learns only that the tool failed, and
+// the program gets the error in [ToolFinished]. [Session.Send] returns an error of Options.InstructionsFunc or
+// Options.Approve unchanged; neither the store nor the log has its text.
 //
 // # Bounds and traces
 //
-// Options.Budget bounds the tokens, the effects and the money of one run, in whatever processes it is moved: one that
-// comes to a limit ends with a [*BudgetError]. Options.TracerProvider takes OpenTelemetry's spans of runs.
+// Options.Budget limits the tokens, the effects and the money of one run, in any number of processes. A run that
+// reaches a limit ends with a [*BudgetError]. Options.TracerProvider receives OpenTelemetry spans of runs.
 //
 // # Tests
 //
-// Package offline has a scripted model that is as strict as the service, for a program without a key. Package
-// agenttest has the same scripts for tests, and recordings of the real model.
+// Package offline provides a scripted model that is as strict as the service, for programs without a key. Package
+// agenttest provides the same scripts for tests, and recordings of the real model.
 //
 // # Promise
 //
 // Package countersign, its packages agenttest, mcp and offline, and package shared/store with its backends and
-// storetest keep to what they export. All other packages of this module can be imported, and promise nothing.
+// storetest keep their exported names stable. You can import all other packages of this module, but they may change.
 package countersign

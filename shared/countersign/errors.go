@@ -14,12 +14,12 @@ var (
 	ErrNoSession = errors.New("countersign: there is no such session, or it is another user's")
 	ErrClosed    = errors.New("countersign: the agent is closed")
 
-	// ErrCommandDenied is the error of Shell.Exec for a command that Options.Commands do not allow, or that cannot be
-	// read without a shell; its text says what was not allowed. Nothing of the command has run.
+	// ErrCommandDenied is the error of Shell.Exec for a command that Options.Commands does not allow, or that only a
+	// shell can interpret. Its text names the refused part. No part of the command has run.
 	ErrCommandDenied = errors.New("countersign: the command is denied")
 
-	// ErrContextFull is beside the error of a run whose next request would be more than the model reads, and of which
-	// nothing can be made shorter. It was not sent.
+	// ErrContextFull is joined to the error of a run whose next request would exceed the model's context window and
+	// cannot be shortened. The request was not sent.
 	ErrContextFull = errors.New("countersign: the conversation is larger than what the model reads")
 )
 
@@ -28,7 +28,7 @@ type Class string
 
 // The classes.
 const (
-	ClassValidation Class = "ValidationError"    // the input is not what was asked for; Field names it
+	ClassValidation Class = "ValidationError"    // the input is invalid; Field names it
 	ClassAuth       Class = "AuthError"          // there is no such thing, or it is another user's
 	ClassPolicy     Class = "PolicyError"        // a rule, a decision or a limit forbids it
 	ClassTool       Class = "ToolExecutionError" // a tool or the store failed
@@ -40,7 +40,7 @@ type Error struct {
 	Class      Class
 	Code       string        // within the class; switch on it
 	Message    string        // one sentence for people
-	Field      string        // what is wrong, of [ClassValidation]: a field of Options, a path in JSON; or empty
+	Field      string        // of [ClassValidation]: the invalid field of Options or path in JSON
 	RetryAfter time.Duration // when trying again makes sense; 0 if that is not known
 
 	cause error

@@ -28,7 +28,7 @@ type ToolFinished struct {
 	Seq       int64
 	ActionID  string
 	Tool      string
-	Result    json.RawMessage // what the tool returned, as the model is told; nil if nothing
+	Result    json.RawMessage // the tool's result, as the model reads it; nil if there is none
 	Err       error           // of the tool, or of encoding its result, in the process that called it; or an [*Error]
 	Truncated bool            // the result was longer than 64 KiB, and was cut
 }
@@ -39,7 +39,7 @@ type Asked struct {
 	Approval Approval
 }
 
-// ChatCompressed says that the model is told less of the conversation from here on.
+// ChatCompressed reports that the model sees less of the conversation from here on.
 type ChatCompressed struct {
 	Seq                       int64
 	TokensBefore, TokensAfter int // of the request, estimated from what the service counted last

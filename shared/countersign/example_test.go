@@ -165,7 +165,7 @@ func ExampleOptions_instructionsFunc() {
 	// Output: You release software. Ask before a release.
 }
 
-// An effect is asked about before it is carried out: in the process, where Options.Approve is set.
+// An effect needs an approval before it runs: in the process, if Options.Approve is set.
 func ExampleDefineEffect() {
 	send := countersign.DefineEffect(
 		countersign.EffectConfig[mail, string]{Name: "send_mail", Description: "Sends a mail."},
@@ -287,7 +287,7 @@ func ExampleOpenError() {
 	// Hello.
 }
 
-// Before a conversation is too long for the model, the older part of it is told as a summary.
+// Before a conversation becomes too long for the model, a summary replaces its older part.
 func ExampleChatCompressed() {
 	ctx := context.Background()
 	long := strings.Repeat("word ", 2000)

@@ -62,9 +62,10 @@ func (s *Session) Export(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// Import reads what [Session.Export] wrote, and stores it as a new session of the agent's user. Nothing of it is asked
-// or carried out again. What another model has signed is told in words. All is read and checked before anything is
-// stored; the error is of [ClassValidation] and names the line. A run may have 1 MiB of contents.
+// Import reads the output of [Session.Export] and stores it as a new session of the agent's user. Import repeats no
+// question and no effect. Contents that another model signed reach the model as plain text. Everything is read and
+// checked before anything is stored; the error has the class [ClassValidation] and names the line. The limit is 1 MiB
+// of contents for each run.
 func (a *Agent) Import(ctx context.Context, r io.Reader) (*Session, error) {
 	if err := a.usable(); err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func readExport(r io.Reader) (head exportHead, lines []exportLine, err error) {
 			return head, nil, bad("it is not a run of an exported session", err)
 		}
 		if err := checkExported(l); err != nil {
-			return head, nil, bad("the run cannot be told to a model", err)
+			return head, nil, bad("a model would not accept the run", err)
 		}
 		if lines = append(lines, l); n > maxExportLines {
 			return head, nil, bad("there are too many runs", nil)
@@ -129,7 +130,7 @@ func readExport(r io.Reader) (head exportHead, lines []exportLine, err error) {
 	return head, lines, nil
 }
 
-// checkExported checks that a run can be told: it begins with its user's words, and every call has its response.
+// checkExported checks that a model accepts the run: it begins with its user's words, and every call has its response.
 func checkExported(l exportLine) error {
 	c, err := model.Load(l.Contents)
 	switch {

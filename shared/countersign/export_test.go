@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign"
 )
 
-// TestExport exports a session and imports it into another agent's store: it is told the same, byte for byte, and goes
-// on.
+// TestExport exports a session and imports it into another agent's store. The model gets the same contents, byte for
+// byte, and the session goes on.
 func TestExport(t *testing.T) {
 	m := newScript(call("get_weather", map[string]any{"city": "Lisbon"}), say("21 degrees."), say("Yes."), say("No."))
 	o := countersign.Options{Provider: m, Tools: []*countersign.Tool{getWeather}}
@@ -62,7 +62,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// FuzzImport imports whatever comes: what is taken is told again as it was.
+// FuzzImport imports arbitrary bytes. An accepted session exports the same contents again.
 func FuzzImport(f *testing.F) {
 	f.Add(`{"countersign":1,"title":"a"}` + "\n" + `{"contents":[{"role":"user","parts":[{"text":"a"}]},` +
 		`{"role":"model","parts":[{"text":"b"}]}]}`)

@@ -24,7 +24,7 @@ type Message struct {
 	Contents []json.RawMessage `json:"contents,omitempty"`
 }
 
-// ToolCall is a call in a [Message], and what the model was told of it.
+// ToolCall is a call in a [Message], with the result that the model got.
 type ToolCall struct {
 	ID     string          `json:"id,omitempty"`
 	Name   string          `json:"name"`
@@ -33,8 +33,8 @@ type ToolCall struct {
 	Error  string          `json:"error,omitempty"`  // why it was not done
 }
 
-// Messages returns all that was said in the session, with calls and results, oldest first. Nothing of it is left out
-// because the model is told a summary instead.
+// Messages returns all messages of the session with their calls and results, oldest first, including those that a
+// summary has replaced for the model.
 func (s *Session) Messages(ctx context.Context) ([]Message, error) {
 	var all []Message
 	err := s.parts(ctx, true, func(p *conversation.Parts, own string) error {
@@ -47,8 +47,8 @@ func (s *Session) Messages(ctx context.Context) ([]Message, error) {
 	return all, err
 }
 
-// History returns the session as the model is told it from now on, as Gemini contents: after a compression, the summary
-// and what came after it.
+// History returns the session's contents as the model sees them from now on, in Gemini's form: after a compression, the
+// summary and the contents after it.
 func (s *Session) History(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	err := s.parts(ctx, false, func(p *conversation.Parts, _ string) error {
@@ -61,7 +61,7 @@ func (s *Session) History(ctx context.Context) ([]json.RawMessage, error) {
 	return all, err
 }
 
-// parts reads what the session's runs have said: all of it, or what the model is told. own is the run that is open.
+// parts reads the contents of the session's runs: all of them, or those that the model sees. own is the open run.
 func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversation.Parts, own string) error) error {
 	if err := s.agent.usable(); err != nil {
 		return err
@@ -120,8 +120,8 @@ func messagesOf(runID string, contents []json.RawMessage) (all []Message) {
 }
 
 // History returns messages as Gemini contents: their own bytes where they have them, and otherwise contents made of
-// their texts, calls and results. A call without a result is told as one that was not done. The error names the message
-// that cannot be told there: Gemini takes answers only behind the user's words.
+// their texts, calls and results. A call without a result counts as not done. The error names a message that is in the
+// wrong place: Gemini accepts answers only after the user's words.
 func History(messages []Message) ([]json.RawMessage, error) {
 	c, err := model.NewContents(nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func History(messages []Message) ([]json.RawMessage, error) {
 	}
 	for i, m := range messages {
 		if err := addMessage(c, m); err != nil {
-			return nil, public(fault.Invalid("messages", "message %d cannot be told there", i).Because(err))
+			return nil, public(fault.Invalid("messages", "message %d is in the wrong place", i).Because(err))
 		}
 	}
 	return c.JSON(), nil
@@ -188,10 +188,10 @@ func responsesOf(m Message, open []model.Call) []model.Response {
 	return rs
 }
 
-// Compress makes what the model is told of the session smaller, however small it is: results of tools beyond their
-// newest 50,000 tokens are cut, and closed turns before the newest 30 % become a summary, by one call of the model.
-// Nothing that is stored is changed. It returns nil where there was nothing to compress. The error is an [*OpenError]
-// where a run of the session has not ended.
+// Compress shortens the model's view of the session, regardless of its size: it cuts results of tools beyond the newest
+// 50,000 tokens, and one call of the model summarizes the closed turns before the newest 30 %. The stored session does
+// not change. It returns nil if there is nothing to compress. The error is an [*OpenError] if a run of the session has
+// not ended.
 func (s *Session) Compress(ctx context.Context) (*ChatCompressed, error) {
 	if err := s.agent.usable(); err != nil {
 		return nil, err

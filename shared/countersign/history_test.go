@@ -20,8 +20,8 @@ func asLines(contents []json.RawMessage) string {
 	return b.String()
 }
 
-// TestHistory has a session with calls: what is read of it is what was said and what the model is told next, and
-// messages become the same contents again.
+// TestHistory reads a session with calls: the messages, and the contents that the model gets next. The messages convert
+// to the same contents again.
 func TestHistory(t *testing.T) {
 	m := newScript(call("get_weather", map[string]any{"city": "Porto"}), say("No station."),
 		call("get_weather", map[string]any{"city": "Lisbon"}), say("21 degrees."), say("Yes."))

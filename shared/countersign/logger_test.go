@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign"
 )
 
-// lines collects what is logged, by the method that was called.
+// lines collects the log lines, by the called method.
 type lines struct {
 	mu  sync.Mutex
 	all map[string][]string
@@ -47,7 +47,7 @@ func (l *lines) methods() (names []string) {
 	return names
 }
 
-// eventful is a run in which something of each level happens: a tool fails, and what became of an effect nobody knows.
+// eventful is a run with an event of each log level: a tool fails, and the outcome of an effect is unknown.
 func eventful(t *testing.T, o countersign.Options, secret string) {
 	t.Helper()
 	p := &post{next: []error{countersign.Uncertain(errors.New("dial tcp: lookup user:" + secret + "@host"))}}
@@ -110,7 +110,7 @@ func TestDebug(t *testing.T) {
 	}
 }
 
-// Nothing of what is said, called or answered is in a log line, whatever handler is behind it.
+// No log line contains a prompt, an argument or an answer, whatever the handler.
 func TestNothingPrivateIsLogged(t *testing.T) {
 	const canary = "hunter2-CANARY"
 	var text, json bytes.Buffer

@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// TestHelloModules makes a module of its own of the hello program, against this checkout, and looks at what it needs:
-// no client of Firestore or Pub/Sub, no SQLite and no MCP. go mod tidy reads the modules of tests that nobody here
-// runs; where these are not in the cache and no proxy has them, the modules of the packages that are linked are looked
-// at alone.
+// TestHelloModules makes the hello program a module of its own, against this checkout, and checks its dependencies: no
+// client of Firestore or Pub/Sub, no SQLite and no MCP. go mod tidy also reads the modules of dependencies' tests. If
+// those are neither in the cache nor on a proxy, the test checks only the modules of the linked packages.
 func TestHelloModules(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

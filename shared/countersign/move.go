@@ -15,15 +15,15 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// move is one call that moves a run of a session: from its start, or from where it was left, until it has ended, or
-// waits for what nobody decides in this call.
+// move is one call that moves a run of a session: from its start, or from its last stored step, until the run has ended
+// or waits for a decision that this call does not make.
 type move struct {
 	s     *Session
 	begin func(context.Context, journal.Sink) (*run.View, error) // starts the run, or goes on with it
 	runID string                                                 // once it is known
 	asked map[string]bool                                        // approvals that Approve was asked about
 
-	invoked string // the skill that the prompt invokes, until that was told; empty: none
+	invoked string // the skill that the prompt invokes, until that was reported; empty: none
 
 	answer *json.RawMessage // where the run's answer goes that has a form; nil: nowhere
 }
@@ -43,7 +43,7 @@ func (m *move) failed(ctx context.Context, err error) error {
 	return why(ctx, err)
 }
 
-// sofar returns what is known of a run that was left, or nil where none was begun.
+// sofar returns the known result of a run that this call has left, or nil if it began none.
 func (m *move) sofar() *Result {
 	if m.runID == "" {
 		return nil
@@ -151,7 +151,7 @@ func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err e
 		if d == Later() {
 			continue
 		}
-		// what was asked is out of date, and is asked anew, or its time is up: the run tells
+		// the card is out of date and is replaced, or has expired: the run shows which
 		if err := m.s.agent.resolveFirmly(ctx, a, d); err != nil && !fault.Is(err, fault.Policy, fault.CodeStaleView) &&
 			!fault.Is(err, fault.Policy, fault.CodeExpired) && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 			return false, err
@@ -256,7 +256,7 @@ func why(ctx context.Context, err error) error {
 	return public(err)
 }
 
-// resolveTries is how often a decision that was just made is told to a store that does not answer.
+// resolveTries is the number of tries to store a decision if the store does not answer.
 const resolveTries = 5
 
 // resolveFirmly records a decision, and tries again where the store does not answer in time: who has made it does not

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// SendAs is [Session.Send] for an answer that is a T, on every Gemini, and beside the agent's own tools: T's schema is
-// the schema of a tool, final_answer, whose arguments are the answer. They are checked, and the model is told what is
-// wrong with them; on its last call it has to call that tool. The error is an [*OutputError] where no answer of the
-// form came, and otherwise as of Send. While the run waits, the value is zero and Result.Status [Waiting].
+// SendAs is [Session.Send] with an answer of type T, on every Gemini, together with the agent's own tools. T's schema
+// becomes the schema of a tool, final_answer, whose arguments are the answer. Invalid arguments go back to the model
+// with the mistakes, and on its last call the model has to call that tool. The error is an [*OutputError] if no valid
+// answer came, and otherwise that of Send. While the run waits, the value is zero and Result.Status is [Waiting].
 func SendAs[T any](ctx context.Context, s *Session, prompt string) (v T, res *Result, err error) {
 	form, wrapped, err := formOf[T]()
 	if err != nil {

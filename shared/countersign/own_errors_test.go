@@ -25,7 +25,7 @@ type unwritable struct{ err error }
 func (u unwritable) MarshalJSON() ([]byte, error) { return nil, u.err }
 
 // TestErrorsOfOptions has Send, SendStream and Continue return an error of the program's own functions unchanged, and
-// keeps it out of the log and of what is stored.
+// keeps it out of the log and the store.
 func TestErrorsOfOptions(t *testing.T) {
 	own := &failure{"postgres://u:hunter2@10.0.0.1"}
 	for _, err := range []error{own, fmt.Errorf("today: %w", own), errors.Join(own, context.Canceled)} {

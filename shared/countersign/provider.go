@@ -43,7 +43,7 @@ func Gemini(c GeminiConfig) Provider {
 	return geminiProvider{bridge.Asked{Check: check, Open: open}}
 }
 
-// noKey returns the error of an agent that has nobody to ask.
+// noKey returns the error of an agent without a model.
 func noKey(field string) error {
 	return fault.Invalid(field, "a key is needed: set GEMINI_API_KEY, or apiKey in %s, or VERTEX_AI_PROJECT_ID and "+
 		"VERTEX_AI_LOCATION", config.FilePath)

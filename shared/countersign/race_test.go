@@ -16,9 +16,9 @@ type words struct {
 	Text string `json:"text"`
 }
 
-// TestManySessions moves 64 sessions of 8 users on one agent at once, each with several runs, with
-// calls, approvals, second Sends, lists and cancelled contexts beside them. Each session gets its own answers, and each
-// effect happens once.
+// TestManySessions moves 64 sessions of 8 users on one agent at once, each with several runs, with concurrent calls,
+// approvals, second Sends, lists and cancelled contexts. Each session gets its own answers, and each effect happens
+// once.
 func TestManySessions(t *testing.T) {
 	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		if r.Responses() == nil {
@@ -70,7 +70,7 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
-// busy has a session's runs, with others that are refused or cancelled beside them.
+// busy runs a session's runs, with concurrent ones that are refused or cancelled.
 func busy(t *testing.T, a *countersign.Agent, n, runs int) {
 	s := a.NewSession()
 	for i := range runs {

@@ -30,8 +30,8 @@ const maxPrompt = 256 << 10
 // NewSession returns a new session of the agent's user. It is stored by its first run.
 func (a *Agent) NewSession() *Session { return &Session{agent: a, id: run.NewID(rand.Reader)} }
 
-// Resume returns a stored session of the agent's user. The error is [ErrNoSession] where there is none of the id, and
-// where it is another user's or another agent's: nobody can tell which.
+// Resume returns a stored session of the agent's user. The error is [ErrNoSession] if no session has the ID, and also
+// if the session belongs to another user or agent, so that callers cannot distinguish these cases.
 func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 	if err := a.usable(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, s.continuing)
 }
 
-// Cancel ends the session's open run, if it has one: at once, or after the step that another call is making. What was
-// done stays done.
+// Cancel ends the session's open run, if it has one: at once, or after the step that another call is making. Completed
+// effects remain.
 func (s *Session) Cancel(ctx context.Context) error {
 	return s.end(ctx, func(*OpenError) bool { return true })
 }
@@ -337,10 +337,10 @@ func (a *Agent) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
 	}
 }
 
-// Resolve records the decision about an approval; [Session.Continue] then carries it out, in this process or another.
-// The same decision again changes nothing. The error is an [*Error]: of the code stale_view where what would be done is
-// no longer what was shown, already_resolved, expired, not_applicable, denied by Options.Policy, or of
-// [ClassValidation] for edited arguments that do not fit.
+// Resolve records the decision about an approval. [Session.Continue] then executes the call, in this process or
+// another. Repeating the same decision changes nothing. The error is an [*Error] with one of these codes: stale_view if
+// the call no longer matches its preview, already_resolved, expired, not_applicable, or denied by Options.Policy; or of
+// [ClassValidation] for invalid edited arguments.
 func (a *Agent) Resolve(ctx context.Context, ap Approval, d Decision) error {
 	if err := a.usable(); err != nil {
 		return err

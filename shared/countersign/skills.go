@@ -28,17 +28,17 @@ import (
 // WebFetch, mcp__x) and entries with a condition (Bash(git:*)) are ignored. If no tool of the agent is left in the
 // list, the skill does not narrow: the model keeps the agent's tools.
 //
-// A user invokes a skill by its name at the beginning of a prompt: "/release 1.2". Its text then stands at the end of
+// A user invokes a skill by its name at the beginning of a prompt: "/release 1.2". Its text is then added to the end of
 // that run's instructions, and allowed-tools narrows that run. Only the prompt counts as the user's words, never the
 // skill's text. A name that is not a skill's is words like any other.
 //
-// In the text, $ARGUMENTS stands for what follows the name, $ARGUMENTS[0] for its first word, and $name for a word that
-// the front matter names in arguments. $1 is the first word; in a text that has $0 or $ARGUMENTS[n] it is the second.
-// Quotes hold the spaces of a word together. Arguments without a placeholder stand behind the text. A placeholder
+// In the text, $ARGUMENTS is replaced by the words after the name, $ARGUMENTS[0] for its first word, and $name for a
+// word that the front matter names in arguments. $1 is the first word; in a text that has $0 or $ARGUMENTS[n] it is the
+// second. Quotes hold the spaces of a word together. Arguments without a placeholder follow the text. A placeholder
 // without an argument stays.
 //
-// The model is not told of a skill with disable-model-invocation: true. With user-invocable: false a skill is the
-// model's alone. [Agent.UserSkills] returns what a program can offer its users, with argument-hint.
+// The model does not see a skill with disable-model-invocation: true. Users cannot invoke a skill with user-invocable:
+// false. [Agent.UserSkills] returns what a program can offer its users, with argument-hint.
 //
 // [New] skips a skill that it cannot use and loads the others. It fails if no skill of a source is usable. Skipped
 // skills and departures from the format are warnings in [Options].Logger: an unknown key, a name that is not the
@@ -80,7 +80,7 @@ func (a *Agent) UserSkills() []UserSkill {
 
 func (*SkillActivated) event() {}
 
-// activated returns the event that follows the end of a call by which a skill was activated, or nil.
+// activated returns the event that follows a call that activated a skill, or nil.
 func activated(e Event) *SkillActivated {
 	f, ok := e.(*ToolFinished)
 	if !ok || f.Err != nil {

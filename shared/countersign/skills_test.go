@@ -22,7 +22,7 @@ type note struct {
 }
 
 // TestSkills has the model activate a skill, read a file of it, and call a tool that the skill allows and one that it
-// does not. Of the skill's text the model is told where it stands.
+// does not. The model learns the rank of the skill's text.
 func TestSkills(t *testing.T) {
 	wrote := 0
 	write := countersign.DefineEffect(countersign.EffectConfig[note, string]{Name: "write", Description: "Writes."},

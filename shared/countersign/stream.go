@@ -107,7 +107,7 @@ type eventQueue struct {
 	mu     sync.Mutex
 	events []Event
 	closed bool
-	left   bool             // nobody takes any more
+	left   bool             // the consumer has left
 	intent map[string]int64 // the numbers of the events with which calls were begun
 	paused bool             // the run was left because the body is slow
 	badOut map[string]error // by action: the result of the call has no form in JSON
@@ -238,7 +238,7 @@ func (q *eventQueue) await(ctx context.Context) bool {
 	}
 }
 
-// signal wakes whoever waits for the channel.
+// signal wakes a receiver of the channel.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -248,7 +248,7 @@ func signal(c chan struct{}) {
 
 type queueKey struct{}
 
-// withQueue returns a context by which the model finds the queue of the stream that it is asked for.
+// withQueue returns a context that carries the stream's queue to the model.
 func withQueue(ctx context.Context, q *eventQueue) context.Context {
 	return context.WithValue(ctx, queueKey{}, q)
 }

@@ -136,8 +136,8 @@ func hangs(text string) script.Turn {
 	return script.Turn{Text: text, Hook: func(ctx context.Context, _ model.Request) { <-ctx.Done() }}
 }
 
-// TestLeaving leaves a stream in each way and in each step. Nothing is yielded afterwards, what was under way is
-// finished or made again, and Continue goes on in another process.
+// TestLeaving leaves a stream in each way and in each step. Nothing is yielded afterwards, the interrupted step is
+// finished or repeated, and Continue goes on in another process.
 func TestLeaving(t *testing.T) {
 	leaving := map[string]func(ctx context.Context, cancel func(), s *countersign.Session) error{
 		"break": func(ctx context.Context, _ func(), s *countersign.Session) error {
@@ -338,7 +338,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestCancel ends a run from beside it, in the middle of each step: the model's call stops, an effect finishes.
+// TestCancel cancels a run concurrently, in the middle of each step: the model's call stops, an effect finishes.
 func TestCancel(t *testing.T) {
 	for step, turn := range map[string]script.Turn{"the model": hangs("never heard"),
 		"a call": {Calls: []script.Call{{Name: "look"}}}, "an effect": {Calls: []script.Call{{Name: "act"}}}} {

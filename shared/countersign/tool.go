@@ -27,52 +27,53 @@ type Tool struct {
 	stop func() error                    // what Agent.Close calls; nil: nothing
 }
 
-// ToolConfig says what the model is told of a tool.
+// ToolConfig describes a tool to the model.
 type ToolConfig struct {
 	Name        string // a letter and up to 62 letters, digits, dots, hyphens and underscores
 	Description string // for the model; needed
 
 	// SendErrorsToModel has the model read the text of each error of the action, as it does a [ToolError]'s.
 	SendErrorsToModel bool
-	Untrusted         bool          // results are text from strangers, and the model is told so with each
+	Untrusted         bool          // results are text from strangers, and are marked so for the model
 	Timeout           time.Duration // of one call; 0: Options.ToolTimeout
 
 	Refine func(*jsonschema.Schema) // may narrow the schema that comes from In: enum, pattern, limits
 }
 
-// DefineTool returns a tool that changes nothing outside, or nothing that its user has to approve: it runs at once, and
-// again where a crash has cut it off. What writes or runs something belongs in [DefineEffect].
+// DefineTool returns a tool that changes nothing outside, or nothing that its user has to approve. A call runs at once,
+// and again after a crash. Use [DefineEffect] for tools that write or run something.
 //
 // In is a struct, whose json tags name the arguments and whose jsonschema tags describe them; a field without omitempty
 // or omitzero is required. Arguments are validated before the action is called, and the functions in normalize bring
-// them into their one form, in their order; their errors go to the model. Out is what the model is told: a string as it
-// is, anything else as JSON, either up to 64 KiB. What is wrong with a definition is an error of [New].
+// them into canonical form, one after the other; errors of both go to the model. Out is the result for the model: a
+// string as it is, any other value as JSON, up to 64 KiB. [New] reports a mistake in a definition.
 func DefineTool[In, Out any](c ToolConfig, action func(context.Context, *SessionContext, In) (Out, error),
 	normalize ...func(In) (In, error)) *Tool {
 	d := definition[In, Out]{ToolConfig: c, action: action, normalize: normalize}
 	return &Tool{name: c.Name, bind: d.bind}
 }
 
-// EffectConfig says what the model is told of an effect, and how it is kept safe.
+// EffectConfig describes an effect to the model, and how to keep it safe.
 type EffectConfig[In, Out any] struct {
 	Name        string // as of a [ToolConfig]
 	Description string
 
 	SendErrorsToModel bool
 	Untrusted         bool
-	Destructive       bool // it deletes or overwrites what cannot be restored, and whoever approves it is warned
+	Destructive       bool // it deletes or overwrites data that cannot be restored; its card warns of that
 	Timeout           time.Duration
 
 	Refine    func(*jsonschema.Schema)
 	Normalize func(In) (In, error)
 
-	// Targets returns the e-mail addresses that a call reaches, by which Options.Policy goes. Nil: none.
+	// Targets returns the e-mail addresses that a call reaches, for Options.Policy. Nil: none.
 	Targets func(In) []string
-	// Summary returns one sentence about what was done, without a body or a secret. Nil: one that names the tool.
+	// Summary returns one sentence about the completed call, without a body or a secret. Nil: a sentence with the
+	// tool's name.
 	Summary func(In) string
-	// Reconcile says what became of a call whose outcome was lost: in a crash, or by an error that leaves it open. With
-	// [Done] it returns the result. Nil: nobody can tell, so the outcome waits for its user as an [Approval] that is a
-	// Review.
+	// Reconcile determines the outcome of a call whose outcome was lost in a crash, or by an error that leaves it open.
+	// With [Done] it returns the result. Nil: the outcome cannot be determined, and waits for its user as an [Approval]
+	// that is a Review.
 	Reconcile func(context.Context, *SessionContext, In) (Verdict, Out, error)
 }
 
@@ -98,14 +99,14 @@ type Preview struct {
 type Field struct{ Label, Value string }
 
 // DefineEffect returns a tool that changes something outside. A call waits until its user has approved exactly its
-// arguments, as the preview shows them, unless Options.Approve or Options.Effects decide; then it is carried out once,
-// on the record. ActionID of the [SessionContext] is the same for each attempt at one call: give it to the service as
-// an idempotency key.
+// arguments, as the preview shows them, unless Options.Approve or Options.Effects decide. Then it runs once, on the
+// record. ActionID of the [SessionContext] is the same for each attempt at one call: give it to the service as an
+// idempotency key.
 //
-// An error after [Shell.Exec] has begun a command says that the call ran without success: what it did stays. Otherwise
-// a [ToolError] of the action says that nothing happened, and so does any other error but those that leave the outcome
-// open: of a context that ended, of a connection that broke after it was made, and what [Uncertain] marks. Those are
-// settled by Reconcile, or wait for the user; the effect is never tried again on a guess.
+// An error after [Shell.Exec] has begun a command means that the call ran without success; its changes remain.
+// Otherwise a [ToolError], like most other errors, means that nothing happened. Three kinds leave the outcome open: an
+// ended context, a connection that broke after it was made, and errors marked by [Uncertain]. Reconcile determines
+// those outcomes, or they wait for the user; the effect is never repeated on a guess.
 func DefineEffect[In, Out any](c EffectConfig[In, Out], preview func(In) Preview,
 	action func(context.Context, *SessionContext, In) (Out, error)) *Tool {
 	d := definition[In, Out]{ToolConfig: ToolConfig{Name: c.Name, Description: c.Description,

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestWhereACallIs tells each call where it is, and what was said before it.
+// TestWhereACallIs checks that each call gets its IDs and the messages before it.
 func TestWhereACallIs(t *testing.T) {
 	var seen []*countersign.SessionContext
 	said := map[int]string{}
@@ -73,8 +73,8 @@ func TestWhereACallIs(t *testing.T) {
 	}
 }
 
-// TestKindsOfArguments validates arguments by the type of In before the action is called, with what Refine and
-// normalize add, and tells the model what is wrong.
+// TestKindsOfArguments validates arguments by the type of In before the action is called, with the rules of Refine and
+// normalize, and reports the mistakes to the model.
 func TestKindsOfArguments(t *testing.T) {
 	type order struct {
 		Name  string    `json:"name"`

@@ -132,7 +132,7 @@ func (l link) covers(scopes []string) error {
 		return nil
 	}
 	return fault.New(fault.Auth, fault.CodeScope,
-		"The linked %s account does not grant all the access that this needs. Link it again, and grant the access it asks for.",
+		"The linked %s account lacks access that this needs. Link it again, and grant all the access it asks for.",
 		l.provider.Name).Because(errors.New("not granted: " + strings.Join(missing, " ")))
 }
 

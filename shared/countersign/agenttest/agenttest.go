@@ -39,8 +39,7 @@ var (
 	marks  atomic.Int64
 )
 
-// mark is the profiler's label by which a test's goroutines are known: a goroutine inherits it from the one that starts
-// it.
+// mark is the profiler's label of a test's goroutines. A goroutine inherits it from the one that starts it.
 const mark = "agenttest"
 
 // patience bounds how long a test waits for its goroutines to end.
@@ -65,7 +64,7 @@ func look(t testing.TB) {
 			if left = marked(of); left == "" {
 				return
 			}
-			time.Sleep(wait) // what was told to end may need a moment
+			time.Sleep(wait) // a goroutine that is about to end may need a moment
 		}
 		t.Errorf("agenttest: goroutines outlive the test:\n%s", left)
 	})

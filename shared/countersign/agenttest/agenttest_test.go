@@ -119,7 +119,7 @@ func TestScriptFails(t *testing.T) {
 	}
 }
 
-// TestRequests shows what was asked.
+// TestRequests reads the requests that the model received.
 func TestRequests(t *testing.T) {
 	m := agenttest.Script(t, agenttest.Say("21."))
 	if _, err := ask(t, countersign.Options{Provider: m, Model: "gemini-x", Instructions: "Be brief."}); err != nil {
@@ -164,7 +164,7 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// TestLeaks has a goroutine that a tool leaves fail its own test, and none that runs beside it.
+// TestLeaks checks that a goroutine that a tool leaves behind fails its own test, and no parallel test.
 func TestLeaks(t *testing.T) {
 	agenttest.Impatient(t)
 	stop := make(chan bool)

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// different returns where two values differ as JSON, and how: a path, and what was and is there. Where they do not it
-// returns nothing.
+// different returns the first difference of two values as JSON: the path, and both values. It returns "" if they are
+// equal.
 func different(recorded, now any) string {
 	return differ("", plain(recorded), plain(now))
 }

@@ -70,7 +70,7 @@ func (r reporting) Generate(ctx context.Context, req model.Request, delta func(s
 	return reply, err
 }
 
-// fail fails the test, unless it has ended: a test that has ended cannot be told.
+// fail fails the test, unless the test has ended.
 func (m *Model) fail(format string, args ...any) {
 	m.t.Helper()
 	m.mu.Lock()

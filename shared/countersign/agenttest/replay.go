@@ -25,14 +25,14 @@ import (
 // recordVariable is the environment variable that has Replay record.
 const recordVariable = "AGENTTEST_RECORD"
 
-// Replay returns a model that answers as it once did. The file, by custom testdata/NAME.json, has each request and its
-// answer. A request that differs from the one in its place fails the test and names the first content that differs; so
-// does one behind the last, and at the end of the test one that was not made.
+// Replay returns a model that repeats recorded answers. The file, by convention testdata/NAME.json, has each request
+// and its answer. The test fails if a request differs from the recorded one, naming the first content that differs; if
+// there are more requests than recorded; and, at its end, if a recorded request was not made.
 //
-// With AGENTTEST_RECORD=1 in the environment the real model is asked, the one that countersign.Options without a
-// Provider would ask, and the file is written anew at the end of a test that passes. It holds the conversation and the
-// tools, and no credentials: a value of an environment variable that is named like a key, a token, a secret or a
-// password fails the test in place of being written.
+// With AGENTTEST_RECORD=1 in the environment, requests go to the real model, the one that countersign.Options uses
+// without a Provider, and the file is rewritten at the end of a passing test. It holds the conversation and the tools,
+// and no credentials: a value of an environment variable that is named like a key, a token, a secret or a password
+// fails the test in place of being written.
 func Replay(t testing.TB, file string) *Model {
 	t.Helper()
 	if os.Getenv(recordVariable) == "1" {
@@ -58,7 +58,7 @@ type exchange struct {
 	Answer  answered `json:"answer"`
 }
 
-// asking is a request. What is as in the request before is left out.
+// asking is a request, without the parts that equal those of the request before.
 type asking struct {
 	Same         int               `json:"same,omitempty"` // contents at the front that are those of the request before
 	Contents     []json.RawMessage `json:"contents"`
@@ -73,7 +73,7 @@ type answered struct {
 	Finish     string          `json:"finish"`
 	Usage      model.Usage     `json:"usage"`
 	Model      string          `json:"model"`
-	Text       string          `json:"text,omitempty"` // with Correction: what was shown
+	Text       string          `json:"text,omitempty"` // with Correction: the text that the user saw
 	Correction string          `json:"correction,omitempty"`
 }
 
@@ -190,7 +190,7 @@ func (r *replay) answer(_ context.Context, n int, req model.Request, delta func(
 		return nil, refused()
 	}
 	if d := wholeOf(r.model, n, req).differs(recorded); d != "" {
-		r.model.fail("request %d differs from %s in %s\n(%s=1 records anew)", n, r.file, d, recordVariable)
+		r.model.fail("request %d differs from %s in %s\n(%s=1 records again)", n, r.file, d, recordVariable)
 		return nil, refused()
 	}
 	r.before = recorded

@@ -1,14 +1,13 @@
 // Package mcp gives agents of package countersign the tools of servers that speak the Model Context Protocol.
 //
 // A server is a stranger. Each of its tools has an effect, and waits for an approval of exactly its arguments, unless
-// [Config].Reads says that it only reads; what a server hints at can only make a tool stricter. What the server says of
-// a tool, its description and its schema, is part of what is approved: a tool that changes before the yes is asked for
-// anew, and one that only reads and changes is not called any more. With Options.Effects [countersign.AutoApprove]
-// nobody is asked, whatever the server says by then. What a tool returns is text from strangers, and the model is told
-// so.
+// [Config].Reads says that it only reads. The server's hints can only make a tool stricter. The server's description
+// and schema of a tool are part of the approval: if a tool changes before the yes, the call asks again, and a reading
+// tool that changes is no longer called. With Options.Effects [countersign.AutoApprove] no call asks, even if the
+// server's description has changed. Results are text from strangers, and are marked so for the model.
 //
-// A call is sent once. A session that turns out to be dead is made anew, once for each call; where the answer to an
-// effect is lost, nobody can tell whether it happened, and an approval that is a Review asks the user.
+// A call is sent once. A dead session is replaced, at most once for each call. If the answer to an effect is lost, its
+// outcome is unknown, and an approval that is a Review asks the user.
 package mcp
 
 import (

@@ -67,14 +67,14 @@ func (s *stranger) says(description, argument string) {
 		InputSchema: json.RawMessage(
 			`{"type":"object","properties":{"text":{"type":"string","description":"` + argument +
 				`"}},"required":["text"]}`),
-		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}, // which nobody believes
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}, // which is not trusted
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			s.calls.Add(1)
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "on its way"}}}, nil
 		})
 }
 
-// connect connects to the server anew, as another process would.
+// connect connects to the server again, as another process would.
 func (s *stranger) connect(t *testing.T, c mcp.Config) *mcp.Server {
 	t.Helper()
 	c.Name = "post"
@@ -225,7 +225,7 @@ func TestAToolThatChangesIsAskedForAnew(t *testing.T) {
 	}
 }
 
-// TestTheSameToolAfterARestart carries out what was approved of a server that says the same as before.
+// TestTheSameToolAfterARestart executes an approved call of a server that describes the tool as before.
 func TestTheSameToolAfterARestart(t *testing.T) {
 	s, st := newStranger(t), open(t)
 	server := s.connect(t, mcp.Config{})

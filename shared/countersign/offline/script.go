@@ -60,10 +60,10 @@ func (t Turn) And(more Turn) Turn {
 	return t
 }
 
-// Script returns a model with these answers. The agent asks it through the real client for Gemini, and each request is
-// held to the service's published rules, those of Gemini 3 with its signatures. A request that the service would refuse
-// fails the run, and so does a request after the last turn; the error says which. countersign.New reports a turn that
-// cannot be sent.
+// Script returns a model with these answers. The agent asks it through the real client for Gemini, and each request
+// must satisfy the service's published rules, those of Gemini 3 with its signatures. A request that the service would
+// refuse fails the run, and so does a request after the last turn; the error says which. countersign.New reports a turn
+// that cannot be sent.
 func Script(turns ...Turn) *Model {
 	s := &script{turns: turns}
 	s.server = fakegemini.New(s.next)

@@ -62,7 +62,7 @@ func (h *Hosts) on() error {
 	if !h.cfg.Off {
 		return nil
 	}
-	return fault.New(fault.Policy, CodeOff, "Terminals are switched off here. You can still see and delete stored hosts.")
+	return fault.New(fault.Policy, CodeOff, "Terminals are switched off here. You can see and delete stored hosts.")
 }
 
 // Scan returns the keys of the server at the address, for the user to compare. It does not log in. Errors:

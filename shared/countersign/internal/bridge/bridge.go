@@ -14,7 +14,7 @@ type Provider interface{ asked() Asked }
 
 // Asked makes what embeds it a [Provider].
 type Asked struct {
-	// Check returns what is wrong with the provider, joined, without a network. Nil: nothing can be.
+	// Check returns the mistakes in the provider, joined, without a network. Nil: there can be none.
 	Check func() error
 	// Open returns the model. It is called at the first request, and again by the next one after an error. The name is
 	// Options.Model, or empty.

@@ -1,9 +1,9 @@
-// Package files gives access to the files of one directory and to nothing outside of it, whatever names, links and
-// other processes say; and to no file whose name says that it holds a secret. Reading and writing are bounded, and
-// what is written is there whole or not at all.
+// Package files gives access to the files of one directory. No name, link or concurrent process makes it leave the
+// directory, and it refuses files whose names indicate secrets. Reads and writes are bounded, and a write takes effect
+// completely or not at all.
 //
-// The kernel keeps names within the directory ([os.Root]). Which file a name really means, past links, is found out
-// here: its name decides too. Because links may be swapped meanwhile, it is compared with what was then opened.
+// The kernel keeps names within the directory ([os.Root]). This package resolves links itself, because the name of the
+// target decides too. Links may be swapped meanwhile, so it compares the resolved file with the opened one.
 package files
 
 import (
@@ -185,8 +185,8 @@ func local(name string) bool {
 	return filepath.IsLocal(name) && !path.IsAbs(name)
 }
 
-// resolve returns the path of what a name means, without links, dots and empty parts; what is not there stays as it
-// is named. Links that lead out, and parts that hold secrets, are refused.
+// resolve returns the path that a name refers to, without links, dots and empty parts; missing parts keep their names.
+// It refuses links that lead out, and parts that hold secrets.
 func resolve(root *os.Root, name string) (string, error) {
 	var done []string
 	todo := strings.Split(filepath.ToSlash(name), "/")
@@ -198,7 +198,7 @@ func resolve(root *os.Root, name string) (string, error) {
 			continue
 		case part == ".." && len(done) == 0, part != ".." && secret(part):
 			return "", fs.ErrPermission
-		case part == "..": // of a link; what is done has none, so that this is its folder
+		case part == "..": // of a link; the resolved part has no links, so this is its folder
 			done = done[:len(done)-1]
 			continue
 		}

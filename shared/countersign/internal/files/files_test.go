@@ -238,7 +238,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What is no file is neither waited for nor read.
+// Only files are read: anything else is refused without waiting.
 func TestOnlyFiles(t *testing.T) {
 	d, _ := tree(t)
 	if err := pipe(filepath.Join(string(d), "pipe")); err != nil {
@@ -271,7 +271,7 @@ func TestOnlyFiles(t *testing.T) {
 	}
 }
 
-// Whatever another process swaps meanwhile, what is read is never a secret and nothing is written outside.
+// Even if another process swaps files meanwhile, no secret is read and nothing is written outside.
 func TestSwappedLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open there is not replaced")
@@ -300,7 +300,7 @@ func TestSwappedLinks(t *testing.T) {
 			}
 		})
 	}
-	put := func(target, name string) error { // a link, in the place of what is there
+	put := func(target, name string) error { // a link that replaces the existing entry
 		return errors.Join(os.Symlink(target, at(name+".swap")), os.Rename(at(name+".swap"), at(name)))
 	}
 	swap(func(i int) error { return put([]string{"good", ".git", outside, "../outside"}[i%4], "x") })
@@ -343,7 +343,7 @@ func TestSwappedLinks(t *testing.T) {
 	}
 }
 
-// No name reads what is not in the directory, or panics.
+// No name reads outside of the directory, or panics.
 func FuzzName(f *testing.F) {
 	for _, name := range []string{"a.txt", "../x", "/etc/passwd", "sub/./b.txt", "link/secret.txt", ".env", "a\x00",
 		"CON", `..\x`, `C:\x`,

@@ -59,7 +59,7 @@ func (d Dir) rename(from, to string) error {
 	return root.Rename(was, will)
 }
 
-// movable refuses what is neither a plain file nor a folder.
+// movable refuses everything except plain files and folders.
 func movable(in *os.Root, name string) error {
 	there, err := in.Lstat(name)
 	if err == nil && !there.Mode().IsRegular() && !there.IsDir() {

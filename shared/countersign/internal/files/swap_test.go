@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestBetweenLookAndOpen is the moment that TestSwappedLinks seldom meets: what was opened is not what was looked at.
+// TestBetweenLookAndOpen covers a moment that TestSwappedLinks seldom hits: the opened file is not the resolved one.
 func TestBetweenLookAndOpen(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"plain", ".env", "good/config", ".git/config"} {

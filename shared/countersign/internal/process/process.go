@@ -24,7 +24,7 @@ const (
 	notFound  = 127
 )
 
-// Command is what is carried out, and how.
+// Command is a command to run, with its environment and limits.
 type Command struct {
 	List  shell.List
 	Dir   string   // absolute
@@ -39,8 +39,8 @@ type Result struct {
 	ExitCode       int  // of the last program; 128 and the signal's number where one ended it
 }
 
-// Run carries a command out. An exit code is no error. The error is ctx's, beside what was printed until then, or that
-// of a system that is out of processes or files.
+// Run runs a command. A nonzero exit code is not an error. The error is ctx's, together with the output so far, or the
+// system's, if it is out of processes or files.
 func Run(ctx context.Context, c Command) (Result, error) {
 	streams, err := open(c.Stdin)
 	if err != nil {

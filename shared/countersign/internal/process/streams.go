@@ -58,7 +58,7 @@ func open(stdin string) (s *streams, err error) {
 	return s, nil
 }
 
-// pipe returns a pipe of which one end is ours.
+// pipe returns a pipe; one end belongs to this process.
 func (s *streams) pipe(readOurs bool) (r, w *os.File, err error) {
 	if r, w, err = os.Pipe(); err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func (s *streams) pipe(readOurs bool) (r, w *os.File, err error) {
 	return r, w, nil
 }
 
-// close closes all ends when what was printed has been read, and returns it.
+// close waits until all output has been read, closes all ends, and returns the output.
 func (s *streams) close() Result {
 	for _, f := range []*os.File{s.in, s.out, s.err} {
 		if f != nil {
