@@ -104,7 +104,7 @@ func (w *proved) ranWithoutSuccess(runID, says string) {
 		w.t.Errorf("no action of %s has run without success: %+v", runID, view)
 	}
 	words := view.Summary + view.Record
-	if !strings.Contains(words, says) || !strings.Contains(words, "What it did until then stays.") ||
+	if !strings.Contains(words, says) || !strings.Contains(words, "Its effects until then remain.") ||
 		strings.Contains(words, "Not done: Run") || strings.Contains(words, "othing was sent or changed") {
 		w.t.Errorf("the run says %q", words)
 	}

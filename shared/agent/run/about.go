@@ -8,17 +8,17 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// About says in short what an action does and to whom, for its own user. It is made from the stored arguments, so it
+// About states in short what an action does and to whom, for its own user. It is made from the stored arguments, so it
 // needs no tool.
 type About struct {
-	To    []string `json:"to,omitempty"`    // addresses, at most maxTo
-	More  int      `json:"more,omitempty"`  // number of the addresses that To leaves out
-	What  string   `json:"what,omitempty"`  // a subject, a title, a command: one line
-	Where string   `json:"where,omitempty"` // the repository, or the account or host that it acts on
+	To    []string `json:"to,omitempty"`    // addresses; at most maxTo
+	More  int      `json:"more,omitempty"`  // number of addresses that To leaves out
+	What  string   `json:"what,omitempty"`  // one line: a subject, a title or a command
+	Where string   `json:"where,omitempty"` // the repository, account or host that the action acts on
 	State Came     `json:"state"`
 }
 
-// Came says how far an action is, or what it came to.
+// Came is the progress or outcome of an action.
 type Came string
 
 // The values of Came.
@@ -30,30 +30,31 @@ const (
 	CameRuns     Came = "running"
 )
 
-// AllCame are all of them.
+// AllCame lists the values of Came.
 var AllCame = []Came{CameDone, CameFailed, CameRejected, CameWaits, CameRuns}
 
-// The bounds of an About: the number of its addresses, and the bytes of a text.
+// Limits of an About: the number of addresses, and the bytes of a text.
 const (
 	maxTo    = 5
 	maxAbout = 200
 )
 
-// The names of arguments that say what a call does, the most telling first, and whom it reaches.
+// saysWhat lists the arguments that describe a call, the most specific first. saysWhom lists those that hold
+// recipients.
 var (
 	saysWhat = []string{"subject", "summary", "title", "command", "name", "path", "branch", "query", "url"}
 	saysWhom = []string{"to", "cc", "bcc", "attendees"}
 )
 
-// About returns what the action does, to whom and what it came to.
+// About returns a short description of the action.
 func (a *Action) About() About {
 	about := About{Where: line(a.Place.Name), State: a.came()}
 	var args map[string]json.RawMessage
-	if json.Unmarshal(a.Args, &args) != nil { // refused arguments are not kept
+	if json.Unmarshal(a.Args, &args) != nil { // refused arguments are not stored
 		return about
 	}
 	text := func(name string) (s string) {
-		_ = json.Unmarshal(args[name], &s) // another type says nothing in short
+		_ = json.Unmarshal(args[name], &s) // a value of another type has no short form
 		return line(s)
 	}
 	for _, name := range saysWhom {

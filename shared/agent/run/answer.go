@@ -10,8 +10,8 @@ import (
 // Takes reports whether the call is the run's typed answer.
 func (in Input) Takes(a *Action) bool { return in.Answer != nil && a.Tool == tool.FinalAnswer }
 
-// Answer returns the run's typed answer: JSON that fits Input.Answer. It returns nil while there is none, and for a run
-// without a typed answer.
+// Answer returns the run's typed answer: JSON that fits Input.Answer. It returns nil if the run has no typed answer or
+// has not given it yet.
 func (s *State) Answer() json.RawMessage {
 	for _, a := range s.Current() {
 		if s.Input.Takes(a) && a.Status == ActionCompleted {

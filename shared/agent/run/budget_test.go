@@ -42,7 +42,7 @@ func TestCost(t *testing.T) {
 	}
 	other := run.Budget{Prices: map[string]run.Price{"": {Input: 1_000_000}}}
 	if got := other.Cost("any", model.Usage{Prompt: 7}, 0); got != 7 {
-		t.Errorf("by the price of any model: %d", got)
+		t.Errorf("cost at the price of any model: %d, want 7", got)
 	}
 }
 
@@ -53,11 +53,11 @@ func TestPriced(t *testing.T) {
 		}
 	}
 	if !(run.Budget{}).Priced("x") || !(run.Budget{Money: 1, Prices: map[string]run.Price{"": {}}}).Priced("x") {
-		t.Error("a model without a price, where none matters or one is for all")
+		t.Error("Priced is false without a money limit, or with a price for any model")
 	}
 }
 
-// TestCheckRequest checks that a request is allowed as long as it and the longest possible answer fit into the budget.
+// TestCheckRequest checks that a request is allowed while it and the longest possible answer fit in the budget.
 func TestCheckRequest(t *testing.T) {
 	b := run.Budget{Tokens: 1000, Money: 5000, Prices: prices}
 	for name, tt := range map[string]struct {
@@ -85,15 +85,15 @@ func TestCheckRequest(t *testing.T) {
 	}
 }
 
-// TestABudgetIsExceededByOneAnswerAtMost sends requests to a model as long as the budget allows it. Requests are as
-// long as estimated, and answers have at most the longest length.
+// TestABudgetIsExceededByOneAnswerAtMost sends requests to a model while the budget allows it. Requests are as long as
+// estimated, and no answer exceeds the maximum.
 func TestABudgetIsExceededByOneAnswerAtMost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := run.Budget{Tokens: rapid.IntRange(0, 5000).Draw(t, "tokens"),
 			Money:  rapid.Int64Range(0, 5000).Draw(t, "money"),
 			Prices: prices}
 		longest := rapid.IntRange(1, 500).Draw(t, "longest")
-		said := rapid.SampledFrom([]int{0, longest}).Draw(t, "said") // 0: the service's own limit, which is not known
+		said := rapid.SampledFrom([]int{0, longest}).Draw(t, "said") // 0: the service's own limit, which is unknown
 		s := &run.State{}
 		for range 100 {
 			prompt := rapid.IntRange(1, 500).Draw(t, "prompt")
@@ -108,10 +108,10 @@ func TestABudgetIsExceededByOneAnswerAtMost(t *testing.T) {
 		}
 		over := (longest - said)
 		if b.Tokens > 0 && s.Tokens > b.Tokens+over {
-			t.Fatalf("%d tokens of %d, and an answer has %d", s.Tokens, b.Tokens, longest)
+			t.Fatalf("%d tokens; the budget is %d, and an answer has at most %d", s.Tokens, b.Tokens, longest)
 		}
 		if b.Money > 0 && s.Cost > b.Money+int64(over)*3+1 {
-			t.Fatalf("it cost %d of %d, and an answer is %d tokens at 3", s.Cost, b.Money, longest)
+			t.Fatalf("cost %d; the budget is %d, and an answer has at most %d tokens at 3", s.Cost, b.Money, longest)
 		}
 	})
 }

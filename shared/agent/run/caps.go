@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An ApprovalCount counts the approvals that one agent has requested from a user. Its JSON fields are those of a user's
-// document from the time when all agents shared one count.
+// An ApprovalCount counts the approvals that one agent has requested from a user. The JSON names are older than the
+// separate counts of agents.
 type ApprovalCount struct {
 	Open  int    `json:"open"` // waiting approvals, including reviews
 	Day   string `json:"day,omitempty"`

@@ -42,7 +42,7 @@ func TestClaims(t *testing.T) {
 		"Email sudah dikirim.",
 	} {
 		if !claims(text) {
-			t.Errorf("%q claims nothing", text)
+			t.Errorf("claims(%q) = false", text)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestWhatClaimsNothing(t *testing.T) {
 		"どういたしまして。",
 	} {
 		if claims(text) {
-			t.Errorf("%q claims something", text)
+			t.Errorf("claims(%q) = true", text)
 		}
 	}
 }
@@ -78,12 +78,12 @@ func TestWhatClaimsNothing(t *testing.T) {
 func TestTheServersFormIsItsOwn(t *testing.T) {
 	done := []string{"Sent “Green” to ken@example.org."}
 	if imitates("Sent “Green” to ken@example.org.", done) || imitates("I sent your mail to Ken.", done) {
-		t.Error("what was done counts as imitated")
+		t.Error("a true sentence counts as an imitation")
 	}
 	for _, text := range []string{"Sent “Red” to ken@example.org.",
 		"All is well:\n- Sent “Green” to eve@example.org."} {
 		if !imitates(text, done) {
-			t.Errorf("%q passes", text)
+			t.Errorf("%q does not count as an imitation", text)
 		}
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Compressed records that the model's view of a conversation was made smaller, or that this was tried. It changes no
-// stored content. It applies from here on, in this run and in later runs of the thread.
+// Compressed records that the model's view of a conversation was made smaller, or that an attempt failed. It changes no
+// stored content. It applies from now on, in this run and in later runs of the thread.
 type Compressed struct {
 	Turns   int    `json:"turns"` // closed turns that the summary replaces; 0: only tool results were cut
 	Before  int    `json:"tokensBefore"`
 	After   int    `json:"tokensAfter"`     // estimated until the service has counted the next request
 	Model   string `json:"model,omitempty"` // the model that made the summary
 	Summary string `json:"summary,omitempty"`
-	Carried string `json:"carried,omitempty"` // kept next to the summary (agents.Compression.Carry)
+	Carried string `json:"carried,omitempty"` // text kept beside the summary (agents.Compression.Carry)
 
 	// First is the first of the thread's contents that the model still sees; 0: unchanged.
 	First int64      `json:"first,omitempty"`
-	CutTo int64      `json:"cutTo,omitempty"` // older tool results are cut up to this content; 0: unchanged
+	CutTo int64      `json:"cutTo,omitempty"` // tool results up to this content are cut; 0: unchanged
 	Code  fault.Code `json:"code,omitempty"`  // why a requested summary is missing
 
 	Usage     model.Usage `json:"usage,omitzero"`      // usage of the call that made the summary
@@ -38,16 +38,16 @@ const CodeContextFull fault.Code = "context_full"
 // A Compression is one compression in the life of a run.
 type Compression struct {
 	Compressed
-	Turn int // number of turns in the run before it
+	Turn int // number of the run's turns before the compression
 }
 
 func (s *State) compressed(e Event) error {
 	if e.Compressed == nil || len(s.Input.Contents) > 0 {
-		return illegal(e, "there is nothing that it compresses")
+		return illegal(e, "nothing to compress")
 	}
 	for _, a := range s.Current() {
 		if !a.Terminal() {
-			return illegal(e, "a call of the turn before has no answer yet")
+			return illegal(e, "a call of the previous turn has no answer yet")
 		}
 	}
 	c := *e.Compressed
@@ -80,8 +80,8 @@ func (t *Told) apply(c Compressed) {
 	}
 }
 
-// Size returns the tokens that the service counted for the run's last request and its answer, or for the previous run.
-// counted is the number of this run's turns included. Both are 0 if nothing was counted.
+// Size returns the number of tokens in the run's last request and its answer, or in those of the previous run, as the
+// service counted them. counted is the number of this run's turns that are included. Both are 0 if nothing was counted.
 func (s *State) Size() (tokens, counted int) {
 	if n := len(s.Compressions); n > 0 && s.Compressions[n-1].Turn == len(s.Turns) {
 		return s.Compressions[n-1].After, len(s.Turns) // estimate for the next request

@@ -10,19 +10,19 @@ import (
 )
 
 // MaxAttempts is the number of times that one step is started. If a process dies during a step, because of a panic, a
-// lack of memory or the platform, its lease lapses. The next process counts that in the lease, durably, before it tries
-// the step. A step that makes progress resets the count.
+// lack of memory or the platform, its lease lapses. The next process stores the new count in the lease before it
+// retries the step. A step that makes progress resets the count.
 const MaxAttempts = 5
 
-// codeAttempts is the error code of a step that was given up.
+// codeAttempts is the error code of a step that failed too often.
 const codeAttempts fault.Code = "too_many_attempts"
 
 // ErrAttempts is the error of a step that was started [MaxAttempts] times and never finished.
 var ErrAttempts = fault.New(fault.Tool, codeAttempts,
-	"The server failed %d times while doing this, so it was given up.", MaxAttempts)
+	"The server failed %d times while doing this, so it gave up.", MaxAttempts)
 
-// Ending returns how the run must end, or nil if it may continue. Where the calls of a turn are independent, allowed
-// calls run and open ones stay open, whatever the other calls return. In strict order, calls after one that was not
+// Ending returns how the run must end, or nil if it may continue. In an agent whose calls are independent, allowed
+// calls run and open ones stay open, whatever the other calls return. In strict order, the calls after one that was not
 // done are not run ([Terms.NotRun]). The run ends when no call is left.
 func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	singleCall := s.Input.SingleCall && len(s.Turns) > 0
@@ -31,16 +31,16 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return FailedEnd(fault.New(fault.Policy, CodeCancelled, "This was cancelled."))
 	case !now.Before(r.Deadline) && !t.Known:
 		return FailedEnd(fault.New(fault.Policy, fault.CodeAgentGone,
-			"The agent %q is no longer available, so this was ended when its time was over.", r.AgentName()))
+			"The agent %q is no longer available, so this was stopped at its deadline.", r.AgentName()))
 	case !now.Before(r.Deadline):
-		return FailedEnd(fault.New(fault.Policy, codeDeadline, "The time for this was over, so it was ended."))
+		return FailedEnd(fault.New(fault.Policy, codeDeadline, "This reached its deadline, so it was stopped."))
 	case s.Plan != nil && s.Plan.Unreadable:
 		return FailedEnd(plan.ErrUnreadable)
 	case !AllTerminal(s):
 		return nil
-	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // without a plan only: a session's model reads the error
+	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // the model of a run with a plan reads the error
 		return FailedEnd(ErrExpired)
-	case s.Plan == nil && failedWith(s, codeAttempts): // a session reads the error and continues
+	case s.Plan == nil && failedWith(s, codeAttempts): // the model of a run with a plan reads the error and continues
 		return FailedEnd(ErrAttempts)
 	case failedWith(s, CodeRunBudget):
 		return OverrunEnd(t.effectsOverrun(s))
@@ -69,7 +69,7 @@ func (t Terms) planEnding(s *State) *End {
 		return FailedEnd(fault.New(fault.Policy, "plan_failed", "%s", s.Plan.Why))
 	case s.Plan.ModelCalls >= t.ModelCalls:
 		return FailedEnd(fault.New(fault.Model, "too_many_calls",
-			"The model was asked %d times, which is as often as it may be for one plan.", t.ModelCalls))
+			"The model was called %d times, which is the limit for one plan.", t.ModelCalls))
 	case phase == plan.Planning && s.Plan.CallsLeft() == 0 && s.Plan.Stuck() == "":
 		return FailedEnd(fault.New(fault.Model, "no_plan", "The model proposed no usable plan in %d answers.",
 			plan.MaxPlanningCalls))
@@ -77,8 +77,8 @@ func (t Terms) planEnding(s *State) *End {
 	return nil
 }
 
-// LastCall reports whether the next model call is the last one for the current revision, task or session. In it, the
-// model may only propose the plan or reflect.
+// LastCall reports whether the next model call is the last one for the current revision, task or session. In that call
+// the model can only propose the plan or reflect.
 func (t Terms) LastCall(s *State) bool {
 	return s.Plan.CallsLeft() <= 1 || s.Plan.ModelCalls+1 >= t.ModelCalls
 }
@@ -149,13 +149,13 @@ func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 	return &End{Status: Completed, Summary: no}
 }
 
-// outOfCallsEnd returns the end of a run that has used all its model calls. Its words are the server's and come from
-// the recorded events. If the last answer is unusable, the run completes with the effects done so far, unless that
-// answer asked for more.
+// outOfCallsEnd returns the end of a run that has used all its model calls. The text is the server's and comes from the
+// recorded events. If the last answer is unusable, the run completes with the effects done so far, unless that answer
+// asked for more.
 func outOfCallsEnd(tools tool.Set, s *State) *End {
 	if s.Input.Answer != nil {
 		return FailedEnd(fault.New(fault.Model, CodeNoAnswer,
-			"The assistant gave no answer of the form that was asked for."))
+			"The assistant gave no answer in the requested form."))
 	}
 	for _, a := range s.Current() {
 		if a.Status != ActionCompleted {
@@ -170,7 +170,7 @@ func outOfCallsEnd(tools tool.Set, s *State) *End {
 	return &End{Status: Completed, Summary: "Done."}
 }
 
-// finishUnexpectedCall is Gemini's finish reason for an answer that calls a function although it may call none.
+// finishUnexpectedCall is Gemini's finish reason for an answer that calls a function although calls were disabled.
 const finishUnexpectedCall = "UNEXPECTED_TOOL_CALL"
 
 // Error codes of runs and calls that were cancelled or ended early.

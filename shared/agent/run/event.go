@@ -46,8 +46,8 @@ const (
 	NotStarted   Execution = "not_started"
 	Intent       Execution = "intent"    // about to begin, or in progress
 	Succeeded    Execution = "succeeded" // proven, or confirmed by the user
-	FailedKnown  Execution = "failed"    // proven: nothing happened, or it ran without success (Action.Ran)
-	UnknownState Execution = "unknown"   // not proven either way: the user is asked
+	FailedKnown  Execution = "failed"    // proven: nothing happened, or the call ran without success (Action.Ran)
+	UnknownState Execution = "unknown"   // not proven either way; the user is asked
 )
 
 // EventType is the kind of an Event.
@@ -67,7 +67,7 @@ const (
 	CancelRequested   EventType = "run.cancel_requested"
 
 	RunEnded   EventType = "run.ended"
-	RunCleaned EventType = "run.cleaned" // after the end of a run whose calls created something to remove
+	RunCleaned EventType = "run.cleaned" // after the end, if the run's calls created something to remove
 )
 
 // The types of events in a run with a plan (plan.Event.Type).
@@ -104,32 +104,33 @@ type Event struct {
 }
 
 // Input is what a run starts from: the user's prompt and the conversation before it. The conversation is the bounded
-// history of the thread at that time, or the contents that the client keeps.
+// history of the thread at that time, or the contents that the client sent.
 type Input struct {
 	Agent      string            `json:"agent,omitempty"` // the run's agent; empty: Assistant
 	Prompt     string            `json:"prompt"`
-	SystemNote string            `json:"news,omitempty"` // the server's note to the model, before the user's words
+	SystemNote string            `json:"news,omitempty"` // the server's note to the model, before Prompt
 	History    []Message         `json:"history,omitempty"`
 	Mark       string            `json:"mark,omitempty"`     // random; marks the server's records in the history
 	Contents   []json.RawMessage `json:"earlier,omitempty"`  // Gemini contents, verbatim
-	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, without the model
+	SingleCall bool              `json:"direct,omitempty"`   // the run is one call and asks no model
 	Compress   bool              `json:"compress,omitempty"` // the run only compresses its thread
 	// Told is the part of the thread's contents to send, for an agent with verbatim history.
 	Told    *Told    `json:"told,omitempty"`
-	Session *Session `json:"session,omitempty"` // of a run with a plan
+	Session *Session `json:"session,omitempty"` // nil for a run without a plan
 	Via     *Via     `json:"via,omitempty"`     // another program's agent, which wrote Prompt
-	// Waiting are the proposals that still wait, if the client keeps the conversation; SystemNote numbers them.
+	// Waiting lists the proposals that still wait, if the client keeps the conversation. SystemNote refers to them by
+	// number.
 	Waiting []Message `json:"waiting,omitempty"`
 
 	// The fields below are fixed for the whole run, whichever release or process continues it.
 	Instructions string   `json:"instructions,omitempty"` // replaces the agent's instructions
-	Tools        []string `json:"tools,omitzero"`         // names; nil: the agent's tools at the time
-	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
+	Tools        []string `json:"tools,omitzero"`         // names; nil: all tools that the agent has at the time
+	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin cannot use
 	// Answer is the JSON Schema of the typed answer; nil: the answer is text.
 	Answer      json.RawMessage `json:"answer,omitempty"`
 	Thoughts    bool            `json:"thoughts,omitempty"`    // the client shows the model's thoughts
-	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client carries them out
-	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page says about itself
+	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client runs them
+	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page states about itself
 }
 
 // A PageTool is a tool that a web page provides, as the page describes it.
@@ -150,12 +151,12 @@ func (in Input) Has(name string) bool {
 	return (in.Tools == nil || slices.Contains(in.Tools, name)) && !slices.Contains(in.Barred, name)
 }
 
-// OfPage reports whether the page provides the tool.
+// OfPage reports whether the page provides the named tool.
 func (in Input) OfPage(name string) bool {
 	return slices.ContainsFunc(in.PageTools, func(t PageTool) bool { return t.Name == name })
 }
 
-// A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
+// A Turn is one answer of the model. It is stored before any of its calls is handled, and is never requested again.
 type Turn struct {
 	Model      string          `json:"model"`
 	Content    json.RawMessage `json:"content,omitempty"` // verbatim
@@ -164,19 +165,19 @@ type Turn struct {
 	Correction string          `json:"correction,omitempty"`
 	Calls      int             `json:"calls,omitempty"` // the number of ActionProposed events that follow
 	Usage      model.Usage     `json:"usage"`
-	Estimated  int             `json:"estimated,omitempty"` // tokens, if the service did not count them
-	Cost       int64           `json:"cost,omitempty"`      // if the budget has prices (Budget.Cost)
+	Estimated  int             `json:"estimated,omitempty"` // estimated tokens, if the service did not count them
+	Cost       int64           `json:"cost,omitempty"`      // cost, if the budget has prices (Budget.Cost)
 	By         string          `json:"by,omitempty"`        // signer of Content (model.SignedBy); with Input.Told
 }
 
-// Tokens returns the number of tokens that the turn counts for. It is 0 for a turn that did not come from the model in
-// this run.
+// Tokens returns the number of tokens that the turn counts for. It is 0 for a turn that no model call of this run
+// produced.
 func (t Turn) Tokens() int {
 	u := t.Usage
 	return max(t.Estimated, u.Total, u.Prompt+u.Output+u.Thoughts)
 }
 
-// A ProposedCall is a call of the model after validation.
+// A ProposedCall is a validated call of the model.
 type ProposedCall struct {
 	Turn       int             `json:"turn"`  // from 1
 	Index      int             `json:"index"` // position in the model's order, from 0
@@ -184,26 +185,26 @@ type ProposedCall struct {
 	CallID     string          `json:"callId,omitempty"`
 	Tool       string          `json:"tool"`
 	Args       json.RawMessage `json:"args,omitempty"`  // canonical; absent if they could not be normalised
-	Tried      string          `json:"tried,omitempty"` // the arguments as a step shows them if Args is absent
+	Tried      string          `json:"tried,omitempty"` // without Args: the arguments as a step shows them
 	ArgsHash   string          `json:"argsHash,omitempty"`
 	Place      tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
 	Edited     bool            `json:"edited,omitempty"` // the user edited the arguments
 	SideEffect bool            `json:"sideEffect,omitempty"`
 	Final      bool            `json:"final,omitempty"`     // success ends the run
 	Untrusted  bool            `json:"untrusted,omitempty"` // the result is text from strangers
-	// Leaves means that the call creates something to remove after the run (tool.Spec).
+	// Leaves means that the call creates something that must be removed after the run (tool.Spec).
 	Leaves           bool            `json:"leaves,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
-	UserInitiated    bool            `json:"own,omitempty"` // called by the user, not the model: no approval needed
+	UserInitiated    bool            `json:"own,omitempty"` // the user made the call, not the model; no approval needed
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
 	Allowed          []string        `json:"allowed,omitempty"`   // IDs of the allowlist entries that allowed the call
-	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // restricts the tools that may be called after it
-	Reasoning        string          `json:"reasoning,omitempty"` // the model's reasoning, in a run with a plan
-	// ID of the grant in the confirmed plan that allowed the call
+	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // restricts the tools for later calls
+	Reasoning        string          `json:"reasoning,omitempty"` // the model's reasoning; only in a run with a plan
+	// Grant is the ID of the grant in the confirmed plan that allowed the call.
 	Grant string `json:"grant,omitempty"`
-	Ruled *Ruled `json:"ruled,omitempty"` // the tool's policy for this one call
+	Ruled *Ruled `json:"ruled,omitempty"` // the tool's policy for this call, if any
 
 	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`
@@ -219,7 +220,7 @@ type ActionRef struct {
 	ActionID string `json:"actionId"`
 }
 
-// Ruled is the stored part of a tool's ruling on one call (tool.Ruling).
+// Ruled is the stored part of a tool's policy decision for one call (tool.Ruling).
 type Ruled struct {
 	Class tool.Class `json:"class"`
 	Facts tool.Facts `json:"facts,omitempty"`
@@ -233,8 +234,7 @@ func RuledBy(r *tool.Ruling) *Ruled {
 	return &Ruled{r.Class, r.Facts}
 }
 
-// Of returns the class of the call. It returns "" if r is nil, which means that the tool has no policy for single
-// calls.
+// Of returns the class of the call, or "" if r is nil. A nil r means that the tool has no policy for single calls.
 func (r *Ruled) Of() tool.Class {
 	if r == nil {
 		return ""
@@ -252,13 +252,13 @@ func (r *Ruled) Same(as *Ruled) bool {
 
 // A Wait records that the call waits for its user or its client.
 type Wait struct {
-	ApprovalID string          `json:"approvalId,omitempty"` // of an approval or a review
+	ApprovalID string          `json:"approvalId,omitempty"` // ID of an approval or a review
 	Kind       Kind            `json:"kind"`
 	ExpiresAt  time.Time       `json:"expiresAt"`
-	Args       json.RawMessage `json:"args,omitempty"`     // canonical; set if they or the place have changed
+	Args       json.RawMessage `json:"args,omitempty"`     // canonical; set if the arguments or the place changed
 	ArgsHash   string          `json:"argsHash,omitempty"` // set with Args
 	Place      tool.Place      `json:"place,omitzero"`     // set with Args
-	Ruled      *Ruled          `json:"ruled,omitempty"`    // set if it has changed
+	Ruled      *Ruled          `json:"ruled,omitempty"`    // set if it changed
 }
 
 // Decided is the decision about a waiting call.
@@ -268,28 +268,27 @@ type Decided struct {
 	By         string          `json:"by"`
 	Comment    string          `json:"comment,omitempty"`
 	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the proposed arguments
-	ArgsHash   string          `json:"argsHash"`             // of the approved call
-	Ruled      *Ruled          `json:"ruled,omitempty"`      // of the edited arguments
-	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // until when a yes may be taken back, and nothing is begun
-	ReplacedBy string          `json:"replacedBy,omitempty"` // with a rejection: the approval that was given instead
+	ArgsHash   string          `json:"argsHash"`             // hash of the approved call
+	Ruled      *Ruled          `json:"ruled,omitempty"`      // the tool's policy for the edited arguments
+	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // end of the undo window; the call begins later
+	ReplacedBy string          `json:"replacedBy,omitempty"` // after a rejection: the approval given instead
 }
 
-// Started is the intent, which is durable before the effect begins. Only the process that wrote the last intent may
-// act.
+// Started is the intent. It is stored before the effect begins. Only the process that stored the newest intent may act.
 type Started struct {
 	Owner   string `json:"owner"`
 	Attempt int    `json:"attempt"`
 	Handle  string `json:"handle,omitempty"`
 
-	// Set together if an earlier call in the turn moved this call to another place (tool.Spec.Moves). Only a call
-	// without a decision may move.
+	// ArgsHash and Place are set together if an earlier call of the turn moved this call to another account or host
+	// (tool.Spec.Moves). Only a call without a decision can move.
 	ArgsHash string     `json:"argsHash,omitempty"`
 	Place    tool.Place `json:"place,omitzero"`
 
-	Grant string `json:"grant,omitempty"` // ID of the grant that is the only permission for the intent
+	Grant string `json:"grant,omitempty"` // ID of the grant that allows the call, if nothing else does
 }
 
-// Same reports whether both are the same process's intent for the same call, whatever grant permits it.
+// Same reports whether both are the same process's intent for the same call. The grant does not matter.
 func (s Started) Same(other Started) bool {
 	s.Grant = other.Grant
 	return s == other
@@ -299,28 +298,28 @@ func (s Started) Same(other Started) bool {
 type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
-	Result    json.RawMessage `json:"result,omitempty"`    // next to an error: the result before the failure
+	Result    json.RawMessage `json:"result,omitempty"`    // beside an error: the result before the failure
 	Truncated bool            `json:"truncated,omitempty"` // Result is cut
-	Ran       bool            `json:"ran,omitempty"`       // it failed after it began; its effects until then remain
+	Ran       bool            `json:"ran,omitempty"`       // it failed after it started; its effects until then remain
 	Error     *ErrorInfo      `json:"error,omitempty"`
-	Err       error           `json:"-"` // the error of the tool, if this process has just called it; not stored
+	Err       error           `json:"-"` // the tool's error, if this process has just made the call; not stored
 }
 
-// End is how the run ended.
+// End describes how the run ended.
 type End struct {
 	Status  Status     `json:"status"`
 	Summary string     `json:"summary"`
 	Words   int        `json:"words,omitempty"`  // bytes at the start of Summary that are the model's own words
-	Record  string     `json:"record,omitempty"` // what was done and what was not, from the events alone
+	Record  string     `json:"record,omitempty"` // what was done and what was not; made from the events only
 	Error   *ErrorInfo `json:"error,omitempty"`
 
-	Moments []tool.Moment `json:"moments,omitempty"` // in Summary and Record
+	Moments []tool.Moment `json:"moments,omitempty"` // moments named in Summary and Record
 }
 
 // Cleaned is the outcome of removing what a run's calls created, after the run ended.
 type Cleaned struct {
 	Removed int        `json:"removed"`         // number of things, such as containers, removed in the last attempt
-	Error   *ErrorInfo `json:"error,omitempty"` // why removal was given up: something may be left
+	Error   *ErrorInfo `json:"error,omitempty"` // why the removal was abandoned; something may remain
 }
 
 // An ErrorInfo is an error in the form that is stored and shown.
@@ -329,7 +328,7 @@ type ErrorInfo struct {
 	Code    fault.Code  `json:"code"`
 	Message string      `json:"message"`
 	Field   string      `json:"field,omitempty"`
-	Overrun *Overrun    `json:"overrun,omitempty"` // of a run that ended with CodeRunBudget
+	Overrun *Overrun    `json:"overrun,omitempty"` // set for a run that ended with CodeRunBudget
 }
 
 // Err returns the stored error as a *fault.Error.
@@ -337,7 +336,7 @@ func (i *ErrorInfo) Err() error {
 	return &fault.Error{Class: i.Class, Code: i.Code, Message: i.Message, Field: i.Field}
 }
 
-// ErrorInfoOf returns the part of err that may be stored and shown.
+// ErrorInfoOf returns the part of err that can be stored and shown.
 func ErrorInfoOf(err error) *ErrorInfo {
 	e := fault.As(err)
 	return &ErrorInfo{Class: e.Class, Code: e.Code, Message: e.Message, Field: e.Field}

@@ -17,7 +17,7 @@ func finalEnd(tools tool.Set, s *State) *End {
 		if note := VerifiedSummary(tools, s, words); note != "" {
 			words += "\n\n" + note
 		}
-	case words != "" || a.SideEffect: // endRun says what was done
+	case words != "" || a.SideEffect: // endRun adds what was done
 	case t == nil:
 		words = "Done."
 	default:

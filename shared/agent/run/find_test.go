@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// TestHas finds a thread by its title, its user's words and its terms, in any case and with or without accents.
+// TestHas finds a thread by its title, its user's words and its terms, in any case, with or without accents.
 func TestHas(t *testing.T) {
 	thread := run.Thread{Title: "Mail to Ana Müller"}
 	if _, err := thread.Add(run.Message{Role: run.RoleUser, Text: "Schreib ihr, dass die DEMO um zehn ist"},
@@ -27,8 +27,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestTermsAreBounded checks that the newest terms are kept, each once, also if their words are no longer in the newest
-// messages.
+// TestTermsAreBounded checks that the newest terms are kept, each once, even if the messages that contain them are no
+// longer among the newest.
 func TestTermsAreBounded(t *testing.T) {
 	var thread run.Thread
 	for i := range 400 {
@@ -40,12 +40,12 @@ func TestTermsAreBounded(t *testing.T) {
 		thread.Note("ana@example.com")
 	}
 	if size := len(strings.Join(thread.Terms, "")); size > 16<<10 {
-		t.Errorf("the terms have %d bytes", size)
+		t.Errorf("%d bytes of terms; the limit is 16 KiB", size)
 	}
 	if !thread.Has([]string{"wish 300"}) || thread.Has([]string{"wish 7 "}) {
-		t.Error("the newest words are not those that are kept")
+		t.Error("the kept words are not the newest")
 	}
 	if n := len(slices.Compact(slices.Sorted(slices.Values(thread.Terms)))); n != len(thread.Terms) {
-		t.Errorf("%d of %d terms are kept twice", len(thread.Terms)-n, len(thread.Terms))
+		t.Errorf("%d of %d terms are duplicates", len(thread.Terms)-n, len(thread.Terms))
 	}
 }

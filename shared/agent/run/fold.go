@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// legalRun holds the transitions of seed 000 §3, and those that several waiting calls and cancelled waits need.
+// legalRun holds the transitions of seed 000 §3, and those for several waiting calls and for cancelled waits.
 var legalRun = map[Status][]Status{
 	"":        {Queued},
 	Queued:    {Planning, Failed},
@@ -17,7 +17,7 @@ var legalRun = map[Status][]Status{
 }
 
 // legalAction holds the transitions of seed 000 §3. A later owner may start an executing action again. Only the user's
-// decision (Decided) completes a failed action whose outcome is unknown. The client completes a waiting call of
+// decision (Decided) completes a failed action with an unknown outcome. The client completes a waiting call of
 // KindCall.
 var legalAction = map[ActionStatus][]ActionStatus{
 	ActionPlanned:   {ActionAwaiting, ActionExecuting, ActionCompleted, ActionFailed},
@@ -59,7 +59,7 @@ func (s *State) Apply(e Event) error {
 	}
 	a := s.Action(e.ActionID)
 	if a == nil {
-		return illegal(e, "there is no such action")
+		return illegal(e, "unknown action")
 	}
 	if err := a.apply(e); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *State) Apply(e Event) error {
 
 func (s *State) queued(e Event) error {
 	if s.Status != "" || e.Queued == nil {
-		return illegal(e, "a run begins once, with a question")
+		return illegal(e, "a run begins once, with its input")
 	}
 	s.Status, s.Input = Queued, *e.Queued
 	if s.Input.Session != nil {
@@ -81,7 +81,7 @@ func (s *State) queued(e Event) error {
 
 func (s *State) moved(e Event) error {
 	if !permits(legalRun[s.Status], e.Status) || e.Status == Completed || e.Status == Failed {
-		return illegal(e, fmt.Sprintf("%s does not become %s", s.Status, e.Status))
+		return illegal(e, fmt.Sprintf("status %s cannot change to %s", s.Status, e.Status))
 	}
 	s.Status = e.Status
 	return nil
@@ -90,7 +90,7 @@ func (s *State) moved(e Event) error {
 func (s *State) answered(e Event) error {
 	for _, a := range s.Current() {
 		if !a.Terminal() {
-			return illegal(e, "a call of the turn before has no answer yet")
+			return illegal(e, "a call of the previous turn has no answer yet")
 		}
 	}
 	s.Turns = append(s.Turns, *e.Turn)
@@ -108,7 +108,7 @@ func (s *State) answered(e Event) error {
 func (s *State) proposed(e Event) error {
 	p := e.Proposed
 	if p == nil || p.Turn != len(s.Turns) || s.Action(e.ActionID) != nil {
-		return illegal(e, "a plan belongs to the newest turn, once")
+		return illegal(e, "a call belongs to the newest turn and is proposed once")
 	}
 	a := &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At,
 		UpdatedAt: e.At, seq: e.Seq, last: e.Seq}
@@ -127,7 +127,7 @@ func (s *State) ended(e Event) error {
 		}
 	}
 	if e.End == nil || !permits(legalRun[s.Status], e.End.Status) {
-		return illegal(e, fmt.Sprintf("%s does not end so", s.Status))
+		return illegal(e, fmt.Sprintf("this end is not permitted while the status is %s", s.Status))
 	}
 	if s.Plan != nil {
 		code := fault.Code("")
@@ -148,7 +148,7 @@ func (a *Action) apply(e Event) error {
 		return err
 	}
 	if to != a.Status && !permits(legalAction[a.Status], to) {
-		return illegal(e, fmt.Sprintf("the action is %s and does not become %s", a.Status, to))
+		return illegal(e, fmt.Sprintf("the action is %s and cannot become %s", a.Status, to))
 	}
 	switch {
 	case e.Wait != nil:
@@ -171,7 +171,7 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 	case ActionWaits:
 		if e.Wait.Kind == KindReview {
 			if a.Execution != UnknownState || a.Waiting() {
-				return "", illegal(e, "only an unknown outcome is reviewed, once")
+				return "", illegal(e, "only an unknown outcome is reviewed, and only once")
 			}
 			return a.Status, nil
 		}
@@ -180,35 +180,35 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 		return a.decided(e)
 	case ActionStarted:
 		if a.Status == ActionExecuting && e.Started.Attempt <= a.Started.Attempt {
-			return "", illegal(e, "an attempt is newer than the one before")
+			return "", illegal(e, "the attempt number must increase")
 		}
 		if e.Started.ArgsHash != "" && (a.Decision != "" || a.Status == ActionExecuting) {
-			return "", illegal(e, "what was approved or begun acts where it was")
+			return "", illegal(e, "an approved or started call cannot move")
 		}
 		return ActionExecuting, nil
 	case ActionFinished:
 		if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
-			return "", illegal(e, "the action has its outcome")
+			return "", illegal(e, "the action already has an outcome")
 		}
-		confirmed := a.Kind == KindPlan && a.Decision != "" // a plan waits for nothing else
+		confirmed := a.Kind == KindPlan && a.Decision != "" // a confirmed plan waits for nothing else
 		if a.Status == ActionAwaiting && a.Kind != KindCall && !confirmed && e.Finished.Status == ActionCompleted {
-			return "", illegal(e, "what waits for a decision is not done yet")
+			return "", illegal(e, "an action that waits for a decision cannot complete")
 		}
 		return e.Finished.Status, nil
 	}
-	return "", illegal(e, "this event is not known")
+	return "", illegal(e, "unknown event type")
 }
 
 func (a *Action) decided(e Event) (ActionStatus, error) {
 	d := e.Decided
 	if d.Decision == Undo {
 		if d.ApprovalID != a.ApprovalID || !a.Held(e.At) {
-			return "", illegal(e, "no yes is held that could be taken back")
+			return "", illegal(e, "no approval is in its undo window")
 		}
 		return ActionRejected, nil
 	}
 	if !a.Waiting() || d.ApprovalID != a.ApprovalID {
-		return "", illegal(e, "nothing waits for this decision")
+		return "", illegal(e, "no action waits for this decision")
 	}
 	switch {
 	case a.Kind == KindReview && d.Decision == ConfirmDone:
@@ -216,16 +216,16 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 	case a.Kind == KindReview && d.Decision == StartNew:
 		return ActionFailed, nil
 	case a.Kind == KindReview:
-		return "", illegal(e, "a review is confirmed or started anew")
+		return "", illegal(e, "a review permits only confirm_done and start_new")
 	case d.Decision == Reject, d.Decision == TakeBack && a.Kind == KindApproval:
 		return ActionRejected, nil
 	case d.Decision == Refine && a.Kind == KindPlan:
-		return ActionCompleted, nil // the user's words are its answer
+		return ActionCompleted, nil // the user's comment is the answer to the call
 	case d.Decision == ApproveOnce, d.Decision == ApproveAlways, d.Decision == ApproveAlwaysCommand,
 		d.Decision == ApproveEdited:
 		return ActionAwaiting, nil
 	}
-	return "", illegal(e, "an approval is given or refused")
+	return "", illegal(e, "an approval does not permit this decision")
 }
 
 func (a *Action) wait(w *Wait) {

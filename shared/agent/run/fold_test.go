@@ -82,14 +82,14 @@ func TestIllegalEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := run.Fold(c.before)
 			if err != nil {
-				t.Fatalf("the events before it: %v", err)
+				t.Fatalf("the events before the illegal one: %v", err)
 			}
 			was := snapshot(t, s)
 			if err := s.Apply(c.event); err == nil {
-				t.Fatal("it was taken")
+				t.Fatal("the event was accepted")
 			}
 			if now := snapshot(t, s); !reflect.DeepEqual(was, now) {
-				t.Errorf("it was refused and changed something:\n%s\n%s", was, now)
+				t.Errorf("the refused event changed the state:\n%s\n%s", was, now)
 			}
 		})
 	}
@@ -103,9 +103,9 @@ func snapshot(t rapid.TB, s *run.State) string {
 	return string(b)
 }
 
-// TestStateMachine applies events in any order to a run. Each one is either refused and changes nothing, or results in
+// TestStateMachine applies events in any order to a run. Each event either is refused and changes nothing, or leads to
 // a state in which the invariants hold. BenchmarkFold measures the cost of an event in a short run and in one of 8,000
-// events: a run is folded for each of its transitions.
+// events, because each transition folds the whole run.
 func BenchmarkFold(b *testing.B) {
 	all := []run.Event{queued, planned}
 	for n := 1; len(all) < 8000; n++ {
@@ -146,7 +146,7 @@ func TestStateMachine(t *testing.T) {
 			wasOver, attempt := s.End != nil, attemptOf(s)
 			if err := s.Apply(e); err != nil {
 				if snapshot(t, s) != before {
-					t.Fatalf("%s was refused and changed something", e.Type)
+					t.Fatalf("the refused event %s changed the state", e.Type)
 				}
 				continue
 			}
@@ -154,20 +154,20 @@ func TestStateMachine(t *testing.T) {
 			a := s.Action("a")
 			switch {
 			case wasOver:
-				t.Fatalf("%s after the end", e.Type)
+				t.Fatalf("%s was accepted after the end", e.Type)
 			case a != nil && e.Type == run.ActionStarted && a.Decision == run.Reject:
 				t.Fatal("a rejected action was started")
 			case a != nil && a.Waiting() && s.End == nil && s.Derived() != run.Awaiting:
-				t.Fatalf("something waits, and the run is %s", s.Derived())
+				t.Fatalf("an action waits, but the run is %s", s.Derived())
 			case s.End == nil && len(s.Open()) == 0 && s.Derived() == run.Awaiting:
-				t.Fatal("nothing waits, and the run awaits")
+				t.Fatal("no action waits, but the run awaits one")
 			case attemptOf(s) < attempt:
-				t.Fatal("an attempt went back")
+				t.Fatal("an attempt number decreased")
 			}
 		}
 		again, err := run.Fold(taken)
 		if err != nil || snapshot(t, again) != snapshot(t, s) {
-			t.Fatalf("%v: the same events add up to another state", err)
+			t.Fatalf("%v: the same events fold to another state", err)
 		}
 		views, err := run.ViewEvents(nil, nil, taken, 0)
 		if err != nil || len(views) != len(taken) {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestHeading checks that a conversation is named after what was done, if that is one thing.
+// TestHeading checks that a conversation is named after its effect if it had exactly one.
 func TestHeading(t *testing.T) {
 	type letter struct {
 		To string `json:"to"`

@@ -55,8 +55,8 @@ func digest(parts ...string) string {
 // refuses to create the run twice.
 func KeyedRunID(uid, key string) string { return digest("run", uid, key) }
 
-// NewThreadID returns the ID of the thread that a run starts. It is derived from the run's ID, so a repeated start
-// makes only one thread.
+// NewThreadID returns the ID of the thread that a run starts. It is derived from the run's ID, so a repeated request
+// creates only one thread.
 func NewThreadID(runID string) string { return digest("thread", runID) }
 
 // ClientID returns the internal ID of an OAuth client.
@@ -65,13 +65,13 @@ func ClientID(client string) string { return digest("client", client) }
 // KeyedThreadID returns the ID of the thread for a user's key.
 func KeyedThreadID(uid, key string) string { return digest("keyed thread", uid, key) }
 
-// ActionID returns the ID of a call. turn and index are its position in the run; again counts the fresh starts after an
-// unknown outcome, from 0.
+// ActionID returns the ID of a call. turn and index are its position in the run. again is the number of new starts
+// after an unknown outcome, from 0.
 func ActionID(runID string, turn, index, again int) string {
 	return digest("action", runID, strconv.Itoa(turn), strconv.Itoa(index), strconv.Itoa(again))
 }
 
-// ApprovalID returns the ID of the run's n-th approval. It contains the run's ID, which is secret, so that run and
+// ApprovalID returns the ID of the run's n-th approval. It contains the run's ID, which is secret, so the run and the
 // approval can be read in one round trip.
 func ApprovalID(runID string, n int) string { return runID + "-" + strconv.Itoa(n) }
 
@@ -86,7 +86,7 @@ func RunOfApproval(approvalID string) (runID string, ok bool) {
 }
 
 // ArgsHash returns the hash that an approval is bound to. It covers the user, the tool with its schema version, the
-// canonical arguments, and the place that the call acts on, if any.
+// canonical arguments, and the account or host that the call acts on, if any.
 func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) string {
 	parts := []string{uid, spec.Name, spec.Version(), string(args)}
 	if in != (tool.Place{}) {

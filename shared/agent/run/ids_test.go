@@ -11,7 +11,7 @@ func TestIDs(t *testing.T) {
 	for _, id := range []string{runID, run.NewThreadID(runID), run.ActionID(runID, 1, 0, 0),
 		run.ApprovalID(runID, 12)} {
 		if !run.ValidID(id) {
-			t.Errorf("%q is not an id", id)
+			t.Errorf("ValidID(%q) = false", id)
 		}
 	}
 	if got, ok := run.RunOfApproval(run.ApprovalID(runID, 12)); !ok || got != runID {
@@ -19,7 +19,7 @@ func TestIDs(t *testing.T) {
 	}
 	for _, bad := range []string{"", "-", "x-1", runID, runID + "-", runID + "-x", "../" + runID + "-1"} {
 		if got, ok := run.RunOfApproval(bad); ok {
-			t.Errorf("%q is an approval of %q", bad, got)
+			t.Errorf("RunOfApproval(%q) = %q, want an error", bad, got)
 		}
 	}
 	seen := map[string]bool{runID: true}
@@ -27,7 +27,7 @@ func TestIDs(t *testing.T) {
 		run.KeyedRunID("an", "ak"), run.NewThreadID(runID),
 		run.ActionID(runID, 1, 0, 0), run.ActionID(runID, 0, 1, 0), run.ActionID(runID, 1, 0, 1)} {
 		if seen[id] {
-			t.Errorf("two things are called %q", id)
+			t.Errorf("duplicate ID %q", id)
 		}
 		seen[id] = true
 	}

@@ -10,8 +10,8 @@ import (
 // maxMoments is the maximum number of moments that are stored with a text.
 const maxMoments = 16
 
-// MomentsIn returns the moments in the previews of the run's calls whose words the text has. A client can write these
-// parts of the text in its reader's language.
+// MomentsIn returns the moments in the previews of the run's calls whose words occur in the text. A client can show
+// these parts of the text in the reader's language.
 func MomentsIn(tools tool.Set, s *State, text string) (found []tool.Moment) {
 	for _, a := range s.Actions {
 		t := tools[a.Tool]
@@ -19,7 +19,7 @@ func MomentsIn(tools tool.Set, s *State, text string) (found []tool.Moment) {
 			continue
 		}
 		p, err := t.Preview(a.Args)
-		if err != nil {
+		if err != nil { // the text has only the call's name
 			continue // the text has the call's name alone
 		}
 		for _, f := range p.Fields {

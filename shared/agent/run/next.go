@@ -12,14 +12,14 @@ type Step int
 const (
 	StepDone       Step = iota // the run has ended
 	StepWait                   // a user or a client must answer, or an undo window is open
-	StepEnd                    // the run must end; nothing else is carried out
-	StepSettle                 // an effect was started and has no outcome
-	StepExpire                 // an approval or an answer came too late, and other calls are left
-	StepSkip                   // calls are not carried out: an earlier one was not done, or the budget is used up
-	StepRequest                // the user must be asked about a call whose turn has come
-	StepExecute                // a call may be carried out
+	StepEnd                    // the run must end; no other call starts
+	StepSettle                 // an action started and has no outcome
+	StepExpire                 // an approval or an answer is overdue
+	StepSkip                   // calls must be closed: an earlier one was not done, or the budget is used up
+	StepRequest                // the user must be asked about a call
+	StepExecute                // a call can start
 	StepCallModel              // the model must be called
-	StepGiveUpTask             // a run with a plan must give something up (plan.Session.Stuck)
+	StepGiveUpTask             // a planned run must give up a step or task (plan.Session.Stuck)
 	StepCleanUp                // the run has ended, and what its calls created must be removed
 	StepElsewhere              // a process that knows the agent, or the function that serves it, must continue
 )
@@ -46,7 +46,7 @@ func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	switch {
 	case !moves || t.Here:
 		return st, a
-	// the run is about to end, so the outcome that its tool reports matters
+	// The run is about to end, so this process asks the tool for the action's outcome.
 	case st == StepSettle && !now.Before(r.Deadline):
 		return st, a
 	case len(Expired(s, now)) > 0:
@@ -55,7 +55,7 @@ func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	return StepElsewhere, nil
 }
 
-// needs returns what the run needs next, from any process.
+// needs returns what the run needs next, whichever process provides it.
 func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	switch {
 	case Unclean(s):

@@ -6,9 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// InTurn reports whether the agent's order allows the call at index in the newest turn to be shown for approval or
-// carried out. In strict order, all calls before it must be done, so that users never decide on a call whose premise
-// may still fail.
+// InTurn reports whether the agent's order allows the call at index in the newest turn to be shown for approval or to
+// run. In strict order, all calls before it must be done, so users never decide on a call whose premise may still fail.
 func (t Terms) InTurn(s *State, index int) bool {
 	if !t.Strict {
 		return true
@@ -22,8 +21,8 @@ func (t Terms) InTurn(s *State, index int) bool {
 	return true
 }
 
-// MayBegin reports whether the agent's order allows the call at index in the newest turn to be carried out. Its turn
-// must have come ([Terms.InTurn]). In sequential order, every call before it must also have an outcome.
+// MayBegin reports whether the agent's order allows the call at index in the newest turn to run. InTurn must hold for
+// the call. In sequential order, every call before it must also have an outcome.
 func (t Terms) MayBegin(s *State, index int) bool {
 	current := s.Current()
 	open := func(a *Action) bool { return !a.Terminal() }
@@ -33,8 +32,8 @@ func (t Terms) MayBegin(s *State, index int) bool {
 	return t.InTurn(s, index)
 }
 
-// NotRun returns the calls of the newest turn that are not carried out because an earlier one was not done. why is the
-// answer to these calls. A call that was begun before the agent's order became strict keeps its own outcome.
+// NotRun returns the calls of the newest turn that are not run because an earlier one was not done. why is the answer
+// to these calls. A call that started before the agent's order became strict keeps its own outcome.
 func (t Terms) NotRun(s *State) (rest []*Action, why *fault.Error) {
 	if !t.Strict {
 		return nil, nil
@@ -61,11 +60,10 @@ func (a *Action) notBegun() bool {
 	return a.Runnable() || a.Unasked() || a.Waiting() && a.Kind != KindReview
 }
 
-// codeNotRun is the error code of a call that was not carried out because an earlier call of a strict turn was not
-// done.
+// codeNotRun is the error code of a call that was not run because an earlier call of a strict turn was not done.
 const codeNotRun fault.Code = "not_run"
 
-// notRunError returns the answer to the calls that come after a, which was not done.
+// notRunError returns the answer to the calls after a, which was not done.
 func notRunError(a *Action) *fault.Error {
 	how := "failed"
 	switch {

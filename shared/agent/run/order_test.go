@@ -11,17 +11,16 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// played is a turn whose calls are begun in the order of Next, with random results.
+// played is a turn whose calls start in the order of Next, with random results.
 type played struct {
 	*rapid.T
 	state *run.State
 	terms run.Terms
-	begun []int // the indexes of the calls that were carried out, in order
+	begun []int // indexes of the calls that ran, in order
 }
 
-// TestStrictOrder plays turns of a strict agent. Calls get their approvals and are carried out in the model's order,
-// each after the ones before it were done. After a call that was not done, no further call begins, and the rest is
-// closed as not run.
+// TestStrictOrder plays turns of a strict agent. Calls get their approvals and run in the model's order, each after the
+// calls before it were done. After a call that was not done, no further call starts, and the rest is closed as not run.
 func TestStrictOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlayed(rt, run.Terms{Strict: true})
@@ -36,12 +35,12 @@ func TestStrictOrder(t *testing.T) {
 			}
 			p.make(st, a)
 		}
-		rt.Fatal("the turn does not end")
+		rt.Fatal("the turn did not end")
 	})
 }
 
 // TestSequentialOrder plays turns of a sequential agent. Approvals for all calls are requested at once, and each call
-// is carried out when the ones before it have their outcome. No call is closed without a request.
+// runs when the calls before it have outcomes. No call is closed without a request.
 func TestSequentialOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlayed(rt, run.Terms{Sequential: true})
@@ -50,41 +49,41 @@ func TestSequentialOrder(t *testing.T) {
 			switch st {
 			case run.StepCallModel, run.StepEnd:
 				if !slices.IsSorted(p.begun) || slices.ContainsFunc(p.state.Actions, notRun) {
-					rt.Fatalf("carried out in the order %v", p.begun)
+					rt.Fatalf("calls ran in the order %v", p.begun)
 				}
 				return
 			case run.StepExecute:
 				for _, b := range p.state.Actions[:a.Index] {
 					if !b.Terminal() {
-						rt.Fatalf("action %d is begun, and action %d is %s", a.Index, b.Index, b.Status)
+						rt.Fatalf("action %d started while action %d is %s", a.Index, b.Index, b.Status)
 					}
 				}
 			}
 			p.make(st, a)
 		}
-		rt.Fatal("the turn does not end")
+		rt.Fatal("the turn did not end")
 	})
 }
 
 func notRun(a *run.Action) bool { return a.Error != nil && a.Error.Code == "not_run" }
 
-// TestIndependentOrder checks that the calls of other agents begin independently of the results of those before them,
-// and that none is closed.
+// TestIndependentOrder checks that the calls of other agents start independently of the results of earlier calls, and
+// that none is closed.
 func TestIndependentOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlayed(rt, run.Terms{})
 		for _, a := range p.state.Actions {
 			if !p.terms.InTurn(p.state, a.Index) {
-				rt.Fatalf("action %d waits for its turn", a.Index)
+				rt.Fatalf("action %d waits for an earlier one", a.Index)
 			}
 		}
 		if rest, _ := p.terms.NotRun(p.state); rest != nil {
-			rt.Fatalf("%d calls are not run", len(rest))
+			rt.Fatalf("%d calls were closed as not run", len(rest))
 		}
 	})
 }
 
-// newPlayed returns a turn of up to 16 calls that were allowed, need an approval, or failed at once.
+// newPlayed returns a turn of up to 16 calls. Each was allowed, needs an approval, or failed at once.
 func newPlayed(t *rapid.T, terms run.Terms) *played {
 	terms.Known, terms.Here, terms.ModelCalls, terms.RejectContinues = true, true, 3, true
 	p := &played{T: t, terms: terms, state: &run.State{Status: run.Planning, Turns: make([]run.Turn, 1)}}
@@ -102,7 +101,7 @@ func newPlayed(t *rapid.T, terms run.Terms) *played {
 	return p
 }
 
-// make carries out the step with a random result.
+// make takes the step, with a random result.
 func (p *played) make(st run.Step, a *run.Action) {
 	draw := func(from ...string) string { return rapid.SampledFrom(from).Draw(p.T, "how") }
 	switch st {
@@ -128,7 +127,7 @@ func (p *played) make(st run.Step, a *run.Action) {
 	case run.StepWait:
 		open := p.state.Open()
 		if len(open) == 0 || len(open) > 1 && p.terms.Strict {
-			p.Fatalf("%d calls wait", len(open))
+			p.Fatalf("%d calls wait at the end", len(open))
 		}
 		switch a := rapid.SampledFrom(open).Draw(p.T, "decided"); {
 		case a.Kind == run.KindReview:
@@ -143,11 +142,11 @@ func (p *played) make(st run.Step, a *run.Action) {
 	}
 }
 
-// checkBefore checks that all calls before the one that begins were done.
+// checkBefore checks that all calls before the one that starts were done.
 func (p *played) checkBefore(a *run.Action) {
 	for _, b := range p.state.Actions[:a.Index] {
 		if b.Status != run.ActionCompleted {
-			p.Fatalf("action %d is begun, and action %d is %s", a.Index, b.Index, b.Status)
+			p.Fatalf("action %d started while action %d is %s", a.Index, b.Index, b.Status)
 		}
 	}
 }
@@ -155,13 +154,13 @@ func (p *played) checkBefore(a *run.Action) {
 // checkEnded checks the turn after its last step.
 func (p *played) checkEnded() {
 	if !slices.IsSorted(p.begun) {
-		p.Fatalf("carried out in the order %v", p.begun)
+		p.Fatalf("calls ran in the order %v", p.begun)
 	}
 	stopped := false
 	for _, a := range p.state.Actions {
 		wrong := a.Error != nil && a.Error.Code == "invalid"
 		if stopped != notRun(a) && !wrong {
-			p.Fatalf("action %d is %s, %+v; stopped before it: %t", a.Index, a.Status, a.Error, stopped)
+			p.Fatalf("action %d is %s, %+v; an earlier call was not done: %t", a.Index, a.Status, a.Error, stopped)
 		}
 		stopped = stopped || a.Status != run.ActionCompleted
 	}

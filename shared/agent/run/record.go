@@ -10,42 +10,42 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// An ActionRecord describes an action for the owner of its run: the exact arguments, the place, who approved what, and
-// the outcome. Its times are those of the run's events.
+// An ActionRecord describes an action for the owner of its run: the exact arguments, the account or host, who approved
+// what, and the outcome. Its times are those of the run's events.
 type ActionRecord struct {
-	// Args are the arguments that were or will be carried out; after an edit, the edited ones.
+	// Args are the arguments that the action runs with. After an edit they are the edited ones.
 	Args     json.RawMessage `json:"args"`
-	Proposed json.RawMessage `json:"proposed,omitempty"` // before the user's edit; absent without an edit
+	Proposed json.RawMessage `json:"proposed,omitempty"` // the arguments before the user's edit; absent without an edit
 	ArgsHash string          `json:"argsHash"`
-	Preview  tool.Preview    `json:"preview"` // of Args, in the words and the time zone of the card
+	Preview  tool.Preview    `json:"preview"` // preview of Args, in the words and the time zone of the card
 	Place    *tool.Place     `json:"place,omitempty"`
 
-	Reason      string    `json:"reason,omitempty"` // of the policy, with the rule
+	Reason      string    `json:"reason,omitempty"` // the policy's reason, with the rule
 	Rule        string    `json:"rule,omitempty"`
 	Grant       string    `json:"grantId,omitempty"` // grant of the confirmed plan that allowed the call
 	Entries     []string  `json:"entries,omitempty"` // IDs of the always-allow entries that allowed the call
-	Own         bool      `json:"own,omitempty"`     // called by the user, not the model
+	Own         bool      `json:"own,omitempty"`     // the user made the call, not the model
 	RequestedAt time.Time `json:"requestedAt,omitzero"`
 	DecidedAt   time.Time `json:"decidedAt,omitzero"`
 	DecidedBy   string    `json:"decidedBy,omitempty"` // the subject of the user's token
 	Comment     string    `json:"comment,omitempty"`   // of the decision
-	StartedAt   time.Time `json:"startedAt,omitzero"`  // of the newest attempt
+	StartedAt   time.Time `json:"startedAt,omitzero"`  // start of the newest attempt
 	FinishedAt  time.Time `json:"finishedAt,omitzero"`
 
-	// Result is the answer of the tool or client. It is omitted for a call without an effect.
+	// Result is the answer of the tool or client. It is absent for a call without an effect.
 	Result    json.RawMessage `json:"result,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"` // Result is cut
-	Link      string          `json:"link,omitempty"`      // where the user finds what was made
+	Link      string          `json:"link,omitempty"`      // where the user finds what the call created
 
-	Compensation *Compensation `json:"compensation,omitempty"` // of an action that can be undone, or was
+	Compensation *Compensation `json:"compensation,omitempty"` // set if the action can be undone, or was
 }
 
-// A Compensation describes how an action can be undone, and how far that has come.
+// A Compensation describes how an action can be undone, and the progress of that.
 type Compensation struct {
-	Title  string             `json:"title"`           // label of the offer, or what is gone
-	RunID  string             `json:"runId,omitempty"` // of the newest run for it
+	Title  string             `json:"title"`           // label of the offer; with Gone, what no longer exists
+	RunID  string             `json:"runId,omitempty"` // the newest run that undoes the action
 	Status CompensationStatus `json:"status"`
-	At     time.Time          `json:"at,omitzero"` // when it was done
+	At     time.Time          `json:"at,omitzero"` // when the action was undone
 }
 
 // CompensationStatus is the progress of a compensation.
@@ -53,7 +53,7 @@ type CompensationStatus string
 
 // The states of a compensation.
 const (
-	Offered   CompensationStatus = "offered" // not requested, or attempted in vain
+	Offered   CompensationStatus = "offered" // not requested, or attempted without success
 	Begun     CompensationStatus = "begun"   // its run waits or is in progress
 	TakenBack CompensationStatus = "done"    // the action was undone
 	Gone      CompensationStatus = "gone"    // the provider says that somebody else undid the action
@@ -72,8 +72,8 @@ func (c *Compensation) Follow(s *State) {
 	}
 }
 
-// AddRecords adds the record to each action that has an effect or that its user was asked about. events are all of the
-// run's events. A proposed plan gets no record, because it has views of its own.
+// AddRecords adds the record to each action that has an effect or that its user was asked about. events are all events
+// of the run. A proposed plan gets no record, because it has its own views.
 func (v *View) AddRecords(tools tool.Set, events []Event) {
 	zone := v.Region().Zone()
 	for i, a := range v.state.Actions {
@@ -136,14 +136,14 @@ func recordOf(a *Action, events []Event) *ActionRecord {
 // addArguments adds the arguments of a call to an unknown tool, under their own names.
 func addArguments(p *tool.Preview, args json.RawMessage) {
 	var values map[string]json.RawMessage
-	_ = json.Unmarshal(args, &values) // they are canonical; if they are no object, nothing is shown
+	_ = json.Unmarshal(args, &values) // canonical JSON; if it is not an object, no field is added
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		p.AddValue(name, values[name])
 	}
 }
 
-// finalPreview returns the preview of the action in its present form: the place, and then the tool's own preview. For a
-// tool that this process does not know, it shows the tool's name and the arguments.
+// finalPreview returns the preview of the action as it is now: first the account or host, and then the tool's own
+// preview. For a tool that this process does not know, it shows the tool's name and the arguments.
 func finalPreview(t *tool.Tool, a *Action) tool.Preview {
 	p := tool.Preview{Title: a.Tool, Fields: []tool.Field{}}
 	if t != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
-// A Region is a user's time zone and language. Values have been validated; an empty value is unknown.
+// A Region is a user's time zone and locale. The values are validated; an empty value is unknown.
 type Region struct {
 	TimeZone string `json:"timeZone,omitempty"` // area and city, or UTC (shared/base/timezone)
 	Locale   string `json:"locale,omitempty"`   // BCP 47 language tag
@@ -18,8 +18,8 @@ func (r Region) Or(other Region) Region {
 	return Region{cmp.Or(r.TimeZone, other.TimeZone), cmp.Or(r.Locale, other.Locale)}
 }
 
-// Zone returns the time zone for the user's prompts and approval cards. It returns UTC if the time zone is empty or no
-// longer exists.
+// Zone returns the time zone for the user's prompts and approval cards. It returns UTC if the time zone is unknown or
+// no longer exists.
 func (r Region) Zone() *time.Location {
 	zone, err := timezone.Load("timeZone", cmp.Or(r.TimeZone, timezone.UTC))
 	if err != nil { // tzdata has dropped the zone

@@ -4,9 +4,9 @@ import "time"
 
 // Reminders are a user's settings and state for e-mails about waiting approvals (package reminder).
 type Reminders struct {
-	To    string    `json:"to,omitempty"`   // the user's address, vouched for by the issuer of their tokens
+	To    string    `json:"to,omitempty"`   // the user's address, verified by the issuer of their tokens
 	Off   bool      `json:"off,omitempty"`  // the user wants no reminders
-	Upto  time.Time `json:"upto,omitzero"`  // when the last mail was made; it covers every older approval
+	Upto  time.Time `json:"upto,omitzero"`  // when the last mail was made; the mail covers every older approval
 	Taken time.Time `json:"taken,omitzero"` // until then, one process has reserved the next mail
 }
 
@@ -15,18 +15,18 @@ type Reminding struct {
 	After time.Duration // how long a decision waits before its user gets a mail
 	Every time.Duration // minimum time between two mails
 
-	// Settled is the minimum age of an approval that a mail covers. A younger approval may not be in the store yet, and
-	// would be counted as covered.
+	// Settled is the minimum age of the approvals that a mail covers. A younger approval may not be in the store yet,
+	// and the mail would count it as covered.
 	Settled time.Duration
 
-	Taken time.Duration // how long one process reserves the sending of a mail; longer than that takes
+	Taken time.Duration // how long one process reserves the sending of a mail; must exceed the time that this takes
 }
 
 // On reports whether users get reminders at all.
 func (r Reminding) On() bool { return r.After > 0 }
 
-// At returns when the user gets a mail about an approval that was requested at asked. It returns the zero time if the
-// approval is covered already or the user gets no mails.
+// At returns when the user gets a mail about an approval that was requested at asked. It returns the zero time if a
+// mail already covers the approval or the user gets no mails.
 func (r Reminding) At(u *User, asked time.Time) time.Time {
 	m := u.Reminders
 	if m.To == "" || m.Off || u.Disabled || u.Deleting || !asked.After(m.Upto.Add(-r.Settled)) {
@@ -39,7 +39,7 @@ func (r Reminding) At(u *User, asked time.Time) time.Time {
 	return at
 }
 
-// Of reports whether a mail to the user that is made now covers an approval that was requested at asked.
+// Of reports whether a mail that is made now covers the user's approval that was requested at asked.
 func (r Reminding) Of(u *User, asked, now time.Time) bool {
 	return !r.At(u, asked).IsZero() && !asked.After(now.Add(-r.Settled))
 }

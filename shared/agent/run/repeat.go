@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// An Allowed is an effect that a user allowed recently, by approval or in advance. It is kept in the user's document,
-// so that another run of the same conversation recognises an equal call.
+// An Allowed is an effect that a user allowed recently, by approval or in advance. It is in the user's document, so
+// another run of the same conversation can recognise an equal call.
 type Allowed struct {
-	Key      string    `json:"key"` // of the conversation and the arguments
+	Key      string    `json:"key"` // digest of the conversation and the arguments
 	ActionID string    `json:"actionId"`
 	At       time.Time `json:"at"`
 }
 
-// NewAllowed returns the entry for an action that is allowed now. argsHash is the hash of its arguments ([ArgsHash]).
+// NewAllowed returns the entry for an action that is allowed at now. argsHash is the hash of its arguments
+// ([ArgsHash]).
 func NewAllowed(threadID, argsHash, actionID string, now time.Time) Allowed {
 	return Allowed{allowedKey(threadID, argsHash), actionID, now}
 }
@@ -26,7 +27,7 @@ const (
 	maxAllowed = 20
 )
 
-// NoteAllowed adds an effect that is allowed now, and drops effects older than an hour. It keeps at most 20.
+// NoteAllowed adds e and drops effects older than an hour. It keeps at most 20.
 func (u *User) NoteAllowed(e Allowed) {
 	u.ForgetAllowed(e.ActionID)
 	kept := slices.DeleteFunc(slices.Clone(u.Recent), func(old Allowed) bool { return !old.counts(e.At) })
@@ -57,8 +58,8 @@ func (u *User) AllowedIn(threadID, argsHash string, s *State, now time.Time) (ne
 func (e Allowed) counts(now time.Time) bool { return now.Sub(e.At) < allowedFor }
 
 // Twin returns another effect of the run with the same hash, or nil. It prefers one that was done or may have been.
-// Otherwise it returns an effect that the run proposed before the action and that is waiting or allowed. An attempt
-// that replaces another is not its twin.
+// Otherwise it returns an effect that the run proposed before the action and that is waiting or allowed. A new attempt
+// at a call is not a twin of the earlier attempt.
 func Twin(s *State, actionID, hash string) (twin *Action) {
 	own, before := s.Action(actionID), true
 	for _, a := range s.Actions {

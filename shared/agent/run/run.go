@@ -16,13 +16,13 @@ import (
 
 // The names of the built-in agents (package agents).
 const (
-	Assistant = "assistant" // of a run that names no agent
+	Assistant = "assistant" // the agent of a run that names none
 	Page      = "page"      // answers the messages of web pages
 	Terminal  = "terminal"  // works on a terminal; the default if a request names a terminal and no agent
 
 	TerminalChat = "terminal-chat" // talks about a terminal, and runs no commands
 
-	Planner = "planner" // makes a plan and carries out the confirmed one (State.Plan)
+	Planner = "planner" // makes a plan and runs the confirmed one (State.Plan)
 )
 
 // Kind is what a waiting call waits for.
@@ -32,7 +32,7 @@ type Kind string
 const (
 	KindApproval Kind = "approval" // the user must approve the call
 	KindReview   Kind = "review"   // the outcome is unknown: the user must say whether it was done
-	KindCall     Kind = "call"     // the client must carry out the call and send its result
+	KindCall     Kind = "call"     // the client must run the call and send the result
 	KindPlan     Kind = "plan"     // the user must confirm the plan that the call proposes
 )
 
@@ -46,13 +46,14 @@ const (
 	ApproveAlways Decision = "approve_and_always_allow_recipient"
 	ApproveEdited Decision = "approve_with_edits"
 
-	// ApproveAlwaysCommand approves the call, and always allows exactly this call in this place (tool.Ruling.Always).
+	// ApproveAlwaysCommand approves the call and always allows this exact call on this account or host
+	// (tool.Ruling.Always).
 	ApproveAlwaysCommand Decision = "approve_and_always_allow_command"
 	// Undo revokes an approval during its undo window (Action.Held).
 	Undo Decision = "undo"
 
-	// TakeBack rejects a waiting call at the user's word in the conversation ([journal.TakeBackTool]). No client sends
-	// it.
+	// TakeBack rejects a waiting call because its user asked for that in the conversation ([journal.TakeBackTool]). No
+	// client sends it.
 	TakeBack Decision = "take_back"
 
 	// Refine asks for another plan; the comment says what to change.
@@ -62,11 +63,12 @@ const (
 	StartNew    Decision = "start_new"
 )
 
-// A Lease names the process that advances the run now. Its times come from the store's clock, never from a worker's.
+// A Lease names the process that currently advances the run. Its times come from the store's clock, never from a
+// worker's.
 type Lease struct {
 	Owner  string    `json:"owner,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
-	Lapsed int       `json:"lost,omitempty"` // consecutive owners that let it lapse without progress
+	Lapsed int       `json:"lost,omitempty"` // number of owners in a row that let the lease lapse without progress
 }
 
 // Held reports whether a process other than owner holds the lease at now.
@@ -82,24 +84,24 @@ type Run struct {
 	ThreadID string `json:"threadId"`
 	Terminal string `json:"terminal,omitempty"` // the user's terminal that the run works on, if any
 	Origin   string `json:"origin,omitempty"`
-	// Region is the user's region when the run began. It does not change.
+	// Region is the user's time zone and locale when the run began. It does not change.
 	Region    Region     `json:"region,omitzero"`
-	BodyHash  string     `json:"bodyHash,omitempty"` // of the request, if it had an Idempotency-Key
+	BodyHash  string     `json:"bodyHash,omitempty"` // hash of the request, if it had an Idempotency-Key
 	CreatedAt time.Time  `json:"createdAt"`
 	UpdatedAt time.Time  `json:"updatedAt"`
-	Deadline  time.Time  `json:"deadline"` // the run ends by then in any case
+	Deadline  time.Time  `json:"deadline"` // the run ends by then, whatever its state
 	Lease     Lease      `json:"lease,omitzero"`
 	Audit     audit.Head `json:"audit"`
-	Nonce     []byte     `json:"nonce,omitempty"`     // of the hashes in its audit chain (audit.InputHash)
+	Nonce     []byte     `json:"nonce,omitempty"`     // for the hashes in the run's audit chain (audit.InputHash)
 	Approvals int        `json:"approvals,omitempty"` // number of approvals requested so far
 	Outputs   []string   `json:"outputs,omitempty"`   // IDs of the actions whose output is kept
 	Counted   RunUsage   `json:"settled,omitzero"`
-	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what its calls created
-	Plan      *PlanHead  `json:"plan,omitempty"`     // of a run with a plan
+	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what the run's calls created
+	Plan      *PlanHead  `json:"plan,omitempty"`     // nil for a run without a plan
 	Trace     string     `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
 	// ToldTo is the delivered cursor: the last event that was sent as a notification.
 	ToldTo int64 `json:"toldTo,omitempty"`
-	// TakenBack maps each action's ID to the newest run that is to undo the action.
+	// TakenBack maps each action's ID to the newest run that was started to undo the action.
 	TakenBack map[string]string   `json:"takenBack,omitempty"`
 	Log       document.Log[Event] `json:"log"`
 
@@ -107,23 +109,23 @@ type Run struct {
 	Quarantined int64 `json:"quarantined,omitempty"`
 }
 
-// Via is an agent of another program that acts for a user, with an AgentToken of that user. Its words do not count as
-// the user's own.
+// Via is another program's agent that acts for a user with one of the user's AgentTokens. Text from it does not count
+// as the user's own words.
 type Via struct {
 	TokenID string `json:"tokenId"`
 	Name    string `json:"name"` // the user's name for the agent
 }
 
-// Origin returns a description of the agent, as the source of its words.
+// Origin describes the agent as the source of a text.
 func (v *Via) Origin() string { return "your agent “" + v.Name + "”" }
 
 // AgentName returns the name of the run's agent.
 func (r Run) AgentName() string { return cmp.Or(r.Agent, Assistant) }
 
-// Scope returns the values that the places of the run's calls depend on.
+// Scope returns the values that determine which account or host the run's calls act on.
 func (r Run) Scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
 
-// ToolCall returns a call of the run in the form that tools receive, without a handle.
+// ToolCall returns a call of the run in the form that tools receive. The call has no handle.
 func (r Run) ToolCall(actionID string, args json.RawMessage, in tool.Place) tool.Call {
 	return tool.Call{UID: r.UID, Origin: r.Origin, Agent: r.AgentName(), ThreadID: r.ThreadID, RunID: r.ID,
 		Terminal: r.Terminal, ActionID: actionID, Args: args, Place: in}
@@ -152,7 +154,7 @@ type Approval struct {
 	Place       tool.Place      `json:"place,omitzero"`  // the account or host that the call acts on, if any
 	Ruled       *Ruled          `json:"ruled,omitempty"` // the tool's policy for this call, if any (tool.Ruling)
 	Preview     tool.Preview    `json:"preview"`
-	TimeZone    string          `json:"timeZone,omitempty"` // of the times in the preview; empty: unknown
+	TimeZone    string          `json:"timeZone,omitempty"` // time zone of the preview's times; empty: unknown
 	Reason      string          `json:"reason"`
 	Decisions   []Decision      `json:"decisions"` // the possible decisions; the first is the plain approval
 	RequestedAt time.Time       `json:"requestedAt"`
@@ -163,32 +165,32 @@ type Approval struct {
 	EditHash    string          `json:"editHash,omitempty"` // hash of the user's edits as sent
 	SeenHash    string          `json:"seenHash,omitempty"` // hash of the arguments that the user edited
 	Rule        string          `json:"rule,omitempty"`     // the policy rule that requires the approval
-	Findings    []Finding       `json:"findings,omitempty"` // what in it comes from strangers; at most MaxFindings
-	Refusals    int             `json:"refusals,omitempty"` // refused decisions about it, which are in the audit
+	Findings    []Finding       `json:"findings,omitempty"` // parts that come from strangers; at most MaxFindings
+	Refusals    int             `json:"refusals,omitempty"` // number of refused decisions; each is in the audit log
 
-	InsteadOf []EarlierCard `json:"insteadOf,omitempty"` // which waited when this was asked for; at most MaxEarlier
+	InsteadOf []EarlierCard `json:"insteadOf,omitempty"` // cards that waited already; at most MaxEarlier
 }
 
-// An EarlierCard is a card of the same conversation for whose call a newer card may be meant instead: it is of an
-// earlier request and of the same tool, and reaches the same, or shows a value that the newer card shows too.
+// An EarlierCard is a waiting card of the same conversation that a newer card may replace. It is for the same tool and
+// belongs to an earlier request. The two cards have a target in common, or show the same value in the same field.
 type EarlierCard struct {
 	ApprovalID  string    `json:"approvalId"`
 	Title       string    `json:"title"`
 	RequestedAt time.Time `json:"requestedAt"`
 }
 
-// A Finding describes a part of a call that comes from strangers or is not in the user's own words
+// A Finding describes a part of a call that comes from strangers, or that the user's own words do not contain
 // (shared/agent/taint).
 type Finding struct {
 	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, composed or agent
-	Origin string `json:"origin,omitempty"` // where it was read; empty: in nothing that was read
-	Text   string `json:"text,omitempty"`   // at most 500 bytes of it
+	Origin string `json:"origin,omitempty"` // where the text was read; empty: it was not read anywhere
+	Text   string `json:"text,omitempty"`   // the text, cut to 500 bytes
 }
 
 // MaxFindings is the maximum number of findings on a card.
 const MaxFindings = 10
 
-// MaxEarlier is how many earlier cards a card names.
+// MaxEarlier is the maximum number of earlier cards that a card names.
 const MaxEarlier = 4
 
 // ApprovalStatus is the state of an Approval.
@@ -216,12 +218,12 @@ type Action struct {
 	Decision   Decision
 	DecidedBy  string
 	Comment    string
-	HeldUntil  time.Time // with a yes: the call is not begun before; zero: it is not held
-	ReplacedBy string    // with a rejection: the approval that was given instead
+	HeldUntil  time.Time // after an approval: the call cannot begin earlier; zero: there is no undo window
+	ReplacedBy string    // after a rejection: the approval that the user gave instead
 	Started    Started
 	Result     json.RawMessage
 	Truncated  bool // Result is cut
-	Ran        bool // it failed after it began; its effects until then remain
+	Ran        bool // it failed after it started; its effects until then remain
 	Error      *ErrorInfo
 	PlannedAt  time.Time
 	UpdatedAt  time.Time
@@ -230,24 +232,25 @@ type Action struct {
 	last int64 // number of its newest event
 }
 
-// Runnable reports whether the policy or the user allows the action and it has not been started.
+// Runnable reports whether the policy or the user allows the action and no process has started it.
 func (a *Action) Runnable() bool {
 	return a.Status == ActionPlanned && !a.RequiresApproval || a.Status == ActionAwaiting && a.Decision != ""
 }
 
-// Doubts reports whether the action may have been carried out without a record of it, because the store was restored
-// from an older copy. That is possible if the permission was recorded before the restore (Run.Quarantined is the number
-// of the last such event) or needed no decision of the user. An action that was begun is not doubted, because its tool
-// can find out its outcome.
+// Doubts reports whether the action may have run without a record of it, because the store was restored from an older
+// copy. That is possible if the permission was recorded before the restore, or if the action needed no decision of the
+// user. Run.Quarantined is the number of the last event before the restore. A started action is not in doubt, because
+// its tool can find out its outcome.
 func (r Run) Doubts(a *Action) bool {
 	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)
 }
 
-// Held reports whether the undo window of the approved call is open. Until it closes, the call does not begin and its
-// user may revoke the approval.
+// Held reports whether the undo window of the approved call is open. Until it closes, the call does not begin and the
+// user can revoke the approval.
 func (a *Action) Held(now time.Time) bool { return a.Runnable() && now.Before(a.HeldUntil) }
 
-// HeldUntil returns the end of the first undo window among the newest turn's calls, or zero if none is open.
+// HeldUntil returns the end of the undo window that closes first among the newest turn's calls, or zero if none is
+// open.
 func HeldUntil(s *State, now time.Time) (first time.Time) {
 	if s.End != nil {
 		return first
@@ -260,7 +263,7 @@ func HeldUntil(s *State, now time.Time) (first time.Time) {
 	return first
 }
 
-// Unasked reports whether the action needs an approval that was not requested yet because its turn has not come.
+// Unasked reports whether the action needs an approval that has not been requested yet.
 func (a *Action) Unasked() bool { return a.Status == ActionPlanned && a.RequiresApproval }
 
 // Terminal reports whether the call has its answer.
@@ -283,7 +286,7 @@ func (a *Action) Waiting() bool {
 	return a.Status == ActionAwaiting || a.Status == ActionFailed && a.Execution == UnknownState && a.Kind == KindReview
 }
 
-// WaitsForClient reports whether the call waits for the client to carry it out.
+// WaitsForClient reports whether the call waits for the client to run it.
 func (a *Action) WaitsForClient() bool { return a.Waiting() && a.Kind == KindCall }
 
 // A State is the result of folding a run's events.
@@ -297,20 +300,20 @@ type State struct {
 	Cleaned    *Cleaned
 	Usage      model.Usage
 	ModelCalls int   // model calls that were answered in this run
-	Tokens     int   // used by those calls; estimated if the service did not count them
-	Cost       int64 // of those calls, in millionths of the budget's currency
+	Tokens     int   // tokens of those calls; estimated if the service did not count them
+	Cost       int64 // cost of those calls, in millionths of the budget's currency
 
 	Compressions []Compression // of the model's context
 
 	Plan *plan.Session // nil if the run has no plan
 
-	byID    map[string]*Action // of Actions
+	byID    map[string]*Action // Actions by ID
 	segment int                // number of turns before the current segment of the conversation (Segment)
 	began   time.Time          // when the current segment began
 }
 
-// RecordOf returns the record of what an ended run has done and what it has not. It returns "" before the end, and for
-// runs of earlier releases.
+// RecordOf returns the list of what an ended run did and did not do. It returns "" for a run that has not ended, and
+// for runs of earlier releases.
 func RecordOf(s *State) string {
 	if s.End == nil {
 		return ""
@@ -321,8 +324,8 @@ func RecordOf(s *State) string {
 // Action returns the action with the ID, or nil.
 func (s *State) Action(id string) *Action { return s.byID[id] }
 
-// Current returns the actions of the newest turn, one for each of the model's calls and in the model's order. An action
-// that was started afresh replaces the earlier one.
+// Current returns the actions of the newest turn, one for each of the model's calls, in the model's order. If an action
+// was started again, the list holds only the newer one.
 func (s *State) Current() []*Action {
 	older := len(s.Actions) // actions of earlier turns come first
 	for older > 0 && s.Actions[older-1].Turn == len(s.Turns) {
@@ -339,7 +342,7 @@ func (s *State) Current() []*Action {
 	return out
 }
 
-// Open returns the actions that wait ([Action.Waiting]).
+// Open returns the waiting actions ([Action.Waiting]).
 func (s *State) Open() []*Action {
 	var out []*Action
 	for _, a := range s.Actions {
@@ -350,8 +353,8 @@ func (s *State) Open() []*Action {
 	return out
 }
 
-// Left returns the tools whose calls may have created something to remove, each once, in the order of their calls. A
-// call that never began is left out; a failed one is not.
+// Left returns the tools whose calls may have created something to remove, each once, in the order of their calls.
+// Failed calls count; calls that never started do not.
 func Left(s *State) (tools []string) {
 	for _, a := range s.Actions {
 		if a.Leaves && a.Started.Owner != "" && !slices.Contains(tools, a.Tool) {
@@ -361,11 +364,11 @@ func Left(s *State) (tools []string) {
 	return tools
 }
 
-// Unclean reports whether the run has ended and something that its calls created is still to be removed.
+// Unclean reports whether the run has ended and something that its calls created must still be removed.
 func Unclean(s *State) bool { return s.End != nil && s.Cleaned == nil && len(Left(s)) > 0 }
 
 // Derived returns the status that follows from the rest of the state: awaiting while an action waits, executing while a
-// call is to be carried out, planning while the model is to be called.
+// call has no answer, otherwise planning.
 func (s *State) Derived() Status {
 	if s.End != nil {
 		return s.End.Status

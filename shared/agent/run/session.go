@@ -15,24 +15,25 @@ import (
 type Session struct {
 	Repo     plan.Repo `json:"repo"`
 	Deadline time.Time `json:"deadline"`
-	State    string    `json:"state,omitempty"`    // of the repository, in words; empty: nothing of it could be read
-	Private  bool      `json:"private,omitempty"`  // the repository is
-	Excerpts []Excerpt `json:"excerpts,omitempty"` // the files of which State has only the beginning
+	State    string    `json:"state,omitempty"`    // the repository's state, as text; empty: none of it could be read
+	Private  bool      `json:"private,omitempty"`  // the repository is private
+	Excerpts []Excerpt `json:"excerpts,omitempty"` // the files that State shows only the beginning of
 
-	// The session whose unfinished tasks form the first revision, if any.
+	// ContinueFrom is the session whose unfinished tasks form the first revision. It is empty in a new session.
 	ContinueFrom string     `json:"continueFrom,omitempty"`
 	Unfinished   *plan.Plan `json:"unfinished,omitempty"`
 }
 
-// An Excerpt says how much a State has of a file.
+// An Excerpt states how much of a file is in Session.State.
 type Excerpt struct {
 	Path  string `json:"path"`
 	Shown int    `json:"shown"` // bytes, from the beginning
 	Size  int    `json:"size"`  // of the whole file
 }
 
-// OpenHeading begins, in a session's State, the list of what others have opened in the repository, each on a line of
-// its own; an empty line ends it. All else there is the repository's own.
+// OpenHeading begins the list of open issues in Session.State. Each line of the list is one issue or pull request,
+// whose title anyone may have written. An empty line ends the list. All other text in State comes from the repository's
+// owners.
 const OpenHeading = "\nOpen issues:\n"
 
 // Parts splits the State by author: own comes from the repository's owners, open from anyone who opened an issue or a
@@ -79,7 +80,7 @@ func (s *State) actView(a *Action, e Event) *ActView {
 	return nil
 }
 
-// MaxSessions is the number of sessions in a user's list. The list has the newest.
+// MaxSessions is the maximum number of sessions in a user's list, which holds the newest.
 const MaxSessions = 50
 
 // AddSession puts the session first in the user's list.
@@ -94,7 +95,7 @@ func (s *State) Bind(tools tool.Set, region Region, now time.Time) plan.Bind {
 }
 
 // Segment returns the number of turns before the current segment of the conversation, and when the segment began. The
-// model sees only the turns of the segment. Each task is a segment, and so is the planning after it.
+// model sees only the segment's turns. Each task is a segment, and so is the planning after it.
 func (s *State) Segment() (turns int, began time.Time) { return s.segment, s.began }
 
 // OwnWork reports whether the server made the turn without asking a model.
@@ -102,7 +103,7 @@ func (t Turn) OwnWork() bool { return t.Content == nil && t.Correction == "" }
 
 func (s *State) planned(e Event) error {
 	if s.Plan == nil || e.Planned == nil || e.Planned.Type() != string(e.Type) {
-		return illegal(e, "it is no event of this run's plan")
+		return illegal(e, "not an event of this run's plan")
 	}
 	if err := s.Plan.Apply(*e.Planned); err != nil {
 		return illegal(e, err.Error())
@@ -113,7 +114,7 @@ func (s *State) planned(e Event) error {
 	return nil
 }
 
-// recordAct passes the present state of the call to the session.
+// recordAct passes the call's current state to the session.
 func (s *State) recordAct(a *Action) {
 	if s.Plan == nil || a.Tool == plan.ProposeTool || a.Tool == plan.ReflectTool {
 		return
@@ -133,7 +134,7 @@ func (s *State) recordAct(a *Action) {
 	s.Plan.Record(act)
 }
 
-// KeepOf returns how many bytes of the next call's result are kept, if it has size bytes (plan.KeepOf).
+// KeepOf returns how many bytes of the next call's result are kept if the result has size bytes (plan.KeepOf).
 func KeepOf(s *State, size int) int {
 	if s.Plan == nil {
 		return size
@@ -141,7 +142,7 @@ func KeepOf(s *State, size int) int {
 	return plan.KeepOf(s.Plan, size)
 }
 
-// inWords maps the states of tasks to words for their user.
+// inWords maps the states of tasks to their names for the user.
 var inWords = map[plan.TaskStatus]string{plan.TaskPending: "Not begun", plan.TaskExecuting: "Not finished",
 	plan.TaskCompleted: "Done", plan.TaskFailed: "Failed", plan.TaskObsolete: "Dropped"}
 

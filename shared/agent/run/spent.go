@@ -9,16 +9,16 @@ import (
 
 // Limits bound the usage of one user. Zero means no limit.
 type Limits struct {
-	RunsPerMinute int // runs, and messages to a page's agent, that begin within any 60 seconds
+	RunsPerMinute int // runs, and messages to a page's agent, that begin in any 60 seconds
 	CallsPerDay   int // model calls in one day (UTC)
 	TokensPerDay  int // model tokens in one day (UTC), as the service counts them
 }
 
-// None reports whether l sets no limit, so that nothing needs to be counted.
+// None reports whether l sets no limit. Nothing needs to be counted then.
 func (l Limits) None() bool { return l == Limits{} }
 
 // UserUsage is a user's recent usage. It is part of the user's document. Every commit that changes it requires the
-// version that was read, so the limits hold however many functions race.
+// version that was read, so the limits hold however many functions run at once.
 type UserUsage struct {
 	Starts []Starts `json:"begun,omitempty"` // runs of the last minute, oldest first
 	Day    string   `json:"day,omitempty"`   // the UTC day of Calls and Tokens
@@ -29,8 +29,8 @@ type UserUsage struct {
 // An Admission is an admitted model request that does not belong to a stored run.
 type Admission struct {
 	Usage  UserUsage // the user's usage on this day, before the request
-	Region Region    // from the request, completed from the stored region
-	// Use counts the usage beyond the first call, which is counted already.
+	Region Region    // from the request; missing fields come from the stored region
+	// Use counts the usage beyond the first call, which has been counted already.
 	Use func(ctx context.Context, calls, tokens int) error
 }
 
@@ -41,13 +41,13 @@ type Starts struct {
 }
 
 // minute is the window of Limits.RunsPerMinute. For limits up to maxStarts, each moment has its own entry. For higher
-// limits, the runs of one second share an entry, which bounds the document.
+// limits, the runs of one second share an entry, which bounds the document's size.
 const (
 	minute    = time.Minute
 	maxStarts = 60
 )
 
-// CheckStart returns nil if the user may start another run now. Otherwise it returns PolicyError too_many with the time
+// CheckStart returns nil if the user can start another run now. Otherwise it returns PolicyError too_many with the time
 // to wait.
 func (s *UserUsage) CheckStart(l Limits, now time.Time) error {
 	if l.RunsPerMinute <= 0 {
@@ -68,7 +68,7 @@ func (s *UserUsage) CheckStart(l Limits, now time.Time) error {
 	return nil
 }
 
-// CheckModelBudget returns nil if the user may call the model again today. Otherwise it returns PolicyError budget with
+// CheckModelBudget returns nil if the user can call the model again today. Otherwise it returns PolicyError budget with
 // the time until tomorrow (UTC). calls and tokens are used but not yet counted in s.
 func (s *UserUsage) CheckModelBudget(l Limits, now time.Time, calls, tokens int) error {
 	today := s.on(now)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments. No 60 seconds contain more runs than the limit
-// (with a limit above 60: no 59 seconds). A user who comes back after the stated time is admitted.
+// TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments. No 60 seconds contain more runs than the limit;
+// with a limit above 60, no 59 seconds do. A user who comes back after the stated time is admitted.
 func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := run.Limits{RunsPerMinute: rapid.SampledFrom([]int{1, 2, 5, 30, 60, 61, 100}).Draw(t, "limit")}
@@ -28,10 +28,10 @@ func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 			if err := s.CheckStart(l, now); err != nil {
 				f := fault.As(err)
 				if f.Status() != 429 || f.RetryAfter <= 0 || f.RetryAfter > time.Minute {
-					t.Fatalf("refused with %v, after %s", err, f.RetryAfter)
+					t.Fatalf("refused with %v; retry after %s", err, f.RetryAfter)
 				}
 				if err := s.CheckStart(l, now.Add(f.RetryAfter)); err != nil {
-					t.Fatalf("came back after %s: %v", f.RetryAfter, err)
+					t.Fatalf("refused again after the stated %s: %v", f.RetryAfter, err)
 				}
 				continue
 			}
@@ -47,7 +47,7 @@ func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 				t.Fatalf("%d runs within %s", n, window)
 			}
 			if len(s.Starts) > 62 {
-				t.Fatalf("%d moments are remembered", len(s.Starts))
+				t.Fatalf("%d entries in Starts; the limit is 62", len(s.Starts))
 			}
 		}
 	})
@@ -64,7 +64,7 @@ func TestADayEndsAtMidnight(t *testing.T) {
 	for _, more := range [][2]int{{1, 0}, {0, 1}} {
 		err := s.CheckModelBudget(l, night, more[0], more[1])
 		if f := fault.As(err); f.Code != fault.CodeBudget || f.RetryAfter != 10*time.Second {
-			t.Errorf("%v more: %v, after %s", more, err, f.RetryAfter)
+			t.Errorf("%v more: %v; retry after %s", more, err, f.RetryAfter)
 		}
 	}
 	if err := s.CheckModelBudget(l, night.Add(10*time.Second), 2, 99); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// aborts lists the error codes of actions that were stopped, or that expired without an answer.
+// aborts lists the error codes of actions that were stopped, or expired without an answer.
 var aborts = []fault.Code{CodeCancelled, codeNotRun, fault.CodeExpired}
 
-// StepOf returns the action in the form of a step, or nil if its tool has none. The outcome of the action overrides the
-// kind that the tool gives the step.
+// StepOf returns the action as a step, or nil if its tool's calls are not shown as steps. The outcome of the action
+// overrides the kind that the tool gives the step.
 func StepOf(tools tool.Set, a *Action) *tool.Step {
 	t := tools[a.Tool]
 	if t == nil {

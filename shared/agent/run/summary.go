@@ -12,20 +12,20 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// EffectSummary returns one line for each effect that took place so far, including those that ran without success, and
-// one for each whose outcome is unknown. It uses the recorded events, never the model's words.
+// EffectSummary returns one line for each effect so far, including those that ran without success, and one for each
+// effect whose outcome is unknown. It uses the recorded events, never the model's words.
 func EffectSummary(tools tool.Set, s *State) string {
 	var lines []string
 	for _, a := range s.Actions {
 		switch t := tools[a.Tool]; {
 		case !a.SideEffect:
-		case a.Status == ActionCompleted && t == nil: // the tool has since been removed
+		case a.Status == ActionCompleted && t == nil: // the tool was removed after the call
 			lines = append(lines, "Did "+a.Tool+".")
 		case a.Status == ActionCompleted:
 			lines = append(lines, t.Summary(a.Args)+exitOf(t, a))
 		case a.Ran && a.Error != nil:
-			lines = append(lines, "Failed after it was begun: "+describeCall(tools, a)+". "+a.Error.Message+
-				" What it did until then stays.")
+			lines = append(lines, "Failed after it started: "+describeCall(tools, a)+". "+a.Error.Message+
+				" Its effects until then remain.")
 		case a.Execution == UnknownState:
 			lines = append(lines, "It is not known whether this was done: "+ActionTitle(tools, a)+". Please check.")
 		}
@@ -42,15 +42,14 @@ func exitOf(t *tool.Tool, a *Action) string {
 	return " It ended with the exit code " + code + "."
 }
 
-// doneSummary returns the lines of what took place so far: the effects, and the calls that the run's client carried
-// out.
+// doneSummary returns the lines about what took place so far: the effects, and the calls that the run's client ran.
 func doneSummary(tools tool.Set, s *State) string {
 	lines := append([]string{EffectSummary(tools, s)}, clientLines(tools, s)...)
 	return strings.TrimPrefix(strings.Join(lines, "\n"), "\n")
 }
 
-// clientLines returns a line for the calls that the run's client, such as a page, carried out, and one for those that
-// it may have. Only the client knows whether they changed anything.
+// clientLines returns a line about the calls that the run's client, such as a page, ran, and one about those that it
+// may have run. Only the client knows whether they changed anything.
 func clientLines(tools tool.Set, s *State) (lines []string) {
 	var done, unknown []string
 	for _, a := range s.Actions {
@@ -71,7 +70,7 @@ func clientLines(tools tool.Set, s *State) (lines []string) {
 	return lines
 }
 
-// asksPerson reports whether the tool's calls are questions to the user. Such calls have a waiting time of their own.
+// asksPerson reports whether the tool's calls are questions to the user. Only these tools set their own waiting time.
 func asksPerson(t *tool.Tool) bool { return t != nil && t.Wait > 0 }
 
 // counted joins the names, each once, with the number of its occurrences.
@@ -91,8 +90,8 @@ func counted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// OutcomeSummary returns the lines of what took place. If the run was to have several effects, it adds those that were
-// not done and why. If a final call's text is the answer and there was no effect, it returns "".
+// OutcomeSummary returns the lines about what took place. If the run was to have several effects, it adds those that
+// were not done, with the reasons. It returns "" if a final call's text is the answer and there was no effect.
 func OutcomeSummary(tools tool.Set, s *State) string {
 	if finalCall(s) != nil && EffectSummary(tools, s) == "" {
 		return ""
@@ -100,7 +99,7 @@ func OutcomeSummary(tools tool.Set, s *State) string {
 	return outcomes(tools, s)
 }
 
-// finalCall returns the call of the newest turn whose success ended the run ([tool.Spec]), or nil.
+// finalCall returns the call of the newest turn whose success ended the run ([tool.Spec.Final]), or nil.
 func finalCall(s *State) *Action {
 	for _, a := range s.Current() {
 		if a.Final && a.Status == ActionCompleted {
@@ -118,7 +117,7 @@ func outcomes(tools tool.Set, s *State) string {
 	return strings.Join(lines, "\n")
 }
 
-// RecordLines returns what a run has done and what it has not, from the recorded events, cut to half the size of a
+// RecordLines returns what a run did and did not do, from the recorded events. The text is cut to half the size of a
 // message.
 func RecordLines(tools tool.Set, s *State) string {
 	lines, _ := outcomeLines(tools, s)
@@ -164,8 +163,8 @@ func Heading(tools tool.Set, s *State) string {
 // MaxOutcome is the maximum length of an outcome line, in bytes.
 const MaxOutcome = 600
 
-// outcomeLines returns lines for what took place and for what was not done. wanted is the number of effects that the
-// run was to have, plus the number of lines about its client.
+// outcomeLines returns lines about what took place and what was not done. wanted is the number of effects that the run
+// was to have, plus the number of lines about its client.
 func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 	if done := doneSummary(tools, s); done != "" {
 		lines = append(lines, done)
@@ -173,7 +172,7 @@ func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 	wanted = len(clientLines(tools, s))
 	for _, a := range s.Actions {
 		if !a.SideEffect || a.PolicyDecision == string(policy.Deny) && a.ApprovalID == "" {
-			continue // the policy denied it, and the model got that as the response
+			continue // the policy denied the call, and the model read that as the response
 		}
 		wanted++
 		if line := notDoneLine(tools, a); line != "" {
@@ -183,8 +182,8 @@ func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 	return lines, wanted
 }
 
-// notDoneLine returns a line that the action was not done and why. It returns "" for an action that was done or whose
-// outcome is unknown.
+// notDoneLine returns a line that states that the action was not done, and why. It returns "" for an action that was
+// done or whose outcome is unknown.
 func notDoneLine(tools tool.Set, a *Action) string {
 	switch {
 	case a.Status == ActionRejected && a.Decision == Undo:
@@ -207,14 +206,14 @@ var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired:   "the approval expired",
 	CodeCancelled:       "it was cancelled",
 	codeNotRun:          "an earlier step was not done",
-	codeDeadline:        "the time for it was over",
-	fault.CodeAgentGone: "the agent that was asked is no longer available",
+	codeDeadline:        "its deadline passed",
+	fault.CodeAgentGone: "its agent is no longer available",
 }
 
 // VerifiedSummary returns a summary of what was done, for an answer that may be wrong about it. It returns "" if the
-// answer is not in doubt. An answer is in doubt if a requested effect did not take place or was edited by the user, if
-// the answer could pass for the server's own words, or if it probably claims something and nothing was done. The
-// summary follows the recorded events (hostile case MO-019).
+// answer is not in doubt. An answer is in doubt in three cases: a requested effect did not take place or the user
+// edited it; the answer could be mistaken for the server's own words; or it probably claims something and nothing was
+// done. The summary follows the recorded events (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
 		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a) && !s.Input.OfPage(a.Tool)
@@ -273,7 +272,7 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 	return strings.Join(lines, "\n")
 }
 
-// WaitingFor describes what a waiting action with this title waits for.
+// WaitingFor describes what a waiting action is waiting for. title is the action's title.
 func WaitingFor(a *Action, title string) string {
 	switch a.Kind {
 	case KindReview:
@@ -284,8 +283,8 @@ func WaitingFor(a *Action, title string) string {
 	return "Waiting for your approval: " + title
 }
 
-// ActionTitle returns a title for the action in the server's words, from a new preview. If the action has a card, the
-// card shows the title that its user saw.
+// ActionTitle returns a title for the action in the server's words, from a new preview. The title on an approval card
+// is the one that was made when the approval was requested.
 func ActionTitle(tools tool.Set, a *Action) string {
 	if t := tools[a.Tool]; t != nil {
 		if p, err := t.Preview(a.Args); err == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 )
 
-// Text returns the whole answer of a completed run; End.Summary holds only as much of it as a message does. If an
-// effect took place, or may have, the answer ends with the record. Otherwise it is the model's words alone. A run that
-// ended without words of the model returns its summary. A run that has not completed returns "".
+// Text returns the whole answer of a completed run. End.Summary holds only as much of it as fits in a message. If an
+// effect took place, or may have, the answer ends with the record. Otherwise it is only the model's words. For a run
+// without words of the model, Text returns the summary. For a run that has not completed, it returns "".
 func (s *State) Text() string {
 	if s.End == nil || s.End.Status != Completed {
 		return ""
@@ -32,7 +32,7 @@ func (s *State) Text() string {
 	last := s.Turns[len(s.Turns)-1]
 	p, err := model.Parse(last.Content)
 	switch {
-	case last.Calls > 0 || last.Correction != "" || err != nil: // the server's own words
+	case last.Calls > 0 || last.Correction != "" || err != nil: // the server wrote the summary
 		return summary
 	case acted:
 		return p.Text + summary[min(s.End.Words, len(summary)):]

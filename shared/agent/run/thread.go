@@ -20,27 +20,27 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// A Message is one entry of the transcript that people read. The model's own contents are a separate log, and no
-// message is put between a call and its response.
+// A Message is one entry of the transcript that people read. The model's own contents are a separate log, so no message
+// comes between a call and its response.
 type Message struct {
 	Seq        int64     `json:"seq"`
 	Role       Role      `json:"role"`
 	Text       string    `json:"text"`
 	RunID      string    `json:"runId,omitempty"`
 	ApprovalID string    `json:"approvalId,omitempty"` // set on a request for approval
-	Outcome    string    `json:"outcome,omitempty"`    // one line on what the run did, in its last message
-	Words      int       `json:"words,omitempty"`      // bytes of the model's own words in Text, with Outcome
-	Read       *Reading  `json:"read,omitempty"`       // text of strangers that the run read before its last message
+	Outcome    string    `json:"outcome,omitempty"`    // what the run did, in one line; in its last message
+	Words      int       `json:"words,omitempty"`      // with Outcome: length of the model's own words in Text
+	Read       *Reading  `json:"read,omitempty"`       // text from strangers that the run read before its last message
 	At         time.Time `json:"at"`
 
-	Moments []tool.Moment `json:"moments,omitempty"` // in Text and Outcome
+	Moments []tool.Moment `json:"moments,omitempty"` // moments named in Text and Outcome
 }
 
-// A Reading records that text from strangers was read and may occur in later words.
+// A Reading records that a run read text from strangers, which may occur in later words.
 type Reading struct {
-	Origin  string `json:"origin"` // of the first text that was read
+	Origin  string `json:"origin"` // source of the first text
 	Private bool   `json:"private,omitempty"`
-	// Addresses are those in the model's last words that were in the text. The model made up the others.
+	// Addresses are the addresses in the model's last words that occur in the text. The model made up the others.
 	Addresses []string `json:"addresses,omitempty"`
 }
 
@@ -49,22 +49,23 @@ type Thread struct {
 	ID    string `json:"id"`
 	UID   string `json:"uid"`
 	Title string `json:"title"`
-	// Titled means that the title came from the user or from what was done, not from a prompt. The title then stays.
+	// Titled means that the title came from the user or from a run's effect, not from a prompt. Such a title does not
+	// change.
 	Titled    bool      `json:"titled,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
-	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
-	// Waiting lists the runs with a call that waits, or waited, for the client.
+	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no new run can begin
+	// Waiting lists the runs that have or had a call waiting for the client.
 	Waiting []string `json:"waiting,omitempty"`
 	// OpenRun is the open run of an exclusive agent. No other run of the agent begins in the thread until it ends.
 	OpenRun string                `json:"openRun,omitempty"`
 	Log     document.Log[Message] `json:"log"`
 	Terms   []string              `json:"terms,omitempty"` // search terms (Note), the newest last
 
-	// Contents are the Gemini contents of the runs whose agents see them again (agents.HistoryVerbatim).
+	// Contents are the Gemini contents of the runs whose agents replay them (agents.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`
-	Told     Told                  `json:"told,omitzero"`  // the part of Contents that the next such run sees
-	Mark     string                `json:"mark,omitempty"` // random; marks the server's records among them
+	Told     Told                  `json:"told,omitzero"`  // the part of Contents that the next of these runs sees
+	Mark     string                `json:"mark,omitempty"` // random; marks the server's records in Contents
 }
 
 // An OpenError names the run that must end before another one begins in its thread.
@@ -84,14 +85,14 @@ const (
 	tailMessages    = 60
 )
 
-// maxWaiting is the maximum number of runs in Waiting. The calls of a run that is left out expire.
+// maxWaiting is the maximum number of runs in Waiting. The oldest are dropped, and their calls expire.
 const maxWaiting = 16
 
 // MaxTitle is the maximum length of a thread's title, in bytes.
 const MaxTitle = 80
 
-// Entitle names the thread after what a run did. It does nothing if title is empty or the thread already has a title of
-// its own.
+// Entitle names the thread after what a run did. It does nothing if title is empty or the thread already has a lasting
+// title.
 func (t *Thread) Entitle(title string) {
 	if t.Titled || title == "" {
 		return
@@ -131,8 +132,8 @@ func (t *Thread) LastRun() string {
 	return ""
 }
 
-// Asked returns the newest requests for approval of the thread's other runs, at most n and the newest first. Those of a
-// run that has said its last words are left out.
+// Asked returns the IDs of the newest approvals that the thread's other runs requested, newest first, at most n. Runs
+// that have ended are left out.
 func (t *Thread) Asked(runID string, n int) (approvalIDs []string) {
 	over := map[string]bool{runID: true}
 	for _, m := range slices.Backward(t.Log.Tail) {
@@ -147,7 +148,7 @@ func (t *Thread) Asked(runID string, n int) (approvalIDs []string) {
 	return approvalIDs
 }
 
-// OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself
+// OwnWords returns the speaker's words in the message, without the text that the server added. A message of the server
 // has none.
 func (m Message) OwnWords() string {
 	switch {
@@ -173,30 +174,30 @@ func (t *Thread) History() []Message {
 }
 
 // A User is the stored document of a user: their always-allow list, their usage, and the number of approvals requested
-// from them. Every commit that requests or resolves an approval changes it, so the caps hold however many functions
-// race.
+// from them. Every commit that requests or resolves an approval changes it, so the caps hold however many functions run
+// at once.
 type User struct {
 	UID string `json:"uid"`
 	// Region is from the last request that sent one. It applies to requests that send none.
 	Region   Region         `json:"region,omitzero"`
-	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
+	Disabled bool           `json:"disabled,omitempty"` // no call runs any more, whatever was approved
 	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
-	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in the user's own audit chain (audit.InputHash)
+	Nonce    []byte         `json:"nonce,omitempty"`    // for the hashes in the user's audit chain (audit.InputHash)
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Usage    UserUsage      `json:"spent,omitzero"`
 	Sessions []string       `json:"sessions,omitempty"` // IDs of the newest runs with a plan, the newest first
-	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
+	Tokens   []AgentToken   `json:"tokens,omitempty"`   // tokens of other programs' agents
 	Held     []Hold         `json:"held,omitempty"`     // approvals in their undo window, the newest last
 	Devices  []Device       `json:"devices,omitempty"`  // browsers that get notifications, the newest last
 	Recent   []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
 
-	Reminders Reminders `json:"reminders,omitzero"` // by e-mail
+	Reminders Reminders `json:"reminders,omitzero"` // e-mails about waiting approvals
 
-	ApprovalCount                          // the assistant's
-	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by name
+	ApprovalCount                          // the assistant's count
+	Others        map[string]ApprovalCount `json:"agents,omitempty"` // the counts of the other agents, by name
 }
 
-// An AgentToken is the stored part of a token that the user has given to another program's agent (package agenttoken).
+// An AgentToken is the stored part of a token that the user created for another program's agent (package agenttoken).
 type AgentToken struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`           // the user's name for the agent; unique for the user
@@ -205,9 +206,9 @@ type AgentToken struct {
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
 }
 
-// A Device is a browser in which the user gets notifications, even if no page is open (package devices).
+// A Device is a browser that shows the user notifications even while no page is open (package devices).
 type Device struct {
-	Endpoint string    `json:"endpoint"`         // at the push service of the browser's vendor
+	Endpoint string    `json:"endpoint"`         // URL at the push service of the browser's vendor
 	P256dh   []byte    `json:"p256dh,omitempty"` // P256dh and Auth are the keys that encrypt notifications
 	Auth     []byte    `json:"auth,omitempty"`
 	AddedAt  time.Time `json:"addedAt"`
@@ -219,17 +220,17 @@ type Hold struct {
 	Until      time.Time `json:"until"`
 }
 
-// maxHeld is the maximum number of holds in a user's document. The holds are informative only.
+// maxHeld is the maximum number of holds in a user's document. The holds are only informative.
 const maxHeld = 50
 
-// Hold adds the undo window of an approval, and drops those that have ended.
+// Hold adds the undo window of an approval and drops the windows that have ended.
 func (u *User) Hold(h Hold, now time.Time) {
 	u.Release("", now)
 	u.Held = append(u.Held, h)
 	u.Held = u.Held[max(0, len(u.Held)-maxHeld):]
 }
 
-// Release drops the undo window of an approval that is not carried out, and those that have ended.
+// Release drops the undo window of an approval that will not run, and the windows that have ended.
 func (u *User) Release(approvalID string, now time.Time) {
 	u.Held = slices.DeleteFunc(slices.Clone(u.Held),
 		func(h Hold) bool { return h.ApprovalID == approvalID || !now.Before(h.Until) })
@@ -246,8 +247,8 @@ func (u *User) CheckEnabled() error {
 // MaxAllowEntries is the maximum number of entries in a user's always-allow list.
 const MaxAllowEntries = 500
 
-// AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of
-// uses. The entry that it replaces stays in force until the undo window closes.
+// AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's use count.
+// The entry that it replaces applies until the undo window closes.
 func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	kept := make([]policy.Entry, 0, len(u.Allow)+len(entries))
 	for _, e := range u.Allow {
@@ -276,8 +277,8 @@ func (u *User) TakeBack(approvalID string, now time.Time) {
 	u.Allow = kept
 }
 
-// Withdraw removes the entry with the ID and returns it. With an approval's ID it removes the entry only if that
-// approval made it, and an entry that it replaced is in force again.
+// Withdraw removes the entry with the ID and returns it. With an approvalID it removes the entry only if that approval
+// created it, and restores the entry that it replaced.
 func (u *User) Withdraw(id, approvalID string, now time.Time) (policy.Entry, bool) {
 	at := slices.IndexFunc(u.Allow, func(e policy.Entry) bool {
 		return e.ID == id && (approvalID == "" || e.Approval == approvalID)
@@ -305,9 +306,9 @@ func (u *User) UseAllowed(ids []string, now time.Time) {
 }
 
 // A TerminalRun names the run that a terminal is reserved for until the run ends. It is a separate document, because
-// the terminal's own document changes while a run is open. Nothing is written when the run ends; readers check the run
+// the terminal's own document changes while a run is open. The end of the run does not change it; readers check the run
 // itself.
 type TerminalRun struct {
 	UID   string `json:"uid"`
-	RunID string `json:"runId,omitempty"` // empty: none has begun yet
+	RunID string `json:"runId,omitempty"` // empty: no run has begun yet
 }

@@ -14,18 +14,18 @@ const (
 	ContentChunks = "contents"
 )
 
-// Size limits of the contents that a thread keeps of one run. A run with more contents is stored as a reference.
+// Size limits of the contents that a thread keeps of one run. A run that exceeds them is stored as a reference.
 const (
-	MaxRunContents = 1 << 20   // bytes in all: the commit that ends the run carries them beside its other documents
+	MaxRunContents = 1 << 20   // bytes in total; one commit writes them with the run's other documents
 	MaxContent     = 512 << 10 // bytes of one content
-	contentsTail   = 64 << 10  // bytes that the thread's own document holds
+	contentsTail   = 64 << 10  // bytes in the thread's own document
 )
 
 // A Content is an entry of a thread's contents: one Gemini content, or a run whose contents are too large to copy.
 type Content struct {
-	At  int64           `json:"at"`            // its number among all contents of the thread, from 1
+	At  int64           `json:"at"`            // number among all contents of the thread, from 1
 	Raw json.RawMessage `json:"raw,omitempty"` // verbatim; absent: read the contents from the documents of Run
-	Run string          `json:"run,omitempty"` // the run that begins here, with its user's words
+	Run string          `json:"run,omitempty"` // the run that begins with this entry
 	// By is the signer of the answers of Run (model.SignedBy); empty: no model signed them.
 	By string `json:"by,omitempty"`
 
@@ -45,7 +45,7 @@ type Told struct {
 
 	Summary string `json:"summary,omitempty"` // of the contents before First
 	Carried string `json:"carried,omitempty"` // kept next to Summary (agents.Compression.Carry)
-	CutTo   int64  `json:"cutTo,omitempty"`   // up to this content, tool results are cut to their newest bytes
+	CutTo   int64  `json:"cutTo,omitempty"`   // tool results up to this content are cut to their newest bytes
 	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, successful or not
 }
 
@@ -79,7 +79,7 @@ func (t *Thread) AddContents(runID, by string, s *State, told []json.RawMessage,
 func (t *Told) follow(s *State, said []json.RawMessage) {
 	if len(s.Compressions) > 0 {
 		told := s.Told()
-		// within the run's own part, which may be further back in the thread than in the run
+		// CutTo is in the run's own part, which may have a higher number in the thread than in the run
 		if told.CutTo > s.Input.Told.Count {
 			told.CutTo += t.Count - s.Input.Told.Count
 		}

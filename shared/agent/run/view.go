@@ -20,7 +20,7 @@ type View struct {
 	ThreadID    string        `json:"threadId"`
 	Terminal    string        `json:"terminalId,omitempty"` // the terminal that the run works on, if any
 	Agent       string        `json:"agent"`
-	Via         *Via          `json:"via,omitempty"` // another program's agent that started it
+	Via         *Via          `json:"via,omitempty"` // another program's agent that started the run
 	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
 	Record      string        `json:"record,omitempty"` // what an ended run has done and what it has not
@@ -37,11 +37,11 @@ type View struct {
 	CreatedAt   time.Time     `json:"createdAt"`
 	UpdatedAt   time.Time     `json:"updatedAt"`
 	Nonce       []byte        `json:"-"` // the run's nonce
-	Moving      bool          `json:"-"` // the server continues the run on its own, here or elsewhere
-	Cost        int64         `json:"-"` // of the model calls so far, if the agent's budget has prices
+	Moving      bool          `json:"-"` // the server continues the run without a client, here or elsewhere
+	Cost        int64         `json:"-"` // cost of the model calls so far, if the agent's budget has prices
 	Overrun     *Overrun      `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
 
-	// Waiting are the approvals and reviews that the run waits for, as far as they were loaded.
+	// Waiting holds the approvals and reviews that the run waits for, if they were loaded.
 	Waiting []ApprovalView `json:"-"`
 
 	state     *State
@@ -77,8 +77,8 @@ func (v *View) PlanState() *State {
 // Text returns the whole answer of a completed run ([State.Text]).
 func (v *View) Text() string { return v.state.Text() }
 
-// An ActionView is an action in the form that its owner sees: the record of seed 000 §9. Its arguments are only in
-// Record, apart from those that Step shows.
+// An ActionView is an action in the form that its owner sees: the record of seed 000 §9. The arguments are only in
+// Record and, in part, in Step.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
 	Tool             string       `json:"tool"`
@@ -96,12 +96,12 @@ type ActionView struct {
 	Field            string       `json:"field,omitempty"`
 	ExecutionStatus  Execution    `json:"executionStatus"`
 	PolicyDecision   string       `json:"policyDecision,omitempty"`
-	Ran              bool         `json:"ran,omitempty"`     // it failed after it began; its effects until then remain
-	Unasked          bool         `json:"unasked,omitempty"` // its effect took place without a question to the user
+	Ran              bool         `json:"ran,omitempty"`     // failed after it started; its effects until then remain
+	Unasked          bool         `json:"unasked,omitempty"` // it had an effect, and the user was not asked
 	InputHash        string       `json:"inputHash,omitempty"`
 	ModelName        string       `json:"modelName,omitempty"`
-	Step             *tool.Step   `json:"step,omitempty"`     // if the tool's calls are shown as steps
-	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // of a call that is approved and not begun
+	Step             *tool.Step   `json:"step,omitempty"`     // set if the tool's calls are shown as steps
+	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // end of the undo window, before the call starts
 	ReplacedBy       string       `json:"replacedBy,omitempty"`
 	PlannedAt        time.Time    `json:"plannedAt"`
 	UpdatedAt        time.Time    `json:"updatedAt"`
@@ -109,7 +109,7 @@ type ActionView struct {
 	Record *ActionRecord `json:"record,omitempty"` // in GET /runs/{id} ([View.AddRecords])
 }
 
-// A CallView is a call that waits for its client. The client carries it out and sends the result.
+// A CallView is a call that waits for its client. The client runs it and sends the result.
 type CallView struct {
 	CallID    string          `json:"callId"` // the action's ID
 	Tool      string          `json:"tool"`
@@ -162,8 +162,8 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	return v
 }
 
-// doneUnasked reports whether the call was carried out with an effect that its user neither requested, nor was asked
-// about, nor had carried out by a page.
+// doneUnasked reports whether the call had an effect that its user neither requested nor was asked about. A page's
+// calls do not count.
 func (a *Action) doneUnasked() bool {
 	own := a.UserInitiated || a.Kind == KindCall
 	return a.SideEffect && a.Execution == Succeeded && a.ApprovalID == "" && !own
@@ -187,7 +187,7 @@ type ApprovalView struct {
 	Decisions   []Decision      `json:"decisions"`
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
-	HeldUntil   time.Time       `json:"heldUntil,omitzero"` // it is approved, and that can be taken back until then
+	HeldUntil   time.Time       `json:"heldUntil,omitzero"` // end of the undo window of an approved call
 	InsteadOf   []EarlierCard   `json:"insteadOf,omitempty"`
 }
 
@@ -211,23 +211,23 @@ type EventView struct {
 
 	Compressed *CompressedView `json:"compressed,omitempty"`
 
-	Plan *plan.Event `json:"plan,omitempty"` // of a run with a plan: a change of the plan
-	Act  *ActView    `json:"act,omitempty"`  // of such a run
+	Plan *plan.Event `json:"plan,omitempty"` // a change of the plan, in a run with a plan
+	Act  *ActView    `json:"act,omitempty"`  // a call, in a run with a plan
 }
 
-// An ActView is a call of a run with a plan in the form that a watching owner sees: its arguments and reason when it is
-// proposed, and later its result.
+// An ActView is a call of a run with a plan in the form that a watching owner sees: its arguments and reason when the
+// model proposes it, and later its result.
 type ActView struct {
 	Reason      string          `json:"reason,omitempty"`
 	Args        json.RawMessage `json:"args,omitempty"`
-	Grant       string          `json:"grantId,omitempty"` // that allowed it
+	Grant       string          `json:"grantId,omitempty"` // ID of the grant that allowed the call
 	Observation json.RawMessage `json:"observation,omitempty"`
 	Untrusted   bool            `json:"untrusted,omitempty"` // the observation is text from strangers
 }
 
 // CompressedView is a compression in the form that a watching client sees.
 type CompressedView struct {
-	Turns        int        `json:"turns"` // closed turns that a summary replaces from here on
+	Turns        int        `json:"turns"` // closed turns that a summary replaces from now on
 	TokensBefore int        `json:"tokensBefore"`
 	TokensAfter  int        `json:"tokensAfter"`
 	Model        string     `json:"model,omitempty"` // the model that made the summary
@@ -235,7 +235,7 @@ type CompressedView struct {
 }
 
 // ViewEvents returns the events with numbers above after, each with its action at that time. It folds all events,
-// because an event contains only what changed. It returns the error of an event that is not permitted.
+// because an event holds only what changed. It returns the error of an event that is not permitted.
 func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]EventView, error) {
 	var out []EventView
 	s := &State{}

@@ -1,14 +1,14 @@
 package run
 
-// Waits returns the earlier messages that asked the user about a call of a run that had not ended when this run began,
-// oldest first. A later run may find that the call has been decided since.
+// Waits returns the earlier messages that asked the user about a call of another run, oldest first. It leaves out runs
+// that had ended when this run began. The call may have been decided since.
 func (in Input) Waits() (waits []Message) {
 	if len(in.Waiting) > 0 {
 		return in.Waiting
 	}
 	ended := map[string]bool{}
 	for _, m := range in.History {
-		// the only message of a run without an approval is its last one
+		// In each run, only the last message has no approval.
 		ended[m.RunID] = ended[m.RunID] || m.Role == RoleAssistant && m.ApprovalID == ""
 	}
 	for _, m := range in.History {

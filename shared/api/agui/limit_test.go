@@ -66,7 +66,7 @@ func TestARunWhoseBudgetIsSpent(t *testing.T) {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: testkit.Mail(to, "s", "b")}}}
 	})
 	c := connect(t, w, "ana", "mine")
-	const why = "Of what has an effect one request may do at most 1, and this would be one more."
+	const why = "This would exceed the limit on changes in one request (1)."
 	want(t, c.answers(c.says("mail bob").asked(t).resolves("approve_once")), wantsBob+"; done; "+
 		"gmail_send to eve@example.com; told: "+why+"; assistant: Sent “s” to bob@example.com.\n"+
 		"Not done: Send an e-mail to one person (To: eve@example.com, Subject: s). "+why+"\n"+why)

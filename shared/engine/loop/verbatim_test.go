@@ -173,7 +173,7 @@ func TestVerbatimHoweverARunEnds(t *testing.T) {
 	}{
 		"rejected": {[]script.Turn{callOf("send")}, decide(run.Reject), "The user rejected this"},
 		"expired":  {[]script.Turn{callOf("send")}, later(30 * time.Hour), "expired"},
-		"deadline": {[]script.Turn{callOf("send")}, later(80 * time.Hour), "The time for this was over"},
+		"deadline": {[]script.Turn{callOf("send")}, later(80 * time.Hour), "This reached its deadline"},
 		"cancelled": {[]script.Turn{callOf("send")},
 			func(w *talk, v *run.View) error { _, err := w.loop.Cancel(ctx, "ana", v.RunID); return err }, "cancelled"},
 		"the model failed at once": {[]script.Turn{{Err: fault.New(fault.Model, model.CodeBlocked, "Withheld.")}}, nil,
