@@ -144,7 +144,7 @@ func TestAServersToolAsks(t *testing.T) {
 			t.Fatalf("%s, after %d calls", r.Body, calls.Load())
 		}
 		for _, want := range []string{`"label":"MCP server","value":"desk"`, "Call write of the server desk",
-			"the demo is at ten", "Writes a note down.", "cannot be told in advance"} {
+			"the demo is at ten", "Writes a note down.", "cannot be known in advance"} {
 			if !strings.Contains(string(r.Body), want) {
 				t.Errorf("the card lacks %s: %s", want, r.Body)
 			}

@@ -9,17 +9,18 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// FinalAnswer is the name of the tool of [Answer].
+// FinalAnswer is the name of the tool that [Answer] returns.
 const FinalAnswer = "final_answer"
 
-// AnswerTaken is the result of a call of that tool: its arguments are what counts.
+// AnswerTaken is the result of a call of that tool. The answer itself is the call's arguments.
 var AnswerTaken = json.RawMessage(`{"received":true}`)
 
-// maxAnswerSchema is how long the schema of an answer may be, in bytes.
+// maxAnswerSchema is the maximum length of an answer's schema, in bytes.
 const maxAnswerSchema = 64 << 10
 
-// Answer returns the tool by which a run gives its answer: the arguments of a call that fits the JSON Schema, of an
-// object, are the answer, and end the run. A schema that is unusable is a ValidationError.
+// Answer returns the tool with which a run gives a typed answer. schema is the JSON Schema of an object. The arguments
+// of a call that fits it are the answer, and the call ends the run. Answer returns a ValidationError if the schema is
+// unusable.
 func Answer(schema json.RawMessage) (*Tool, error) {
 	if len(schema) > maxAnswerSchema {
 		return nil, fault.Invalid("answer", "the schema has %d bytes; the limit is %d", len(schema),
@@ -27,7 +28,7 @@ func Answer(schema json.RawMessage) (*Tool, error) {
 	}
 	s := &jsonschema.Schema{}
 	if err := json.Unmarshal(schema, s); err != nil {
-		return nil, fault.Invalid("answer", "this is no JSON Schema").Because(err)
+		return nil, fault.Invalid("answer", "this is not a JSON Schema").Because(err)
 	}
 	t, err := Declare(Declaration{Name: FinalAnswer, Final: true, Input: s,
 		Description: "Gives your answer and ends the task. Call it once, and alone, when you have all that the " +

@@ -2,15 +2,15 @@ package tool
 
 import "errors"
 
-// askFirst marks an error of Prepare after which the call's user is asked.
+// askFirst marks an error of Prepare that means that the call's user must be asked.
 type askFirst struct{ error }
 
 func (a askFirst) Unwrap() error { return a.error }
 
-// AskFirst marks err, returned by Prepare of a call that its user was not asked about, as a reason to ask: what the
-// policy allows by documents turns out to be more than that where the call would act. Of a call that its user has
-// approved it is an error like any other.
+// AskFirst marks err, returned by Prepare, as a reason to ask the user about a call that ran without a question so far.
+// It is for a call that the policy allowed on the basis of documents, if the account or host shows that the call does
+// more than that. For a call that the user has approved, it is an ordinary error.
 func AskFirst(err error) error { return askFirst{err} }
 
-// AsksFirst reports whether the call's user is to be asked.
+// AsksFirst reports whether err means that the call's user must be asked.
 func AsksFirst(err error) bool { return errors.As(err, &askFirst{}) }

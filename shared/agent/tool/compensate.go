@@ -7,17 +7,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// A Compensation is a call that takes back what another call has done. Its arguments are made from the record of that
-// call, and never by a model; its user is asked about it as about no other: exactly this, or not at all.
+// A Compensation is a call that undoes another call. Its arguments are made from the record of that call, never by a
+// model. Its user can approve it exactly as it is, or not at all.
 type Compensation struct {
-	Tool  string // its name
-	Title string // what its user is offered: Delete the event. It has nothing of the call.
-	Args  any    // of Tool, with a JSON form
-	Gone  string // what its user is told where Tool.Reconcile says that there is nothing to take back any more
+	Tool  string // name of the tool
+	Title string // label of the offer: Delete the event. It contains nothing from the call.
+	Args  any    // arguments of Tool; must encode as JSON
+	Gone  string // what the user reads if Tool.Reconcile finds that nothing is left to undo
 }
 
-// Compensate returns how what the call has done can be taken back, by its arguments and the result that is recorded of
-// it, or nil where it cannot.
+// Compensate returns a call that undoes this one, or nil if that is impossible. result is the recorded result.
 func (t *Tool) Compensate(args, result json.RawMessage) (c *Compensation) {
 	defer func() {
 		if recover() != nil {
@@ -30,7 +29,7 @@ func (t *Tool) Compensate(args, result json.RawMessage) (c *Compensation) {
 	return t.compensate(args, result)
 }
 
-// askAnew marks an error of Execute after which the call's user is asked about another call.
+// askAnew marks an error of Execute that means that the call's user must be asked about another call.
 type askAnew struct {
 	error
 	args json.RawMessage
@@ -38,8 +37,8 @@ type askAnew struct {
 
 func (a askAnew) Unwrap() error { return a.error }
 
-// AskAnew marks err, returned by Execute, as proof that nothing happened because what the call is about is not what its
-// user was shown any more: they are asked about the call with these arguments, which show it as it is now.
+// AskAnew marks err, returned by Execute, as proof that nothing happened because the call's subject has changed since
+// the user saw it. The user is then asked about the call with args, which show the subject as it is now.
 func AskAnew(args any, err error) error {
 	b, marshalErr := strictjson.Marshal(args)
 	if marshalErr != nil {
@@ -48,7 +47,7 @@ func AskAnew(args any, err error) error {
 	return askAnew{err, b}
 }
 
-// AskedAnew returns the arguments of the call that its user is to be asked about instead, or nil.
+// AskedAnew returns the arguments of the call that the user must be asked about instead, or nil.
 func AskedAnew(err error) json.RawMessage {
 	var a askAnew
 	errors.As(err, &a)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestCallsAtOnceDoNotMeet checks that concurrent calls of one tool do not affect each other: wrong arguments of one
-// call fail only that call. The race detector reports shared state.
+// TestCallsAtOnceDoNotMeet checks that concurrent calls of one tool do not affect each other: wrong arguments fail only
+// their own call. The race detector reports shared state.
 func TestCallsAtOnceDoNotMeet(t *testing.T) {
 	type in struct {
 		N int `json:"n"`
@@ -29,7 +29,7 @@ func TestCallsAtOnceDoNotMeet(t *testing.T) {
 			args := json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))
 			for range 200 {
 				if got, err := tl.Normalize(args); (err != nil) != (i%2 == 1) {
-					t.Errorf("%s becomes %s, %v", args, got, err)
+					t.Errorf("Normalize(%s) = %s, %v", args, got, err)
 					return
 				}
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// Declaration is what Declare makes a Tool from: a [Def] whose schemas are data and not Go types. Its functions mean
-// the same as Def's; their arguments are canonical.
+// Declaration is the definition from which Declare makes a Tool. It is a [Def] whose schemas are data instead of Go
+// types. Its functions mean the same as those of Def; their arguments are canonical.
 type Declaration struct {
 	Name        string
 	Description string
@@ -31,37 +31,37 @@ type Declaration struct {
 	Untrusted   bool          // see Spec
 	Source      string        // see Spec
 
-	Input     *jsonschema.Schema // of type object; its defaults are filled in
-	Output    *jsonschema.Schema // nil means any JSON
+	Input     *jsonschema.Schema // must have the type object; its defaults are filled in
+	Output    *jsonschema.Schema // nil permits any JSON
 	Targets   func(json.RawMessage) ([]Target, error)
 	Bound     func(json.RawMessage) (json.RawMessage, error)
 	Preview   func(json.RawMessage) (Preview, error)
-	Summary   string // what was done, in one sentence
+	Summary   string // one sentence that states what was done
 	Place     func(context.Context, Scope) (Place, error)
 	Execute   func(context.Context, Call) (json.RawMessage, error)
 	Wait      time.Duration // see Spec
 	Reconcile func(context.Context, Call) (Outcome, error)
 }
 
-var errWait = errors.New("a Wait is a positive time, of a tool without an Execute function")
+var errWait = errors.New("Wait must be positive, and only a tool without Execute can have it")
 
-// Declare returns a tool that is defined by data, as [Define] does for types. The error says what is wrong with the
-// schemas.
+// Declare returns a tool that is defined by data. [Define] does the same for Go types. The error states what is wrong
+// with the declaration.
 func Declare(d Declaration) (*Tool, error) {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
-		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side "+
-			"effect are needed", d.Name, validName)
+		return nil, fmt.Errorf("tool.Declare(%q): need a name matching %s, a description, and a preview for a side "+
+			"effect", d.Name, validName)
 	}
 	if d.Wait < 0 || d.Wait > 0 && d.Execute != nil {
 		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, errWait)
 	}
 	in, err := objectSchema(d.Input, true)
 	if err != nil {
-		return nil, fmt.Errorf("the arguments: %w", err)
+		return nil, fmt.Errorf("arguments: %w", err)
 	}
 	raw, err := declaredSchema(d.Input)
 	if err != nil {
-		return nil, fmt.Errorf("the arguments: %w", err)
+		return nil, fmt.Errorf("arguments: %w", err)
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Named: d.Named, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
@@ -71,7 +71,7 @@ func Declare(d Declaration) (*Tool, error) {
 	}
 	out, err := resolved(d.Output)
 	if err != nil {
-		return nil, fmt.Errorf("the result: %w", err)
+		return nil, fmt.Errorf("result: %w", err)
 	}
 	normal := func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
 	if d.Source != "" {
@@ -86,7 +86,8 @@ func Declare(d Declaration) (*Tool, error) {
 	}, nil
 }
 
-// declared has the functions of a declaration. Those that a declaration cannot have are nil.
+// declared holds the functions of a declaration. The embedded functions value is nil, because a declaration cannot have
+// the others.
 type declared struct {
 	functions
 	Declaration
@@ -136,7 +137,8 @@ func (d *declared) execute(ctx context.Context, c Call) (json.RawMessage, error)
 	return b, d.unusable(err)
 }
 
-// unusable returns the error of a result that the tool's own schema forbids. A side effect took place by then.
+// unusable returns the error for a result that the tool's own schema forbids. If the tool has a side effect, the effect
+// took place.
 func (d *declared) unusable(err error) error {
 	switch {
 	case err == nil:
@@ -159,7 +161,7 @@ func (d *declared) reconcile(ctx context.Context, c Call) (Outcome, error) {
 	return o, nil
 }
 
-// objectSchema resolves the schema of arguments, which must be that of an object.
+// objectSchema resolves the schema of arguments. Its type must be object.
 func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	if s == nil || s.Type != "object" {
 		return checker{}, errors.New("a JSON Schema of type object is needed")
@@ -169,14 +171,14 @@ func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	}
 	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: defaults})
 	if err != nil {
-		return checker{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 " +
-			"and defaults that fit it, is needed")
+		return checker{}, errors.New("need a JSON Schema without external references, with RE2 patterns " +
+			"and with defaults that fit")
 	}
 	return checker{r}, nil
 }
 
-// exactNumbers refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a
-// limit.
+// exactNumbers refuses a schema with a number that canonical JSON does not preserve, such as a default, an allowed
+// value or a limit.
 func exactNumbers(s *jsonschema.Schema) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -185,7 +187,7 @@ func exactNumbers(s *jsonschema.Schema) error {
 	return strictjson.Exact(raw)
 }
 
-// resolved resolves the schema of a result; nil stays nil.
+// resolved resolves the schema of a result. It returns nil for nil.
 func resolved(s *jsonschema.Schema) (*checker, error) {
 	if s == nil {
 		return nil, nil
@@ -195,8 +197,8 @@ func resolved(s *jsonschema.Schema) (*checker, error) {
 	}
 	r, err := s.Resolve(nil)
 	if err != nil {
-		return nil, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of " +
-			"RE2, is needed")
+		return nil, errors.New("need a JSON Schema without external references and with RE2 " +
+			"patterns")
 	}
 	return &checker{r}, nil
 }
@@ -230,8 +232,8 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 	return strictjson.Canonical(args)
 }
 
-// fillDefaults sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it
-// creates no object that was left out itself, because that object may require fields that have no default.
+// fillDefaults sets missing fields of an object to their defaults. Unlike the library's ApplyDefaults it creates no
+// missing object, because that object may require fields that have no default.
 func fillDefaults(s *jsonschema.Schema, v any) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -260,12 +262,12 @@ func fillDefaults(s *jsonschema.Schema, v any) error {
 	return nil
 }
 
-// answer checks a result against its schema, if there is one, and returns it without white space. Numbers stay as they
-// were written: RFC 8785 cannot represent an id of 19 digits.
+// answer checks a result against its schema, if any, and returns it without white space. Numbers stay as they are
+// written, because RFC 8785 cannot represent an ID of 19 digits.
 func (s *checker) answer(result json.RawMessage) (json.RawMessage, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {
-		return nil, fault.Invalid("", "this is not JSON in UTF-8").Because(err)
+		return nil, fault.Invalid("", "this is not JSON, or not UTF-8").Because(err)
 	}
 	if s != nil {
 		if err := s.check(result); err != nil {

@@ -51,7 +51,7 @@ func TestADeclaredToolFillsInDefaults(t *testing.T) {
 		`{"limit":2.50,"query":"<&>","page":{"size":1}}`: `{"limit":2.5,"page":{"size":1},"query":"<&>"}`,
 	} {
 		if got, err := tl.Normalize(json.RawMessage(in)); err != nil || string(got) != want {
-			t.Errorf("%s becomes %s, %v; want %s", in, got, err, want)
+			t.Errorf("Normalize(%s) = %s, %v; want %s", in, got, err, want)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestADeclaredToolRefuses(t *testing.T) {
 		_, err := tl.Normalize(json.RawMessage(in))
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Class != fault.Validation || f.Field != field {
-			t.Errorf("%s is refused with %v; want a ValidationError at %q", in, err, field)
+			t.Errorf("Normalize(%s): %v; want a ValidationError at %q", in, err, field)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestADeclaredResultFitsItsSchema(t *testing.T) {
 	}
 	_, err := declare(t, wrong).Execute(t.Context(), call)
 	if fault.As(err).Class != fault.Tool || tool.IsAmbiguous(err) {
-		t.Errorf("a read that answers what its schema forbids: %v", err)
+		t.Errorf("read with a result that its schema forbids: %v", err)
 	}
 	got, err := declare(t, func(d *tool.Declaration) {
 		wrong(d)
@@ -93,7 +93,7 @@ func TestADeclaredResultFitsItsSchema(t *testing.T) {
 			func(json.RawMessage) (tool.Preview, error) { return tool.Preview{Title: "x"}, nil }
 	}).Execute(t.Context(), call)
 	if err != nil || !strings.Contains(string(got), `"done":true`) || strings.Contains(string(got), "SECRET") {
-		t.Errorf("an effect that answers what its schema forbids: %s, %v", got, err)
+		t.Errorf("effect with a result that its schema forbids: %s, %v", got, err)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestNormalizeGivesOneCanonicalForm(t *testing.T) {
 	}
 }
 
-// TestWholeNumbers has programs write them that know no integers.
+// TestWholeNumbers checks that 5.0 counts as 5, because some programs have no integers.
 func TestWholeNumbers(t *testing.T) {
 	type counted struct {
 		Times int `json:"times"`
@@ -68,7 +68,7 @@ func TestWholeNumbers(t *testing.T) {
 	for in, want := range map[string]string{`2`: `{"times":2}`, `2.0`: `{"times":2}`, `0.2e1`: `{"times":2}`, `1.5`: ``} {
 		a, err := tl.Normalize(json.RawMessage(`{"times":` + in + `}`))
 		if string(a) != want || (err == nil) != (want != "") {
-			t.Errorf("%s is %s, %v", in, a, err)
+			t.Errorf("Normalize(%s) = %s, %v", in, a, err)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestTheSchemaIsPlainAndVersioned(t *testing.T) {
 	}
 	other := define(func(d *tool.Def[args, answer]) { d.Refine = nil })
 	if tl.Version() == other.Version() || tl.Version() != define(nil).Version() {
-		t.Error("the version does not follow the schema")
+		t.Error("the version does not depend on the schema only")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestASideEffectNeedsApprovalUnlessSaidOtherwise(t *testing.T) {
 func TestAToolWithoutABodyWaits(t *testing.T) {
 	tl := define(func(d *tool.Def[args, answer]) { d.Execute = nil })
 	if !tl.Waits() || tl.Prepares() {
-		t.Error("a tool without Execute does not wait")
+		t.Error("a tool without Execute: Waits is false, or Prepares is true")
 	}
 }
 
@@ -175,7 +175,7 @@ func TestADefinitionThatCannotWorkPanics(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("two tools of one name make no panic")
+			t.Error("no panic for two tools with one name")
 		}
 	}()
 	tool.NewSet(define(nil), define(nil))
@@ -186,7 +186,7 @@ func TestMarks(t *testing.T) {
 	amb, tra := fmt.Errorf("x: %w", tool.Ambiguous(cause)), fmt.Errorf("x: %w", tool.Transient(cause))
 	if !tool.IsAmbiguous(amb) || tool.IsAmbiguous(tra) || !tool.IsTransient(tra) || tool.IsTransient(amb) ||
 		!errors.Is(amb, cause) {
-		t.Error("the marks do not hold through wrapping")
+		t.Error("a mark is lost, or confused with another, by wrapping")
 	}
 	if !tool.IsAmbiguous(context.DeadlineExceeded) || tool.IsAmbiguous(cause) {
 		t.Error("an ended context must be ambiguous, and a plain error must not")

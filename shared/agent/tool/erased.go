@@ -10,26 +10,26 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Tool is a tool with its types erased. It is made by [Define], [Declare] or [Remote].
+// Tool is a tool with its types erased. [Define], [Declare] and [Remote] make tools.
 type Tool struct {
 	Spec
 	functions
 	has    parts
-	schema checker // of the arguments; zero for a tool that is not made by Define
+	schema checker // of the arguments; zero for a tool that Define did not make
 
-	place   func(context.Context, Scope) (Place, error) // optional, as are the next two
+	place   func(context.Context, Scope) (Place, error) // optional, like the next two
 	reads   func(Scope) []string
 	cleanUp func(context.Context, Call) (int, error)
 }
 
-// Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
+// Normalize strictly decodes arguments of the model, or those that a user edited, and validates them. It returns their
 // canonical form (RFC 8785): the bytes that are shown, hashed, approved and executed.
 func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
 	return t.normalize(args)
 }
 
-// Revise returns the user's edited arguments with the changes that follow from the edit. Both arguments and the result
+// Revise returns the user's edited arguments with the changes that follow from the edit. The parameters and the result
 // are canonical.
 func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
@@ -39,7 +39,7 @@ func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err er
 	return t.revise(before, edited)
 }
 
-// Narrow returns what the model may still call in the run once it has made this call, or nil if that stays as it is.
+// Narrow returns the restriction of tools that applies after this call, or nil if the call restricts nothing.
 func (t *Tool) Narrow(args json.RawMessage) (_ *Narrowing, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.narrow {
@@ -48,32 +48,32 @@ func (t *Tool) Narrow(args json.RawMessage) (_ *Narrowing, err error) {
 	return t.narrow(args)
 }
 
-// Targets returns whom and what the call reaches, each once, or nil if it reaches neither. The policy, the allowlist
-// and the approval go by it.
+// Targets returns the people and things that the call reaches, each once, or nil. The policy, the allowlist and the
+// approval use them.
 func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
 	defer t.recoverPanic(&err, false)
 	return t.targets(args)
 }
 
-// Bound returns the canonical form of the arguments that are not free text. The arguments come from Normalize, or are
-// those alone.
+// Bound returns the canonical form of the pinned arguments: those that are not free text. args come from Normalize, or
+// are only the pinned arguments.
 func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
 	return t.bound(args)
 }
 
-// Bounded reports whether the tool says which of its arguments are free text, so that calls with the same others can be
-// allowed together.
+// Bounded reports whether the tool distinguishes pinned arguments from free text. If it does, a user can allow all
+// calls with the same pinned arguments together.
 func (t *Tool) Bounded() bool { return t.has.bound }
 
-// classWarnings are what a person is warned of before approving any call of a tool of the class.
+// classWarnings maps a class to the warning on every approval of that class.
 var classWarnings = map[Class]string{
 	ClassDestructive: "This deletes or overwrites something that cannot be restored.",
-	ClassOpaque:      "What this changes cannot be told in advance.",
+	ClassOpaque:      "What this changes cannot be known in advance.",
 }
 
-// Preview returns what a person reads before deciding, with nothing hidden. The first warning is that of the tool's
-// class, unless the tool has a ruling for each call ([Preview.Warned]).
+// Preview returns what a person reads before deciding, with hidden characters made visible. The first warning is that
+// of the tool's class, unless the tool has a policy for single calls ([Preview.Warned]).
 func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	defer t.recoverPanic(&err, false)
 	p, err := t.preview(args)
@@ -84,7 +84,7 @@ func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	return p, err
 }
 
-// Summary returns one sentence about what was done.
+// Summary returns one sentence that states what was done.
 func (t *Tool) Summary(args json.RawMessage) (said string) {
 	defer func() {
 		if recover() != nil {
@@ -94,8 +94,8 @@ func (t *Tool) Summary(args json.RawMessage) (said string) {
 	return t.summary(args)
 }
 
-// Heading returns what a conversation may be called in which this was the one thing that was done, in one line with
-// nothing hidden, or "".
+// Heading returns a title for a conversation whose only effect was this call, or "". The title is one line with hidden
+// characters made visible.
 func (t *Tool) Heading(args json.RawMessage) (said string) {
 	defer func() {
 		if recover() != nil {
@@ -109,11 +109,11 @@ func (t *Tool) Heading(args json.RawMessage) (said string) {
 	return said
 }
 
-// Placed reports whether the tool's calls act in a place.
+// Placed reports whether the tool's calls act on an account or host.
 func (t *Tool) Placed() bool { return t.place != nil }
 
-// Place returns where a call of the scope would act now, or the zero Place if the tool's calls act in no particular
-// place. Its error says why the place cannot be used.
+// Place returns the account or host that a call of the scope would act on now. It returns the zero Place if the tool's
+// calls act on none. Its error states why the account or host cannot be used.
 func (t *Tool) Place(ctx context.Context, s Scope) (_ Place, err error) {
 	defer t.recoverPanic(&err, false)
 	if t.place == nil {
@@ -122,7 +122,7 @@ func (t *Tool) Place(ctx context.Context, s Scope) (_ Place, err error) {
 	return t.place(ctx, s)
 }
 
-// Reads returns the paths of the documents by which the tool knows what the user has linked, or nil.
+// Reads returns the paths of the documents that tell the tool what the user has linked, or nil.
 func (t *Tool) Reads(s Scope) []string {
 	if t.reads == nil {
 		return nil
@@ -130,15 +130,15 @@ func (t *Tool) Reads(s Scope) []string {
 	return t.reads(s)
 }
 
-// CleanUp removes what the tool's calls have left of the run that the call names, and returns how many things these
-// were. It is only called of a tool that [Spec.Leaves] something.
+// CleanUp removes what the tool's calls created in the run that c names, and returns how many things it removed. It can
+// be called only if the tool has [Spec.Leaves].
 func (t *Tool) CleanUp(ctx context.Context, c Call) (removed int, err error) {
 	defer t.recoverPanic(&err, false)
 	c.Output = io.Discard
 	return t.cleanUp(ctx, c)
 }
 
-// Waits reports whether the call is answered from outside, by a page or a person.
+// Waits reports whether a page or a person answers the tool's calls.
 func (t *Tool) Waits() bool { return !t.has.execute }
 
 // Prepares reports whether the tool has a Prepare function.
@@ -151,7 +151,7 @@ func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
 	return t.prepare(ctx, c)
 }
 
-// Execute carries the call out. Its arguments must come from Normalize.
+// Execute runs the call. c.Args must come from Normalize.
 func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, t.SideEffect)
 	if c.Output == nil {
@@ -164,10 +164,10 @@ func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err erro
 	return result, err
 }
 
-// Limited reports whether calls may outlast the process that began them ([Def.Limit]).
+// Limited reports whether calls can outlast the process that started them ([Def.Limit]).
 func (t *Tool) Limited() bool { return t.has.limit }
 
-// Limit returns how long the call may take in all, or zero where the tool's timeout bounds it.
+// Limit returns the maximum duration of the call, or zero if the tool's timeout applies.
 func (t *Tool) Limit(args json.RawMessage) (d time.Duration) {
 	defer func() {
 		if recover() != nil {
@@ -183,19 +183,19 @@ func (t *Tool) Limit(args json.RawMessage) (d time.Duration) {
 // Interrupts reports whether the tool has an Interrupt function.
 func (t *Tool) Interrupts() bool { return t.has.interrupt }
 
-// Interrupt ends what the call does, or has it never begun. After an error, the caller should call it again later.
+// Interrupt stops the call, or makes sure that it never starts. After an error, the caller should call it again later.
 func (t *Tool) Interrupt(ctx context.Context, c Call) (err error) {
 	defer t.recoverPanic(&err, false)
 	c.Output, c.Over = io.Discard, true
 	return t.interrupt(ctx, c)
 }
 
-// Reconcile settles a call that was started and has no recorded outcome. After an error, the caller should call it
-// again later.
+// Reconcile finds the outcome of a call that was started and has no recorded outcome. After an error, the caller should
+// call it again later.
 func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.reconcile {
-		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
+		return Outcome{Verdict: Unknown, Reason: "This tool cannot find out whether it ran."}, nil
 	}
 	if c.Output == nil {
 		c.Output = io.Discard

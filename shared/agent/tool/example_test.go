@@ -7,7 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// A tool with an effect: its user sees the preview and decides; after a crash, Reconcile says whether it was done.
+// A tool with an effect. Its user sees the preview and decides. After a crash, Reconcile finds out whether the effect
+// took place.
 func ExampleDefine() {
 	type note struct {
 		Text string `json:"text" jsonschema:"what to write down"`
@@ -15,12 +16,12 @@ func ExampleDefine() {
 	type written struct {
 		ID string `json:"id"`
 	}
-	notes := map[string]string{} // by the action's id, which is the same at every attempt
+	notes := map[string]string{} // by the action's ID, which is the same in every attempt
 	write := tool.Define(tool.Def[note, written]{
 		Name: "note_write", Description: "Writes a note down.", SideEffect: true,
 		Preview: func(n note) (p tool.Preview) {
 			p.Title = "Write a note"
-			p.AddText("Text", n.Text) // with what cannot be seen written out
+			p.AddText("Text", n.Text) // hidden characters are made visible
 			return p
 		},
 		Execute: func(_ context.Context, c tool.Call, n note) (written, error) {

@@ -10,35 +10,35 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// The validator wraps an error once for each schema on the path, "validating /properties/to: validating
-// /properties/to/items: type: …", then names the rule and then quotes the value, which may be a secret or 200 KiB long.
-// Only the text before the rule's colon, and the names of missing fields, come from the schema itself.
+// The validator wraps an error once for each schema on the path: "validating /properties/to: validating
+// /properties/to/items: type: …". Then it names the rule and quotes the value, which may be a secret or 200 KiB long.
+// Only the text before the rule's colon and the names of missing fields come from the schema itself.
 var (
 	through = lazyregexp.New(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
 	rule    = lazyregexp.New(`^([A-Za-z]+):`)
 	missing = lazyregexp.New(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
-	// unknown matches the name of a field that the schema does not have.
+	// unknown matches the name of a field that is not in the schema.
 	unknown = lazyregexp.New(`unexpected additional properties \["([A-Za-z0-9_-]{1,64})"`)
 )
 
-// rules are the validator's rules as messages.
+// rules maps the validator's rules to messages.
 var rules = map[string]string{
-	"enum":          "this is not one of the values that are allowed here",
-	"const":         "this is not the value that is needed here",
-	"pattern":       "this does not have the form that is needed here",
+	"enum":          "this is not one of the values allowed here",
+	"const":         "this is not the required value",
+	"pattern":       "this does not match the required pattern",
 	"minLength":     "this is too short",
 	"maxLength":     "this is too long",
 	"minItems":      "there are too few entries",
 	"maxItems":      "there are too many entries",
-	"uniqueItems":   "an entry stands here twice",
+	"uniqueItems":   "duplicate entry",
 	"minimum":       "this number is too small",
 	"maximum":       "this number is too large",
-	"multipleOf":    "this number is not a multiple of what is needed here",
+	"multipleOf":    "this number is not a multiple of the required factor",
 	"minProperties": "there are too few fields",
 	"maxProperties": "there are too many fields",
 }
 
-// explain returns the field at fault and the violated rule, and never the value.
+// explain returns the field that failed and the violated rule. It never returns the value.
 func (c checker) explain(err error) (field, why string) {
 	s, path := err.Error(), ""
 	for m := through.FindStringSubmatch(s); m != nil; m = through.FindStringSubmatch(s) {
@@ -72,7 +72,7 @@ func (c checker) explain(err error) (field, why string) {
 	return field, "this does not fit the schema"
 }
 
-// words returns what the schema at a path takes, in words, or "" where it does not name its types.
+// words returns the types that the schema at a path accepts, in words, or "" if it names none.
 func (c checker) words(path string) string {
 	raw, err := json.Marshal(c.Schema())
 	if err != nil {
@@ -100,7 +100,7 @@ func (c checker) words(path string) string {
 	return strings.Join(all, " or ")
 }
 
-// kindsOf returns the types that a schema or its alternatives name, or nil if one of them names none.
+// kindsOf returns the types that a schema or its alternatives name, or nil if an alternative names none.
 func kindsOf(schema any) (kinds []string) {
 	s, _ := schema.(map[string]any)
 	switch kind := s["type"].(type) {
@@ -127,8 +127,8 @@ func kindsOf(schema any) (kinds []string) {
 	return kinds
 }
 
-// explainArguments is explain for arguments: the model or the user who made them learns which field is not known, if
-// its name is plain. Of what a service answered nothing is repeated, not even a name.
+// explainArguments is explain for arguments. It also names an unknown field if the name is plain, because the model or
+// the user wrote that name. Names from a service's answer are never repeated.
 func (c checker) explainArguments(err error) (field, why string) {
 	field, why = c.explain(err)
 	if m := unknown.FindStringSubmatch(err.Error()); m != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestTypesSayTheirForm describes the Go types whose JSON a model cannot guess, unless a field describes itself.
+// TestTypesSayTheirForm checks the descriptions of Go types whose JSON a model cannot guess. A field can describe
+// itself instead.
 func TestTypesSayTheirForm(t *testing.T) {
 	type args struct {
 		At    time.Time     `json:"at"`
@@ -40,7 +41,8 @@ type stamped struct {
 	Name string
 }
 
-// TestEmbeddedValues refuses a struct that embeds a value, wherever it stands, and says what to do.
+// TestEmbeddedValues checks that a struct that embeds a value is refused at any depth, with an error that names the
+// solution.
 func TestEmbeddedValues(t *testing.T) {
 	type deep struct{ All map[string][]*stamped }
 	type pointed struct {
@@ -60,7 +62,7 @@ func TestEmbeddedValues(t *testing.T) {
 		"such as At time.Duration":           func() error { _, err := tool.SchemaOf[span](); return err },
 	} {
 		if err := schema(); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%v does not say %q", err, what)
+			t.Errorf("error %v; want %q in it", err, what)
 		}
 	}
 	if _, err := tool.SchemaOf[struct{ At time.Time }](); err != nil {

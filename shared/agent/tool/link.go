@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// Link returns the address at which the user of the place finds what a call has made, by the result that is recorded of
-// it, or "". It is an https address without a user's name or password, of at most 2,000 bytes.
+// Link returns the address at which the user of the account or host finds what the call created, or "". result is the
+// recorded result. The address is https, contains no user name or password, and has at most 2,000 bytes.
 func (t *Tool) Link(in Place, result json.RawMessage) (address string) {
 	if !t.has.link || result == nil {
 		return ""
@@ -24,5 +24,5 @@ func (t *Tool) Link(in Place, result json.RawMessage) (address string) {
 	return address
 }
 
-// maxLink is the longest address of a link, in bytes.
+// maxLink is the maximum length of a link's address, in bytes.
 const maxLink = 2000

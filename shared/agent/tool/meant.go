@@ -13,14 +13,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// meant returns arguments with what clients and models often write otherwise, where one reading alone fits the schema:
-// null for a field that may be absent is absence, and a text that is the JSON of a list, an object, a number, true or
-// false is that value where no text fits. What is shown, approved and done is what it returns. The schema decides about
-// everything else.
+// meant corrects common deviations in arguments from clients and models if only one reading fits the schema. A null for
+// an optional field means that the field is absent. A string that is the JSON of a list, an object, a number, true or
+// false means that value, if the schema accepts no string there. The corrected arguments are the ones that are shown,
+// approved and run. The schema check decides about everything else.
 func (s checker) meant(args json.RawMessage) (json.RawMessage, error) {
 	v, ok := decodeExactly(args)
 	if !ok {
-		return args, nil // the check says what is wrong
+		return args, nil // the schema check returns the error
 	}
 	v, changed := read(s.Schema(), v)
 	if !changed {
@@ -29,7 +29,7 @@ func (s checker) meant(args json.RawMessage) (json.RawMessage, error) {
 	return strictjson.Marshal(v)
 }
 
-// decodeExactly decodes JSON, with its numbers as they are written.
+// decodeExactly decodes JSON and keeps its numbers as they are written.
 func decodeExactly(raw []byte) (v any, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -37,7 +37,7 @@ func decodeExactly(raw []byte) (v any, ok bool) {
 	return v, err == nil && !dec.More()
 }
 
-// read returns a value as the schema means it, and whether that is another one. It changes lists and objects in place.
+// read returns a value as the schema means it, and whether that differs from v. It changes lists and objects in place.
 func read(s *jsonschema.Schema, v any) (_ any, changed bool) {
 	if s == nil {
 		return v, false
@@ -81,10 +81,10 @@ func readFields(s *jsonschema.Schema, fields map[string]any) (changed bool) {
 	return changed
 }
 
-// numeral matches a number that is written in one way alone.
+// numeral matches a number that can be written only in this way.
 var numeral = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// written returns the value whose JSON a text is: a list, an object, a number, true or false.
+// written returns the value if a string is the JSON of a list, an object, a number, true or false.
 func written(text string) (v any, ok bool) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -103,7 +103,7 @@ func written(text string) (v any, ok bool) {
 	return decodeExactly([]byte(text))
 }
 
-// accepts reports whether a value's type is one that the schema takes.
+// accepts reports whether the schema accepts the type of the value.
 func accepts(s *jsonschema.Schema, v any) bool {
 	if types := typesOf(s); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOf(t, v) }) {
 		return false
@@ -127,7 +127,7 @@ func typesOf(s *jsonschema.Schema) []string {
 	return s.Types
 }
 
-// isOf reports whether a value is of a type of JSON Schema.
+// isOf reports whether a value has a JSON Schema type.
 func isOf(kind string, v any) bool {
 	if kind == "integer" {
 		n, ok := v.(json.Number)
@@ -139,7 +139,7 @@ func isOf(kind string, v any) bool {
 
 func sameType(a, b any) bool { return kindOf(a) == kindOf(b) }
 
-// kindOf returns the type of a value as JSON Schema calls it; a number is not called an integer.
+// kindOf returns the JSON Schema type of a value. For every number it returns "number", not "integer".
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:

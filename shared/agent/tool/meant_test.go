@@ -42,8 +42,8 @@ func plentyOf(t *testing.T) map[string]*tool.Tool {
 		"declared": declared, "a stranger's": stranger}
 }
 
-// TestNearMisses lists what clients and models send that is not what the schema says: what is taken, as the card shows
-// it, and what is refused in words with the field and the type.
+// TestNearMisses lists arguments that clients and models send and that do not fit the schema. Some are corrected, as
+// the card then shows; others are refused with a message that names the field and the type.
 func TestNearMisses(t *testing.T) {
 	for name, c := range map[string]struct{ in, want, field, why string }{
 		"null for an optional list": {in: `{"to":["a"],"cc":null}`, want: `{"to":["a"]}`},
@@ -111,7 +111,7 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
-// TestOnlyOneReading leaves a text alone where the schema takes texts too.
+// TestOnlyOneReading checks that a string stays unchanged if the schema also accepts strings there.
 func TestOnlyOneReading(t *testing.T) {
 	for schema, c := range map[string]struct{ in, want string }{
 		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:                       {`"[1]"`, `"[1]"`},
@@ -133,7 +133,7 @@ func TestOnlyOneReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := tl.Normalize(json.RawMessage(`{"v":` + c.in + `}`)); err != nil || string(got) != `{"v":`+c.want+`}` {
-			t.Errorf("%s of %s is %s, %v", c.in, schema, got, err)
+			t.Errorf("Normalize(%s) with %s = %s, %v", c.in, schema, got, err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// panicked is the error of a tool's function that panicked. Its text contains the stack, and of the value only what
-// cannot contain a user's data.
+// panicked is the error of a tool's function that panicked. Its text contains the stack. Of the panic's value it
+// contains only what cannot be a user's data.
 type panicked struct{ text string }
 
 func (p *panicked) Error() string { return p.text }
@@ -18,8 +18,8 @@ func (p *panicked) Error() string { return p.text }
 // IsPanic reports whether err is the error of a tool's function that panicked.
 func IsPanic(err error) bool { return PanicText(err) != "" }
 
-// PanicText returns what a tool's function panicked with, as far as that may be logged, and the stack; "" if err is not
-// the error of one that panicked.
+// PanicText returns the stack of a tool's function that panicked, with the part of the panic's value that may be
+// logged. It returns "" if err is not such an error.
 func PanicText(err error) string {
 	var p *panicked
 	if !errors.As(err, &p) {
@@ -28,8 +28,8 @@ func PanicText(err error) string {
 	return p.text
 }
 
-// recoverPanic converts a panic of the tool's function to its error: one call must not end the process, and with it the
-// calls of others. An effect that panicked may have taken place.
+// recoverPanic converts a panic of the tool's function to an error, because one call must not end the process and the
+// calls of other users. An effect that panicked may have taken place.
 func (t *Tool) recoverPanic(err *error, effect bool) {
 	r := recover()
 	if r == nil {

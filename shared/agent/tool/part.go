@@ -9,25 +9,25 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Part says which bytes of a text a result shows. A text that was shown in part is not replaced as a whole
-// (Def.Replaces): what the model has not seen would be lost.
+// Part states which bytes of a text a result shows. A call must not replace a text (Def.Replaces) that was shown only
+// in part, because the unseen rest would be lost.
 type Part struct {
 	Text
-	Version string // of the text; parts of different versions show nothing together
+	Version string // version of the text; parts of different versions cannot be combined
 	From    int
 	To      int
-	Size    int    // of the whole text
-	Lost    string // what is not shown and has no place in bytes, such as a secret that was taken out; empty: nothing
-	Rest    string // how the rest is read, as a sentence
+	Size    int    // size of the whole text
+	Lost    string // what was removed from the text and has no byte position, such as a secret; empty: nothing
+	Rest    string // how to read the rest, as a sentence
 }
 
 // Text names a text that can be read and replaced.
 type Text struct {
-	In   string // where it is, such as a repository; empty: in a container, as which the texts of each repository count
-	Name string // a path, or what else it is called there
+	In   string // its location, such as a repository; empty: a container, whose texts count as those of any repository
+	Name string // a path, or another name at that location
 }
 
-// Shows returns which parts of texts the result of the call shows.
+// Shows returns the parts of texts that the call's result shows.
 func (t *Tool) Shows(args, result json.RawMessage) (parts []Part) {
 	if !t.has.shows {
 		return nil
@@ -40,7 +40,7 @@ func (t *Tool) Shows(args, result json.RawMessage) (parts []Part) {
 	return t.shows(args, result)
 }
 
-// Replaces returns the texts that the call replaces as a whole.
+// Replaces returns the texts that the call replaces completely.
 func (t *Tool) Replaces(args json.RawMessage) (_ []Text, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.replaces {
@@ -49,11 +49,12 @@ func (t *Tool) Replaces(args json.RawMessage) (_ []Text, err error) {
 	return t.replaces(args)
 }
 
-// Piece returns the bytes of a text from an offset on, at most limit of them if that is positive, as far as they take
-// at most most bytes in JSON, on whole characters. The error is of an offset behind the text's end.
+// Piece returns the bytes of a text from an offset on, in whole characters, and where the piece begins. If limit is
+// positive, the piece has at most limit bytes. It has at most most bytes when encoded as JSON. The error is for an
+// offset beyond the text's end.
 func Piece(text string, offset, limit, most int) (piece string, from int, err error) {
 	if offset > len(text) {
-		return "", 0, fault.Invalid("offset", "the text has only %d bytes", len(text))
+		return "", 0, fault.Invalid("offset", "beyond the end of the text, which has %d bytes", len(text))
 	}
 	for offset > 0 && offset < len(text) && !utf8.RuneStart(text[offset]) {
 		offset--
@@ -65,8 +66,8 @@ func Piece(text string, offset, limit, most int) (piece string, from int, err er
 	return clip.Encoded(piece, most), offset, nil
 }
 
-// Is reports whether a part is of the text: of the same name at the same place, or of a file in a container whose path
-// ends with the text's.
+// Is reports whether the part belongs to the text. It does if name and location are equal. If the part comes from a
+// container, the part's path must equal the text's name or end with it.
 func (p Part) Is(t Text) bool {
 	if p.In == "" {
 		return p.Name == t.Name || strings.HasSuffix(p.Name, "/"+t.Name)

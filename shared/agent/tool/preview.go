@@ -10,27 +10,27 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// AddField adds a value that the server has made, such as a time.
+// AddField adds a value that the server made, such as a time.
 func (p *Preview) AddField(label, value string) {
 	p.Fields = append(p.Fields, Field{Label: label, Value: value, Long: strings.Contains(value, "\n")})
 }
 
-// AddLine adds a text of one line in visible form ([visible.Line]), with warnings of what it hides.
+// AddLine adds a text of one line in visible form ([visible.Line]), with warnings about hidden characters.
 func (p *Preview) AddLine(label, s string) {
 	shown, hidden := visible.Line(s)
 	p.addText(Field{Label: label, Value: shown}, s, hidden)
 }
 
-// AddText adds a text of several lines in visible form ([visible.Text]), with warnings of what it hides.
+// AddText adds a text of several lines in visible form ([visible.Text]), with warnings about hidden characters.
 func (p *Preview) AddText(label, s string) {
 	shown, hidden := visible.Text(s)
 	p.addText(Field{Label: label, Value: shown, Long: true}, s, hidden)
 }
 
-// longText is the number of bytes beyond which a value has lines of its own.
+// longText is the length in bytes above which a value gets its own lines.
 const longText = 100
 
-// AddValue adds a value of JSON in visible form: a text as it is, anything else as JSON.
+// AddValue adds a JSON value in visible form. A string is shown as it is, any other value as JSON.
 func (p *Preview) AddValue(label string, raw json.RawMessage) {
 	text := string(raw)
 	var s string
@@ -61,8 +61,8 @@ func (p *Preview) warnOfHidden(label string) {
 		"⟨U+…⟩.", label)
 }
 
-// reveal brings what a tool's own code put into the preview as it was into visible form, with warnings of what it
-// hides. It changes nothing of a text that is in visible form already.
+// reveal makes hidden characters visible in the parts of the preview that a tool's own code added unchanged, and adds
+// warnings about them. Text that is in visible form already stays as it is.
 func (p *Preview) reveal() {
 	if title, hidden := visible.Line(p.Title); hidden {
 		p.Title = title
@@ -83,8 +83,8 @@ func (p *Preview) reveal() {
 	}
 }
 
-// AddAddresses adds e-mail addresses, if there are any, one a line. A punycode domain is shown in both forms, the one
-// that is used and the one that a reader would see, with a warning.
+// AddAddresses adds e-mail addresses, one a line, or nothing if the list is empty. A punycode domain is shown in both
+// forms, the real one and the one that readers would see, with a warning.
 func (p *Preview) AddAddresses(label string, list []string) {
 	if len(list) == 0 {
 		return
@@ -102,7 +102,7 @@ func (p *Preview) AddAddresses(label string, list []string) {
 	p.AddField(label, strings.Join(shown, "\n"))
 }
 
-// Warn adds a sentence about what a careful reader should look at twice.
+// Warn adds a sentence about a point that a careful reader should check.
 func (p *Preview) Warn(format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
 }

@@ -15,7 +15,7 @@ func TestPreviewHidesNothing(t *testing.T) {
 	p.AddLine("Title", "a\u202eb\tc")
 	p.AddText("Body", "a\n\tb\u200bc")
 	p.AddLine("Plain", "a b")
-	p.AddLine("La\u200bbel", "p\u0430y") // a Cyrillic letter
+	p.AddLine("La\u200bbel", "p\u0430y") // with a Cyrillic letter
 	p.AddAddresses("Nobody", nil)
 	p.AddAddresses("To", []string{"ana@example.com", "u@xn--exmple-4nf.com"})
 	p.AddField("Time", "now")
@@ -42,7 +42,7 @@ func TestPreviewHidesNothing(t *testing.T) {
 	}
 }
 
-// TestNoToolHidesAnything has a tool whose own code shows texts as they are.
+// TestNoToolHidesAnything checks a tool whose own code shows texts unchanged.
 func TestNoToolHidesAnything(t *testing.T) {
 	type in struct {
 		Text string `json:"text"`

@@ -8,16 +8,16 @@ import (
 	"strconv"
 )
 
-// Reading says what a result is that is text from strangers (Spec.Untrusted).
+// Reading describes a result that is text from strangers (Spec.Untrusted).
 type Reading struct {
-	Origin     string // as a card names it: issue 3 of acme/web, https://example.com/
-	Repository string // owner/name on GitHub, where it was read from a repository
+	Origin     string // source as a card names it: issue 3 of acme/web, https://example.com/
+	Repository string // owner/name of the GitHub repository that it was read from, if any
 	File       bool   // it is a file of that repository
-	Public     bool   // it is known that everybody can read it
-	Found      string // of a tool that echoes (Spec.Echoes): the text or addresses that do not come from its caller
+	Public     bool   // anyone can read it, as far as is known
+	Found      string // with Spec.Echoes: the text or addresses that do not come from the caller
 }
 
-// Reading returns what the result of the call is. The origin is never empty.
+// Reading describes the result of the call. The origin is never empty.
 func (t *Tool) Reading(args, result json.RawMessage) (r Reading) {
 	defer func() {
 		if recover() != nil || r.Origin == "" {
@@ -30,8 +30,7 @@ func (t *Tool) Reading(args, result json.RawMessage) (r Reading) {
 	return r
 }
 
-// Fetches returns the address that a call without a side effect asks for, or "" where the tool asks for none that its
-// arguments name.
+// Fetches returns the address that the call requests, or "" if its arguments name none.
 func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.fetches {
@@ -40,11 +39,13 @@ func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {
 	return t.fetches(args)
 }
 
-// FetchesAddress reports whether the tool's calls without a side effect ask for an address that they name.
+// FetchesAddress reports whether the tool has no side effect and its calls request an address that their arguments
+// name.
 func (t *Tool) FetchesAddress() bool { return t.has.fetches && !t.SideEffect }
 
-// FreeText returns the strings of the arguments that are free text, in the schema's order: those that [Tool.Bound]
-// leaves out, or all but the targets where the tool does not say. The arguments must come from Normalize.
+// FreeText returns the strings of the arguments that are free text, in the schema's order. These are the strings that
+// [Tool.Bound] leaves out. If the tool has no Bound, they are all strings except the targets. The arguments must come
+// from Normalize.
 func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
 	fixed := map[string]string{}
 	if t.has.bound {
@@ -71,14 +72,15 @@ func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
 	return free, nil
 }
 
-// Strings returns the strings in a JSON value, names of fields aside: those of an object in the order of the names.
+// Strings returns the strings in a JSON value, without the names of fields. Fields of an object are visited in the
+// order of their names.
 func Strings(value json.RawMessage) (all []string) {
 	each(value, nil, func(_, s string) { all = append(all, s) })
 	return all
 }
 
-// each calls visit with each string in the value and where it stands. The fields of the outermost object come in the
-// order, the others behind them by their names.
+// each calls visit with each string in the value and its path. The fields of the outermost object come in the given
+// order, then the remaining fields by name.
 func each(value json.RawMessage, order []string, visit func(path, s string)) {
 	var v any
 	if json.Unmarshal(value, &v) == nil {
@@ -110,7 +112,7 @@ func rank(order []string, name string) int {
 	return len(order)
 }
 
-// fieldOrder returns the names of a schema's properties as they stand there.
+// fieldOrder returns the names of a schema's properties in their order of declaration.
 func fieldOrder(schema json.RawMessage) (names []string) {
 	var s struct {
 		Properties json.RawMessage `json:"properties"`

@@ -22,8 +22,8 @@ type part struct {
 	Text string `json:"text"`
 }
 
-// TestFreeText has all text free that a tool does not bind, in the order of the schema, and where it binds nothing all
-// but the targets.
+// TestFreeText checks that the strings that a tool does not pin are free text, in the schema's order. If the tool has
+// no Bound, all strings except the targets are.
 func TestFreeText(t *testing.T) {
 	args := json.RawMessage(`{"body":"b","parts":[{"path":"a.go","text":"p"}],"subject":"s","to":["x@X.org"],"zone":"z"}`)
 	d := tool.Def[letter, struct{}]{Name: "letter", Description: "Writes."}
@@ -44,7 +44,7 @@ func TestFreeText(t *testing.T) {
 	}
 }
 
-// TestReading has a result that cannot be read, and a tool that says nothing, be somebody's all the same.
+// TestReading checks that a result has an origin even if it is unreadable, or if the tool does not describe it.
 func TestReading(t *testing.T) {
 	d := tool.Def[part, part]{Name: "read", Description: "Reads."}
 	if got := tool.Define(d).Reading(json.RawMessage(`{"path":"a"}`), nil); got.Origin != "a result of read" {

@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/schema"
 )
 
-// Remote returns a tool whose calls are answered from outside. Its name, description and JSON Schema of an object also
-// come from outside: if they are unusable, the error says why. For the schema it is a ValidationError whose field is
-// the place in the schema (see [schema.Import]).
+// Remote returns a tool whose calls are answered outside of this program. Its name, description and JSON Schema of an
+// object come from outside too. If they are unusable, Remote returns an error. For the schema it is a ValidationError
+// whose field is the place in the schema (see [schema.Import]).
 func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if !validName.MatchString(name) {
-		return nil, errors.New("a name of up to 63 letters, digits, '_', '.' and '-' that begins with a " +
-			"letter is needed")
+		return nil, errors.New("need a name of up to 63 letters, digits, '_', '.' and '-' that begins with a " +
+			"letter")
 	}
 	s, err := schema.Import(raw)
 	if err != nil {
@@ -39,7 +39,7 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	}, nil
 }
 
-// inSchema returns the error as a ValidationError, of the whole schema where it names no place in it.
+// inSchema returns err as a ValidationError. Without a place in the schema, the error applies to the whole schema.
 func inSchema(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -48,7 +48,7 @@ func inSchema(err error) error {
 	return fault.Invalid("", "%s", err)
 }
 
-// affordable refuses arguments whose check against a stranger's schema would cost too much.
+// affordable refuses arguments that are too expensive to check against a stranger's schema.
 func affordable(in checker,
 	normalize func(json.RawMessage) (json.RawMessage, error)) func(json.RawMessage) (json.RawMessage, error) {
 	each, patterns := 1+countChoices(in.Schema()), patternsOf(in.Schema())
@@ -56,11 +56,11 @@ func affordable(in checker,
 		return countValues(args)*each > maxChecks || len(args)*patterns > maxMatching
 	}
 	return func(args json.RawMessage) (json.RawMessage, error) {
-		more := fault.Invalid("", "this is more than can be checked against this tool's schema")
+		more := fault.Invalid("", "this is too large to check against this tool's schema")
 		if tooMuch(args) {
 			return nil, more
 		}
-		args, err := in.meant(args) // a text may hold more values
+		args, err := in.meant(args) // a string may contain more values
 		if err != nil {
 			return nil, err
 		}
@@ -72,15 +72,16 @@ func affordable(in checker,
 }
 
 // maxChecks limits the cost of checking a call of a stranger's tool: the number of its values, times the number of
-// schemas against which each may be checked in turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a
-// processor busy for a minute.
+// schemas that each value may be checked against. Without it, a list of 30,000 numbers that each had one of 1,000 types
+// kept a processor busy for a minute.
 const maxChecks = 100_000
 
-// maxMatching limits the cost of matching a call's texts with a stranger's patterns: the bytes of the one times those
-// of the other.
+// maxMatching limits the cost of matching a call's strings with a stranger's patterns: the bytes of the arguments,
+// times the bytes of the patterns.
 const maxMatching = 50_000_000
 
-// countValues returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.
+// countValues returns the number of tokens in JSON, including names and the ends of lists. It stops at the first syntax
+// error.
 func countValues(args json.RawMessage) (n int) {
 	for dec := jsontext.NewDecoder(bytes.NewReader(args)); ; n++ {
 		if _, err := dec.ReadToken(); err != nil {
@@ -89,7 +90,7 @@ func countValues(args json.RawMessage) (n int) {
 	}
 }
 
-// countChoices returns the number of schemas against which a value may be checked in turn.
+// countChoices returns the number of schemas that a value may be checked against.
 func countChoices(s *jsonschema.Schema) (n int) {
 	for p := range schema.Alternatives(s) {
 		n += 1 + countChoices(p)
@@ -103,7 +104,7 @@ func countChoices(s *jsonschema.Schema) (n int) {
 	return n
 }
 
-// patternsOf returns the length of all patterns of a schema.
+// patternsOf returns the total length of a schema's patterns.
 func patternsOf(s *jsonschema.Schema) (n int) {
 	n = len(s.Pattern)
 	for name := range s.PatternProperties {
@@ -118,26 +119,26 @@ func patternsOf(s *jsonschema.Schema) (n int) {
 	return n
 }
 
-// AsRemote returns a copy of the tool whose calls are executed, and if necessary approved, outside of this process.
+// AsRemote returns a copy of the tool whose calls are run, and if necessary approved, outside of this process.
 func (t *Tool) AsRemote() *Tool {
 	c := *t
 	c.Approval = NotRequired
-	c.place, c.reads, c.has.rule = nil, nil, false // its run's store may be another one
+	c.place, c.reads, c.has.rule = nil, nil, false // the run may be in another store
 	c.has.prepare, c.has.execute, c.has.reconcile = false, false, false
 	c.has.limit, c.has.interrupt = false, false
 	return &c
 }
 
-// ServerTools says which tools of a server of MCP are used, as users and operators read it.
+// ServerTools states which tools of an MCP server are in use, for users and operators.
 type ServerTools struct {
 	Server  string
-	Tools   []string // as the model calls them
+	Tools   []string // names that the model uses
 	Unused  []UnusedTool
-	Problem string // why the server could not be asked when it was last asked; or empty
+	Problem string // why the server's last reply was unusable or missing; or empty
 }
 
-// UnusedTool is a tool of a server that no model is offered.
+// UnusedTool is a tool of a server that no model can use.
 type UnusedTool struct {
-	Tool   string // the server's name for it, in quotes
+	Tool   string // the server's name for the tool, in quotes
 	Reason string
 }

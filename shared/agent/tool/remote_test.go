@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// A page defines both the schema and, by what it asks of the model, the arguments: checking one against the other must
-// stay cheap.
+// TestARemoteToolIsCheapToCheck checks the limit on the cost of a check. A page defines the schema and, through its
+// requests to the model, also influences the arguments.
 func TestARemoteToolIsCheapToCheck(t *testing.T) {
 	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	tl, err := tool.Remote("x", "x",
@@ -22,18 +22,19 @@ func TestARemoteToolIsCheapToCheck(t *testing.T) {
 	}
 	dear := json.RawMessage(`{"a":[` + list("1", 100_000) + `]}`)
 	took := figures.Allocated(func() { _, err = tl.Normalize(dear) })
-	if err == nil || fault.As(err).Class != fault.Validation || !strings.Contains(err.Error(), "more than can") {
+	if err == nil || fault.As(err).Class != fault.Validation || !strings.Contains(err.Error(), "too large to check") {
 		t.Errorf("%v", err)
 	}
-	if took > 16<<20 { // checking it takes gigabytes
-		t.Errorf("%d MiB were allocated", took>>20)
+	if took > 16<<20 { // without the limit, the check takes gigabytes
+		t.Errorf("allocated %d MiB; the limit is 16", took>>20)
 	}
 	if _, err := tl.Normalize(json.RawMessage(`{"a":[` + list("1", 100) + `]}`)); err != nil {
 		t.Errorf("%v", err)
 	}
 }
 
-// The model gets a schema that the service accepts, whatever a page wrote (see fakegemini.CheckDeclarations).
+// TestARemoteToolIsToldPlainly checks that the model gets a schema that the service accepts, whatever a page wrote (see
+// fakegemini.CheckDeclarations).
 func TestARemoteToolIsToldPlainly(t *testing.T) {
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","required":["gone","list"],"anyOf":[{"required":["list"]},{"required":["any"]}],
 		"properties":{"any":{"description":"d"},"list":{"type":"array"},"rows":{"type":["array","null"],"items":{"type":"array","items":{}}}}}`))
@@ -48,14 +49,15 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", tl.Schema, want)
 	}
 	if _, err := tl.Normalize(json.RawMessage(`{"any":[[1]]}`)); err == nil {
-		t.Error("what the model is not told does not hold")
+		t.Error("a rule that the model does not see is not enforced")
 	}
 	if _, err := tl.Normalize(json.RawMessage(`{"gone":1,"list":[[1]]}`)); err != nil {
 		t.Errorf("%v", err)
 	}
 }
 
-// What the service does not take of a schema is told as words, and checked when the call comes. A format is told alone.
+// TestWhatIsToldAsWordsIsChecked checks that the parts of a schema that the service does not accept are added to the
+// description, and are enforced when the call comes. Formats are only described.
 func TestWhatIsToldAsWordsIsChecked(t *testing.T) {
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{
 		"key":{"type":"string","pattern":"^[a-z]+$"},"mail":{"type":"string","format":"email"},
@@ -67,7 +69,7 @@ func TestWhatIsToldAsWordsIsChecked(t *testing.T) {
 	for _, told := range []string{`"pattern":"^[a-z]+$"`, `fit this JSON Schema: {\"uniqueItems\":true}`,
 		`"additionalProperties":{"type":"string"}`, `{\"propertyNames\":`, `{\"format\":\"email\"}`} {
 		if !strings.Contains(string(tl.Schema), told) {
-			t.Errorf("%s is not told: %s", told, tl.Schema)
+			t.Errorf("%s is missing in the declared schema: %s", told, tl.Schema)
 		}
 	}
 	for args, fits := range map[string]bool{`{"key":"a","tags":["a","b"],"map":{"k":"v"}}`: true, `{"mail":""}`: true,

@@ -11,45 +11,46 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Ruling is what a tool says of one call, where the call and not the tool alone tells what it can do: a command. The
-// operator's rules come before it.
+// Ruling is a tool's policy decision for one call. It is for tools whose calls differ in what they can do, such as
+// commands. The operator's rules take precedence.
 type Ruling struct {
-	Class  Class      // of this call, in place of the tool's; a call of ClassRead still is an effect, on the record
+	Class  Class      // class of this call, instead of the tool's; a call of ClassRead still counts as an effect
 	Mode   RulingMode //
-	ID     string     // of the rule that decided, for the audit: ^[a-z][a-z0-9_]{0,63}$
-	Reason string     // for the user; it goes to the audit and the log too, so it has nothing of the arguments
+	ID     string     // ID of the rule that decided, for the audit log: ^[a-z][a-z0-9_]{0,63}$
+	Reason string     // for the user; also in the audit and other logs, so it must not contain arguments
 
-	// Warnings are what a careful reader of the approval should look at twice, beside that of the class.
+	// Warnings are points that a careful reader of the approval should check, in addition to the warning of the class.
 	Warnings []string
 
-	// Confirm is what the console has its user type before a yes: the name of what may be destroyed; empty: nothing.
+	// Confirm is text that the console requires the user to type before approving, such as the name of what may be
+	// destroyed. Empty means nothing.
 	Confirm string
 
-	// Always is what the user may always allow; nil: the call is asked about each time.
+	// Always describes the exact call that the user can always allow. Nil means that the user is asked each time.
 	Always *Always
 
-	// Facts are recorded in the audit, in each entry about the call: ids, names of kinds and numbers, and never text
-	// of the arguments or the result ([Facts]).
+	// Facts are recorded in each audit entry about the call. They are IDs, names of kinds and numbers, never text from
+	// the arguments or the result ([Facts]).
 	Facts Facts
 }
 
-// RulingMode says what becomes of a call.
+// RulingMode is the decision about a call.
 type RulingMode string
 
 // The values of RulingMode.
 const (
-	RuleAllow RulingMode = "allow" // unless it reaches people, who are asked about as ever
-	RuleAsk   RulingMode = "ask"   // also where it reaches only people whom the user always allows
-	RuleDeny  RulingMode = "deny"
+	RuleAllow RulingMode = "allow" // runs without a question, unless it reaches people; for those the usual rules apply
+	RuleAsk   RulingMode = "ask"   // needs an approval, even if it reaches only people that the user always allows
+	RuleDeny  RulingMode = "deny"  // is refused
 )
 
-// Always is one exact call that a user may always allow: these arguments in this place.
+// Always is one exact call that a user can always allow: these arguments on this account or host.
 type Always struct {
-	Key   string // the same for the same call only: the arguments that matter, and where it acts; it is hashed
-	Shown string // the call as its user knows it, in the list of what they always allow
+	Key   string // identifies the call: the arguments that matter, and the account or host; it is stored as a hash
+	Shown string // the call as the user's always-allow list shows it
 }
 
-// Facts are short values that say nothing of a call's text: at most 8, each with a name as in [validFact].
+// Facts are short values that reveal no text of a call. There are at most 8, each with a name; see [validFact].
 type Facts map[string]string
 
 const maxFacts = 8
@@ -59,20 +60,20 @@ var (
 	validFact = lazyregexp.New(`^[a-z][A-Za-z0-9]{0,31}=[A-Za-z0-9_.:/+=@-]{0,128}$`)
 )
 
-// check returns an error that names the first fact that is more than a fact.
+// check returns an error if there are too many facts, or for the first fact that is not short and plain.
 func (f Facts) check() error {
 	if len(f) > maxFacts {
 		return fmt.Errorf("%d facts; the limit is %d", len(f), maxFacts)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !validFact.MatchString(name + "=" + f[name]) {
-			return fmt.Errorf("the fact %.32q is not a short value without spaces", name)
+			return fmt.Errorf("fact %.32q: need a short value without spaces", name)
 		}
 	}
 	return nil
 }
 
-// With returns the facts and those of more, which come first where both have one.
+// With returns the facts of both. If both have a name, the value from more wins.
 func (f Facts) With(more Facts) Facts {
 	if len(more) == 0 {
 		return f
@@ -89,22 +90,22 @@ func (f Facts) With(more Facts) Facts {
 func (r Ruling) check() error {
 	switch {
 	case !slices.Contains([]Class{ClassRead, ClassChange, ClassDestructive, ClassOpaque}, r.Class):
-		return fmt.Errorf("there is no class %q", r.Class)
+		return fmt.Errorf("unknown class %q", r.Class)
 	case !slices.Contains([]RulingMode{RuleAllow, RuleAsk, RuleDeny}, r.Mode):
-		return fmt.Errorf("there is no mode %q", r.Mode)
+		return fmt.Errorf("unknown mode %q", r.Mode)
 	case !validRule.MatchString(r.ID):
-		return fmt.Errorf("%q is no id of a rule", r.ID)
+		return fmt.Errorf("invalid rule ID %q", r.ID)
 	case r.Always != nil && (r.Always.Key == "" || r.Always.Shown == ""):
-		return fmt.Errorf("what is always allowed needs a key and words")
+		return fmt.Errorf("Always needs Key and Shown")
 	}
 	return r.Facts.check()
 }
 
-// Rules reports whether the tool says something of each call ([Def.Rule]).
+// Rules reports whether the tool has a policy for single calls ([Def.Rule]).
 func (t *Tool) Rules() bool { return t.has.rule }
 
-// Rule returns what the tool says of the call, by the documents that Reads names, or nil if it says nothing of single
-// calls. The call has neither a handle nor a place. After an error the call must not be carried out.
+// Rule returns the tool's policy decision for the call, or nil if the tool has no policy for single calls. It may use
+// the documents that Reads names. The call has neither a handle nor a place. After an error the call must not run.
 func (t *Tool) Rule(ctx context.Context, c Call) (_ *Ruling, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.rule {
@@ -115,7 +116,7 @@ func (t *Tool) Rule(ctx context.Context, c Call) (_ *Ruling, err error) {
 		return nil, err
 	}
 	if err := r.check(); err != nil {
-		return nil, fmt.Errorf("tool %s: an unusable ruling: %w", t.Name, err)
+		return nil, fmt.Errorf("tool %s: invalid ruling: %w", t.Name, err)
 	}
 	for i, w := range r.Warnings {
 		r.Warnings[i], _ = visible.Line(w)
@@ -123,8 +124,7 @@ func (t *Tool) Rule(ctx context.Context, c Call) (_ *Ruling, err error) {
 	return &r, nil
 }
 
-// Warned returns the preview with what the ruling of the call says to a careful reader before its own warnings. Without
-// a ruling it is the preview as it is.
+// Warned returns the preview with the ruling's warnings before its own. If r is nil, it returns the preview unchanged.
 func (p Preview) Warned(r *Ruling) Preview {
 	if r == nil {
 		return p
@@ -138,8 +138,8 @@ func (p Preview) Warned(r *Ruling) Preview {
 	return p
 }
 
-// Note returns what the audit says of the result of a call that was carried out, beside the ruling's facts. It has
-// nothing where the tool says nothing, or more than a fact.
+// Note returns facts about the result of a completed call for the audit log, in addition to the ruling's facts. It
+// returns nil if the tool reports none or reports invalid ones.
 func (t *Tool) Note(args, result json.RawMessage) (f Facts) {
 	defer func() {
 		if recover() != nil {

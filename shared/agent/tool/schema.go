@@ -17,7 +17,7 @@ import (
 // checker is a resolved JSON Schema.
 type checker struct{ *jsonschema.Resolved }
 
-// schemaOf returns the schema of a Go type, changed by refine if that is not nil.
+// schemaOf returns the schema of a Go type. A refine function can change it.
 func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (c checker, err error) {
 	s, err := typeSchema(t)
 	if err != nil {
@@ -30,7 +30,8 @@ func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (c checker, err e
 	return c, err
 }
 
-// asRead has the types whose JSON is not what their kind says. A field's tag may describe it in words of its own.
+// asRead maps Go types to their schemas if their JSON differs from their Go kind. A field's tag can replace the
+// description.
 var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage](): {},
 	reflect.TypeFor[[]byte]():          {Type: "string", Description: "In base64."},
@@ -54,8 +55,8 @@ func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// embeds refuses a struct that embeds a type of [asRead]. An embedded time.Time, for one, makes the whole struct one
-// time in JSON, and the other fields are lost.
+// embeds refuses a struct that embeds a type of [asRead]. With an embedded time.Time, for example, the whole struct is
+// one time in JSON, and its other fields are lost.
 func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
 	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
 		t = t.Elem()
@@ -80,7 +81,7 @@ func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// plainTypes replaces the type "null or array" that a Go slice gets by "array": Gemini requires one type, and null is
+// plainTypes replaces the type "null or array", which Go slices get, by "array". Gemini requires one type, and null is
 // not a list.
 func plainTypes(s *jsonschema.Schema) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
@@ -94,8 +95,8 @@ func plainTypes(s *jsonschema.Schema) {
 	}
 }
 
-// CheckBound refuses bound arguments that no call can have, since one of them is not what the tool's schema asks for:
-// a list that may not be empty, a number that is missing.
+// CheckBound returns an error if no call can have these pinned arguments, because one of them does not fit the tool's
+// schema. Examples are an empty list where an entry is required, and a text instead of a number.
 func (t *Tool) CheckBound(bound json.RawMessage) error {
 	var has map[string]json.RawMessage
 	if t.schema.Resolved == nil || json.Unmarshal(bound, &has) != nil {
@@ -111,7 +112,7 @@ func (t *Tool) CheckBound(bound json.RawMessage) error {
 			return err
 		}
 		if err := (checker{one}).check(has[name]); err != nil {
-			return fault.Invalid(name, "no call of %s can have this: %s", t.Name, fault.As(err).Message)
+			return fault.Invalid(name, "no call of %s can have this value: %s", t.Name, fault.As(err).Message)
 		}
 	}
 	return nil
@@ -120,8 +121,8 @@ func (t *Tool) CheckBound(bound json.RawMessage) error {
 // check validates JSON against the schema.
 func (s checker) check(data json.RawMessage) error { return s.checkAs(data, s.explain) }
 
-// checkAs validates JSON against the schema. The error says what explained says of the validator's. JSON that only some
-// programs read, with a name twice or what is no UTF-8, is refused: the model could not be told of it.
+// checkAs validates JSON against the schema. explained turns the validator's error into the error that is returned.
+// JSON with a duplicate key or invalid UTF-8 is refused, because programs disagree about its meaning.
 func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
 	var v any
 	if err := jsonv2.Unmarshal(data, &v); err != nil {

@@ -13,14 +13,14 @@ func NewSet(tools ...*Tool) Set {
 	s := Set{}
 	for _, t := range tools {
 		if s[t.Name] != nil {
-			panic("tool.NewSet: two tools are called " + t.Name)
+			panic("tool.NewSet: duplicate tool name " + t.Name)
 		}
 		s[t.Name] = t
 	}
 	return s
 }
 
-// Reads returns the paths of all documents by which the tools know what the user has linked, each once.
+// Reads returns the paths of all documents that tell the tools what the user has linked, each once.
 func (s Set) Reads(in Scope) []string {
 	var paths []string
 	for _, t := range s {

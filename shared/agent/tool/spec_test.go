@@ -14,10 +14,10 @@ import (
 
 func TestTheClassFollowsTheSideEffect(t *testing.T) {
 	if c := define(nil).Class; c != tool.ClassChange {
-		t.Errorf("a tool with a side effect is of the class %q", c)
+		t.Errorf("class %q for a tool with a side effect", c)
 	}
 	if c := define(func(d *tool.Def[args, answer]) { d.SideEffect = false }).Class; c != tool.ClassRead {
-		t.Errorf("a tool without a side effect is of the class %q", c)
+		t.Errorf("class %q for a tool without a side effect", c)
 	}
 	for what, change := range map[string]func(*tool.Declaration){
 		"has no side effect": func(d *tool.Declaration) { d.SideEffect, d.Class = true, tool.ClassRead },
@@ -29,7 +29,7 @@ func TestTheClassFollowsTheSideEffect(t *testing.T) {
 			Preview: func(json.RawMessage) (tool.Preview, error) { return tool.Preview{}, nil }}
 		change(&d)
 		if _, err := tool.Declare(d); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("the error is %v; want one that says that it %s", err, what)
+			t.Errorf("error %v; want one that contains %q", err, what)
 		}
 	}
 	defer func() {
@@ -53,27 +53,28 @@ func TestACardWarnsOfTheClass(t *testing.T) {
 		return p.Warnings
 	}
 	if w := warnings(tool.ClassChange); len(w) != 1 {
-		t.Errorf("a change warns of %q", w)
+		t.Errorf("warnings of a change: %q", w)
 	}
 	for class, word := range map[tool.Class]string{tool.ClassDestructive: "deletes", tool.ClassOpaque: "in advance"} {
 		if w := warnings(class); len(w) != 2 || !strings.Contains(w[0], word) || w[1] != "The tool's own." {
-			t.Errorf("the class %s warns of %q", class, w)
+			t.Errorf("warnings of class %s: %q", class, w)
 		}
 	}
 }
 
-// TestTheVersionIsThatOfTheSchema keeps the hash of approvals that wait while a release declares more about a tool.
+// TestTheVersionIsThatOfTheSchema checks that waiting approvals keep their hash when a release adds other properties to
+// a tool.
 func TestTheVersionIsThatOfTheSchema(t *testing.T) {
 	before, after := define(nil), define(func(d *tool.Def[args, answer]) {
 		d.Class, d.Timeout, d.Final, d.Untrusted = tool.ClassOpaque, time.Minute, true, true
 	})
 	if before.Version() != after.Version() || before.Version() != "f746263c" {
-		t.Errorf("the versions are %s and %s", before.Version(), after.Version())
+		t.Errorf("versions %s and %s differ", before.Version(), after.Version())
 	}
 }
 
-// TestTheVersionOfAStrangersToolCoversWhatItSays binds an approval to the words by which a stranger describes a tool:
-// name, description and schema. The name is hashed beside the version (run.ArgsHash).
+// TestTheVersionOfAStrangersToolCoversWhatItSays checks that an approval is bound to a stranger's description of a
+// tool: name, description and schema. The name is hashed beside the version (run.ArgsHash).
 func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
 	base := tool.Spec{Name: "a", Source: "server", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`)}
 	seen := map[string]bool{base.Version(): true}
@@ -86,7 +87,7 @@ func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
 		s := base
 		change(&s)
 		if v := s.Version(); seen[v] || len(v) != 32 {
-			t.Errorf("%+v has the version %s", s, v)
+			t.Errorf("version of %+v: %s", s, v)
 		} else {
 			seen[v] = true
 		}
@@ -94,17 +95,17 @@ func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
 	own, other := base, base
 	own.Source, other.Source, other.Description = "", "", "Writes."
 	if other.Version() != own.Version() {
-		t.Error("the description counts for a tool of this program")
+		t.Error("the version of a built-in tool depends on the description")
 	}
 }
 
 func TestBoundLeavesOutFreeText(t *testing.T) {
 	in := json.RawMessage(`{"text":"x","to":["a@example.com"]}`)
 	if b, err := define(nil).Bound(in); err != nil || string(b) != string(in) {
-		t.Errorf("without Bound it is %s, %v", b, err)
+		t.Errorf("without Bound: %s, %v", b, err)
 	}
 	if b, err := declare(t, nil).Bound(in); err != nil || string(b) != string(in) {
-		t.Errorf("of a declared tool it is %s, %v", b, err)
+		t.Errorf("declared tool: %s, %v", b, err)
 	}
 	tl := define(func(d *tool.Def[args, answer]) {
 		d.Bound = func(a args) any {
@@ -115,11 +116,11 @@ func TestBoundLeavesOutFreeText(t *testing.T) {
 		}
 	})
 	if b, err := tl.Bound(in); err != nil || string(b) != `{"level":"","to":["a@example.com"]}` {
-		t.Errorf("it is %s, %v", b, err)
+		t.Errorf("with Bound: %s, %v", b, err)
 	}
 	panics := define(func(d *tool.Def[args, answer]) { d.Bound = func(args) any { panic(1) } })
 	if _, err := panics.Bound(in); !tool.IsPanic(err) {
-		t.Errorf("a panic is %v", err)
+		t.Errorf("after a panic: %v", err)
 	}
 }
 
@@ -127,23 +128,23 @@ func TestAnErrorMayCarryAPartialResult(t *testing.T) {
 	refused := fault.New(fault.Tool, "refused", "No.")
 	err := tool.Partial(answer{ID: "half"}, tool.Ambiguous(refused))
 	if got := string(tool.PartialResult(err)); got != `{"id":"half"}` {
-		t.Errorf("the partial result is %s", got)
+		t.Errorf("partial result %s", got)
 	}
 	if !tool.IsAmbiguous(err) || !errors.Is(err, refused) || tool.IsTransient(err) {
-		t.Errorf("%v does not mean what it meant", err)
+		t.Errorf("the marks of %v changed", err)
 	}
 	if got := tool.PartialResult(refused); got != nil {
-		t.Errorf("an error without one has the partial result %s", got)
+		t.Errorf("an error without a partial result returns %s", got)
 	}
 	if err := tool.Partial(func() {}, refused); !errors.Is(err, refused) || tool.PartialResult(err) != nil ||
 		!strings.Contains(err.Error(), "JSON") {
-		t.Errorf("a result without a JSON form: %v", err)
+		t.Errorf("a result that cannot be encoded as JSON: %v", err)
 	}
 	tl := define(func(d *tool.Def[args, answer]) {
 		d.Execute = func(context.Context, tool.Call, args) (answer, error) { return answer{}, err }
 	})
 	_, got := tl.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"text":"x","to":["a"]}`)})
 	if tool.PartialResult(got) == nil {
-		t.Errorf("Execute returns %v, without the partial result", got)
+		t.Errorf("Execute returned %v without the partial result", got)
 	}
 }

@@ -8,38 +8,39 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// StepKind says how a call is shown among the steps of a run.
+// StepKind states how a call is shown among the steps of a run.
 type StepKind string
 
 // The kinds of a step.
 const (
-	StepCommand  StepKind = "command"  // something that is, or was, carried out
+	StepCommand  StepKind = "command"  // it runs or has run
 	StepComplete StepKind = "complete" // the task is done
-	StepAborted  StepKind = "aborted"  // it was not carried out, or not to its end, because somebody said so
-	StepError    StepKind = "error"    // it could not be done
+	StepAborted  StepKind = "aborted"  // someone stopped or rejected it
+	StepError    StepKind = "error"    // it failed
 )
 
-// Step is a call as one of the steps that its user follows: what the model asked for, and what came of it.
+// Step is a call as one of the steps that a user follows: what the model requested, and the outcome.
 type Step struct {
 	Kind       StepKind `json:"kind"`
-	Reasoning  string   `json:"reasoning,omitempty"` // the model's
+	Reasoning  string   `json:"reasoning,omitempty"` // the model's reasoning
 	Command    string   `json:"command,omitempty"`
 	Class      Class    `json:"class,omitempty"`
-	Output     string   `json:"output,omitempty"` // what the model was told, its first MaxStepOutput characters
+	Output     string   `json:"output,omitempty"` // the first MaxStepOutput characters of the model's result
 	ExitCode   *int     `json:"exitCode,omitempty"`
-	Truncated  bool     `json:"truncated,omitempty"` // there was more than Output has
+	Truncated  bool     `json:"truncated,omitempty"` // Output is cut
 	TimedOut   bool     `json:"timedOut,omitempty"`
 	DurationMS int64    `json:"durationMs,omitempty"`
-	Cwd        string   `json:"cwd,omitempty"` // after it
+	Cwd        string   `json:"cwd,omitempty"` // working directory after the call
 
-	LeftBehind int      `json:"leftBehind,omitempty"` // processes that it left running, which were ended with it
-	Ended      []string `json:"ended,omitempty"`      // the programs of the first of them
+	LeftBehind int      `json:"leftBehind,omitempty"` // processes that it left running; they were stopped with it
+	Ended      []string `json:"ended,omitempty"`      // names of the first of these programs
 }
 
-// maxTried is how much is kept of what the model asked for where it is refused, in bytes.
+// maxTried is the maximum length of a refused request in a step, in bytes.
 const maxTried = 2 << 10
 
-// Tried returns what the step of a call shows as its command whose arguments are refused, in visible form, or nothing.
+// Tried returns the text that a step shows as the command of a call whose arguments were refused, with hidden
+// characters made visible. It returns "" if the tool's calls are not shown as steps.
 func (t *Tool) Tried(args json.RawMessage) (shown string) {
 	if !t.has.step {
 		return ""
@@ -53,11 +54,11 @@ func (t *Tool) Tried(args json.RawMessage) (shown string) {
 	return shown
 }
 
-// MaxStepOutput is how much of an output a step shows, in characters.
+// MaxStepOutput is the maximum length of a step's output, in characters.
 const MaxStepOutput = 2000
 
-// Step returns how the call is shown as a step, or nil where the tool's calls are not. The arguments are canonical, or
-// nil where the model's could not be read; the result is what is recorded of the call, which may be nothing or a part.
+// Step returns the call as a step, or nil if the tool's calls are not shown as steps. The arguments are canonical, or
+// nil if they were unreadable. result is the recorded result, which may be empty or partial.
 func (t *Tool) Step(args, result json.RawMessage) (step *Step) {
 	if !t.has.step {
 		return nil

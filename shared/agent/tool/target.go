@@ -2,17 +2,17 @@ package tool
 
 import "github.com/countersign-run/countersign/shared/base/address"
 
-// TargetKind says what the value of a [Target] is. A tool may have kinds of its own.
+// TargetKind is the kind of a [Target]'s value. A tool can have its own kinds.
 type TargetKind string
 
-// TargetAddress is the kind of an e-mail address in its normal form ([address.Normalize]). It is the one kind that a
-// user can always allow and that an operator's lists name.
+// TargetAddress is the kind of an e-mail address in its normal form ([address.Normalize]). It is the only kind that a
+// user can always allow and that an operator's lists can name.
 const TargetAddress TargetKind = "address"
 
-// TargetRepository is the kind of a repository on GitHub: owner/name.
+// TargetRepository is the kind of a GitHub repository: owner/name.
 const TargetRepository TargetKind = "repository"
 
-// Target is a person or a thing that a call reaches: who gets a mail, the host that a command runs on.
+// Target is a person or a thing that a call reaches, such as the recipient of a mail or the host of a command.
 type Target struct {
 	Kind  TargetKind
 	Value string // in the normal form of its kind
@@ -37,8 +37,8 @@ func (t Target) Normal() Target {
 	return t
 }
 
-// Malformed reports whether the value is not in the normal form of its kind. Of a kind that is not known here, only the
-// empty value is malformed.
+// Malformed reports whether the value is not in the normal form of its kind. For a kind that this package does not
+// know, only the empty value is malformed.
 func (t Target) Malformed() bool {
 	if t.Kind != TargetAddress {
 		return t.Value == ""
@@ -47,8 +47,8 @@ func (t Target) Malformed() bool {
 	return err != nil || normal != t.Value
 }
 
-// Lookalike reports whether the value may be made to look like another one: an address whose domain is written in
-// punycode.
+// Lookalike reports whether the value could be made to look like another one. It is true for an address with a punycode
+// domain.
 func (t Target) Lookalike() bool {
 	if t.Kind != TargetAddress {
 		return false

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// declaredSchema returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a
-// type or be one of several schemas, a list must have items, a required property must be described. What it does not
-// accept is put into the description as words; arguments are checked against the original schema.
+// declaredSchema returns a schema in the form that the model sees. Gemini accepts only some JSON Schemas: a value must
+// have a type or alternatives, a list must have items, and a required property must be declared. The parts that Gemini
+// does not accept become text in the description. Arguments are checked against the original schema.
 func declaredSchema(s *jsonschema.Schema) (json.RawMessage, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -28,7 +28,7 @@ func declaredSchema(s *jsonschema.Schema) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// anySchema returns the replacement of a schema without content.
+// anySchema returns the replacement for an empty schema.
 func anySchema() map[string]any {
 	var of []any
 	for _, t := range []string{"string", "number", "boolean", "object"} {
@@ -37,12 +37,13 @@ func anySchema() map[string]any {
 	return map[string]any{"anyOf": of}
 }
 
-// simplify simplifies a schema in place, and reports whether it changed something.
+// simplify simplifies a schema in place and reports whether it changed anything.
 func simplify(s map[string]any) (changed bool) {
 	changed = inWords(s)
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, ok := s[key].([]any)
-		if ok && slices.ContainsFunc(list, isUntyped) && s["type"] != nil { // constrains a value whose type is known
+		// The alternatives only restrict a value whose type is known.
+		if ok && slices.ContainsFunc(list, isUntyped) && s["type"] != nil {
 			delete(s, key)
 			changed = true
 			continue
@@ -56,7 +57,7 @@ func simplify(s map[string]any) (changed bool) {
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for name, p := range properties {
-		if p == false { // it may not be given
+		if p == false { // the property is forbidden
 			delete(properties, name)
 			changed = true
 			continue
@@ -76,15 +77,15 @@ func simplify(s map[string]any) (changed bool) {
 	return changed
 }
 
-// plainKeywords are those of which Gemini is told as they are.
+// plainKeywords are the keywords that Gemini gets unchanged.
 var plainKeywords = []string{"type", "description", "title", "enum", "const", "default", "properties", "required",
 	"items", "anyOf", "oneOf", "allOf", "additionalProperties", "minimum", "maximum", "exclusiveMinimum",
 	"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "$ref", "$defs", "definitions"}
 
-// maxWords is how much of a schema is told as words, in bytes.
+// maxWords is the maximum length of the schema text that is added to a description, in bytes.
 const maxWords = 1000
 
-// inWords moves the other keywords of a schema into its description.
+// inWords moves the other keywords of a schema into its description, and reports whether there were any.
 func inWords(s map[string]any) bool {
 	rest := map[string]any{}
 	for key, v := range s {
@@ -97,7 +98,7 @@ func inWords(s map[string]any) bool {
 		return false
 	}
 	words, err := json.Marshal(rest)
-	if err != nil { // it was decoded from JSON
+	if err != nil { // unreachable: the values were decoded from JSON
 		panic(err)
 	}
 	said, _ := s["description"].(string)
@@ -106,7 +107,7 @@ func inWords(s map[string]any) bool {
 	return true
 }
 
-// mapSchemas simplifies a nested schema, or replaces one without content.
+// mapSchemas simplifies a nested schema, or replaces an empty one. It reports whether it changed anything.
 func mapSchemas(v any, replace func(any)) bool {
 	s, ok := v.(map[string]any)
 	if ok && !isUntyped(v) {

@@ -1,6 +1,6 @@
-// Package tool defines the tools that a model can call. A [Tool] is made by [Define] from two Go types and a few
-// functions; its schema comes from the type, and arguments are checked against it in both directions. A tool without an
-// Execute function is answered from outside (by a page or a person): the loop then waits for a resolution.
+// Package tool defines the tools that a model can call. [Define] makes a [Tool] from two Go types and a few functions.
+// The JSON Schema of a tool comes from the Go type of its arguments; arguments and results are checked against schemas.
+// A page or a person answers the calls of a tool without an Execute function, and the loop waits for that answer.
 package tool
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// Approval is a tool's default approval (seed 000 §5).
+// Approval states whether a tool's calls need approval by default (seed 000 §5).
 type Approval string
 
 // The values of Approval.
@@ -28,15 +28,15 @@ const (
 	NotRequired Approval = "not_required"
 )
 
-// Class says what a call can do to what is outside of this system.
+// Class describes what a call can do outside of this system.
 type Class string
 
-// The values of Class. An approval of a call of one of the last two warns of it.
+// The values of Class. The approval of a call of the last two classes shows a warning.
 const (
-	ClassRead        Class = "read"        // nothing: the tool has no side effect
-	ClassChange      Class = "change"      // what its preview says
-	ClassDestructive Class = "destructive" // it deletes or overwrites what cannot be restored
-	ClassOpaque      Class = "opaque"      // its arguments do not tell: a command, a program
+	ClassRead        Class = "read"        // no effect: the tool has no side effect
+	ClassChange      Class = "change"      // the change that the preview describes
+	ClassDestructive Class = "destructive" // deletes or overwrites something that cannot be restored
+	ClassOpaque      Class = "opaque"      // unknown from the arguments, as for a command or a program
 )
 
 // Spec is the part of a tool that the model, the policy and the loop see (seed 000 §5).
@@ -47,43 +47,44 @@ type Spec struct {
 	SideEffect  bool            // whether a call changes anything outside of this system
 	Class       Class           // ClassRead if and only if there is no side effect
 	Approval    Approval
-	UserOnly    bool          // called only by its user, by name: the model neither sees nor reaches it
-	Named       bool          // offered to agents that are given it by its name alone
-	Scopes      []string      // OAuth scopes of the user's account that the tool needs
-	Timeout     time.Duration // of one call, as far as a call of the function allows; 0 means the agent's
-	// Wait is how long a call that is answered from outside waits; zero means as long as the agent's calls do. No call
-	// waits for longer than its run.
+	UserOnly    bool          // only users can call it, by name; models never see it
+	Named       bool          // offered only to agents whose file lists it by name
+	Scopes      []string      // OAuth scopes that the tool needs on the user's account
+	Timeout     time.Duration // of one call; 0: the agent's timeout; the function may end earlier
+	// Wait is how long a call waits for an answer from a page or a person. Zero means the agent's waiting time. No call
+	// waits longer than its run.
 	Wait  time.Duration
-	Final bool // a call that is carried out ends the run; the model is not asked again
-	// Interruptible promises that Execute, when its context ends before it returns, stops what it does and returns an
-	// error, or a partial result, that says so ([Partial], [Ambiguous]). Its context then ends as soon as its run is
-	// cancelled or out of time ([context.Cause] says which). Any other tool is left to finish.
+	Final bool // a successful call ends the run without another model call
+	// Interruptible promises that Execute stops its work when its context ends, and returns an error or a partial
+	// result that says so ([Partial], [Ambiguous]). Its context then ends as soon as the run is cancelled or past its
+	// deadline ([context.Cause] says which). Other tools run to their end.
 	Interruptible bool
-	// KeepsOutput reports that what a call prints is stored for its user, apart from the run: the first MiB of it,
-	// which can be read from any byte on while the call is carried out and later. Only an effect keeps its output,
-	// since the commit of its intent makes the place where it is kept. What must not be stored, the tool leaves out
-	// itself.
+	// KeepsOutput means that a call's output is stored for its user, separately from the run: the first MiB. Readers
+	// can start at any byte, during the call and later. Only a tool with a side effect can keep output, because the
+	// commit of the intent creates the storage. The tool must leave out what must not be stored.
 	KeepsOutput bool
-	// Moves reports that a call may change where the next one acts: what Reads names is read anew after it, and a call
-	// of the same turn that nobody has decided about acts where it has led to.
+	// Moves means that a call can change where later calls act. The documents that Reads names are read again after the
+	// call. Calls of the same turn that nobody has decided about then act on the new account or host.
 	Moves     bool
-	Untrusted bool // its results are text from strangers, and the model is told so with each
-	// Echoes reports that a result may say what a model wrote, as that of a program, or a mail to oneself, does. Of the
-	// addresses in such a result only those that [Reading] names were read: the others are its caller's.
+	Untrusted bool // results are text from strangers; each is marked as that for the model
+	// Echoes means that a result can repeat text that a model wrote. Examples are the output of a program, and a mail
+	// that the user sent to themselves. Of the addresses in such a result, only those in [Reading.Found] count as read;
+	// the others come from the caller.
 	Echoes bool
-	// Contained promises that an effect of the tool reaches nothing but the run's own container: what strangers wrote
-	// may stand in it.
+	// Contained promises that an effect of the tool reaches only the run's own container. Text from strangers is then
+	// allowed in the arguments.
 	Contained bool
-	// Leaves reports that what its calls make lasts no longer than their run, and that [Tool.CleanUp] removes it.
+	// Leaves means that the tool's calls create something that lasts only as long as the run. [Tool.CleanUp] removes
+	// it.
 	Leaves bool
-	// Source says where a tool comes from that strangers define, such as a server of MCP; empty for one of this
-	// program. What such a tool is said to do may change at any time, so it is part of the version.
+	// Source names the origin of a tool that strangers define, such as an MCP server. It is empty for the tools of this
+	// program. The description of such a tool can change at any time, so it is part of the version.
 	Source string
 }
 
-// Version identifies the schema, and of a tool with a source what its source says that it does: a call that was
-// approved under one version is not carried out under another. The first is too short to withstand somebody who looks
-// for another schema with the same version; the second does.
+// Version identifies the schema. For a tool with a Source, it also identifies the source and the description. A call
+// that was approved under one version does not run under another. A tool without a Source has a short version of 8 hex
+// digits, which does not resist a deliberate collision. The version of a tool with a Source has 32 and does.
 func (s Spec) Version() string {
 	if s.Source == "" {
 		sum := sha256.Sum256(s.Schema)
@@ -96,7 +97,7 @@ func (s Spec) Version() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// complete returns the spec with its defaults. The error says what is wrong with it.
+// complete returns the spec with its defaults, or an error if a field is invalid.
 func (s Spec) complete() (Spec, error) {
 	if s.Approval == "" {
 		s.Approval = NotRequired
@@ -121,138 +122,142 @@ func (s Spec) complete() (Spec, error) {
 	case !s.SideEffect && s.Class != ClassRead:
 		return s, fmt.Errorf("a tool of the class %s has a side effect", s.Class)
 	case s.Leaves && !s.SideEffect:
-		return s, errors.New("a tool without a side effect leaves nothing behind")
+		return s, errors.New("a tool without a side effect cannot have CleanUp")
 	case s.KeepsOutput && !s.SideEffect:
-		return s, errors.New("a tool without a side effect keeps no output")
+		return s, errors.New("a tool without a side effect cannot keep output")
 	case s.Timeout < 0:
 		return s, errors.New("the timeout is negative")
 	}
 	return s, nil
 }
 
-// Call is one call as a tool's functions see it (seed 000 §5, ToolExecutionContext).
+// Call is one call in the form that a tool's functions receive (seed 000 §5, ToolExecutionContext).
 type Call struct {
-	UID      string          // whose account is used: the run's owner, never an argument
-	Origin   string          // the web origin that started the run, or empty
-	Agent    string          // the name of the agent that carries out the run; empty outside of one
-	ThreadID string          // the conversation; empty outside of one
-	RunID    string          //
-	Terminal string          // the terminal that the run is on; empty for most runs
-	ActionID string          // the same across crashes and retries; handles are derived from it
+	UID      string          // the run's owner, whose account is used; never an argument
+	Origin   string          // web origin that started the run, or empty
+	Agent    string          // name of the run's agent; empty outside of a run
+	ThreadID string          // ID of the conversation; empty outside of a run
+	RunID    string          // ID of the run; empty outside of one
+	Terminal string          // ID of the terminal that the run works on; empty for most runs
+	ActionID string          // the same in all retries, also after crashes; handles are derived from it
 	Args     json.RawMessage // canonical, as approved
-	Handle   string          // the result of Prepare, stored before Execute; empty if the tool has no Prepare
-	// Over says that the call must not go on: its run has ended or was stopped, or it is not tried again. Reconcile and
-	// Interrupt make sure that a call that was not begun never is ([Never]).
+	Handle   string          // result of Prepare, stored before Execute; empty if the tool has no Prepare
+	// Over means that the call must not continue: its run has ended or was stopped, or the call is not retried.
+	// Reconcile and Interrupt then make sure that a call that has not started never starts ([Never]).
 	Over     bool
-	Place    Place // where the call was approved to act; zero if the tool has no Place
-	Approved bool  // its user was asked, and said yes to this very call
-	Always   bool  // with that yes its user allows exactly this call always (Ruling.Always)
-	Standing bool  // its user was not asked, because they always allow exactly this call
-	// Output takes what the call prints while Execute works, such as a command's output; it is never nil. Whoever
-	// follows the run reads it as it comes: the first 64 KiB of a call, in pieces. It is neither stored nor logged, and
-	// the model does not see it unless Execute returns it. Write never waits for a reader and never fails; what is
-	// written after Execute has returned is ignored. It may be used by several goroutines.
+	Place    Place // the account or host that was approved; zero if the tool has no Place
+	Approved bool  // the user approved this very call
+	Always   bool  // with the approval, the user always allows this exact call (Ruling.Always)
+	Standing bool  // the user was not asked, because they always allow this exact call
+	// Output receives what the call prints while Execute runs, such as a command's output. It is never nil. Clients
+	// that follow the run get the first 64 KiB of a call in pieces, as they are written. The output is neither stored
+	// nor logged, and the model sees only what Execute returns. Write never waits for a reader and never fails. It
+	// ignores data that is written after Execute has returned. Several goroutines can use Output.
 	//
-	// For a tool that KeepsOutput it is stored, up to a MiB, and Reconcile has it too. What a call prints is one
-	// sequence of bytes then, whichever process writes them: each call of Execute or Reconcile begins to write it at
-	// its first byte, or by WriteAt (it is an [io.WriterAt]) at a later one, and what is stored already is not stored
+	// If the tool has KeepsOutput, up to a MiB of the output is stored, and Reconcile gets an Output too. The output is
+	// then one sequence of bytes, whichever process writes it. Each call of Execute or Reconcile writes from the first
+	// byte, or with WriteAt (Output is an [io.WriterAt]) from a later one. Bytes that are stored already are not stored
 	// again.
 	Output io.Writer
-	// Kept is how many bytes of its output are stored, by an earlier process. WriteAt begins at most there.
+	// Kept is the number of bytes of the output that earlier processes stored. WriteAt must not begin after it.
 	Kept int64
 }
 
-// Scope is what a call's place depends on, beside what the store says: whose run it is, and where that is.
+// Scope holds the values, besides the store's contents, that determine which account or host a call acts on.
 type Scope struct {
 	UID      string
-	Terminal string // the id of the user's terminal that the run is on; empty for most runs
+	Terminal string // ID of the user's terminal that the run works on; empty for most runs
 }
 
-// Scope returns the call's.
+// Scope returns the scope of the call.
 func (c Call) Scope() Scope { return Scope{UID: c.UID, Terminal: c.Terminal} }
 
-// Place is where a call acts: an account, a host. The server sets it, never the model. It is shown with the arguments
-// and is part of what is hashed and approved, so a call is executed and settled there or not at all.
+// Place is the account or host that a call acts on. The server sets it, never the model. The approval card shows it
+// with the arguments, and the approval's hash covers it. A call runs and is reconciled on that account or host, or not
+// at all.
 type Place struct {
-	Label string `json:"label"` // before the name on the card: From, On
-	Name  string `json:"name"`  // as its user knows it: an address, a host name
-	ID    string `json:"id"`    // unchanged as long as it is the same place, and different for any other; not secret
+	Label string `json:"label"` // label before the name on the card: From, On
+	Name  string `json:"name"`  // name that the user knows: an address, a host name
+	ID    string `json:"id"`    // unique and constant for an account or host; not secret
 }
 
-// SamePlace returns nil if a call that was approved for one place would act there now, and otherwise the PolicyError
-// stale_view.
+// SamePlace returns nil if the account or host that a call was approved for is still the one that the call would use.
+// Otherwise it returns PolicyError stale_view.
 func SamePlace(approved, now Place) error {
 	if approved == now {
 		return nil
 	}
 	return fault.New(fault.Policy, fault.CodeStaleView,
-		"What is linked now is not the account or the host that was shown when this was asked for, so it was not "+
+		"The linked account or host is no longer the one that the approval showed, so this was not "+
 			"done. Please ask for it again.")
 }
 
-// Narrowing says which tools the model may still call in a run. It only takes away: what is left is judged as before,
-// and of several narrowings each counts.
+// Narrowing restricts the tools that the model can call in the rest of a run. It never permits a tool: the policy still
+// checks each call. If a run has several restrictions, all apply.
 type Narrowing struct {
-	By    string   `json:"by"`    // what narrows, for the model: the skill x
-	Tools []string `json:"tools"` // by their names; a tool that only ends the run may be called in any case
+	By    string   `json:"by"`    // the cause, for the model: the skill x
+	Tools []string `json:"tools"` // names of the permitted tools; a tool that only ends the run is always permitted
 }
 
-// Verdict is what Reconcile found out about a call whose outcome was not recorded.
+// Verdict is the finding of Reconcile about a call whose outcome was not recorded.
 type Verdict string
 
 // The values of Verdict.
 const (
-	Done    Verdict = "done"     // proven: it happened
-	NotDone Verdict = "not_done" // proven: it did not, and Execute may be called (again)
-	Unknown Verdict = "unknown"  // neither is proven: a person must look
-	Running Verdict = "running"  // it is under way, and will end by itself (Def.Limit): look again
-	Never   Verdict = "never"    // proven: it did not happen and never will, whoever still tries to start it
+	Done    Verdict = "done"     // proven: the effect took place
+	NotDone Verdict = "not_done" // proven: it did not; Execute can be called (again)
+	Unknown Verdict = "unknown"  // not proven either way: a person must check
+	Running Verdict = "running"  // in progress, and ends by itself (Def.Limit): check again later
+	Never   Verdict = "never"    // proven: it did not, and no process can start it any more
 )
 
 // Outcome is the result of Reconcile.
 type Outcome struct {
 	Verdict Verdict
 	Result  json.RawMessage // with Done: the result that Execute would have returned
-	Err     error           // with Done, in place of Result: how the call, which was carried out, failed
-	Reason  string          // with Unknown: what is not known, in words for the user
+	Err     error           // with Done, instead of Result: the error of a call that ran and failed
+	Reason  string          // with Unknown: what is unknown, in words for the user
 }
 
 // Field is one line of a preview.
 type Field struct {
 	Label string `json:"label"`
-	Value string `json:"value"`          // with invisible and direction-changing characters made visible
-	Long  bool   `json:"long,omitempty"` // a text of many lines, such as a mail body
-	// At is the moment that the value names, if it names one: RFC 3339, with the offset that the value has.
+	Value string `json:"value"`          // invisible and direction-changing characters are made visible
+	Long  bool   `json:"long,omitempty"` // text of several lines, such as a mail body
+	// At is the moment that the value names, if any: RFC 3339 with the value's own offset.
 	At string `json:"at,omitempty"`
-	// Argument is the call's argument whose value this is, where the label does not tell.
+	// Argument is the call's argument that the value comes from, if the label does not name it.
 	Argument string `json:"argument,omitempty"`
 	// Moments are the parts of the value that name a point in time or a day.
 	Moments []Moment `json:"moments,omitempty"`
 }
 
-// Choice is a value that an argument can have, and what people call it.
+// Choice is a possible value of an argument, with a name for people.
 type Choice struct {
 	Value string `json:"value"`
 	Name  string `json:"name"`
 }
 
-// MaxChoices is how many choices an argument has at most; of one with more, none are listed.
+// MaxChoices is the maximum number of choices of an argument. If an argument has more, none are listed.
 const MaxChoices = 50
 
-// Preview is what a person reads before deciding. It is made from the stored arguments by the server's code, never by
-// the model. [Preview.AddLine] and [Preview.AddText] add texts so that nothing in them is hidden.
+// Preview is what a person reads before deciding. The server's code makes it from the stored arguments; the model never
+// does. [Preview.AddLine] and [Preview.AddText] add texts with hidden characters made visible.
 type Preview struct {
 	Title    string   `json:"title"`
 	Fields   []Field  `json:"fields"`
-	Warnings []string `json:"warnings,omitempty"` // what a careful reader should look at twice
-	Confirm  string   `json:"confirm,omitempty"`  // what the console has its reader type before a yes; empty: nothing
-	// Choices are what an argument may be instead, by its name, for who edits the call; none: anything may be tried.
+	Warnings []string `json:"warnings,omitempty"` // points that a careful reader should check
+	// Confirm is what the console requires the user to type before approving; empty: nothing.
+	Confirm string `json:"confirm,omitempty"`
+	// Choices lists the other possible values of an argument, by the argument's name, for a user who edits the call. An
+	// argument without an entry can have any value.
 	Choices map[string][]Choice `json:"choices,omitempty"`
-	// Moments are the parts of the warnings that name a point in time; a reason that repeats a warning has them, too.
+	// Moments are the parts of the warnings that name a point in time. They also apply to a reason that repeats a
+	// warning.
 	Moments []Moment `json:"moments,omitempty"`
 }
 
-// In returns the preview with each of its moments also shown in the time zone, unless the zone's clocks show the same.
+// In returns the preview with each moment also shown in the time zone, unless the zone's clocks show the same time.
 func (p Preview) In(zone *time.Location) Preview {
 	fields := slices.Clone(p.Fields)
 	for i, f := range fields {
@@ -267,23 +272,23 @@ func (p Preview) In(zone *time.Location) Preview {
 	return p
 }
 
-// ambiguous marks an error of Execute after which it is unknown whether the effect took place.
+// ambiguous marks an error of Execute that leaves it unknown whether the effect took place.
 type ambiguous struct{ error }
 
 func (a ambiguous) Unwrap() error { return a.error }
 
-// Ambiguous marks err, returned by Execute, as leaving the outcome unknown: the loop then calls Reconcile, and leaves
-// the call to a person if that cannot tell either. An error with neither this mark nor [Ran]'s means that nothing
-// happened.
+// Ambiguous marks err, returned by Execute, as leaving the outcome unknown. The loop then calls Reconcile. If Reconcile
+// cannot find out the outcome either, the user is asked. An error without this mark and without that of [Ran] means
+// that nothing happened.
 func Ambiguous(err error) error { return ambiguous{err} }
 
-// IsAmbiguous reports whether err leaves the outcome unknown. The error of a context that ended does.
+// IsAmbiguous reports whether err leaves the outcome unknown. The error of an ended context does.
 func IsAmbiguous(err error) bool {
 	return errors.As(err, &ambiguous{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// IsEnded reports whether err is how a call failed that was carried out: it has what the call returned before
-// ([Partial]), and leaves nothing open.
+// IsEnded reports whether err is the error of a call that ran to an end and failed. Such an error has a partial result
+// ([Partial]), and leaves nothing unknown.
 func IsEnded(err error) bool {
 	return PartialResult(err) != nil && !IsAmbiguous(err) && !IsTransient(err)
 }
@@ -293,11 +298,11 @@ type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
 
-// Unanswered is [Ambiguous] for a request without an answer: even if Reconcile finds that nothing happened, it may
-// still arrive.
+// Unanswered is [Ambiguous] for a request that got no answer. The request may still arrive, even if Reconcile finds
+// that nothing happened.
 func Unanswered(err error) error { return unanswered{Ambiguous(err)} }
 
-// IsUnanswered reports whether the request may still arrive. After the error of a context that ended, it may.
+// IsUnanswered reports whether the request may still arrive. It is true for the error of an ended context.
 func IsUnanswered(err error) bool {
 	return errors.As(err, &unanswered{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
@@ -307,32 +312,32 @@ type unread struct{ error }
 
 func (u unread) Unwrap() error { return u.error }
 
-// Unread marks err, returned by Execute, as an error of the answer alone: a side effect took place, and the provider's
-// answer cannot be used. Such a call counts as done, and its result says so. For a tool without a side effect it is an
-// error like any other.
+// Unread marks err, returned by Execute, as an error in the provider's answer only: the side effect took place. The
+// call then counts as done, and its result says that the answer was unreadable. For a tool without a side effect, it is
+// an ordinary error.
 func Unread(err error) error { return unread{err} }
 
-// forbidden returns the error of a call that was carried out and whose result the tool's own schema forbids.
+// forbidden returns the error of a call that ran and returned a result that the tool's own schema forbids.
 func forbidden(tool string, err error) error {
-	return Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", tool, err))
+	return Unread(fmt.Errorf("tool %s returned a result that its schema forbids: %w", tool, err))
 }
 
-// unreadableResult returns the result of a completed call whose answer could not be used. It names the place in the
-// answer that is invalid, and contains nothing of its content.
+// unreadableResult returns the result of a completed call whose answer could not be used. It names the invalid place in
+// the answer and repeats none of its content.
 func unreadableResult(err error) json.RawMessage {
-	why := "it is not what was expected"
+	why := "it has an unexpected form"
 	if f := (*fault.Error)(nil); errors.As(err, &f) {
 		why = strings.TrimPrefix(f.Field+": "+f.Message, ": ")
 	}
 	out, err := strictjson.Marshal(
 		map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
 	if err != nil {
-		panic(err) // unreachable: two values that are JSON
+		panic(err) // unreachable: both values can be encoded
 	}
 	return out
 }
 
-// partial is an error of a call that had returned something before it failed.
+// partial is an error of a call that returned something before it failed.
 type partial struct {
 	error
 	result json.RawMessage
@@ -340,24 +345,24 @@ type partial struct {
 
 func (p partial) Unwrap() error { return p.error }
 
-// Partial returns err, an error of Execute, with what the call returned before it failed, such as the output of a
-// command that ran out of time. The result is recorded with the outcome, and the model reads it beside the error; what
-// the error says of the effect stays as it is. The result must be JSON or have a JSON form.
+// Partial returns err, an error of Execute, with the result that the call had before it failed, such as the output of a
+// command that timed out. The result is recorded with the outcome, and the model reads it beside the error. The marks
+// of err stay. result must be JSON or encode as JSON.
 func Partial(result any, err error) error {
 	b, marshalErr := strictjson.Marshal(result)
 	if marshalErr != nil {
-		return errors.Join(err, fmt.Errorf("the partial result has no JSON form: %w", marshalErr))
+		return errors.Join(err, fmt.Errorf("the partial result cannot be encoded as JSON: %w", marshalErr))
 	}
 	return partial{err, b}
 }
 
-// ran marks an error of a call that was carried out.
+// ran marks an error of a call that ran.
 type ran struct{ error }
 
 func (r ran) Unwrap() error { return r.error }
 
-// Ran is [Partial] for a call that was carried out and did not succeed, such as a command that ended with another exit
-// code than 0: what it did until then stays. A call that returned nothing has a nil result.
+// Ran is [Partial] for a call that ran without success, such as a command with an exit code other than 0. Its effects
+// remain. If the call returned nothing, result is nil.
 func Ran(result any, err error) error {
 	if result != nil {
 		err = Partial(result, err)
@@ -365,24 +370,24 @@ func Ran(result any, err error) error {
 	return ran{err}
 }
 
-// HasRan reports whether err is how a call failed that was carried out ([Ran]).
+// HasRan reports whether err is the error of a call that ran ([Ran]).
 func HasRan(err error) bool { return errors.As(err, &ran{}) }
 
-// PartialResult returns what the call returned before it failed with err, or nil.
+// PartialResult returns the result that the call had before it failed with err, or nil.
 func PartialResult(err error) json.RawMessage {
 	var p partial
 	errors.As(err, &p)
 	return p.result
 }
 
-// transient marks an error after which the same call may be tried again.
+// transient marks an error after which the same call can be retried.
 type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Transient marks err, returned by Prepare or Execute, as proof that nothing happened and that a later try may succeed
-// (a rate limit, a provider that was down before it accepted anything).
+// Transient marks err, returned by Prepare or Execute, as proof that nothing happened and that a retry may succeed.
+// Examples are a rate limit, and a provider that was down before it accepted anything.
 func Transient(err error) error { return transient{err} }
 
-// IsTransient reports whether nothing happened and a later try may succeed.
+// IsTransient reports whether nothing happened and a retry may succeed.
 func IsTransient(err error) bool { return errors.As(err, &transient{}) }

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// functions are those of a tool, with its types erased. Only the ones that [parts] names may be called, and normalize,
-// targets, bound, preview and summary, which every tool has.
+// functions are the functions of a tool, with its types erased. Every tool has normalize, targets, bound, preview and
+// summary. The others can be called only if [parts] lists them.
 type functions interface {
 	normalize(args json.RawMessage) (json.RawMessage, error)
 	revise(before, edited json.RawMessage) (json.RawMessage, error)
@@ -38,15 +38,15 @@ type functions interface {
 	compensate(args, result json.RawMessage) *Compensation
 }
 
-// parts says which of its optional functions a tool has.
+// parts states which optional functions a tool has.
 type parts struct {
 	revise, bound, heading, step, link, narrow, rule, note, reading, shows, replaces, fetches bool
 
 	limit, interrupt, prepare, execute, reconcile, compensate bool
 }
 
-// typed erases the types of a definition. Each method decodes the arguments, and the result where there is one, and
-// calls the function of the definition that has its name.
+// typed erases the types of a definition. Each method decodes the arguments, and the result if it has one, and calls
+// the function of the same name in the definition.
 type typed[In, Out any] struct {
 	*Def[In, Out]
 	in, out checker
@@ -64,7 +64,7 @@ func (d *Def[In, Out]) parts() parts {
 	}
 }
 
-// decode decodes arguments that normalize has returned, or a stored result.
+// decode decodes arguments that normalize returned, or a stored result.
 func decode[T any](raw json.RawMessage) (v T, err error) {
 	err = json.Unmarshal(raw, &v)
 	return v, err
@@ -89,7 +89,7 @@ func canonical(v any) (json.RawMessage, error) {
 }
 
 func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err error) {
-	if args, err = strictjson.Canonical(args); err != nil { // a program without integers writes 5 as 5.0
+	if args, err = strictjson.Canonical(args); err != nil { // some programs have no integers and write 5 as 5.0
 		return nil, err
 	}
 	if args, err = t.in.meant(args); err != nil {
@@ -227,7 +227,7 @@ func (t *typed[In, Out]) reading(args, result json.RawMessage) Reading {
 	if err != nil {
 		return Reading{}
 	}
-	out, _ := decode[Out](result) // a result that was cut, or an error, has an origin too
+	out, _ := decode[Out](result) // a cut result, or an error, has an origin too
 	return t.Reading(in, out)
 }
 
@@ -314,7 +314,7 @@ func (t *typed[In, Out]) reconcile(ctx context.Context, c Call) (Outcome, error)
 	return settled(verdict, res, t.out, reason, err)
 }
 
-// settled returns what Reconcile found out.
+// settled returns the outcome that Reconcile found.
 func settled(v Verdict, result any, schema checker, reason string, err error) (Outcome, error) {
 	if v == Done && IsEnded(err) {
 		return Outcome{Verdict: Done, Err: err}, nil
