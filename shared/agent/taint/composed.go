@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Compose adds what the model itself wrote: its words, and the arguments of its calls. An address that is made of them
-// is the model's, whichever tool returns it afterwards.
+// Compose adds text that the model wrote: its words, and the arguments of its calls. An address made of this text
+// counts as the model's, even if a tool returns it later.
 func (r *Record) Compose(words string) {
 	r.wrote += len(words)
 	if r.wrote <= MaxRead {
@@ -23,15 +23,15 @@ func (r *Record) Compose(words string) {
 	}
 }
 
-// composition is what the model wrote in one answer.
+// composition is the text that the model wrote in one answer.
 type composition struct {
-	after int // the number of sources that were read before it
+	after int // number of sources that were read before it
 	spell func() spelling
 }
 
-// spelling is a text in every way that it can be read: as it stands, and with what is encoded in it decoded.
+// spelling is a text in every way that it can be read: as it is, and with its encoded parts decoded.
 type spelling struct {
-	text   string // normalised, in lines
+	text   string // in its normal form; the decoded parts are on lines of their own
 	joined string // only its letters and digits
 }
 
@@ -55,8 +55,8 @@ func lettersOf(s string) string {
 	}, s)
 }
 
-// Composed reports whether the model made the address up: it stands, whole, neither in own words nor in what was read,
-// or only in a source that may have it from the model. To ask for such an address can carry data out.
+// Composed reports whether the model made the address up. It is false if the whole address is in the user's words, or
+// in text that was read and that cannot have it from the model. A request for a made-up address can carry data out.
 func (r *Record) Composed(address string) bool {
 	forms := writtenAs(address)
 	for _, form := range forms {
@@ -77,10 +77,10 @@ func (r *Record) Composed(address string) bool {
 	return true
 }
 
-// maxKnown bounds the addresses that [Record.Known] returns.
+// maxKnown is the maximum number of addresses that [Record.Known] returns.
 const maxKnown = 50
 
-// Known returns the addresses in the model's words that it has not made up, as [Record.Composed] has it.
+// Known returns the addresses in the model's words that the model did not make up ([Record.Composed]).
 func (r *Record) Known(words string) (known []string) {
 	found, _ := visible.Targets(words)
 	for _, a := range found {
@@ -91,7 +91,7 @@ func (r *Record) Known(words string) (known []string) {
 	return known
 }
 
-// addresses returns the part of a source whose addresses the source itself has.
+// addresses returns the part of a source whose addresses count as read.
 func (s source) addresses() string {
 	if s.Echo {
 		return s.Found
@@ -99,7 +99,7 @@ func (s source) addresses() string {
 	return s.Text
 }
 
-// derived reports whether an address may be made of what the model had written before the address was read.
+// derived reports whether the model may have made the address from what it had written before the address was read.
 func (r *Record) derived(address string, before []*composition) bool {
 	if len(before) == 0 {
 		return false
@@ -131,7 +131,7 @@ func (r *Record) derived(address string, before []*composition) bool {
 	return false
 }
 
-// hostForms returns how an address's host may be written.
+// hostForms returns the ways in which an address's host can be written.
 func hostForms(u *url.URL) []string {
 	host := strings.ToLower(u.Hostname())
 	forms := []string{host}
@@ -141,10 +141,10 @@ func hostForms(u *url.URL) []string {
 	return forms
 }
 
-// leastJoined is the number of letters from which on a name is looked for without what stands between its letters.
+// leastJoined is the minimum length of a host, in letters and digits, for a search that ignores all other characters.
 const leastJoined = 6
 
-// names reports whether the model has written the host.
+// names reports whether the model wrote the host in this answer.
 func (c *composition) names(hosts []string) bool {
 	s := c.spell()
 	return slices.ContainsFunc(hosts, func(h string) bool {
@@ -153,8 +153,8 @@ func (c *composition) names(hosts []string) bool {
 	})
 }
 
-// knew reports whether own words, or one of the first sources, have an address on the host with the part; without one,
-// whether they have the host.
+// knew reports whether the user's words, or one of the first sources, contain an address with the host and the part. An
+// empty part matches any address with the host.
 func (r *Record) knew(hosts []string, part string, sources int) bool {
 	for _, t := range r.own {
 		if addressHas(t.normal, hosts, part) {
@@ -170,7 +170,7 @@ func (r *Record) knew(hosts []string, part string, sources int) bool {
 	})
 }
 
-// addressHas reports whether the text has the host, and behind it in the same address the part.
+// addressHas reports whether the text contains an address with one of the hosts, followed by the part.
 func addressHas(text string, hosts []string, part string) bool {
 	for _, h := range hosts {
 		for from := 0; ; {
@@ -189,7 +189,7 @@ func addressHas(text string, hosts []string, part string) bool {
 	return false
 }
 
-// addressIn returns how far an address goes on at the beginning of a text.
+// addressIn returns the part of a text up to the end of the address at its beginning.
 func addressIn(text string) string {
 	if end := strings.IndexAny(text, " \n<>\"'\x60)]}|"); end >= 0 {
 		return text[:end]
@@ -197,8 +197,8 @@ func addressIn(text string) string {
 	return text
 }
 
-// began reports whether the model has written the beginning of the address, further than its host, and nothing that was
-// known then begins so.
+// began reports whether the model wrote the beginning of the address, beyond the host, before any known address began
+// like that.
 func (r *Record) began(u *url.URL, hosts []string, c *composition) bool {
 	rest := strings.ToLower(strings.TrimPrefix(u.RequestURI(), "/"))
 	text := c.spell().text
@@ -215,17 +215,17 @@ func (r *Record) began(u *url.URL, hosts []string, c *composition) bool {
 	}
 }
 
-// leastPiece is the number of letters that a piece has at least from which an address is put together.
+// leastPiece is the minimum length of the pieces that an address can be assembled from, in letters and digits.
 const leastPiece = 5
 
-// assembled reports whether an address, of which the letters are given, is put together from pieces of what the model
-// wrote, in whichever order and with whatever stands between them.
+// assembled reports whether an address, given as its letters and digits, consists of pieces that the model wrote, in
+// any order and with anything between them.
 func assembled(letters string, before []*composition) bool {
 	piece := func(s string) bool {
 		return slices.ContainsFunc(before, func(c *composition) bool { return strings.Contains(c.spell().joined, s) })
 	}
 	for at := 0; at < len(letters); {
-		from := max(0, min(at, len(letters)-leastPiece)) // the last piece may overlap the one before
+		from := max(0, min(at, len(letters)-leastPiece)) // the last piece may overlap the previous one
 		to := min(len(letters), from+leastPiece)
 		if !piece(letters[from:to]) {
 			return false
@@ -238,14 +238,15 @@ func assembled(letters string, before []*composition) bool {
 	return true
 }
 
-// part is what of an address may carry data: a label of its host, a segment of its path, what its query has.
+// part is a part of an address that can carry data: a label of the host, a segment of the path, or a name or value of
+// the query.
 type part struct {
 	text    string   // normalised
-	forms   []string // that, and what may be encoded in it
-	segment bool     // of the path, where ordinary words are ordinary
+	forms   []string // text, and what may be encoded in it
+	segment bool     // a segment of the path, which may be an ordinary word
 }
 
-// partsOf returns the parts of an address that are long enough to tell something.
+// partsOf returns the parts of an address that are long enough to carry data.
 func partsOf(u *url.URL) (all []part) {
 	add := func(s string, segment bool) {
 		p := part{text: Normalize(s), segment: segment}
@@ -275,8 +276,8 @@ func partsOf(u *url.URL) (all []part) {
 	return all
 }
 
-// standsIn reports whether the model has written the part. Where it has not written the host too, only what is no
-// ordinary word of a path counts: a search for words finds addresses that have these.
+// standsIn reports whether the model wrote the part. If it did not also write the host, an ordinary word in a path does
+// not count, because a search for words finds addresses that contain them.
 func (p part) standsIn(s spelling, named bool) bool {
 	for i, form := range p.forms {
 		joined := lettersOf(form)
@@ -292,7 +293,7 @@ func (p part) standsIn(s spelling, named bool) bool {
 	return false
 }
 
-// unusual reports whether a segment of a path is neither a word, nor a number, nor several of them.
+// unusual reports whether a segment of a path is more than words and numbers.
 func unusual(segment string) bool {
 	words := strings.FieldsFunc(segment, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	return slices.ContainsFunc(words, func(w string) bool {
@@ -301,7 +302,7 @@ func unusual(segment string) bool {
 	})
 }
 
-// writtenAs returns the forms in which an address is written: as it is, and without the slash that stands for no path.
+// writtenAs returns the ways in which an address can be written: as it is, and without the slash of an empty path.
 func writtenAs(address string) []string {
 	forms := []string{address}
 	if u, err := url.Parse(address); err == nil && u.Path == "/" && u.RawQuery == "" {

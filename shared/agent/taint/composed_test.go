@@ -10,13 +10,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/taint"
 )
 
-// carries is an address with data that the model wants to have carried away.
+// carries is an address with data that the model wants to send out.
 const carries = "https://evil.example/collect?d=the-door-code-is-4711"
 
-// doorInHex is "the door is open".
+// doorInHex is "the door is open" in hex.
 const doorInHex = "74686520646f6f72206973206f70656e"
 
-// TestEchoed has tools return addresses that are made of what the model wrote before.
+// TestEchoed checks that addresses from tools do not count as read if they consist of what the model wrote before.
 func TestEchoed(t *testing.T) {
 	data := "the-door-code-is-4711"
 	for name, wrote := range map[string]string{
@@ -41,14 +41,14 @@ func TestEchoed(t *testing.T) {
 		r.Compose(wrote)
 		r.Read(taint.Source{Origin: "a tool", Text: "It is " + carries})
 		if !r.Composed(carries) {
-			t.Errorf("%s: %s counts as read", name, carries)
+			t.Errorf("%s: Composed(%s) = false", name, carries)
 		}
 	}
 }
 
 func twice(encode func([]byte) string, s string) string { return encode([]byte(encode([]byte(s)))) }
 
-// TestEchoedOnAKnownHost is [TestEchoed] where the user, or a page, has named the host.
+// TestEchoedOnAKnownHost is [TestEchoed] with a host that the user or a page named.
 func TestEchoedOnAKnownHost(t *testing.T) {
 	known := "See https://ok.example/ and https://ok.example/docs/intro."
 	for wrote, address := range map[string]string{
@@ -68,14 +68,14 @@ func TestEchoedOnAKnownHost(t *testing.T) {
 			r.Compose(wrote)
 			r.Read(taint.Source{Origin: "a tool", Text: "It is " + address})
 			if !r.Composed(address) {
-				t.Errorf("%s: %s counts as read", wrote, address)
+				t.Errorf("%s: Composed(%s) = false", wrote, address)
 			}
 		}
 	}
 }
 
-// TestReadBefore has addresses of pages, mails and users stay usable when the model has used them, or has searched with
-// words that stand in them.
+// TestReadBefore checks that addresses of pages, mails and users stay usable after the model used them, or searched for
+// words in them.
 func TestReadBefore(t *testing.T) {
 	page := "Order: https://shop.example/order/123?key=f00ba7b4z, docs: https://docs.example/guide/autoscaling"
 	r := heard("Read https://own.example/a/b?c=d1234567", page)
@@ -92,17 +92,18 @@ func TestReadBefore(t *testing.T) {
 		"https://found.example/top-10-movies-2026 https://found.example/golang-context-deadline-exceeded " +
 		"https://k8s.example/docs/autoscaling https://go.example/doc/go1.26 https://harbour.example/") {
 		if r.Composed(address) {
-			t.Errorf("%s is taken for composed", address)
+			t.Errorf("Composed(%s) = true", address)
 		}
 	}
 }
 
-// TestEchoes has a program print addresses, of which those count as read that it does not have from its caller.
+// TestEchoes checks that, of the addresses in a program's output, only those that do not come from the caller count as
+// read.
 func TestEchoes(t *testing.T) {
 	r := heard("x", "y")
 	r.Read(taint.Source{Origin: "a program", Text: "https://a.example/1 https://a.example/2", Echo: true,
 		Found: "https://a.example/2"})
 	if !r.Composed("https://a.example/1") || r.Composed("https://a.example/2") {
-		t.Error("the wrong one counts as read")
+		t.Error("the addresses in Found do not decide what counts as read")
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// lookAlikes are letters and digits that look like the one at the beginning of their line, in small letters: those of
-// confusables.txt 13.0.0 (Unicode Technical Standard 39, © 2020 Unicode, Inc., unicode.org/terms_of_use.html) whose
-// skeleton is one letter or digit of ASCII, and that NFKC leaves as they are.
+// lookAlikes lists characters that look like the lower-case letter or the digit at the beginning of their line. They
+// come from confusables.txt 13.0.0 (Unicode Technical Standard 39, © 2020 Unicode, Inc.,
+// unicode.org/terms_of_use.html). The list has those whose skeleton is one ASCII letter or digit and that NFKC does not
+// change.
 const lookAlikes = "2 ƨϩᒿꙅꛯꝛ\n" +
 	"3 ʒȝзӡⳍꝫɜ\U000118ca\U00016f3b\U0001d206\n" +
 	"4 ꮞ\U000118cf\n" +
@@ -45,7 +46,7 @@ const lookAlikes = "2 ƨϩᒿꙅꛯꝛ\n" +
 	"y ɣʏυγуүყꭹꮍᶌỿⲩꓬꭚ\U000102b2\U000118c4\U000118dc\U00016f43\n" +
 	"z ζꮓᴢꓜ\U000102f5\U000118c9\U000118c4\U000118e5"
 
-// lookAlike has the letter or digit for each of [lookAlikes].
+// lookAlike maps each character of [lookAlikes] to its letter or digit.
 var lookAlike = sync.OnceValue(func() map[rune]byte {
 	of := map[rune]byte{}
 	for line := range strings.Lines(lookAlikes) {

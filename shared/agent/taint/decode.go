@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// Bounds of decoding: encodings within encodings, and the characters from which on a run of base64 or hex is decoded,
-// in a text and where each word counts.
+// Limits of decoding: the depth of nested encodings, and the minimum length of a run of base64 or hex, in whole texts
+// and where each word counts.
 const (
 	maxDecodings = 3
 	leastRun     = 32
 	leastWord    = 8
-	wrapped      = 16 // characters of a line from which on a run goes on in the next one
+	wrapped      = 16 // minimum length of a line whose run continues on the next line
 )
 
 var (
@@ -29,9 +29,9 @@ var (
 	hexRuns     = lazyregexp.New(`(?:0x)?[0-9a-fA-F]{2}(?:[ :,\n]{0,2}(?:0x)?[0-9a-fA-F]{2}){3,}`)
 )
 
-// decodings returns what a text says where percent signs, HTML's entities, quoted-printable, escapes of programming
-// languages, base64 and hex are decoded, also within each other: of the last two, the decoded runs alone, which have at
-// least that many characters.
+// decodings returns the readings of a text with percent signs, HTML entities, quoted-printable, escapes of programming
+// languages, base64 and hex decoded, also when nested. For base64 and hex, a reading consists only of the decoded runs,
+// which have at least least characters.
 func decodings(s string, least int) (all []string) {
 	seen := map[string]bool{s: true}
 	next := []string{s}
@@ -83,7 +83,7 @@ func decodedOnce(s string, least int) (all []string) {
 	return all
 }
 
-// runsIn returns the runs of base64's letters that are long enough, and whether there may be one of hex.
+// runsIn returns the base64 runs that are long enough, and whether the text may contain a hex run.
 func runsIn(s string, least int) (base []string, pairs bool) {
 	begin, line, digits := 0, 0, 0
 	for i := 0; i <= len(s); i++ {
@@ -118,7 +118,7 @@ func runsIn(s string, least int) (base []string, pairs bool) {
 	return base, pairs
 }
 
-// octets decodes pairs of hex digits behind a sign. What is no text stays as it is.
+// octets decodes pairs of hex digits that each follow a sign. Bytes that are not text stay encoded.
 func octets(run, sign string) string {
 	if s := textOf(hexBytes(strings.ReplaceAll(run, sign, ""))); s != "" {
 		return s
@@ -138,7 +138,7 @@ func hexBytes(digits string) []byte {
 	return b
 }
 
-// escaped decodes the escapes of programming languages.
+// escaped decodes a run of escapes of programming languages.
 func escaped(run string) string {
 	var b strings.Builder
 	for run != "" {
@@ -166,7 +166,8 @@ func escaped(run string) string {
 
 var plainBase64 = strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/")
 
-// fromBase64 decodes a run, or what in it begins a little later: something else may stand before it.
+// fromBase64 decodes a run, or a part of it that begins a little later, because other characters may precede the
+// encoded part.
 func fromBase64(run string, least int) string {
 	run = plainBase64.Replace(run)
 	parts := []string{run}
@@ -189,7 +190,7 @@ func fromBase64(run string, least int) string {
 	return ""
 }
 
-// textOf returns the bytes if they are a text, or nothing.
+// textOf returns the bytes as a string if they are text, or "".
 func textOf(b []byte) string {
 	s := string(b)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {

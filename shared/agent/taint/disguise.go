@@ -8,19 +8,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// disguised returns what a text says without what hides it: its letters and digits, look-alikes as one, and behind them
-// those of what is encoded in it. Punctuation, spaces and marks above letters are left out. marks may be nil.
+// disguised returns the skeleton of a text, followed by the skeletons of its decoded parts. A skeleton holds the
+// letters and digits, with look-alikes replaced, and without punctuation, spaces and accents. m may be nil.
 func disguised(raw, normal string, m *marks) string {
 	s := skeleton(normal, m)
 	for _, d := range decodings(raw, leastRun) {
 		m.add(1, '\n', afterSign|afterSpace)
-		s += "\n" + skeleton(Normalize(d), m) // the line feed is in no skeleton, so that no stretch goes over it
+		s += "\n" + skeleton(Normalize(d), m) // a skeleton contains no line feed, so no stretch crosses it
 	}
 	return s
 }
 
-// marks has a byte for each byte of a skeleton: the digit that was written there, or 0, and whether signs or a space
-// stand before it.
+// marks holds a byte for each byte of a skeleton. It has the digit that was written there, or 0, and flags for a sign
+// or a space before it.
 type marks []byte
 
 const (
@@ -29,7 +29,8 @@ const (
 	digit      = 0x3f // the bits of a digit
 )
 
-// add adds the marks of the character c, which has n bytes in the skeleton, and what stands before it.
+// add adds the marks of the character c, which takes n bytes in the skeleton. before holds the flags of what precedes
+// it.
 func (m *marks) add(n int, c, before byte) {
 	if m == nil {
 		return
@@ -41,27 +42,28 @@ func (m *marks) add(n int, c, before byte) {
 	*m = append(append(*m, first), make([]byte, n-1)...)
 }
 
-// sameDigits reports whether both have the same digits at the same places.
+// sameDigits reports whether both have the same digits at the same positions.
 func sameDigits(a, b marks) bool {
 	return slices.EqualFunc(a, b, func(x, y byte) bool { return x&digit == y&digit })
 }
 
-// apart reports whether a sign, a space or the text's end stands before the place.
+// apart reports whether a sign, a space or the end of the text precedes the position.
 func (m marks) apart(at int) bool { return at == len(m) || m[at]&afterSign != 0 }
 
-// hasSpace reports whether a space stands within the stretch.
+// hasSpace reports whether a space is inside the stretch.
 func (m marks) hasSpace(from, to int) bool {
 	return slices.ContainsFunc(m[from+1:to], func(b byte) bool { return b&afterSpace != 0 })
 }
 
-// noDigit reports whether no digit was written there.
+// noDigit reports whether the marks contain no digit.
 func (m marks) noDigit() bool {
 	return !slices.ContainsFunc(m, func(b byte) bool { return b&digit != 0 })
 }
 
-// fold returns the form of an ASCII character, or 0 where it is left out. Digits that stand for letters are these.
+// fold returns the skeleton form of an ASCII character, or 0 if it is left out. Digits become the letters that they
+// resemble.
 func fold(c byte) byte {
-	const digits = "olzeasgtbg" // as which 0 to 9 are read
+	const digits = "olzeasgtbg" // the letters that 0 to 9 resemble
 	switch {
 	case c == 'i':
 		return 'l'
@@ -77,7 +79,7 @@ func fold(c byte) byte {
 	return 0
 }
 
-// skeleton returns the letters and digits of a normalised text, look-alikes as one, and adds their marks.
+// skeleton returns the letters and digits of a normalised text, with look-alikes replaced, and adds their marks.
 func skeleton(normal string, m *marks) string {
 	out, stands := make([]byte, 0, len(normal)), byte(afterSign|afterSpace)
 	for i := 0; i < len(normal); {
@@ -104,7 +106,7 @@ func skeleton(normal string, m *marks) string {
 
 func appendFolded(out []byte, r rune) []byte {
 	if d := norm.NFD.PropertiesString(string(r)).Decomposition(); len(d) > 0 {
-		r, _ = utf8.DecodeRune(d) // the letter without its marks
+		r, _ = utf8.DecodeRune(d) // the letter without accents
 	}
 	if like, known := lookAlike()[r]; known {
 		r = rune(like)

@@ -1,6 +1,6 @@
 package taint
 
-// Slowly is [Normalize] without what is folded letter by letter.
+// Slowly is [Normalize] without the shortcut that folds letters one by one.
 func Slowly(s string) string { return squeezed(folded(s)) }
 
 // Disguised returns the form in which disguised texts are compared.

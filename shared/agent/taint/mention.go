@@ -12,26 +12,28 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// What in a text calls somebody or refers to something, beside its links ([visible.Targets]): addresses; @mentions of
-// people and teams; repositories, and what is referred to in them; what closes an issue.
+// These patterns find mentions: addresses, @mentions of people and teams, repositories and references into them, and
+// references that close an issue. [visible.Targets] finds links.
 var (
 	address = lazyregexp.New(`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`)
 	calling = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./-])(@[\p{L}\p{N}][\p{L}\p{N}_-]*(?:/[\p{L}\p{N}_-]+)?)`)
 	project = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./@:-])([\p{L}\p{N}][\p{L}\p{N}-]{0,38}/[\p{L}\p{N}._-]+)(#\p{N}+|@[0-9a-f]{7,40})?(/?)`)
-	// closing finds the references that close what they name, and those to an issue as GH-1.
+	// closing finds references after a closing word, and references to an issue as GH-1.
 	closing = lazyregexp.New(`\b(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? (#[0-9]+|gh-[0-9]+)|(gh-[0-9]+))\b`)
-	// isFile matches the end of a file's name; a repository of such a name counts where something in it is referred to.
+	// isFile matches the end of a file name. A name like this counts as a repository only if a number or a commit
+	// follows it.
 	isFile = lazyregexp.New(`\.\p{L}{1,5}$`)
 )
 
-// mention is one of them: a link as it is written, anything else normalised.
+// mention is a part of a text that refers to a person, a repository or an address. A link is stored as it is written,
+// anything else in its normal form.
 type mention struct {
 	text string
 	ends boundary
 }
 
-// mentions returns what a text mentions, each once: as it stands, with what Markdown makes of its entities, and without
-// the backslashes that it drops.
+// mentions returns the mentions in a text, each once. It searches the text as it is, with HTML entities decoded as
+// Markdown does, and also without backslashes, which Markdown drops.
 func mentions(s string) (all []mention) {
 	seen := map[mention]bool{}
 	add := func(text string, ends boundary) {
@@ -48,7 +50,7 @@ func mentions(s string) (all []mention) {
 	return all
 }
 
-// addLinks adds the links of a text, those in its HTML too, and returns the text without them.
+// addLinks adds the links of a text, including those in HTML, and returns the text without them.
 func addLinks(form string, add func(text string, ends boundary)) (rest string) {
 	found, rest := visible.Targets(form)
 	if strings.Contains(form, "<") {
@@ -61,15 +63,15 @@ func addLinks(form string, add func(text string, ends boundary)) (rest string) {
 	for _, l := range found {
 		if strings.ContainsAny(l, "/:\\?#") {
 			add(l, linkEnds)
-		} else { // a host alone, whose letters' case says nothing
+		} else { // a host only, in which case carries no data
 			add(Normalize(l), wordEnds)
 		}
 	}
 	return rest
 }
 
-// mentionsIn adds what one form of a text mentions. What a text has no sign of is not looked for: that takes longer
-// than all else.
+// mentionsIn adds the mentions in one form of a text. It skips the patterns whose characters do not occur in the text,
+// because they take the most time.
 func mentionsIn(form string, add func(text string, ends boundary)) {
 	form = addLinks(form, add)
 	normal := Normalize(form)
@@ -90,15 +92,16 @@ func mentionsIn(form string, add func(text string, ends boundary)) {
 	}
 	for _, m := range project.FindAllStringSubmatch(normal, -1) {
 		name := strings.TrimRight(m[1], ".")
-		// The path of a file is none, and a longer path neither; with a number or a commit it is one in any case.
+		// The path of a file is not a repository, and neither is a longer path. With a number or a commit, it is one in
+		// any case.
 		if m[2] != "" || m[3] == "" && !isFile.MatchString(name) {
 			add(name, wordEnds)
 		}
 	}
 }
 
-// forms returns how own words may have the mention: a link without a scheme also with one, and an issue's number in
-// other words.
+// forms returns the ways in which the user may have written the mention. A link without a scheme may have one, and an
+// issue's number may follow other words.
 func (m mention) forms() []string {
 	if n := strings.TrimPrefix(strings.TrimPrefix(m.text, "#"), "gh-"); m.closes() {
 		return []string{"#" + n, "gh-" + n, "issue " + n, "issues/" + n, "pull/" + n, "pr " + n, "pull request " + n}
@@ -109,12 +112,12 @@ func (m mention) forms() []string {
 	return []string{m.text}
 }
 
-// closes reports whether the mention is the number of an issue, which its context may close.
+// closes reports whether the mention is the number of an issue, which the text around it may close.
 func (m mention) closes() bool {
 	return m.ends == wordEnds && (strings.HasPrefix(m.text, "#") || strings.HasPrefix(m.text, "gh-"))
 }
 
-// into reports whether a link leads into the repository, or the name is the repository's.
+// into reports whether a link leads into the repository, or the mention is the repository's name.
 func (m mention) into(repository string) bool {
 	if repository == "" {
 		return false
@@ -131,7 +134,7 @@ func (m mention) into(repository string) bool {
 	return u.Host == of.Host && (u.Path == of.Path || strings.HasPrefix(u.Path, of.Path+"/"))
 }
 
-// boundary says where a token of a kind ends in a text.
+// boundary is a kind of token, which determines where a token ends in a text.
 type boundary int
 
 const (
@@ -139,7 +142,7 @@ const (
 	linkEnds
 )
 
-// whole reports whether the text has the token with its ends where such a token ends.
+// whole reports whether the text contains the token between boundaries of its kind.
 func whole(text, token string, ends boundary) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], token)
@@ -154,20 +157,20 @@ func whole(text, token string, ends boundary) bool {
 	}
 }
 
-// begins reports whether a token can begin behind the text.
+// begins reports whether a token can begin after the text.
 func begins(before string, ends boundary) bool {
 	r, _ := utf8.DecodeLastRuneInString(before)
 	return before == "" || !inWord(r) && (ends != linkEnds || r != '/')
 }
 
-// ended reports whether a token has ended where this text goes on.
+// ended reports whether a token has ended if this text follows it.
 func ended(rest string, ends boundary) bool {
 	r, size := utf8.DecodeRuneInString(rest)
 	if rest == "" || unicode.IsSpace(r) {
 		return true
 	}
 	if ends == wordEnds {
-		// a dot is the end of a sentence, or goes on with the name
+		// A dot ends a sentence, or belongs to a longer name.
 		return !inWord(r) && (r != '.' || ended(rest[size:], ends) && !strings.HasPrefix(rest, "..")) && r != '@'
 	}
 	if strings.ContainsRune(".,;:!?*_~'", r) {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Normalize returns the one form of texts that are read alike: NFKC, in small letters, without invisible characters,
-// and with one space for each stretch of white space and none at the ends.
+// Normalize returns the normal form of a text: NFKC, in lower case, without invisible characters, with one space for
+// each run of white space, and without spaces at both ends. Texts that people read alike have the same normal form.
 func Normalize(s string) string {
 	if plain(s) {
 		return squeezed(s)
@@ -23,7 +23,7 @@ func Normalize(s string) string {
 	for len(s) > 0 {
 		n := easy(&b, letters, s)
 		end := n
-		for end < len(s) { // what is not easy, with the letter before, which it may change, and some more
+		for end < len(s) { // a hard character, with the letter before it, which it may change
 			r, size := utf8.DecodeRuneInString(s[end:])
 			if end-n >= atOnce && smallOf(letters, r) != 0 {
 				break
@@ -36,17 +36,17 @@ func Normalize(s string) string {
 	return squeezed(b.String())
 }
 
-// atOnce is how many bytes at least are folded together, since each time costs something.
+// atOnce is the minimum number of bytes that are folded together, because each call has a fixed cost.
 const atOnce = 64
 
-// folded is [Normalize] of any characters, but for the joined spaces.
+// folded is [Normalize] for all characters, except that it does not join spaces.
 func folded(s string) string {
 	s = norm.NFKC.String(strings.ToLower(norm.NFKC.String(bare(s))))
 	return bare(norm.NFKC.String(strings.ToLower(s)))
 }
 
-// easy writes the small letters of the text's beginning, up to the last one before a character that is not easy, and
-// returns how many bytes of the text these are.
+// easy writes the lower case of the beginning of s, up to the last letter before a hard character. It returns the
+// number of bytes of s that it covers.
 func easy(b *strings.Builder, letters *[endOfLetters]rune, s string) (n int) {
 	last := rune(0)
 	for i, r := range s {
@@ -65,10 +65,11 @@ func easy(b *strings.Builder, letters *[endOfLetters]rune, s string) (n int) {
 	return len(s)
 }
 
-// endOfLetters is behind the alphabets that are folded letter by letter, and the usual punctuation.
+// endOfLetters is the end of the characters that are folded one by one: the alphabets and the usual punctuation.
 const endOfLetters = 0x2060
 
-// letters has the small form of each character that becomes one other, whatever stands around it, or 0.
+// letters maps each character that becomes exactly one other character, whatever surrounds it, to that character. Other
+// characters map to 0.
 var letters = sync.OnceValue(func() *[endOfLetters]rune {
 	var small [endOfLetters]rune
 	for r := range rune(endOfLetters) {
@@ -83,7 +84,7 @@ var letters = sync.OnceValue(func() *[endOfLetters]rune {
 	return &small
 })
 
-// stands reports whether a character is in its normal form, and no part of what stands before it.
+// stands reports whether a character is in its normal form and cannot combine with the one before it.
 func stands(s string) bool {
 	return norm.NFKC.IsNormalString(s) && norm.NFKC.PropertiesString(s).BoundaryBefore()
 }
@@ -95,7 +96,7 @@ func smallOf(letters *[endOfLetters]rune, r rune) rune {
 	return letters[r]
 }
 
-// plain reports whether a text has nothing but printable ASCII and white space.
+// plain reports whether a text contains only printable ASCII and white space.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf || c == 0x7f || c < ' ' && (c < '\t' || c > '\r') {
@@ -105,10 +106,10 @@ func plain(s string) bool {
 	return true
 }
 
-// squeezed joins white space, and puts ASCII letters in small ones.
+// squeezed joins white space, and converts ASCII letters to lower case.
 func squeezed(s string) string {
 	b := make([]byte, 0, len(s))
-	space := true // at the beginning none is kept
+	space := true // no space is kept at the beginning
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == ' ' || c >= '\t' && c <= '\r':
@@ -130,7 +131,7 @@ func squeezed(s string) string {
 	return string(b)
 }
 
-// bare returns a text without invisible characters, in UTF-8, with plain spaces.
+// bare returns a text as valid UTF-8 without invisible characters and with plain spaces.
 func bare(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -153,8 +154,8 @@ func unseen(r rune) bool {
 	return visible.Dangerous(r)
 }
 
-// known has what [visible.Dangerous] says of the first 65,536 characters, since to ask it takes longer than all else
-// that is done with one.
+// known caches [visible.Dangerous] for the first 65,536 characters. That call would take longer than all other work on
+// a character.
 var known = sync.OnceValue(func() *[1 << 10]uint64 {
 	var bits [1 << 10]uint64
 	for r := range rune(1 << 16) {

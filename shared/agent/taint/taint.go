@@ -1,8 +1,9 @@
-// Package taint tells which calls carry what strangers wrote. It is pure: a [Record] is given what a run's user said
-// (its own words) and what the run has read (untrusted text with its origin), and judges calls. A tainted call is asked
-// about, whatever was allowed in advance, and its card names the origin.
+// Package taint finds calls that contain text from strangers. It is pure: a [Record] receives the user's words, which
+// are trusted input, and the untrusted text that a run has read, with its origin. From these it judges calls. A tainted
+// call needs approval whatever the user allowed in advance, and its card names the origin.
 //
-// It stops text and addresses, not meaning: a paraphrase without a link or a name, in what was allowed, is not seen.
+// The check finds text and addresses, not meaning. It does not find a paraphrase without a link or a name, inside a
+// permission of the user.
 package taint
 
 import (
@@ -11,62 +12,62 @@ import (
 	"strings"
 )
 
-// Limits.
+// Limits of a record and of a finding.
 const (
-	MaxRead   = 4 << 20 // bytes of untrusted text in all; once there was more, every call is tainted
-	Shared    = 32      // characters in a row, normalised, that make a text another's
+	MaxRead   = 4 << 20 // bytes of untrusted text in total; if a run reads more, every call is tainted
+	Shared    = 32      // length of a shared stretch that counts as copied, in normalised characters
 	maxQuoted = 500     // bytes of a finding's text
 )
 
-// Reason says why a call is tainted.
+// Reason is the cause of a finding.
 type Reason string
 
-// The reasons.
+// The reasons of findings.
 const (
-	Target  Reason = "target"  // what it reaches is not in own words
-	Mention Reason = "mention" // its text has a link, an address, a mention or a repository that is not in own words
-	Copied  Reason = "copied"  // its text has what was read
-	Leaking Reason = "leaking" // it reaches what is public, and something private was read
+	Target  Reason = "target"  // a target of the call is not in the user's words
+	Mention Reason = "mention" // the text has a link, address, mention or repository that is not in the user's words
+	Copied  Reason = "copied"  // the text contains text that was read
+	Leaking Reason = "leaking" // the call publishes something, and the run read something private
 	TooMuch Reason = "too_much"
 )
 
-// Finding is one reason why a call is tainted.
+// Finding is one reason that makes a call tainted.
 type Finding struct {
 	Reason Reason
-	Origin string // where the text was read; empty where nothing that was read has it: the model made it up
-	Text   string // what was found: a target, a mention, or what is shared, normalised and at most 500 bytes of it
+	Origin string // where the text was read; empty: the model made it up
+	Text   string // the target, the mention, or the shared stretch in its normal form; at most 500 bytes
 }
 
-// Source is text that was read.
+// Source is untrusted text that was read.
 type Source struct {
-	Origin string // as the card names it: issue 3 of acme/web, https://example.com/
+	Origin string // as a card names it: issue 3 of acme/web, https://example.com/
 	Text   string
-	// Repository is set where the text is a file of that repository (a URL without a slash at its end): a call into the
-	// same repository may have it.
+	// Repository is the URL of the repository that the text is a file of, without a final slash; otherwise empty. A
+	// call that acts on the same repository may contain the text.
 	Repository string
-	Files      []string // with Repository: the paths of the files that the text shows
-	Private    bool     // not everybody can read it
-	// Echo is set where the text may say what the model wrote, as that of a program does: of its addresses only those
-	// in Found count as read.
+	Files      []string // with Repository: paths of the files that the text shows
+	Private    bool     // not everyone can read it
+	// Echo means that the text may repeat what the model wrote, such as the output of a program. Only the addresses in
+	// Found then count as read.
 	Echo  bool
 	Found string
 }
 
-// Call is what is judged of a call.
+// Call holds the parts of a tool call that the check examines.
 type Call struct {
-	Targets    []string // the values of its target fields: owner, repository, labels
-	Text       []string // its free text, all fields in the schema's order
-	Repository string   // where it acts, as in Source; empty: in none
-	Files      []string // the paths of the files there that it replaces
-	Public     bool     // everybody can read what it makes
+	Targets    []string // values of the target fields: owner, repository, labels
+	Text       []string // free text of all fields, in the schema's order
+	Repository string   // the repository that the call acts on, as in Source; empty: none
+	Files      []string // paths of the repository's files that the call replaces
+	Public     bool     // everyone can read the result of the call
 }
 
-// Record is what was said and read in a run. It is not safe for concurrent use.
+// Record holds what the user wrote and what the run read. It is not safe for concurrent use.
 type Record struct {
 	own      []text
 	read     []source
 	size     int
-	private  string // the origin of the first private source
+	private  string // origin of the first private source
 	composed []*composition
 	wrote    int // bytes that the model wrote
 }
@@ -74,14 +75,14 @@ type Record struct {
 type source struct {
 	Source
 	text
-	composed int // the number of compositions before it
+	composed int // number of compositions before the source
 }
 
-// text is a text as it was written, normalised, and without what hides it, which is made when it is needed.
+// text is a text as it was written, in its normal form, and as a skeleton that is made when it is needed.
 type text struct {
 	raw, normal string
 	without     *string
-	marks       marks // of without, for own words and what is judged
+	marks       marks // marks of the skeleton; only for the user's words and for judged text
 }
 
 func newText(s string) text { return text{raw: s, normal: Normalize(s)} }
@@ -94,7 +95,7 @@ func (t *text) hidden() string {
 	return *t.without
 }
 
-// marked returns hidden with its marks.
+// marked returns the skeleton with its marks.
 func (t *text) marked() (string, marks) {
 	if t.marks == nil {
 		t.marks = marks{}
@@ -104,10 +105,10 @@ func (t *text) marked() (string, marks) {
 	return *t.without, t.marks
 }
 
-// Say adds the user's own words: a prompt, a refinement, an edit, a confirmed plan.
+// Say adds trusted input: a prompt, a refinement, an edit, a confirmed plan.
 func (r *Record) Say(words string) { r.own = append(r.own, newText(words)) }
 
-// Read adds untrusted text. What is beyond [MaxRead] is not kept.
+// Read adds untrusted text. Text beyond [MaxRead] is not stored.
 func (r *Record) Read(s Source) {
 	if r.size += len(s.Text); r.size <= MaxRead {
 		r.read = append(r.read, source{s, newText(s.Text), len(r.composed)})
@@ -117,7 +118,7 @@ func (r *Record) Read(s Source) {
 	}
 }
 
-// Judge returns why the call is tainted, or nothing if it is not.
+// Judge returns the reasons why the call is tainted, or nil if it is not.
 func (r *Record) Judge(c Call) (found []Finding) {
 	if r.size > MaxRead {
 		found = append(found, Finding{Reason: TooMuch})
@@ -139,7 +140,7 @@ func (r *Record) Judge(c Call) (found []Finding) {
 	return append(found, r.copied(joined, c.Repository)...)
 }
 
-// said reports whether own words have the token whole.
+// said reports whether the user's words contain the whole token.
 func (r *Record) said(token string, ends boundary) bool {
 	for _, t := range r.own {
 		if whole(t.form(ends), token, ends) {
@@ -149,7 +150,8 @@ func (r *Record) said(token string, ends boundary) bool {
 	return false
 }
 
-// stoodThere reports whether a file that the call replaces had the mention before. What closes an issue acts only now.
+// stoodThere reports whether a file that the call replaces contained the mention already. A reference that closes an
+// issue does not count, because it takes effect only now.
 func (r *Record) stoodThere(m mention, c Call) bool {
 	return len(c.Files) > 0 && !m.closes() && slices.ContainsFunc(r.read, func(s source) bool {
 		return s.Repository == c.Repository && whole(s.form(m.ends), m.text, m.ends) &&
@@ -157,12 +159,12 @@ func (r *Record) stoodThere(m mention, c Call) bool {
 	})
 }
 
-// saidIn reports whether own words have one of the tokens whole.
+// saidIn reports whether the user's words contain one of the tokens as a whole.
 func (r *Record) saidIn(forms []string, ends boundary) bool {
 	return slices.ContainsFunc(forms, func(f string) bool { return r.said(f, ends) })
 }
 
-// origin returns where the token was read, or nothing.
+// origin returns the origin of the first source that contains the token, or "".
 func (r *Record) origin(token string, ends boundary) string {
 	for _, s := range r.read {
 		if whole(s.form(ends), token, ends) {
@@ -172,8 +174,8 @@ func (r *Record) origin(token string, ends boundary) string {
 	return ""
 }
 
-// form returns the text as tokens of the kind are looked for in it: links as they are written, since their letters'
-// case may carry data, and all else normalised.
+// form returns the form of the text in which tokens of the kind are searched for. Links are searched for in the
+// original text, because upper and lower case can carry data. All other tokens are searched for in the normal form.
 func (t text) form(ends boundary) string {
 	if ends == linkEnds {
 		return t.raw
@@ -181,8 +183,8 @@ func (t text) form(ends boundary) string {
 	return t.normal
 }
 
-// copied returns what the text shares with each source, and not with own words: as it stands, or without what hides
-// it.
+// copied returns a finding for each source that shares a stretch with the text, if the user's words do not contain it.
+// It compares the normal forms and the skeletons.
 func (r *Record) copied(raw, repository string) (found []Finding) {
 	if len(r.read) == 0 {
 		return nil
@@ -192,7 +194,7 @@ func (r *Record) copied(raw, repository string) (found []Finding) {
 	plain, hidden := newWindows(t.normal), newWindows(letters)
 	hidden.marks = of
 	for i := range r.own {
-		plain.forget(" "+r.own[i].normal+" ", nil) // as it stands among other words
+		plain.forget(" "+r.own[i].normal+" ", nil) // as a part of a longer text
 		hidden.forget(r.own[i].marked())
 	}
 	for i := range r.read {
@@ -211,12 +213,14 @@ func (r *Record) copied(raw, repository string) (found []Finding) {
 	return found
 }
 
-// neighbours is how many letters of other words may stand beside one of the user's own words in a stretch without
-// spaces, which an own link nearly fills. They change nothing of the user's: they are fewer than 8, have no digit, and
-// the own word stands there whole, without a space in it.
+// neighbours limits how many letters of other words can stand beside one of the user's words in a shared stretch of the
+// skeleton. Without it, the user's own link, which is nearly a whole stretch, would count as copied together with the
+// next word. Fewer than 8 letters without a digit do not change the meaning of the user's word, which must occur whole
+// and without a space in it.
 const neighbours = 8
 
-// disguisedIn returns the first stretch that both texts share, and that is more than an own word with its neighbours.
+// disguisedIn returns the first stretch of both skeletons that is more than one of the user's words and a few letters,
+// or "".
 func (r *Record) disguisedIn(hidden *windows, source string) string {
 	for {
 		shared := hidden.in(source)
@@ -227,7 +231,8 @@ func (r *Record) disguisedIn(hidden *windows, source string) string {
 	}
 }
 
-// nearlyOwn reports whether the stretch is an own word and fewer than [neighbours] letters, wherever the text has it.
+// nearlyOwn reports whether every occurrence of the stretch consists of one of the user's words and fewer than
+// [neighbours] other letters.
 func (r *Record) nearlyOwn(hidden *windows, shared string) bool {
 	for at := range places(hidden.text, shared) {
 		if !r.besideOwn(shared, hidden.marks[at:]) {
@@ -237,7 +242,8 @@ func (r *Record) nearlyOwn(hidden *windows, shared string) bool {
 	return true
 }
 
-// besideOwn reports whether the stretch, which has these marks, is an own word and fewer than [neighbours] letters.
+// besideOwn reports whether the stretch with these marks consists of one of the user's words and fewer than
+// [neighbours] other letters.
 func (r *Record) besideOwn(shared string, of marks) bool {
 	for head := range neighbours {
 		for tail := range neighbours - head {
@@ -254,7 +260,7 @@ func (r *Record) besideOwn(shared string, of marks) bool {
 	return false
 }
 
-// ownWord reports whether the part is one whole own word, with the same digits.
+// ownWord reports whether the part is exactly one of the user's words, with the same digits.
 func (r *Record) ownWord(part string, of marks) bool {
 	for i := range r.own {
 		own, marks := r.own[i].marked()
@@ -268,7 +274,7 @@ func (r *Record) ownWord(part string, of marks) bool {
 	return false
 }
 
-// places yields where the text has the part.
+// places yields the positions of the part in the text.
 func places(text, part string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for from := 0; ; from++ {

@@ -7,33 +7,33 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// windows are all stretches of [Shared] characters of a text, by a hash that rolls from one to the next.
+// windows holds all stretches of [Shared] characters of a text, indexed by a rolling hash.
 type windows struct {
 	text    string
 	marks   marks // of the text, or nil
 	spans   []span
-	newest  map[uint64]int // the last span with a hash; those before it follow by before
+	newest  map[uint64]int // the last span with a hash; span.before leads to the earlier ones
 	filter  filter
 	present int
 }
 
-// span is where a window lies in the text, in bytes.
+// span is the position of a window in the text, in bytes.
 type span struct {
 	from, to int
-	before   int // the one before with the same hash, or -1
+	before   int // index of the previous span with the same hash, or -1
 	gone     bool
 }
 
-// filter has a bit for each hash that may be one of a text's: most of what is scanned ends here. Nil has all bits.
+// filter has a bit for each hash that may occur in a text. It rejects most windows cheaply. A nil filter accepts all.
 type filter []uint64
 
-// longestFilter is the number of words of the filter of a text of 64 KiB or more. A shorter text has a word for each
-// byte and one more, so that at most one bit in 64 is set and an empty text has a word too.
+// longestFilter is the number of words in the filter of a text of 64 KiB or more. A shorter text has one word more than
+// it has bytes, so at most one bit in 64 is set, and the filter of an empty text is not empty.
 const longestFilter = 64 << 10
 
 func newFilter(text string) filter { return make(filter, min(len(text)+1, longestFilter)) }
 
-// place returns where the hash's bit is: its word, and the word with that bit alone.
+// place returns the index of the hash's word, and a word with only the hash's bit.
 func (f filter) place(h uint64) (word, bit uint64) {
 	word, rest := bits.Mul64(h, uint64(len(f)))
 	return word, 1 << (rest >> 58)
@@ -68,7 +68,7 @@ func newWindows(text string) *windows {
 	return w
 }
 
-// each calls visit with the windows that have the hash and the bytes and are not forgotten.
+// each calls visit with the remaining windows that have the hash and the bytes.
 func (w *windows) each(h uint64, bytes string, visit func(*span)) {
 	at, known := w.newest[h]
 	for known && at >= 0 {
@@ -80,8 +80,8 @@ func (w *windows) each(h uint64, bytes string, visit func(*span)) {
 	}
 }
 
-// forget removes the windows that the other text has too. If the windows have marks, so has the other text, and its
-// digits must be the same.
+// forget removes the windows that also occur in other. If the windows have marks, of must hold the marks of other, and
+// the digits must be equal.
 func (w *windows) forget(other string, of marks) {
 	roll(other, w.filter, func(h uint64, from, to int) bool {
 		w.each(h, other[from:to], func(s *span) {
@@ -94,7 +94,7 @@ func (w *windows) forget(other string, of marks) {
 	})
 }
 
-// forgetText removes the windows of a stretch, whatever its digits.
+// forgetText removes the windows of a stretch, whatever its digits are.
 func (w *windows) forgetText(stretch string) {
 	of := w.marks
 	w.marks = nil
@@ -102,7 +102,7 @@ func (w *windows) forgetText(stretch string) {
 	w.marks = of
 }
 
-// in returns the first stretch that the text shares with the other one, as far as it goes, or nothing.
+// in returns the first stretch that the text shares with other, extended as far as both agree, or "".
 func (w *windows) in(other string) (shared string) {
 	if w.present == 0 {
 		return ""
@@ -114,7 +114,7 @@ func (w *windows) in(other string) (shared string) {
 	return shared
 }
 
-// common returns what both texts begin with.
+// common returns the common beginning of both texts.
 func common(a, b string) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -123,8 +123,8 @@ func common(a, b string) string {
 	return clip.Prefix(a, n)
 }
 
-// base is that of the hash, any odd number with bits all over; outgoing is its power by which a character counts when
-// it leaves the window.
+// base is the base of the hash: any odd number with bits set throughout. outgoing is base to the power of Shared. A
+// character that leaves the window is multiplied by it.
 const base = 0x9E3779B97F4A7C15
 
 var outgoing = func() uint64 {
@@ -135,8 +135,8 @@ var outgoing = func() uint64 {
 	return p
 }()
 
-// roll calls visit with each window of [Shared] characters whose hash may be in the filter, until it returns false.
-// Texts are UTF-8.
+// roll calls visit with each window of [Shared] characters whose hash may be in the filter, until visit returns false.
+// The text must be UTF-8.
 func roll(text string, f filter, visit func(hash uint64, from, to int) bool) {
 	var chars [Shared]uint64
 	var starts [Shared]int
@@ -148,7 +148,7 @@ func roll(text string, f filter, visit func(hash uint64, from, to int) bool) {
 		}
 		at := n % Shared
 		c := uint64(r) + 1
-		h = h*base + c - outgoing*chars[at] // a character that is not there yet is zero
+		h = h*base + c - outgoing*chars[at] // zero for a character that does not exist yet
 		chars[at], starts[at] = c, i
 		i += size
 		if n >= Shared-1 && f.has(h) && !visit(h, starts[(n+1)%Shared], i) {
