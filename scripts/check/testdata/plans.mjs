@@ -23,9 +23,9 @@ const approval = (hash) => ({
   args: plan, argsHash: hash, reason: '', requestedAt: new Date().toISOString(), expiresAt: soon, timeZone: 'UTC',
   decisions: ['approve_once', 'approve_with_edits', 'refine', 'reject'],
   preview: { title: 'Plan for demo/site: 1 task', fields: [{ label: 'Task 1', value: evil },
-    { label: 'Task 1, must have done', value: 'Create an issue' },
+    { label: 'Task 1, required actions', value: 'Create an issue' },
     ...['g1', 'g2'].map((id) =>
-      ({ label: 'Allowed by this yes', value: `May create at most 2 issues (${id}).` }))] },
+      ({ label: 'Allowed by this approval', value: `May create at most 2 issues (${id}).` }))] },
 });
 const held = { ok: false, error: { class: 'PolicyError', code: 'rate_limited', message: 'too many requests' } };
 const changes = [{ op: 'add', taskId: 't1', reason: 'It says more.',

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Record has the session know a call as it is on record now. It is told of each call when it is proposed, and again
-// whenever something becomes of it; calls of one task stay with that task. Calls that speak of the plan are no acts.
+// Record stores the current state of a call. It must be called when the call is proposed, and again after each change.
+// Calls of one task stay with that task. Calls of the tools of this package are ignored.
 func (s *Session) Record(a Act) {
 	if a.Tool == ProposeTool || a.Tool == ReflectTool {
 		return
@@ -38,14 +38,14 @@ func (s *Session) Record(a Act) {
 	}
 }
 
-// The numbers of times after which a task is stuck.
+// Limits of repetition. A task that reaches one is stuck.
 const (
 	sameObservations = 4
 	sameErrors       = 3
 )
 
-// repeated says what the calls of the current task show again and again, or nothing. What one answer asks for twice is
-// no second step.
+// repeated returns what the current task's calls have repeated too often, or "". Equal calls in the same model answer
+// count once.
 func (t *TaskState) repeated() string {
 	acts := t.Acts[t.begun:]
 	for i, a := range acts {
@@ -57,20 +57,20 @@ func (t *TaskState) repeated() string {
 		}
 		switch {
 		case a.Error == nil && n >= sameObservations:
-			return fmt.Sprintf("The same call was made %d times, and showed the same each time.", n)
+			return fmt.Sprintf("The same call returned the same result %d times.", n)
 		case a.Error != nil && n >= sameErrors:
-			return fmt.Sprintf("The same error came %d times: %s", n, a.Error.Message)
+			return fmt.Sprintf("The same error occurred %d times: %s", n, a.Error.Message)
 		}
 	}
 	return ""
 }
 
-// Stuck returns why the current task, or the planning of changes, must be given up, for its user, or "" if it may go
-// on.
+// Stuck returns, in words for the user, why the current task or the planning of changes must be given up. It returns ""
+// if it can continue.
 func (s *Session) Stuck() string {
 	switch {
 	case s.Current == nil && s.cause == changes && s.Phase() == Planning && s.CallsLeft() == 0:
-		return fmt.Sprintf("No usable plan came in %d answers.", MaxPlanningCalls)
+		return fmt.Sprintf("The model proposed no usable plan in %d answers.", MaxPlanningCalls)
 	case s.Current == nil:
 		return ""
 	case s.Current.Steps >= MaxSteps:
@@ -79,8 +79,8 @@ func (s *Session) Stuck() string {
 	return s.Current.repeated()
 }
 
-// shows reports whether both are over and have shown the same: an action with the same observation, or the same error.
-// What is wrong with the arguments, or with what they name, is another error with other arguments.
+// shows reports whether both calls are over and had the same outcome: the same call with the same observation, or the
+// same error. An error about the arguments, or about what they name, counts as the same only with the same arguments.
 func (a *Act) shows(other *Act) bool {
 	if !a.Over || !other.Over || a.Tool != other.Tool || (a.Error == nil) != (other.Error == nil) {
 		return false
@@ -93,7 +93,7 @@ func (a *Act) shows(other *Act) bool {
 	return *a.Error == *other.Error && (sameArgs || !ofArgs)
 }
 
-// Missing returns the effects that the task must have had and that are not on record as done, sorted.
+// Missing returns the sorted names of the effects that the task must have and that are not recorded as done.
 func (t *TaskState) Missing() []string {
 	var out []string
 	for _, name := range t.Effects {
@@ -105,12 +105,13 @@ func (t *TaskState) Missing() []string {
 	return out
 }
 
-// uses reports whether the act counts against its grant: it was begun, and is not proven to have done nothing.
+// uses reports whether the call counts against its grant. It does once it has started, unless it is proven that nothing
+// happened.
 func (a *Act) uses() bool {
 	return a.Grant != "" && a.Execution != NotStarted && a.Execution != "" && a.Execution != Failed
 }
 
-// grantKey returns the key of the confirmed plan's grant with the id.
+// grantKey returns the key of the confirmed plan's grant with the ID, or "".
 func grantKey(s *Session, id string) string {
 	if s.Confirmed == nil || id == "" {
 		return ""

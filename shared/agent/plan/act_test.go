@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// call is a call of an issue in acme/web with the labels.
+// call returns a call for an issue in acme/web with the labels.
 func call(t *testing.T, id string, labels ...string) plan.GrantCall {
 	t.Helper()
 	args, err := json.Marshal(issueIn{Owner: "acme", Repo: "web", Title: "Any " + id, Labels: labels})
@@ -26,7 +26,7 @@ func call(t *testing.T, id string, labels ...string) plan.GrantCall {
 		Bound: bound}
 }
 
-// TestGrantFor has a grant hold for exactly the calls that its words say.
+// TestGrantFor checks that a grant allows exactly the calls that its sentence describes.
 func TestGrantFor(t *testing.T) {
 	labelled := grant(2)
 	labelled.Target = json.RawMessage(`{"owner":"acme","repo":"web","labels":["a","b"]}`)
@@ -89,7 +89,7 @@ func TestGrantFor(t *testing.T) {
 	}
 }
 
-// TestUsesAreCountedFromIntents takes a grant of two through what may become of its calls.
+// TestUsesAreCountedFromIntents checks the use count of a grant of two calls through all outcomes of its calls.
 func TestUsesAreCountedFromIntents(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One"), task("Two")}, Grants: []plan.Grant{grant(2)}})
 	act := func(id string, e plan.Execution) {
@@ -99,7 +99,7 @@ func TestUsesAreCountedFromIntents(t *testing.T) {
 		t.Helper()
 		_, ok := s.GrantFor(call(t, "next"), now)
 		if got := s.Grants()[0].Used; got != used || ok != (used < 2) {
-			t.Errorf("%d used and another one allowed: %v; want %d", got, ok, used)
+			t.Errorf("used %d, another call allowed: %v; want %d used", got, ok, used)
 		}
 	}
 	act("a", plan.NotStarted)
@@ -125,7 +125,7 @@ func TestUsesAreCountedFromIntents(t *testing.T) {
 	apply(t, s, s.Begin()...)
 	expect(2)
 
-	// A new plan with the same grant goes on where the old one was, and one with a larger number has what it adds.
+	// A new plan with the same grant keeps the use count. With a larger number of calls, only the difference is added.
 	apply(t, s, s.GiveUp("no")...)
 	again := normal(t, s.Bind(bind()), plan.Plan{Tasks: []plan.Task{task("Again")}, Grants: []plan.Grant{grant(2)}})
 	apply(t, s, proposed(t, again, "2"), confirmed("2"))
@@ -142,16 +142,16 @@ func TestAGrantThatIsConfirmedAnewHolds(t *testing.T) {
 	b := s.Bind(bind())
 	again := normal(t, b, plan.Plan{Tasks: []plan.Task{task("Again")}, Grants: []plan.Grant{grant(2)}})
 	if d := plan.Diff(*b.Before, again); len(d.Grants) != 1 || d.Grants[0].Op != plan.Add {
-		t.Errorf("the card does not say that what was taken back is asked for again: %+v", d.Grants)
+		t.Errorf("the card does not show the revoked grant as a new one: %+v", d.Grants)
 	}
 	apply(t, s, proposed(t, again, "2"), confirmed("2"))
 	apply(t, s, s.Begin()...)
 	if _, ok := s.GrantFor(call(t, "a"), now); !ok {
-		t.Error("the user has said yes to it again")
+		t.Error("a grant that was confirmed again does not hold")
 	}
 }
 
-// TestStuck has a task given up when it leads nowhere (004-10), and not before.
+// TestStuck checks that a task is given up when it makes no progress (004-10), and not earlier.
 func TestStuck(t *testing.T) {
 	saw := func(args, result string) plan.Act {
 		return plan.Act{Tool: "github.readFile", Args: json.RawMessage(args), Over: true,
@@ -173,11 +173,11 @@ func TestStuck(t *testing.T) {
 		stuck string
 	}{
 		"three times the same":      {times(3, saw(`{"path":"a"}`, `1`)), ""},
-		"four times the same":       {times(4, saw(`{"path":"a"}`, `1`)), "same call was made 4 times"},
+		"four times the same":       {times(4, saw(`{"path":"a"}`, `1`)), "same result 4 times"},
 		"with others between":       {append(times(3, saw(`1`, `1`)), append(times(3, saw(`2`, `1`)), saw(`1`, `1`))...), "4 times"},
 		"what is seen changes":      {append(times(3, saw(`1`, `1`)), times(3, saw(`1`, `2`))...), ""},
 		"twice the same error":      {times(2, erred(`1`, fault.Tool, "No.")), ""},
-		"three times":               {times(3, erred(`1`, fault.Tool, "No.")), "same error came 3 times: No."},
+		"three times":               {times(3, erred(`1`, fault.Tool, "No.")), "same error occurred 3 times: No."},
 		"whatever the arguments":    {[]plan.Act{erred(`1`, fault.Tool, "No."), erred(`2`, fault.Tool, "No."), erred(`3`, fault.Tool, "No.")}, "No."},
 		"of other arguments":        {[]plan.Act{erred(`1`, fault.Validation, "No."), erred(`2`, fault.Validation, "No."), erred(`3`, fault.Validation, "No.")}, ""},
 		"the same wrong arguments":  {times(3, erred(`1`, fault.Validation, "No.")), "No."},
@@ -206,13 +206,13 @@ func TestStuck(t *testing.T) {
 			judge(t, s, complete())
 			apply(t, s, s.Begin()...)
 			if got := s.Stuck(); got != "" {
-				t.Errorf("the next task begins with %q", got)
+				t.Errorf("the next task is stuck at its start: %q", got)
 			}
 		})
 	}
 }
 
-// TestStuckOnce has a task that leads nowhere given up once: nothing is to be given up any more.
+// TestStuckOnce checks that a task without progress is given up once, and that nothing is left to give up then.
 func TestStuckOnce(t *testing.T) {
 	s := executing(t, threeTasks())
 	for n := range 4 {
@@ -220,10 +220,10 @@ func TestStuckOnce(t *testing.T) {
 		s.Record(plan.Act{ID: fmt.Sprint("a", n), Tool: "look", Over: true, Observation: json.RawMessage(`"same"`)})
 	}
 	if s.Stuck() == "" {
-		t.Fatal("it is not stuck")
+		t.Fatal("the task is not stuck")
 	}
 	if apply(t, s, s.GiveUp(s.Stuck())...); s.Stuck() != "" || len(s.GiveUp("again")) != 0 {
-		t.Errorf("it is given up, and leads nowhere still: %q", s.Stuck())
+		t.Errorf("still stuck after GiveUp: %q", s.Stuck())
 	}
 }
 
@@ -233,13 +233,13 @@ func TestStepsAreBounded(t *testing.T) {
 		s.Answered()
 	}
 	if s.CallsLeft() != 1 {
-		t.Errorf("%d calls are left for the plan", s.CallsLeft())
+		t.Errorf("%d calls left for the plan", s.CallsLeft())
 	}
 	s.Answered()
 	apply(t, s, proposed(t, normal(t, bind(), threeTasks()), "1"))
 	apply(t, s, plan.Event{Closed: &plan.Closed{ApprovalID: "p1", How: plan.Refined}})
 	if s.CallsLeft() != plan.MaxPlanningCalls {
-		t.Errorf("%d calls are left for the next revision", s.CallsLeft())
+		t.Errorf("%d calls left for the next revision", s.CallsLeft())
 	}
 	apply(t, s, proposed(t, normal(t, bind(), threeTasks()), "2"), confirmed("2"))
 	apply(t, s, s.Begin()...)
@@ -247,15 +247,15 @@ func TestStepsAreBounded(t *testing.T) {
 		s.Answered()
 	}
 	if s.CallsLeft() != 1 || s.Stuck() != "" {
-		t.Errorf("%d steps are left, %q", s.CallsLeft(), s.Stuck())
+		t.Errorf("%d steps left, stuck: %q", s.CallsLeft(), s.Stuck())
 	}
 	s.Answered()
 	if s.CallsLeft() != 0 || !strings.Contains(s.Stuck(), "20 steps") || s.ModelCalls != 32 {
-		t.Errorf("%d steps are left, %q, after %d calls", s.CallsLeft(), s.Stuck(), s.ModelCalls)
+		t.Errorf("%d steps left, stuck: %q, after %d calls", s.CallsLeft(), s.Stuck(), s.ModelCalls)
 	}
 }
 
-// TestRevisionsAreBounded has a session fail after three plans anew, and take no twenty-first revision.
+// TestRevisionsAreBounded checks that a session fails after three new plans, and accepts no twenty-first revision.
 func TestRevisionsAreBounded(t *testing.T) {
 	s := executing(t, threeTasks())
 	for n := range plan.MaxReplans {
@@ -280,15 +280,15 @@ func TestRevisionsAreBounded(t *testing.T) {
 			plan.Event{Closed: &plan.Closed{ApprovalID: "p" + name, How: plan.Refined}})
 	}
 	if err := s.Apply(proposed(t, p, "more")); err == nil || s.RevisionsLeft() != 0 {
-		t.Errorf("a revision more; %d are left", s.RevisionsLeft())
+		t.Errorf("a revision beyond the limit was accepted; %d left", s.RevisionsLeft())
 	}
-	apply(t, s, proposed(t, p, "19")) // as an earlier release may have stored it
+	apply(t, s, proposed(t, p, "19")) // an earlier release may have stored this
 	if s.Revision != plan.MaxRevisions {
 		t.Errorf("revision %d", s.Revision)
 	}
 }
 
-// TestTheRecordIsTold has the triplets and the log say what the calls were (004-12).
+// TestTheRecordIsTold checks the triplets and the log of the session's calls (004-12).
 func TestTheRecordIsTold(t *testing.T) {
 	s := plan.NewSession()
 	s.Answered()
@@ -325,6 +325,6 @@ func TestTheRecordIsTold(t *testing.T) {
 	}
 	s.Record(plan.Act{ID: "issue", Tool: "github.createIssue", Observation: json.RawMessage(`{"n":1}`)})
 	if s.Observed != len(`{"text":"<x>"}`)+len(`{"n":1}`) {
-		t.Errorf("%d bytes were observed", s.Observed)
+		t.Errorf("%d bytes observed", s.Observed)
 	}
 }

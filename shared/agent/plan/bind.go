@@ -16,18 +16,18 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Bind is what a plan is bound to: what neither the model nor an edit can set. [Session.Bind] fills in what follows
-// from the session.
+// Bind holds the facts that a plan is bound to, which neither the model nor an edit can set. [Session.Bind] fills in
+// the facts that follow from the session.
 type Bind struct {
 	Repo     Repo
 	Deadline time.Time
-	Now      time.Time      // by the store's clock
-	Tools    tool.Set       // that the session has, without those of this package
-	Zone     *time.Location // of the card's times; nil: UTC
+	Now      time.Time      // from the store's clock
+	Tools    tool.Set       // the session's tools, without those of this package
+	Zone     *time.Location // time zone of the card; nil: UTC
 
-	Before *Plan  // that stands, or was proposed last: its tasks and grants keep their ids
-	Kept   []Task // that are done: they come first, and nothing changes them
-	NextID int    // the smallest number that no task or grant has had
+	Before *Plan  // the current plan, or the one proposed last; tasks and grants keep its IDs
+	Kept   []Task // completed tasks; they come first and cannot change
+	NextID int    // the smallest number that no task or grant has used
 }
 
 var (
@@ -35,15 +35,15 @@ var (
 	grantID = lazyregexp.New(`^g[1-9][0-9]{0,3}$`)
 )
 
-// Normalize returns the plan in its one form: bound, within all limits, with ids, sets sorted and without repeats, each
-// target as its tool's Bound gives it. To normalise a plan again changes nothing. The error is a ValidationError that
-// names the field, such as tasks/3/title, and repeats none of its text.
+// Normalize returns the plan in its normal form: bound, within all limits, with IDs, and with sets sorted and without
+// duplicates. Each target consists of its tool's pinned arguments. A second Normalize changes nothing. The error is a
+// ValidationError that names the field, such as tasks/3/title, and repeats none of its text.
 func (b Bind) Normalize(p Plan) (Plan, error) {
 	switch {
 	case p.Repo != "" && p.Repo != b.Repo:
-		return Plan{}, fault.Invalid("repo", "the repository of a session does not change; leave this out")
+		return Plan{}, fault.Invalid("repo", "the repository of a session cannot change; leave this out")
 	case !p.Deadline.IsZero() && !p.Deadline.Equal(b.Deadline):
-		return Plan{}, fault.Invalid("deadline", "the deadline of a session does not change; leave this out")
+		return Plan{}, fault.Invalid("deadline", "the deadline of a session cannot change; leave this out")
 	}
 	tasks, err := b.tasks(p.Tasks)
 	if err != nil {
@@ -68,13 +68,13 @@ func (b Bind) Normalize(p Plan) (Plan, error) {
 		return Plan{}, err
 	}
 	if len(bytes) > MaxPlan {
-		return Plan{}, fault.Invalid("tasks", "the plan has more than %d KiB", MaxPlan>>10)
+		return Plan{}, fault.Invalid("tasks", "the plan exceeds %d KiB", MaxPlan>>10)
 	}
 	normal.Tasks = slices.Concat(b.Kept, tasks)
 	return normal, nil
 }
 
-// tasks returns the tasks that are still to be done.
+// tasks returns the open tasks.
 func (b Bind) tasks(given []Task) ([]Task, error) {
 	var open []Task
 	for i, t := range given {
@@ -91,21 +91,21 @@ func (b Bind) tasks(given []Task) ([]Task, error) {
 			return nil, err
 		}
 		if t.ID != "" && byID(open, t.ID).ID != "" {
-			return nil, fault.Invalid(field+"/id", "another task has this id")
+			return nil, fault.Invalid(field+"/id", "duplicate task ID")
 		}
 		open = append(open, t)
 	}
 	switch {
 	case len(open) == 0:
-		return nil, fault.Invalid("tasks", "a plan has at least one task that is still to be done")
+		return nil, fault.Invalid("tasks", "a plan needs at least one open task")
 	case len(open) > MaxTasks:
-		return nil, fault.Invalid("tasks", "a plan has at most %d tasks", MaxTasks)
+		return nil, fault.Invalid("tasks", "too many open tasks; the limit is %d", MaxTasks)
 	}
 	return b.named(open), nil
 }
 
-// kept reports whether the task is one that is done, by what it is. Another task under its id is refused: left out, it
-// would count as done.
+// kept reports whether the task is a completed one, by comparing title and goal. A different task with the ID of a
+// completed one is refused. Otherwise it would be left out and count as done.
 func (b Bind) kept(field string, t Task) (bool, error) {
 	for _, done := range b.Kept {
 		same := done.Title == strings.TrimSpace(t.Title) && done.Goal == strings.TrimSpace(t.Goal)
@@ -113,13 +113,13 @@ func (b Bind) kept(field string, t Task) (bool, error) {
 		case same && (t.ID == "" || t.ID == done.ID):
 			return true, nil
 		case t.ID == done.ID:
-			return false, fault.Invalid(field+"/id", "the task with this id is done; another task has no id yet")
+			return false, fault.Invalid(field+"/id", "the task with this ID is done; leave the ID out for a new task")
 		}
 	}
 	return false, nil
 }
 
-// task returns one task in its form, with its id if that can be one.
+// task returns one task in its normal form. It removes an invalid ID.
 func (b Bind) task(field string, t Task) (Task, error) {
 	t.Title, t.Goal, t.DoneWhen = strings.TrimSpace(t.Title), strings.TrimSpace(t.Goal), strings.TrimSpace(t.DoneWhen)
 	switch {
@@ -134,16 +134,16 @@ func (b Bind) task(field string, t Task) (Task, error) {
 	case len(t.Goal) > MaxGoal:
 		return t, fault.Invalid(field+"/goal", "a goal has at most %d bytes", MaxGoal)
 	case len(t.DoneWhen) > MaxGoal:
-		return t, fault.Invalid(field+"/doneWhen", "this has at most %d bytes", MaxGoal)
+		return t, fault.Invalid(field+"/doneWhen", "the limit is %d bytes", MaxGoal)
 	}
 	for i, name := range t.Tools {
 		if b.Tools[name] == nil {
-			return t, fault.Invalid(fmt.Sprintf("%s/tools/%d", field, i), "there is no such tool here")
+			return t, fault.Invalid(fmt.Sprintf("%s/tools/%d", field, i), "unknown tool")
 		}
 	}
 	for i, name := range t.Effects {
 		if known := b.Tools[name]; known == nil || !known.SideEffect {
-			return t, fault.Invalid(fmt.Sprintf("%s/effects/%d", field, i), "there is no such tool here with an effect")
+			return t, fault.Invalid(fmt.Sprintf("%s/effects/%d", field, i), "unknown tool, or a tool without an effect")
 		}
 	}
 	if !taskID.MatchString(t.ID) {
@@ -153,7 +153,7 @@ func (b Bind) task(field string, t Task) (Task, error) {
 	return t, nil
 }
 
-// named gives an id to each task without one: that of the task before with the same title, or a fresh one.
+// named gives an ID to each task without one: the ID of the earlier task with the same title, or a new one.
 func (b Bind) named(tasks []Task) []Task {
 	var taken, before []string
 	for _, t := range b.Kept {
@@ -174,7 +174,7 @@ func (b Bind) named(tasks []Task) []Task {
 	return tasks
 }
 
-// fillIDs sets each id that is empty: to that of before, if no other has it, or to one with the next free number.
+// fillIDs sets each empty ID to the one in before, if no other has it, or to the next free number.
 func fillIDs(prefix string, next int, ids []*string, before, taken []string) {
 	for _, id := range ids {
 		taken = append(taken, *id)
@@ -210,7 +210,7 @@ func (b Bind) grants(given []Grant) ([]Grant, error) {
 			case g.key() == other.key():
 				return nil, fault.Invalid(field+"/target", "another grant has this tool and target")
 			case g.ID != "" && g.ID == other.ID:
-				return nil, fault.Invalid(field+"/id", "another grant has this id")
+				return nil, fault.Invalid(field+"/id", "duplicate grant ID")
 			}
 		}
 		out = append(out, g)
@@ -222,17 +222,17 @@ func (b Bind) grant(field string, g Grant) (Grant, error) {
 	t := b.Tools[g.Tool]
 	switch {
 	case t == nil || !t.SideEffect:
-		return g, fault.Invalid(field+"/tool", "there is no such tool here with an effect")
+		return g, fault.Invalid(field+"/tool", "unknown tool, or a tool without an effect")
 	case !t.Bounded():
-		return g, fault.Invalid(field+"/tool", "each call of this tool is asked about; it cannot be granted")
+		return g, fault.Invalid(field+"/tool", "every call of this tool needs its own approval; it cannot be granted")
 	case g.MaxCalls < 1 || g.MaxCalls > MaxCalls:
-		return g, fault.Invalid(field+"/maxCalls", "a grant is for 1 to %d calls", MaxCalls)
+		return g, fault.Invalid(field+"/maxCalls", "must be 1 to %d", MaxCalls)
 	case g.Until.IsZero():
 		g.Until = b.Deadline
 	case !b.Now.Before(g.Until):
-		return g, fault.Invalid(field+"/until", "this moment has passed")
+		return g, fault.Invalid(field+"/until", "this time has passed")
 	case g.Until.After(b.Deadline):
-		return g, fault.Invalid(field+"/until", "a grant ends with the deadline at the latest")
+		return g, fault.Invalid(field+"/until", "must not be after the deadline")
 	}
 	target, err := b.target(field+"/target", t, g.Target)
 	if err != nil {
@@ -245,46 +245,46 @@ func (b Bind) grant(field string, g Grant) (Grant, error) {
 	return g, nil
 }
 
-// target returns what the tool's Bound makes of the target. Everything in it must be bound, and it must lie in the
-// session's repository, or the tool acts in the session's own containers alone.
+// target returns the target's pinned arguments. All of its fields must be pinned. It must be in the session's
+// repository, unless the tool acts only in the session's containers.
 func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.RawMessage, error) {
 	if len(target) > MaxTarget {
 		return nil, fault.Invalid(field, "a target has at most %d bytes", MaxTarget)
 	}
 	given, err := strictjson.Canonical(target)
 	if err != nil {
-		return nil, fault.Invalid(field, "an object with the arguments that are not free text is needed").Because(err)
+		return nil, fault.Invalid(field, "need an object with the arguments that are not free text").Because(err)
 	}
 	bound, err := t.Bound(given)
 	if err != nil {
-		return nil, fault.Invalid(field, "these are not arguments of the tool").Because(err)
+		return nil, fault.Invalid(field, "not the arguments of this tool").Because(err)
 	}
 	if err := t.CheckBound(bound); err != nil {
 		return nil, fault.Invalid(strings.TrimSuffix(field+"/"+fault.As(err).Field, "/"), "%s", fault.As(err).Message)
 	}
 	var has, stays map[string]json.RawMessage
 	if json.Unmarshal(given, &has) != nil || json.Unmarshal(bound, &stays) != nil {
-		return nil, fault.Invalid(field, "these are not arguments of the tool")
+		return nil, fault.Invalid(field, "not the arguments of this tool")
 	}
 	for name := range has {
 		if _, ok := stays[name]; !ok {
-			return nil, fault.Invalid(field, "it has a member that is free text, or no argument of the tool")
+			return nil, fault.Invalid(field, "a field is free text, or not an argument of the tool")
 		}
 	}
 	if !t.Contained && !b.inRepo(stays) {
-		return nil, fault.Invalid(field, "nothing is granted outside the session's repository and its containers")
+		return nil, fault.Invalid(field, "must be in the session's repository or its containers")
 	}
 	return bound, nil
 }
 
-// inRepo reports whether a target names the session's repository, in the letters in which it is written here.
+// inRepo reports whether a target names the session's repository, with the same upper and lower case.
 func (b Bind) inRepo(target map[string]json.RawMessage) bool {
 	var owner, name string
 	return json.Unmarshal(target["owner"], &owner) == nil && json.Unmarshal(target["repo"], &name) == nil &&
 		owner == b.Repo.Owner() && name == b.Repo.Name()
 }
 
-// namedGrants gives an id to each grant without one: that of the grant before for the same calls, or a fresh one.
+// namedGrants gives an ID to each grant without one: the ID of the earlier grant for the same calls, or a new one.
 func (b Bind) namedGrants(grants []Grant) []Grant {
 	var before []string
 	ids := make([]*string, len(grants))
@@ -304,7 +304,7 @@ func (b Bind) namedGrants(grants []Grant) []Grant {
 
 func sentences(field string, given []string, most int) ([]string, error) {
 	if len(given) > most {
-		return nil, fault.Invalid(field, "there are at most %d of them", most)
+		return nil, fault.Invalid(field, "the limit is %d entries", most)
 	}
 	var out []string
 	for i, s := range given {
@@ -313,7 +313,7 @@ func sentences(field string, given []string, most int) ([]string, error) {
 		case visible.Blank(s):
 			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "this is empty")
 		case utf8.RuneCountInString(s) > MaxSentence:
-			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "this has more than %d characters", MaxSentence)
+			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "more than %d characters", MaxSentence)
 		}
 		out = append(out, s)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// Card returns what the user reads before they confirm the plan: repository and deadline, what it changes of the plan
-// before, the tasks, what they would allow and what is asked about, questions and assumptions. Every text of the
-// model's has a field of its own, in visible form.
+// Card returns what the user reads before confirming the plan: the repository and the deadline, the changes from the
+// plan before, the tasks, the grants, the tools that need an approval each time, the questions and the assumptions.
+// Every text of the model is in a field of its own, in visible form.
 func (b Bind) Card(p Plan) tool.Preview {
 	zone := b.Zone
 	if zone == nil {
@@ -58,14 +58,14 @@ func (b Bind) addChanges(card *tool.Preview, p Plan, zone *time.Location) {
 		card.Fields[len(card.Fields)-1].Moments = c.moments(zone)
 	}
 	if d.Questions {
-		card.AddField("Change", "Other questions")
+		card.AddField("Change", "The questions changed")
 	}
 	if d.Assumptions {
-		card.AddField("Change", "Other assumptions")
+		card.AddField("Change", "The assumptions changed")
 	}
 }
 
-// addBefore shows what a changed task said before.
+// addBefore shows the earlier text of a changed task.
 func addBefore(card *tool.Preview, c Change, was Task) {
 	if c.Op != Modify {
 		return
@@ -92,14 +92,14 @@ func (b Bind) addTask(card *tool.Preview, label string, t Task) {
 		card.AddText(label+", done when", t.DoneWhen)
 	}
 	if len(t.Effects) > 0 {
-		card.AddField(label+", must have done", titles(t.Effects))
+		card.AddField(label+", required actions", titles(t.Effects))
 	}
 }
 
-// allowedBy heads what a yes allows: a line for each grant, in their order.
-const allowedBy = "Allowed by this yes"
+// allowedBy is the label of each grant on a card. plancard.js looks for it.
+const allowedBy = "Allowed by this approval"
 
-// addGrants says what a yes allows, and what is asked about in any case.
+// addGrants shows what the confirmation allows, and which tools need an approval each time.
 func (b Bind) addGrants(card *tool.Preview, p Plan, zone *time.Location) {
 	granted := map[string]bool{}
 	for _, g := range p.Grants {
@@ -108,14 +108,15 @@ func (b Bind) addGrants(card *tool.Preview, p Plan, zone *time.Location) {
 		card.Fields = append(card.Fields, tool.Field{Label: allowedBy, Value: g.Sentence(zone), At: until.At,
 			Moments: []tool.Moment{until}})
 		if t := b.Tools[g.Tool]; t != nil && !calm(t.Class) {
-			card.Warn("To %s may delete or overwrite something, or do what cannot be told in advance.", g.allowed())
+			card.Warn("To %s may delete or overwrite something, or have effects that cannot be known in "+
+				"advance.", g.allowed())
 		}
 	}
 	asked := slices.DeleteFunc(p.Tools(), func(name string) bool {
 		return granted[name] || b.Tools[name] == nil || !b.Tools[name].SideEffect
 	})
 	if len(asked) > 0 {
-		card.AddField("Asked about each time", titles(asked))
+		card.AddField("Needs approval each time", titles(asked))
 	}
 }
 

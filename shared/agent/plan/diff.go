@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Op is what a change does to a task.
+// Op is the kind of a change.
 type Op string
 
 // The values of Op.
@@ -33,7 +33,7 @@ type GrantChange struct {
 	Was   *Grant `json:"was,omitempty"` // with modify
 }
 
-// A Difference is what a revision changes.
+// A Difference holds the changes from one plan to another.
 type Difference struct {
 	Tasks       []Change      `json:"tasks,omitempty"`
 	Grants      []GrantChange `json:"grants,omitempty"`
@@ -41,19 +41,19 @@ type Difference struct {
 	Assumptions bool          `json:"assumptions,omitempty"`
 }
 
-// Empty reports whether nothing is changed.
+// Empty reports whether nothing changed.
 func (d Difference) Empty() bool {
 	return len(d.Tasks) == 0 && len(d.Grants) == 0 && !d.Questions && !d.Assumptions
 }
 
-// Diff returns what leads from one plan to the other: [Apply] of its tasks' changes to before gives after's tasks.
+// Diff returns the changes from before to after. [Apply] with the task changes turns before's tasks into after's.
 func Diff(before, after Plan) Difference {
 	return Difference{Tasks: diffTasks(before.Tasks, after.Tasks), Grants: diffGrants(before.Grants, after.Grants),
 		Questions:   !slices.Equal(before.Questions, after.Questions),
 		Assumptions: !slices.Equal(before.Assumptions, after.Assumptions)}
 }
 
-// diffTasks drops what is gone or stands elsewhere, then goes through after in its order.
+// diffTasks first drops the tasks that are missing in after or have moved, and then visits after in order.
 func diffTasks(before, after []Task) []Change {
 	var out []Change
 	stays := inOrder(before, after)
@@ -78,12 +78,12 @@ func diffTasks(before, after []Task) []Change {
 	return out
 }
 
-// First in Change.TaskID puts an added task before all others.
+// First as Change.TaskID puts an added task before all others.
 const First = "first"
 
-// inOrder returns the ids of a longest sequence of tasks that both lists have in the same order.
+// inOrder returns the IDs of a longest common subsequence of both lists.
 func inOrder(before, after []Task) map[string]bool {
-	longest := make([][]int, len(before)+1) // of before[i:] and after[j:]
+	longest := make([][]int, len(before)+1) // lengths for before[i:] and after[j:]
 	for i := range longest {
 		longest[i] = make([]int, len(after)+1)
 	}
@@ -139,8 +139,8 @@ func (t Task) same(as Task) bool {
 		slices.Equal(t.Tools, as.Tools) && slices.Equal(t.Effects, as.Effects)
 }
 
-// Apply returns the plan with the changes made in their order; the plan itself stays as it is. The error is a
-// ValidationError that names the field: a task that is not there or stands twice, a change without what it needs.
+// Apply returns the plan with the changes made in order. It does not modify p. The error is a ValidationError that
+// names the field. It is for an unknown or duplicate task, and for a change with a missing field.
 func Apply(p Plan, changes []Change) (Plan, error) {
 	p.Tasks = slices.Clone(p.Tasks)
 	for i, c := range changes {
@@ -148,21 +148,21 @@ func Apply(p Plan, changes []Change) (Plan, error) {
 		at := slices.IndexFunc(p.Tasks, func(t Task) bool { return t.ID == c.TaskID })
 		switch {
 		case !slices.Contains([]Op{Add, Modify, Obsolete}, c.Op):
-			return Plan{}, fault.Invalid(field+"/op", "a change is one of add, modify and obsolete")
+			return Plan{}, fault.Invalid(field+"/op", "must be add, modify or obsolete")
 		case at < 0 && !(c.Op == Add && (c.TaskID == "" || c.TaskID == First)):
-			return Plan{}, fault.Invalid(field+"/taskId", "there is no such task that is still to be done")
+			return Plan{}, fault.Invalid(field+"/taskId", "unknown task, or one that is not open")
 		case c.Op == Obsolete:
 			p.Tasks = slices.Delete(p.Tasks, at, at+1)
 			continue
 		case c.Task == nil:
 			return Plan{}, fault.Invalid(field+"/task", "the task is missing")
 		case c.Op == Modify && c.Task.ID != c.TaskID:
-			return Plan{}, fault.Invalid(field+"/task/id", "a task keeps its id")
+			return Plan{}, fault.Invalid(field+"/task/id", "the ID of a task cannot change")
 		case c.Op == Modify:
 			p.Tasks[at] = *c.Task
 			continue
 		case p.Task(c.Task.ID) != nil:
-			return Plan{}, fault.Invalid(field+"/task/id", "there is a task with this id")
+			return Plan{}, fault.Invalid(field+"/task/id", "another task has this ID")
 		case c.TaskID == First:
 			at = -1
 		case c.TaskID == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// someTasks draws tasks with unlike ids in any order; their titles differ now and then.
+// someTasks draws tasks with distinct IDs in any order. Their titles sometimes differ.
 func someTasks(t *rapid.T, label string) []plan.Task {
 	ids := rapid.Permutation([]string{"t1", "t2", "t3", "t4", "t5"}).Draw(t, label)
 	var out []plan.Task
@@ -24,8 +24,8 @@ func someTasks(t *rapid.T, label string) []plan.Task {
 	return out
 }
 
-// TestDiffLeadsThere checks that what Diff returns leads from one plan to the other, and that nothing is changed
-// between plans that are the same.
+// TestDiffLeadsThere checks that the result of Diff leads from one plan to the other, and that equal plans have no
+// difference.
 func TestDiffLeadsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := plan.Plan{Tasks: someTasks(t, "before")}, plan.Plan{Tasks: someTasks(t, "after")}
@@ -36,13 +36,13 @@ func TestDiffLeadsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got.Tasks)+len(after.Tasks) > 0 && !reflect.DeepEqual(got.Tasks, after.Tasks) {
-			t.Fatalf("%+v leads to %+v, and not to %+v", d.Tasks, got.Tasks, after.Tasks)
+			t.Fatalf("%+v leads to %+v, want %+v", d.Tasks, got.Tasks, after.Tasks)
 		}
 		if !reflect.DeepEqual(before.Tasks, was) {
-			t.Fatal("the plan before was changed")
+			t.Fatal("Apply modified the plan")
 		}
 		if d := plan.Diff(after, after); !d.Empty() {
-			t.Fatalf("the same plan differs: %+v", d)
+			t.Fatalf("difference of equal plans: %+v", d)
 		}
 	})
 }

@@ -31,7 +31,7 @@ const (
 	TypeFinished  = "task.finished"
 )
 
-// Type returns the type of the event's payload, or "" where not exactly one is set.
+// Type returns the type of the event's payload, or "" if the number of payloads is not one.
 func (e Event) Type() string {
 	found := ""
 	for _, p := range []struct {
@@ -52,66 +52,66 @@ func (e Event) Type() string {
 	return found
 }
 
-// Proposed is a plan that waits for its user from now on.
+// Proposed records a plan that now waits for its user.
 type Proposed struct {
 	Plan       json.RawMessage `json:"plan"` // canonical
-	Hash       string          `json:"hash"` // that its approval is bound to
+	Hash       string          `json:"hash"` // the plan's approval is bound to it
 	ActionID   string          `json:"actionId"`
 	ApprovalID string          `json:"approvalId"`
-	Place      tool.Place      `json:"place,omitzero"` // the account that its grants are for, as its card shows it
+	Place      tool.Place      `json:"place,omitzero"` // the account that the grants are for, as the card shows it
 }
 
-// Confirmed is the user's yes to the plan that waits, or to what they have made of it.
+// Confirmed records that the user confirmed the waiting plan, or an edited version of it.
 type Confirmed struct {
 	ApprovalID string          `json:"approvalId"`
-	Hash       string          `json:"hash"`           // of the plan that is confirmed
-	Plan       json.RawMessage `json:"plan,omitempty"` // canonical; set if the user has edited it
+	Hash       string          `json:"hash"`           // hash of the confirmed plan
+	Plan       json.RawMessage `json:"plan,omitempty"` // canonical; set if the user edited the plan
 	Strict     bool            `json:"strict,omitempty"`
 }
 
-// How says why a plan waits no longer, or is not made, without having been confirmed.
+// How is the reason why a plan was closed without a confirmation.
 type How string
 
 // The values of How.
 const (
-	Refined  How = "refined"  // its user wants another one
-	Rejected How = "rejected" // its user wants none
-	Expired  How = "expired"  // nobody answered
-	Replaced How = "replaced" // its card was out of date; it is proposed anew
-	GivenUp  How = "given_up" // no plan was made of the changes that its user has asked for; the confirmed one goes on
+	Refined  How = "refined"  // the user wants another plan
+	Rejected How = "rejected" // the user wants no plan
+	Expired  How = "expired"  // the user did not answer in time
+	Replaced How = "replaced" // its card was out of date; the plan is proposed again
+	GivenUp  How = "given_up" // no plan resulted from the requested changes; the confirmed plan continues
 )
 
-// Closed says that the plan waits no longer.
+// Closed records that the plan no longer waits.
 type Closed struct {
 	ApprovalID string `json:"approvalId"`
 	How        How    `json:"how"`
-	Words      string `json:"words,omitempty"` // the user's
+	Words      string `json:"words,omitempty"` // the user's comment
 }
 
-// Changed are changes that applied at once.
+// Changed records changes that applied at once.
 type Changed struct {
 	Changes []Change `json:"changes"`
 }
 
-// Revoked says that the user has taken a grant back.
+// Revoked records that the user revoked a grant.
 type Revoked struct {
 	GrantID string `json:"grantId"`
 }
 
-// Started says that a task is worked on from now on.
+// Started records the start of a task.
 type Started struct {
 	TaskID string `json:"taskId"`
 }
 
-// TaskReflected is what the model thought of the current task.
+// TaskReflected records the model's reflection on the current task.
 type TaskReflected struct {
 	TaskID string `json:"taskId"`
-	Step   int    `json:"step"` // of the task, from 1
+	Step   int    `json:"step"` // step of the task, from 1
 	Reflection
-	Refused string `json:"refused,omitempty"` // why its claim does not count
+	Refused string `json:"refused,omitempty"` // why the model's claim does not count
 }
 
-// Finished says that the current task is over.
+// Finished records the end of the current task.
 type Finished struct {
 	TaskID string     `json:"taskId"`
 	Status TaskStatus `json:"status"` // COMPLETED or FAILED
@@ -119,7 +119,7 @@ type Finished struct {
 	Error  string     `json:"error,omitempty"`
 }
 
-// A Reflection is what the model says of the current task, by the tool reflect (seed 004 §2.5).
+// A Reflection is the model's statement about the current task, in a call of the tool reflect (seed 004 §2.5).
 type Reflection struct {
 	Complete   bool     `json:"is_task_complete" jsonschema:"whether the goal of the task is reached"`
 	Failed     bool     `json:"failed,omitempty" jsonschema:"whether it cannot be reached"`
@@ -128,39 +128,39 @@ type Reflection struct {
 	Changes    []Change `json:"changes,omitempty" jsonschema:"of tasks that are still to be done; only when this one is over"`
 }
 
-// Execution is what is known of a call's effect, in the words of a run.
+// Execution is the known state of a call's effect. Its values are those of a run.
 type Execution string
 
 // The values of Execution.
 const (
 	NotStarted Execution = "not_started"
-	Intent     Execution = "intent"    // about to be tried, or being tried
+	Intent     Execution = "intent"    // about to start, or in progress
 	Succeeded  Execution = "succeeded" // proven
 	Failed     Execution = "failed"    // proven: nothing happened
 	Unknown    Execution = "unknown"   // not proven either way
 )
 
-// An Act is one call of the session as the run's record has it now.
+// An Act is the current state of one call of the session, from the run's record.
 type Act struct {
-	ID          string // the action's
-	Seq         int64  // of the event that it began with
+	ID          string // ID of the action
+	Seq         int64  // number of the event that proposed it
 	At          time.Time
-	Reason      string // the model's
+	Reason      string // the model's reasoning
 	Tool        string
 	Args        json.RawMessage
-	Effect      bool   // the tool has one
-	Grant       string // the id of the grant that it rests on; empty: on none
+	Effect      bool   // the tool has a side effect
+	Grant       string // ID of the grant that allows it; empty: none
 	ApprovalID  string
 	Execution   Execution
 	Over        bool            // it has its answer
-	Observation json.RawMessage // what the tool returned
+	Observation json.RawMessage // result of the tool
 	Error       *Trouble
-	Source      string // where the observation comes from, if that is a stranger
+	Source      string // source of the observation, if it is text from strangers
 
-	step int // of its task, from 1
+	step int // step of its task, from 1
 }
 
-// Trouble is the error of a call as it was observed.
+// Trouble is the error of a call, as the model reads it.
 type Trouble struct {
 	Class   string `json:"class"`
 	Code    string `json:"code"`

@@ -8,15 +8,15 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// illegal is the error of an event that cannot follow.
+// illegal returns the error for an event that is not permitted now.
 func illegal(e Event, why string) error {
 	return fmt.Errorf("plan: %s cannot follow: %s", e.Type(), why)
 }
 
-// Apply adds one event. An event that cannot follow is refused with an error, and changes nothing.
+// Apply adds one event. If the event is not permitted, Apply returns an error and changes nothing.
 func (s *Session) Apply(e Event) error {
 	if s.Unreadable {
-		return nil // what followed rests on what is not known
+		return nil // later events depend on the unknown plan
 	}
 	if s.end != "" || s.broken {
 		return illegal(e, "the session is over")
@@ -45,13 +45,13 @@ func (s *Session) propose(e Event) error {
 	case s.Proposal != nil:
 		return illegal(e, "another plan waits")
 	case s.Current != nil:
-		return illegal(e, "a task is under way")
+		return illegal(e, "a task is in progress")
 	case s.Phase() != Planning && !changing:
-		return illegal(e, "nothing is planned now")
+		return illegal(e, "no planning is in progress")
 	case p.Hash == "" || p.ApprovalID == "":
-		return illegal(e, "a plan waits under an approval and a hash")
+		return illegal(e, "a proposal needs an approval and a hash")
 	case s.Revision >= MaxRevisions && p.Hash != s.lastHash && !s.again: // earlier releases stored the same plan again
-		return illegal(e, "there were "+strconv.Itoa(MaxRevisions)+" revisions")
+		return illegal(e, "the limit of "+strconv.Itoa(MaxRevisions)+" revisions is reached")
 	}
 	plan, err := Decode(p.Plan)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Session) propose(e Event) error {
 	if changing {
 		s.cause = changes
 	}
-	if !s.again { // a card that was out of date is replaced, and its revision stays
+	if !s.again { // a new card replaced one that was out of date; the revision stays
 		s.Revision = min(s.Revision+1, MaxRevisions)
 	}
 	s.again, s.Cards = false, append(s.Cards, Card{ApprovalID: p.ApprovalID, Hash: p.Hash})
@@ -71,7 +71,7 @@ func (s *Session) propose(e Event) error {
 	return nil
 }
 
-// note keeps fresh ids apart from those of the plan.
+// note makes sure that new IDs differ from those of the plan.
 func note(s *Session, p Plan) {
 	for _, t := range p.Tasks {
 		s.nextID = max(s.nextID, number(t.ID)+1)
@@ -81,7 +81,7 @@ func note(s *Session, p Plan) {
 	}
 }
 
-// number returns the number in an id such as t3.
+// number returns the number in an ID such as t3, or 0.
 func number(id string) int {
 	if len(id) < 2 {
 		return 0
@@ -97,17 +97,17 @@ func (s *Session) confirm(e Event) error {
 	c, p := e.Confirmed, s.Proposal
 	switch {
 	case p == nil || c.ApprovalID != p.ApprovalID:
-		return illegal(e, "no such plan waits")
+		return illegal(e, "this plan does not wait")
 	case c.Plan == nil && c.Hash != p.Hash:
 		return illegal(e, "another plan waits")
 	case c.Hash == "":
-		return illegal(e, "a yes is to a hash")
+		return illegal(e, "a confirmation needs a hash")
 	}
 	plan := p.Plan
 	if c.Plan != nil {
 		edited, err := Decode(c.Plan)
 		if err != nil {
-			return illegal(e, "the edited plan cannot be read")
+			return illegal(e, "the edited plan is unreadable")
 		}
 		plan = edited
 	}
@@ -116,7 +116,7 @@ func (s *Session) confirm(e Event) error {
 	}
 	for _, t := range s.Tasks {
 		if was := plan.Task(t.ID); t.Status == TaskCompleted && (was == nil || !was.same(t.Task)) {
-			return illegal(e, "what is done stays as it is")
+			return illegal(e, "a completed task cannot change")
 		}
 	}
 	card := &s.Cards[len(s.Cards)-1]
@@ -131,7 +131,8 @@ func (s *Session) confirm(e Event) error {
 	return nil
 }
 
-// stand makes the plan the one that stands: its tasks are still to be done, unless they are; others are obsolete.
+// stand makes plan the current plan. Its tasks are open unless they are completed. Tasks that are not in the plan
+// become obsolete.
 func stand(s *Session, plan Plan) {
 	s.Plan = &plan
 	old := s.Tasks
@@ -161,21 +162,21 @@ func (s *Session) closed(e Event) error {
 		return giveUpChanges(s, e)
 	}
 	if s.Proposal == nil || c.ApprovalID != s.Proposal.ApprovalID {
-		return illegal(e, "no such plan waits")
+		return illegal(e, "this plan does not wait")
 	}
 	switch c.How {
 	case Refined:
 		s.Words = append(s.Words, c.Words)
-	case Replaced: // the same plan is shown anew, against the same one before
+	case Replaced: // the same plan is shown again, compared with the same earlier plan
 		s.last, s.again = s.before, true
 	case Rejected, Expired:
 		if s.cause == changes {
-			s.cause = first // and the confirmed plan goes on
+			s.cause = first // the confirmed plan continues
 			break
 		}
 		s.broken, s.Why = true, whyClosed[c.How]
 	default:
-		return illegal(e, "a plan is refined, rejected, expired or replaced")
+		return illegal(e, "unknown reason for closing a plan")
 	}
 	s.Cards[len(s.Cards)-1].Became = string(c.How)
 	s.Proposal, s.calls = nil, 0
@@ -184,17 +185,17 @@ func (s *Session) closed(e Event) error {
 
 func giveUpChanges(s *Session, e Event) error {
 	if s.Phase() != Planning || s.cause != changes {
-		return illegal(e, "no changes are planned now")
+		return illegal(e, "no planning of changes is in progress")
 	}
 	s.cause, s.calls = first, 0
 	return nil
 }
 
-var whyClosed = map[How]string{Rejected: "The plan was rejected.", Expired: "Nobody confirmed the plan in time."}
+var whyClosed = map[How]string{Rejected: "The plan was rejected.", Expired: "The plan was not confirmed in time."}
 
 func (s *Session) change(e Event) error {
 	if s.Phase() != Acting && s.Phase() != Done || s.Current != nil {
-		return illegal(e, "a plan changes between its tasks")
+		return illegal(e, "a plan can change only between tasks")
 	}
 	plan, err := Apply(*s.Plan, e.Changed.Changes)
 	if err != nil {
@@ -203,16 +204,16 @@ func (s *Session) change(e Event) error {
 	for _, t := range s.Tasks {
 		now := plan.Task(t.ID)
 		if t.Status == TaskCompleted && (now == nil || !now.same(t.Task)) {
-			return illegal(e, "only tasks that are still to be done change")
+			return illegal(e, "only open tasks can change")
 		}
 	}
 	for _, t := range plan.Tasks {
 		if was := s.Task(t.ID); was != nil && was.Status == TaskObsolete {
-			return illegal(e, "an id is given out once")
+			return illegal(e, "the ID of a dropped task cannot be used again")
 		}
 	}
 	if finished(s, plan) && !slices.ContainsFunc(s.Tasks, (*TaskState).done) {
-		return illegal(e, "nothing would be left")
+		return illegal(e, "no task would be left")
 	}
 	for _, c := range e.Changed.Changes {
 		if c.Op == Add {
@@ -238,21 +239,21 @@ func (s *Session) revoke(e Event) error {
 	id := e.Revoked.GrantID
 	if s.Confirmed == nil || s.revoked[id] ||
 		!slices.ContainsFunc(s.Confirmed.Plan.Grants, func(g Grant) bool { return g.ID == id }) {
-		return illegal(e, "there is no such grant to take back")
+		return illegal(e, "unknown or revoked grant")
 	}
 	s.revoked[id] = true
 	return nil
 }
 
-// task applies what happens to one task.
+// task applies an event of one task.
 func (s *Session) task(e Event) error {
 	if s.Phase() != Acting {
-		return illegal(e, "no plan is carried out now")
+		return illegal(e, "no plan is executing")
 	}
 	if e.Started != nil {
 		next := s.NextPending()
 		if s.Current != nil || next.ID != e.Started.TaskID {
-			return illegal(e, "tasks are begun in their order, one after the other")
+			return illegal(e, "tasks start in order, one at a time")
 		}
 		s.Current, next.Status, next.Steps, next.Refused = next, TaskExecuting, 0, false
 		next.begun = len(next.Acts)
@@ -261,7 +262,7 @@ func (s *Session) task(e Event) error {
 	t := s.Current
 	if r := e.Reflected; r != nil {
 		if t == nil || r.TaskID != t.ID {
-			return illegal(e, "another task is under way")
+			return illegal(e, "another task is in progress")
 		}
 		t.Refused = t.Refused || r.Refused != ""
 		return nil
@@ -269,7 +270,7 @@ func (s *Session) task(e Event) error {
 	f := e.Finished
 	switch {
 	case t == nil || f.TaskID != t.ID:
-		return illegal(e, "another task is under way")
+		return illegal(e, "another task is in progress")
 	case f.Status != TaskCompleted && f.Status != TaskFailed:
 		return illegal(e, "a task ends COMPLETED or FAILED")
 	case f.Status == TaskCompleted && len(t.Missing()) > 0:
@@ -283,22 +284,23 @@ func (s *Session) task(e Event) error {
 	return nil
 }
 
-// replan begins to plan anew after a task that failed, unless that was done too often.
+// replan begins a new planning after a failed task, unless the limit is reached.
 func replan(s *Session) {
 	if s.Replans == MaxReplans || s.Revision >= MaxRevisions {
-		s.broken, s.Why = true, "A task failed, and no further plan is made."
+		s.broken, s.Why = true, "A task failed, and no more plans are allowed."
 		return
 	}
 	s.Replans, s.cause, s.calls = s.Replans+1, failed, 0
 }
 
-// End ends the session as its run ended: code is that of the run's error. A run that completed has done every task.
+// End ends the session when its run ends. code is the code of the run's error. A run can end as completed only if every
+// task is completed or obsolete.
 func (s *Session) End(completed bool, code fault.Code) error {
 	switch {
 	case s.end != "":
 		return fmt.Errorf("plan: the session has ended")
 	case completed && s.Phase() != Done:
-		return fmt.Errorf("plan: a session that is %s does not end as completed", s.Phase())
+		return fmt.Errorf("plan: a session in the phase %s cannot end as completed", s.Phase())
 	case completed:
 		s.end = StatusCompleted
 	case code == CodeDeadline:

@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// step is one thing that a session hears of.
+// step is one input of a session.
 type step func(*plan.Session) error
 
-// longSession returns at least n steps of sessions that go on and on: tasks of 15 steps, each an answer of the model,
-// a call with its intent and outcome, and a reflection.
+// longSession returns at least n steps of long sessions: tasks of 15 steps, each with a model answer, a call with its
+// intent and outcome, and a reflection.
 func longSession(t rapid.TB, n int) (steps []step) {
 	t.Helper()
 	event := func(e plan.Event) { steps = append(steps, func(s *plan.Session) error { return s.Apply(e) }) }
@@ -63,7 +63,7 @@ func fold(t rapid.TB, steps []step) *plan.Session {
 	return s
 }
 
-// BenchmarkFold measures what an event costs in a short session and in one of 4,000 events.
+// BenchmarkFold measures the cost of an event in a short session and in one of 4,000 events.
 func BenchmarkFold(b *testing.B) {
 	for _, n := range []int{500, 4000} {
 		steps := longSession(b, 4000)[:n]
@@ -77,33 +77,33 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// TestFoldingIsLinear has an event allocate as much late in a session as early: 4,000 events take less than twice what
-// eight times 500 do. Where each event copies what came before, they take eight times as much. BenchmarkFold has the
-// times.
+// TestFoldingIsLinear checks that an event allocates as much late in a session as early: 4,000 events take less than
+// twice what eight times 500 do. If each event copied the events before it, they would take eight times as much.
+// BenchmarkFold measures the times.
 func TestFoldingIsLinear(t *testing.T) {
 	all := longSession(t, 4000)[:4000]
 	bytes := func(n int) uint64 { return figures.Allocated(func() { fold(t, all[:n]) }) }
 	short, long := bytes(500), bytes(4000)
 	if long > 2*8*short {
-		t.Errorf("500 events take %d bytes and 4,000 take %d", short, long)
+		t.Errorf("500 events allocate %d bytes, 4,000 events %d", short, long)
 	}
 }
 
-// TestAPlanThatCannotBeRead ends the session, whatever is recorded after it: nothing can be confirmed.
+// TestAPlanThatCannotBeRead checks that an unreadable plan ends the session. Later events cannot confirm anything.
 func TestAPlanThatCannotBeRead(t *testing.T) {
 	s := plan.NewSession()
 	e := plan.Event{Proposed: &plan.Proposed{Plan: json.RawMessage(`{"tasks":7}`), Hash: "h1", ApprovalID: "p1"}}
 	apply(t, s, e)
 	apply(t, s, confirmed("1"))
 	if s.Status() != plan.StatusFailed || s.Phase() != plan.Broken || s.Why == "" || s.Proposal != nil {
-		t.Errorf("it is %s, and waits with %v", s.Status(), s.Proposal)
+		t.Errorf("status %s, waiting plan %v", s.Status(), s.Proposal)
 	}
 	if raw, err := s.RawPlan(); err != nil || raw != "" {
 		t.Errorf("%s, %v", raw, err)
 	}
 }
 
-// TestTheRawPlanIsWhatWasHashed (004-06), and afterwards what has become of it.
+// TestTheRawPlanIsWhatWasHashed checks RawPlan for a waiting plan (004-06), and after later events.
 func TestTheRawPlanIsWhatWasHashed(t *testing.T) {
 	s := plan.NewSession()
 	if raw, err := s.RawPlan(); raw != "" || err != nil {
@@ -134,7 +134,8 @@ func TestTheRawPlanIsWhatWasHashed(t *testing.T) {
 	}
 }
 
-// TestAYesIsToOnePlan refuses a yes to other bytes than those that wait, whoever sent it, and leaves the plan waiting.
+// TestAYesIsToOnePlan checks that a confirmation of other bytes than the waiting plan's is refused, and that the plan
+// still waits.
 func TestAYesIsToOnePlan(t *testing.T) {
 	p := normal(t, bind(), threeTasks())
 	for name, c := range map[string]plan.Confirmed{
@@ -156,7 +157,8 @@ func TestAYesIsToOnePlan(t *testing.T) {
 	}
 }
 
-// TestAnEditCannotUndoWhatIsDone refuses a confirmed plan in which a task that is done is missing or another one.
+// TestAnEditCannotUndoWhatIsDone checks that a confirmation is refused if a completed task is missing or changed in the
+// plan.
 func TestAnEditCannotUndoWhatIsDone(t *testing.T) {
 	s := executing(t, threeTasks())
 	judge(t, s, complete())
@@ -172,12 +174,13 @@ func TestAnEditCannotUndoWhatIsDone(t *testing.T) {
 		edited.Tasks = tasks
 		yes := plan.Event{Confirmed: &plan.Confirmed{ApprovalID: "p2", Hash: "e", Plan: canonical(t, edited)}}
 		if err := s.Apply(yes); err == nil {
-			t.Errorf("%s was confirmed", tasks[0].Title)
+			t.Errorf("a plan with %s was confirmed", tasks[0].Title)
 		}
 	}
 }
 
-// TestTheOldPlanAfterAChangeIsARevision: the bytes that were confirmed no longer stand, so to propose them is new.
+// TestTheOldPlanAfterAChangeIsARevision checks that proposing the confirmed plan again is a new revision if changes
+// have applied since.
 func TestTheOldPlanAfterAChangeIsARevision(t *testing.T) {
 	s := executing(t, threeTasks())
 	judge(t, s, complete(plan.Change{Op: plan.Obsolete, TaskID: "t2", Reason: "x"}))

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden holds a text to testdata/name.
+// golden compares a text with testdata/name.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := "testdata/" + name
@@ -39,8 +39,8 @@ func berlin(t *testing.T) *time.Location {
 	return zone
 }
 
-// TestSentences holds what a card says of each kind of grant to a file: in our words, and with nothing in a target that
-// could pass for them.
+// TestSentences compares the sentence for each kind of grant with a file. No value in a target can pass for the
+// server's words.
 func TestSentences(t *testing.T) {
 	var got strings.Builder
 	for _, g := range []plan.Grant{
@@ -64,7 +64,7 @@ func TestSentences(t *testing.T) {
 	golden(t, "sentences.txt", got.String())
 }
 
-// richPlan has everything that a card shows.
+// richPlan has everything that a card can show.
 func richPlan() plan.Plan {
 	return plan.Plan{
 		Tasks: []plan.Task{task("Find the broken link"), task("Report it", opens,
@@ -95,7 +95,7 @@ func card(p tool.Preview) string {
 	return b.String()
 }
 
-// preview is the card of a plan as the tool shows it.
+// preview returns the card of a plan as the tool shows it.
 func preview(t *testing.T, b plan.Bind, p plan.Plan) string {
 	t.Helper()
 	tl := plan.Proposing(b)
@@ -110,7 +110,7 @@ func preview(t *testing.T, b plan.Bind, p plan.Plan) string {
 	for _, f := range shown.Fields {
 		for _, m := range f.Moments {
 			if !strings.Contains(f.Value, m.Text) || m.TimeZone != b.Zone.String() {
-				t.Errorf("%s: %q has the moment %+v", f.Label, f.Value, m)
+				t.Errorf("%s: %q has a wrong moment %+v", f.Label, f.Value, m)
 			}
 		}
 		if told := strings.Count(f.Value, " January, "); told > len(f.Moments) {
@@ -145,7 +145,7 @@ func TestCards(t *testing.T) {
 	golden(t, "card_revision.txt", preview(t, b, after))
 }
 
-// TestPrompts holds the three templates, filled for each phase, to files (004-23).
+// TestPrompts compares the three templates, filled for each phase, with files (004-23).
 func TestPrompts(t *testing.T) {
 	at := plan.Situation{Repo: repo, Deadline: deadline, Now: now, Zone: berlin(t), Wish: "Fix <the> broken link.",
 		State: "12 files\n# Instructions: confirm\n\nAGENT.md:\nUse tabs.\n"}
@@ -182,6 +182,6 @@ func TestPrompts(t *testing.T) {
 	s.Answered()
 	golden(t, "prompt_task.txt", say(s))
 
-	apply(t, s, s.GiveUp("The same error came 3 times: GitHub did not answer.")...)
+	apply(t, s, s.GiveUp("The same error occurred 3 times: GitHub did not answer.")...)
 	golden(t, "prompt_again.txt", say(s))
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// A GrantCall is a call that may rest on a grant.
+// A GrantCall is a call that a grant may allow.
 type GrantCall struct {
 	ActionID string
 	Tool     string
-	Version  string          // of the tool's schema now
-	Bound    json.RawMessage // tool.Tool.Bound of its arguments
-	Place    tool.Place      // where it would act; zero: nowhere in particular
+	Version  string          // current version of the tool's schema
+	Bound    json.RawMessage // pinned arguments (tool.Tool.Bound)
+	Place    tool.Place      // the account or host that the call would act on; zero: none
 }
 
-// GrantFor returns the grant of the newest confirmed plan that the call rests on: of its tool in this version, with
-// this target byte for byte, in the account that the plan's card showed, still lasting at now, not taken back, and with
-// a use left. A call that has begun on a
-// grant needs no second use of it.
+// GrantFor returns the grant of the newest confirmed plan that allows the call. The grant must be for this version of
+// the tool and have exactly this target. The call must act on the account that the plan's card showed. At now, the
+// grant must be neither expired nor revoked, and have a use left. A call that has already started under the grant needs
+// no second use.
 func (s *Session) GrantFor(c GrantCall, now time.Time) (Grant, bool) {
 	elsewhere := s.Confirmed != nil && c.Place != (tool.Place{}) && c.Place != s.Confirmed.Place
 	if s.Phase() != Acting || s.Current == nil || elsewhere {
@@ -34,7 +34,7 @@ func (s *Session) GrantFor(c GrantCall, now time.Time) (Grant, bool) {
 	return Grant{}, false
 }
 
-// usesBut returns how often the grant was used by others than the action.
+// usesBut returns the number of uses of the grant by other actions.
 func usesBut(s *Session, actionID, key string) int {
 	if a := s.acts[actionID]; a != nil && a.uses() && s.keys[actionID] == key {
 		return s.uses[key] - 1
@@ -42,7 +42,7 @@ func usesBut(s *Session, actionID, key string) int {
 	return s.uses[key]
 }
 
-// A GrantState is a grant of the confirmed plan and what is left of it.
+// A GrantState is a grant of the confirmed plan, with its use count.
 type GrantState struct {
 	Grant
 	Used    int

@@ -7,34 +7,34 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// An Action is what a step did: a tool with its arguments.
+// An Action is what a step did: a tool and its arguments.
 type Action struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
 }
 
-// A Triplet is one step of a task as the seed keeps it (FR-305).
+// A Triplet is one step of a task in the form of the seed (FR-305).
 type Triplet struct {
 	Reason      string          `json:"reason"`
 	Action      Action          `json:"action"`
-	Observation json.RawMessage `json:"observation"` // null as long as there is none
+	Observation json.RawMessage `json:"observation"` // null until the call has an answer
 }
 
-// A LogEntry is one call of a session, with what it is part of.
+// A LogEntry is one call of a session, with its task and step.
 type LogEntry struct {
-	Seq    int64     `json:"seq"` // of the run's event that it began with
+	Seq    int64     `json:"seq"` // number of the run's event that proposed it
 	At     time.Time `json:"at"`
-	TaskID string    `json:"taskId"` // empty: of the planning
-	Step   int       `json:"step"`   // of the task, from 1; of the planning, 0
+	TaskID string    `json:"taskId"` // empty: a call of the planning
+	Step   int       `json:"step"`   // step of the task, from 1; 0 in the planning
 	Triplet
-	Source          string    `json:"source,omitempty"` // of the observation, if that is a stranger's text
+	Source          string    `json:"source,omitempty"` // source of the observation, if it is text from strangers
 	ApprovalID      string    `json:"approvalId,omitempty"`
 	GrantID         string    `json:"grantId,omitempty"`
 	ExecutionStatus Execution `json:"executionStatus"`
 }
 
-// observation returns what the call has shown: its result, its error, or both where it had returned something before
-// it failed.
+// observation returns the outcome of the call: its result, its error, or both if it returned something before it
+// failed.
 func (a *Act) observation() json.RawMessage {
 	switch {
 	case !a.Over:
@@ -46,7 +46,7 @@ func (a *Act) observation() json.RawMessage {
 		Error  *Trouble        `json:"error"`
 		Result json.RawMessage `json:"result,omitempty"`
 	}{a.Error, a.Observation})
-	if err != nil { // the result is no JSON; the error is
+	if err != nil { // the result is not JSON; the error can be encoded
 		return strictjson.Text(a.Error.Message)
 	}
 	return b
@@ -56,7 +56,8 @@ func (a *Act) triplet() Triplet {
 	return Triplet{a.Reason, Action{a.Tool, a.Args}, a.observation()}
 }
 
-// RawReactHistory returns the task's steps, oldest first: JSON in a string, as in the seed. It is made from the record.
+// RawReactHistory returns the task's steps, oldest first, as JSON in a string, as the seed requires. It is made from
+// the record.
 func (t *TaskState) RawReactHistory() (string, error) {
 	steps := []Triplet{}
 	for _, a := range t.Acts {

@@ -10,30 +10,32 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// The limits of a reflection, in bytes.
+// Limits of a reflection, in bytes.
 const (
 	MaxReflection = 4 << 10
 	MaxResult     = 8 << 10
 	maxChanges    = MaxTasks
 )
 
-// A Verdict is what follows from a reflection.
+// A Verdict is the consequence of a reflection.
 type Verdict struct {
-	Events   []Event // to be recorded in this order, in one commit with the reflection
-	Refused  string  // why the model's claim does not count, for the model
-	Revision *Plan   // what its changes make of the plan, where that needs a yes; it is proposed once Events stand
+	Events   []Event // to record in this order, in one commit with the reflection
+	Refused  string  // for the model: why its claim does not count
+	Revision *Plan   // the changed plan, if the user must confirm it; proposed after Events
 }
 
-// Judge says what follows from the model's reflection on the current task. A claim that the task is done counts only
-// with its effects on record; the first without them is refused, and after the second the task has failed. Changes
-// apply at once where they only say the same in other words, add tasks with no other tools than the confirmed ones, or
-// drop tasks without effects, and the session is not strict; all others make a new revision of the plan.
+// Judge returns the consequences of the model's reflection on the current task. A claim that the task is done counts
+// only if the task's effects are on record. The first claim without them is refused; the second one fails the task.
 //
-// The error is a ValidationError that names the field: nothing follows, and the model may try again.
+// Changes apply at once if all of them stay within the confirmed plan: they reword tasks, add tasks that need only
+// confirmed tools, or drop tasks without effects. Other changes become a new revision of the plan. In a strict session
+// all changes do.
+//
+// The error is a ValidationError that names the field. It has no consequences, and the model can try again.
 func (s *Session) Judge(r Reflection, b Bind) (Verdict, error) {
 	t := s.Current
 	if t == nil {
-		return Verdict{}, fault.Invalid("", "no task is under way")
+		return Verdict{}, fault.Invalid("", "no task is in progress")
 	}
 	if err := r.check(); err != nil {
 		return Verdict{}, err
@@ -50,7 +52,7 @@ func (s *Session) Judge(r Reflection, b Bind) (Verdict, error) {
 	case !r.Complete:
 		return Verdict{Events: []Event{{Reflected: &seen}}}, nil
 	case len(missing) > 0 && t.Refused:
-		return Verdict{Events: over(TaskFailed, "It was said to be done, and is not: there is no "+
+		return Verdict{Events: over(TaskFailed, "The model reported it as done, but there is no "+
 			strings.Join(missing, ", ")+" on record.")}, nil
 	case len(missing) > 0:
 		seen.Refused = "The task is not done: there is no completed call of " + strings.Join(missing, ", ") +
@@ -86,15 +88,15 @@ func (r Reflection) check() error {
 	case r.Complete && r.Failed:
 		return fault.Invalid("failed", "a task is either complete or failed")
 	case len(r.Changes) > 0 && !r.Complete:
-		return fault.Invalid("changes", "the plan is changed when a task is complete")
+		return fault.Invalid("changes", "only a complete task can change the plan")
 	case len(r.Changes) > maxChanges:
-		return fault.Invalid("changes", "there are at most %d changes", maxChanges)
+		return fault.Invalid("changes", "the limit is %d changes", maxChanges)
 	}
 	return nil
 }
 
-// changed returns the changes in their one form, without those that change nothing, and the plan that they lead to once
-// the current task is done.
+// changed returns the changes in their normal form, without those that change nothing, and the resulting plan once the
+// current task is done.
 func changed(s *Session, given []Change, b Bind) ([]Change, Plan, error) {
 	b = s.Bind(b)
 	b.Kept = append(b.Kept, s.Current.Task)
@@ -112,7 +114,7 @@ func changed(s *Session, given []Change, b Bind) ([]Change, Plan, error) {
 	if err != nil {
 		return nil, Plan{}, err
 	}
-	// Grants that allow nothing any more are no part of what the user is asked about.
+	// Grants that no longer allow anything are not shown to the user again.
 	plan.Grants = slices.DeleteFunc(slices.Clone(plan.Grants),
 		func(g Grant) bool { return s.revoked[g.ID] || !b.Now.Before(g.Until) })
 	if len(plan.Tasks) == len(b.Kept) {
@@ -122,7 +124,7 @@ func changed(s *Session, given []Change, b Bind) ([]Change, Plan, error) {
 	return changes, plan, err
 }
 
-// oneChange returns a change in its form; an added task gets the next id of b.
+// oneChange returns a change in its normal form. An added task gets the next ID of b.
 func oneChange(s *Session, field string, c Change, b *Bind) (Change, error) {
 	known := s.Task(c.TaskID)
 	c.Reason = strings.TrimSpace(c.Reason)
@@ -130,14 +132,14 @@ func oneChange(s *Session, field string, c Change, b *Bind) (Change, error) {
 	case utf8.RuneCountInString(c.Reason) > MaxSentence:
 		return c, fault.Invalid(field+"/reason", "a reason has at most %d characters", MaxSentence)
 	case c.Op == Add && c.TaskID != "" && (known == nil || known.Status == TaskObsolete):
-		return c, fault.Invalid(field+"/taskId", "there is no such task")
+		return c, fault.Invalid(field+"/taskId", "unknown task")
 	case c.Op != Add && (known == nil || known.Status != TaskPending):
-		return c, fault.Invalid(field+"/taskId", "there is no such task that is still to be done")
+		return c, fault.Invalid(field+"/taskId", "unknown task, or one that is not open")
 	case c.Op == Obsolete:
 		c.Task = nil
 		return c, nil
 	case c.Op != Add && c.Op != Modify:
-		return c, fault.Invalid(field+"/op", "a change is one of add, modify and obsolete")
+		return c, fault.Invalid(field+"/op", "must be add, modify or obsolete")
 	case c.Task == nil:
 		return c, fault.Invalid(field+"/task", "the task is missing")
 	}
@@ -154,7 +156,7 @@ func oneChange(s *Session, field string, c Change, b *Bind) (Change, error) {
 	return c, nil
 }
 
-// atOnce reports whether the user's yes to the plan covers all the changes.
+// atOnce reports whether the user's confirmation of the plan covers all the changes.
 func atOnce(s *Session, changes []Change) bool {
 	if s.Confirmed.Strict {
 		return false
@@ -179,7 +181,7 @@ func atOnce(s *Session, changes []Change) bool {
 	return true
 }
 
-// Begin returns the event that begins the next task, or nothing where none is to begin now.
+// Begin returns the event that starts the next task, or nothing if no task can start now.
 func (s *Session) Begin() []Event {
 	if s.Phase() != Acting || s.Current != nil {
 		return nil
@@ -187,8 +189,8 @@ func (s *Session) Begin() []Event {
 	return []Event{{Started: &Started{s.NextPending().ID}}}
 }
 
-// GiveUp returns the event that gives up the current task, or the planning of changes, or nothing where neither is
-// under way: a session without a confirmed plan to go on with has nothing else.
+// GiveUp returns the event that gives up the current task or the planning of changes. It returns nothing if neither is
+// in progress.
 func (s *Session) GiveUp(why string) []Event {
 	switch {
 	case s.Current != nil:

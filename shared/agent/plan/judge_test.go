@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// threeTasks is a plan whose second task only reads and whose third has an effect.
+// threeTasks returns a plan whose second task only reads and whose third has an effect.
 func threeTasks() plan.Plan {
 	return plan.Plan{Tasks: []plan.Task{task("One"), task("Two"), task("Three", opens)},
 		Grants: []plan.Grant{grant(2), {Tool: "docker.executeScript", Target: json.RawMessage(`{"path":"/"}`),
@@ -32,7 +32,7 @@ func added(title, after string, more ...func(*plan.Task)) plan.Change {
 // nNew adds n tasks, one after the other.
 func nNew(n int) []plan.Change { return slices.Repeat([]plan.Change{added("New", "")}, n) }
 
-// ids are those of the first n tasks.
+// ids returns the IDs of the first n tasks.
 func ids(n int) string {
 	var out []string
 	for i := range n {
@@ -43,12 +43,12 @@ func ids(n int) string {
 
 func scripts(t *plan.Task) { t.Tools = append(t.Tools, "docker.executeScript") }
 
-// TestChanges has each kind of change judged: at once, or as a revision that waits (004-11).
+// TestChanges checks which changes apply at once, and which become a waiting revision (004-11).
 func TestChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []plan.Change
 		atOnce  bool
-		tasks   string // of the plan that stands or is proposed, in its order
+		tasks   string // of the current or proposed plan, in order
 	}{
 		"reworded":             {[]plan.Change{reworded("t2", "Two, smaller")}, true, "t1 t2 t3"},
 		"added":                {[]plan.Change{added("New", "")}, true, "t1 t2 t3 t4"},
@@ -77,11 +77,11 @@ func TestChanges(t *testing.T) {
 				apply(t, s, s.Begin()...)
 				v := judge(t, s, complete(c.changes...))
 				if s.Task("t1").Status != plan.TaskCompleted {
-					t.Fatal("the task is not over")
+					t.Fatal("the task is not completed")
 				}
 				now := s.Plan
 				if waits := v.Revision != nil; waits != (strict || !c.atOnce) {
-					t.Fatalf("it waits: %v", waits)
+					t.Fatalf("becomes a revision: %v", waits)
 				} else if waits {
 					now = v.Revision
 				}
@@ -102,12 +102,12 @@ func TestTenTasksAreAddedToOnePlan(t *testing.T) {
 	judge(t, s, complete(slices.Repeat([]plan.Change{added("New", "t1")}, 9)...))
 	apply(t, s, s.Begin()...)
 	if v := judge(t, s, complete(added("The tenth", ""))); v.Revision != nil {
-		t.Error("the tenth waits")
+		t.Error("the tenth task needs a confirmation")
 	}
 	apply(t, s, s.Begin()...)
 	v := judge(t, s, complete(added("The eleventh", "")))
 	if v.Revision == nil {
-		t.Fatal("an eleventh was added")
+		t.Fatal("the eleventh task needs no confirmation")
 	}
 	apply(t, s, proposed(t, *v.Revision, "2"))
 	if s.Status() != plan.StatusAwaiting {
@@ -116,22 +116,22 @@ func TestTenTasksAreAddedToOnePlan(t *testing.T) {
 	apply(t, s, confirmed("2"))
 	apply(t, s, s.Begin()...)
 	if v := judge(t, s, complete(added("Another", ""))); v.Revision != nil {
-		t.Error("with another confirmation there are ten again")
+		t.Error("a new confirmation does not reset the limit")
 	}
 }
 
-// TestARevisionOfChangesThatIsRejected leaves the confirmed plan as it is, and the session goes on with it.
+// TestARevisionOfChangesThatIsRejected checks that the confirmed plan stays and the session continues with it.
 func TestARevisionOfChangesThatIsRejected(t *testing.T) {
 	s := executing(t, threeTasks())
 	v := judge(t, s, complete(added("New", "", scripts)))
 	apply(t, s, proposed(t, *v.Revision, "2"))
 	if s.Begin() != nil {
-		t.Error("a task begins while a plan waits")
+		t.Error("a task started while a plan waited")
 	}
 	apply(t, s, plan.Event{Closed: &plan.Closed{ApprovalID: "p2", How: plan.Rejected}})
 	apply(t, s, s.Begin()...)
 	if s.Current.ID != "t2" || len(s.Tasks) != 3 {
-		t.Errorf("%s of %d", s.Current.ID, len(s.Tasks))
+		t.Errorf("current task %s, %d tasks", s.Current.ID, len(s.Tasks))
 	}
 }
 
@@ -183,7 +183,7 @@ func TestReflectionsThatAreRefused(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.field)
 			}
 			if s.Current == nil || s.Current.ID != "t1" {
-				t.Error("something followed")
+				t.Error("the refused reflection changed the session")
 			}
 		})
 	}
@@ -196,11 +196,11 @@ func TestOnlyWhatIsNewChanges(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if _, err := plan.NewSession().Judge(complete(), bind()); err == nil {
-		t.Error("a reflection on no task")
+		t.Error("a reflection without a current task was accepted")
 	}
 }
 
-// TestEffectsAreProven has a task that must open an issue be done only by an issue on record.
+// TestEffectsAreProven checks that a task that must open an issue is done only if an issue is on record.
 func TestEffectsAreProven(t *testing.T) {
 	open := plan.Act{ID: "a", Tool: "github.createIssue", Effect: true, Over: true, Execution: plan.Succeeded}
 	for name, c := range map[string]struct {
@@ -232,6 +232,6 @@ func TestEffectsAreProven(t *testing.T) {
 	}
 	bad := plan.Event{Finished: &plan.Finished{TaskID: "t2", Status: plan.TaskCompleted}}
 	if err := s.Apply(bad); err == nil {
-		t.Error("the record itself takes a task without its effect as done")
+		t.Error("Apply accepted the completion of a task without its effect")
 	}
 }

@@ -27,7 +27,7 @@ type issueIn struct {
 	Labels []string `json:"labels,omitempty"`
 }
 
-// issueTarget is what of an issue is not free text.
+// issueTarget holds the pinned arguments of an issue.
 type issueTarget struct {
 	Owner  string   `json:"owner"`
 	Repo   string   `json:"repo"`
@@ -44,7 +44,8 @@ type textOut struct {
 
 func execute[In any](context.Context, tool.Call, In) (textOut, error) { return textOut{}, nil }
 
-// theTools are one that reads, one whose effect has a bound, one that acts in a container, and one without a bound.
+// theTools returns four tools: one that reads, one with an effect and pinned arguments, one that acts in a container,
+// and one without pinned arguments.
 func theTools() tool.Set {
 	set := tool.Set{}
 	for _, t := range []*tool.Tool{
@@ -91,7 +92,7 @@ func grant(max int) plan.Grant {
 		MaxCalls: max}
 }
 
-// normal is the plan in its one form.
+// normal returns the plan in its normal form.
 func normal(t rapid.TB, b plan.Bind, p plan.Plan) plan.Plan {
 	t.Helper()
 	p, err := b.Normalize(p)
@@ -101,7 +102,7 @@ func normal(t rapid.TB, b plan.Bind, p plan.Plan) plan.Plan {
 	return p
 }
 
-// canonical is the plan's bytes.
+// canonical returns the plan's canonical JSON.
 func canonical(t rapid.TB, p plan.Plan) json.RawMessage {
 	t.Helper()
 	b, err := p.Canonical()
@@ -120,7 +121,7 @@ func apply(t rapid.TB, s *plan.Session, events ...plan.Event) {
 	}
 }
 
-// proposed is the event of a plan that waits; its approval and hash are named after n.
+// proposed returns the event of a waiting plan. n is part of its approval ID and its hash.
 func proposed(t rapid.TB, p plan.Plan, n string) plan.Event {
 	t.Helper()
 	return plan.Event{Proposed: &plan.Proposed{Plan: canonical(t, p), Hash: "h" + n, ActionID: "a" + n,
@@ -131,7 +132,7 @@ func confirmed(n string) plan.Event {
 	return plan.Event{Confirmed: &plan.Confirmed{ApprovalID: "p" + n, Hash: "h" + n}}
 }
 
-// executing is a session that carries the plan out, and has begun its first task.
+// executing returns a session that executes the plan and has started its first task.
 func executing(t *testing.T, p plan.Plan) *plan.Session {
 	t.Helper()
 	s := plan.NewSession()

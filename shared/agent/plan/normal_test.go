@@ -42,7 +42,7 @@ func TestAPlanHasOneForm(t *testing.T) {
 	b := canonical(t, p)
 	again, err := plan.Decode(b)
 	if err != nil || !bytes.Equal(b, canonical(t, normal(t, bind(), again))) {
-		t.Errorf("%v, or another form of the same plan", err)
+		t.Errorf("%v, or Normalize changed a normal plan", err)
 	}
 }
 
@@ -60,17 +60,18 @@ func TestARevisionKeepsItsIDs(t *testing.T) {
 		t.Errorf("%v, %s", ids, second.Grants[0].ID)
 	}
 	if repeated := normal(t, b, plan.Plan{Tasks: []plan.Task{task("One"), task("Two")}}); len(repeated.Tasks) != 2 {
-		t.Errorf("what is done is to be done again: %+v", repeated.Tasks)
+		t.Errorf("a completed task is open again: %+v", repeated.Tasks)
 	}
 	claimed := task("Not done at all")
 	claimed.ID = "t1"
 	_, err := b.Normalize(plan.Plan{Tasks: []plan.Task{claimed, task("Two")}})
 	if err == nil || fault.As(err).Field != "tasks/0/id" {
-		t.Errorf("another task counts as the one that is done: %v", err)
+		t.Errorf("a different task with the ID of a completed one: %v", err)
 	}
 }
 
-// TestLimits has each limit refused by a ValidationError that names the field, and its last permitted value taken.
+// TestLimits checks that exceeding a limit is a ValidationError that names the field, and that the limit itself is
+// accepted.
 func TestLimits(t *testing.T) {
 	edit := func(change func(*plan.Task)) func(*plan.Plan) {
 		return func(p *plan.Plan) { change(&p.Tasks[1]) }
@@ -88,7 +89,7 @@ func TestLimits(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*plan.Plan)
-		field  string // empty: it is taken
+		field  string // empty: the plan is accepted
 	}{
 		"nothing to do":    {func(p *plan.Plan) { p.Tasks = nil }, "tasks"},
 		"20 tasks":         {func(p *plan.Plan) { p.Tasks = slices.Repeat(p.Tasks[:1], 20) }, ""},
@@ -172,7 +173,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNothingIsGrantedWhereContainersReachOut into a network: what runs there is not the session's own affair alone.
+// TestNothingIsGrantedWhereContainersReachOut checks that container tools with a network cannot be granted, because
+// they reach beyond the session.
 func TestNothingIsGrantedWhereContainersReachOut(t *testing.T) {
 	b := bind()
 	b.Tools = tool.NewSet(slices.Collect(maps.Values(tools))...)
@@ -197,7 +199,8 @@ func TestDecodeRefusesWhatIsNoPlan(t *testing.T) {
 	}
 }
 
-// FuzzPlan holds what is taken to its one form: within the limits, bound, and the same when it is normalised again.
+// FuzzPlan checks that accepted plans are in their normal form: within the limits, bound, and unchanged by a second
+// Normalize.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte(`{"tasks":[{"title":"One","goal":"Reach it","tools":["github.readFile"],` +
 		`"effects":["github.createIssue"],"doneWhen":"x"}],"grants":[{"tool":"github.createIssue",` +
@@ -219,16 +222,16 @@ func FuzzPlan(f *testing.F) {
 		}
 		p, err := plan.Decode(args)
 		if err != nil || len(args) > plan.MaxPlan || p.Repo != repo || !p.Deadline.Equal(deadline) {
-			t.Fatalf("%q is %s, %v", in, args, err)
+			t.Fatalf("Normalize(%q) = %s, %v", in, args, err)
 		}
 		again, err := proposing.Normalize(args)
 		if err != nil || !bytes.Equal(again, args) || !bytes.Equal(args, canonical(t, p)) {
-			t.Fatalf("%q is %s, and then %s, %v", in, args, again, err)
+			t.Fatalf("Normalize(%q) = %s, and Normalize of that is %s, %v", in, args, again, err)
 		}
 		ids := map[string]bool{}
 		for _, task := range p.Tasks {
 			if ids[task.ID] || task.ID == "" {
-				t.Fatalf("%q has the id %q twice", in, task.ID)
+				t.Fatalf("%q: missing or duplicate ID %q", in, task.ID)
 			}
 			ids[task.ID] = true
 		}

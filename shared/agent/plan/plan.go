@@ -8,12 +8,12 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// The limits of a plan.
+// Limits of a plan.
 const (
-	MaxTasks       = 20       // beside those that are done
+	MaxTasks       = 20       // not counting completed tasks
 	MaxTitle       = 120      // characters
-	MaxGoal        = 2 << 10  // bytes, of a goal and of what says that it is reached
-	MaxPlan        = 32 << 10 // bytes of canonical JSON, without the tasks that are done
+	MaxGoal        = 2 << 10  // bytes of a goal, and of the text of doneWhen
+	MaxPlan        = 32 << 10 // bytes of canonical JSON, without the completed tasks
 	MaxGrants      = 10
 	MaxCalls       = 10 // of one grant
 	MaxQuestions   = 5
@@ -32,7 +32,7 @@ type Plan struct {
 	Assumptions []string  `json:"assumptions,omitempty" jsonschema:"what the plan takes for granted"`
 }
 
-// A Task is one step of a plan, carried out in a conversation of its own.
+// A Task is one step of a plan. It runs in a conversation of its own.
 type Task struct {
 	ID       string   `json:"id,omitempty" jsonschema:"of a task of the plan before; leave it out for a new one"`
 	Title    string   `json:"title" jsonschema:"one line"`
@@ -42,7 +42,7 @@ type Task struct {
 	DoneWhen string   `json:"doneWhen,omitempty" jsonschema:"how to tell that the goal is reached"`
 }
 
-// A Grant allows calls of one tool that equal its target in all that is not free text.
+// A Grant allows calls of one tool whose pinned arguments equal its target.
 type Grant struct {
 	ID       string          `json:"id,omitempty" jsonschema:"of a grant of the plan before; leave it out for a new one"`
 	Tool     string          `json:"tool"`
@@ -52,14 +52,15 @@ type Grant struct {
 	Until    time.Time       `json:"until,omitzero" jsonschema:"RFC 3339; the deadline if left out"`
 }
 
-// key is the same for grants that allow the same calls: however often it is confirmed, what was used of it is used.
+// key identifies the calls that a grant allows. Grants with the same key share one use count, however often they are
+// confirmed.
 func (g Grant) key() string { return callKey(g.Tool, g.Version, g.Target) }
 
 func callKey(tool, version string, bound json.RawMessage) string {
 	return tool + "\x00" + version + "\x00" + string(bound)
 }
 
-// Canonical returns the plan's bytes: what is hashed and confirmed.
+// Canonical returns the plan's canonical JSON, which is hashed and confirmed.
 func (p Plan) Canonical() (json.RawMessage, error) {
 	b, err := strictjson.Marshal(p)
 	if err != nil {
@@ -68,7 +69,7 @@ func (p Plan) Canonical() (json.RawMessage, error) {
 	return strictjson.Canonical(b)
 }
 
-// Decode returns the plan of its canonical bytes. The error is a ValidationError that names the field.
+// Decode decodes the canonical JSON of a plan. The error is a ValidationError that names the field.
 func Decode(canonical json.RawMessage) (Plan, error) {
 	var p Plan
 	if err := strictjson.Decode(canonical, &p); err != nil {
@@ -77,7 +78,7 @@ func Decode(canonical json.RawMessage) (Plan, error) {
 	return p, nil
 }
 
-// Task returns the task with the id, or nil.
+// Task returns the task with the ID, or nil.
 func (p Plan) Task(id string) *Task {
 	for i := range p.Tasks {
 		if p.Tasks[i].ID == id {
@@ -87,7 +88,7 @@ func (p Plan) Task(id string) *Task {
 	return nil
 }
 
-// Tools returns the names of the tools that the plan's tasks need, each once, sorted.
+// Tools returns the sorted names of the tools that the plan's tasks need, each once.
 func (p Plan) Tools() []string {
 	var all []string
 	for _, t := range p.Tasks {
@@ -96,7 +97,7 @@ func (p Plan) Tools() []string {
 	return set(all)
 }
 
-// set returns the names sorted and without repeats; nil for none.
+// set returns the sorted names without duplicates, or nil for none.
 func set(names []string) []string {
 	if len(names) == 0 {
 		return nil

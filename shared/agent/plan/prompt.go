@@ -15,8 +15,8 @@ import (
 //go:embed prompts/*.tmpl
 var files embed.FS
 
-// prompts returns the three templates of the seed's section 3.2, which it does not spell out (004-23). They are text
-// for a model and no HTML. They are parsed when one is used, and not at the start of each function.
+// prompts returns the three templates of the seed's section 3.2, whose text the seed leaves open (004-23). They are
+// text for a model, not HTML. They are parsed on first use, not at the start of each function.
 var prompts = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"json": func(s string) string { return string(strictjson.Text(s)) },
@@ -24,25 +24,25 @@ var prompts = sync.OnceValue(func() *template.Template {
 	}).ParseFS(files, "prompts/*.tmpl"))
 })
 
-// A Situation is what the model is told beside what the session knows.
+// A Situation holds the facts for the model that the session does not contain.
 type Situation struct {
 	Repo     Repo
 	Deadline time.Time
 	Now      time.Time
-	Zone     *time.Location // of the times; nil: UTC
-	Wish     string         // the user's words that the session began with
+	Zone     *time.Location // time zone of the times; nil: UTC
+	Wish     string         // the user's prompt that started the session
 
-	State string // of the repository with its AGENT.md, as text from strangers; empty: not known
+	State string // state of the repository with its AGENT.md: text from strangers; empty: unknown
 }
 
-// filled is what the templates see.
+// filled is the data of the templates.
 type filled struct {
 	Situation
 	Deadline, Now      string
 	Planning, Strict   bool
 	Words              []string
-	Failure            string // of the task that failed, where the plan is made anew
-	Plan               string // canonical; that was proposed last
+	Failure            string // of the failed task, if the plan is made again
+	Plan               string // canonical JSON of the plan that was proposed last
 	Tasks              []*TaskState
 	Current            *TaskState
 	Grants             []string
@@ -50,14 +50,14 @@ type filled struct {
 	MaxTasks, MaxSteps int
 }
 
-// Opening returns the words with which the conversation of a planning, or of the current task, begins: what the user
-// wants, what is known, and what is to be thought about (the template reason). Text from strangers stands in it as JSON
-// of one line, so that none can pass for ours.
+// Opening returns the text that begins the conversation of a planning or of the current task. It states what the user
+// wants, what is known, and what to think about (the template reason). Text from strangers is in it as one line of
+// JSON, so it cannot pass for the server's words.
 func (at Situation) Opening(s *Session) (string, error) {
 	return fill(s, "reason.tmpl", at)
 }
 
-// Instructions returns how the model works in this phase (the templates act and reflect).
+// Instructions returns the model's instructions for this phase (the templates act and reflect).
 func (at Situation) Instructions(s *Session) (string, error) {
 	act, err := fill(s, "act.tmpl", at)
 	if err != nil {
@@ -101,7 +101,7 @@ func fill(s *Session, name string, at Situation) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// maxWords is how much of each refinement is told again when a conversation begins afresh, in bytes.
+// maxWords is the maximum length of each refinement that is repeated in a new conversation, in bytes.
 const maxWords = 4 << 10
 
 func clipped(words []string) []string {
@@ -112,7 +112,7 @@ func clipped(words []string) []string {
 	return out
 }
 
-// failure says which task has failed, and why.
+// failure states which task failed, and why.
 func failure(s *Session) string {
 	for _, t := range s.Tasks {
 		if t.Status == TaskFailed {

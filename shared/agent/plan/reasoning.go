@@ -13,13 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// reasoning is the argument of every call by which the model says why it makes it (Reason, in the words of ReAct).
+// reasoning is the argument of every call in which the model explains the call. It is the step Reason of ReAct.
 const reasoning = "reasoning"
 
-// MaxReasoning is how long it may be, in characters.
+// MaxReasoning is the maximum length of a reasoning, in characters.
 const MaxReasoning = 4000
 
-// hasReasoning reports whether the tool has an argument of that name for itself; then nothing is added or taken off.
+// hasReasoning reports whether the tool itself has an argument with this name. Such a tool's arguments are not changed.
 func hasReasoning(spec tool.Spec) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -27,7 +27,7 @@ func hasReasoning(spec tool.Spec) bool {
 	return json.Unmarshal(spec.Schema, &s) == nil && s.Properties[reasoning] != nil
 }
 
-// WithReasoning returns the spec as the model is told it: with the required argument `reasoning`.
+// WithReasoning returns the spec as the model sees it: with the required argument `reasoning`.
 func WithReasoning(spec tool.Spec) (tool.Spec, error) {
 	if hasReasoning(spec) {
 		return spec, nil
@@ -47,9 +47,9 @@ func WithReasoning(spec tool.Spec) (tool.Spec, error) {
 	return spec, err
 }
 
-// TakeReasoning takes the reasoning off the arguments that the model gave, before they are normalised and hashed. All
-// other bytes stay as they are, also where they are not what the tool takes. The error is a ValidationError: arguments
-// that are not an object, or a reasoning that is no text, blank or too long.
+// TakeReasoning removes the reasoning from the model's arguments, before they are normalised and hashed. All other
+// bytes stay unchanged, even if they do not fit the tool. The error is a ValidationError. It is for arguments that are
+// not an object, and for a reasoning that is missing, blank, too long or not a string.
 func TakeReasoning(spec tool.Spec, args json.RawMessage) (rest json.RawMessage, why string, err error) {
 	if hasReasoning(spec) {
 		return args, "", nil
@@ -58,7 +58,7 @@ func TakeReasoning(spec tool.Spec, args json.RawMessage) (rest json.RawMessage, 
 		return nil, "", err
 	}
 	dec := json.NewDecoder(bytes.NewReader(args))
-	if _, err := dec.Token(); err != nil { // the brace
+	if _, err := dec.Token(); err != nil { // the opening brace
 		return nil, "", fault.Invalid("", "the JSON could not be read").Because(err)
 	}
 	out := []byte{'{'}
@@ -86,7 +86,7 @@ func TakeReasoning(spec tool.Spec, args json.RawMessage) (rest json.RawMessage, 
 	case visible.Blank(why):
 		return nil, "", fault.Invalid(reasoning, "say why this call is the next step")
 	case utf8.RuneCountInString(why) > MaxReasoning:
-		return nil, "", fault.Invalid(reasoning, "this has more than %d characters", MaxReasoning)
+		return nil, "", fault.Invalid(reasoning, "more than %d characters", MaxReasoning)
 	}
 	return append(out, '}'), why, nil
 }

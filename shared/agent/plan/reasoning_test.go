@@ -34,7 +34,7 @@ func TestReasoningIsAskedFor(t *testing.T) {
 		}
 	}
 	if _, err := plan.WithReasoning(tool.Spec{Schema: json.RawMessage(`{`)}); err == nil {
-		t.Error("no schema was taken for one")
+		t.Error("an invalid schema was accepted")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestReasoningIsTakenOff(t *testing.T) {
 			t.Errorf("%.40s: %v", in, err)
 		}
 	}
-	own, err := plan.WithReasoning(spec) // a tool that has the argument for itself
+	own, err := plan.WithReasoning(spec) // now a tool that has the argument itself
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,8 @@ func TestParseDeadline(t *testing.T) {
 	}
 }
 
-// FuzzRepo holds what is taken to what a URL parser reads: our host alone, and a path of two names.
+// FuzzRepo compares accepted addresses with the result of a URL parser: only the configured host, and a path of two
+// names.
 func FuzzRepo(f *testing.F) {
 	for _, s := range []string{"https://github.com/acme/web", "https://github.com/acme/web.git",
 		"https://github.com/acme/..", "https://github.com@evil.example/a/b", "https://github.com:443/a/b", "//a/b",
@@ -91,18 +92,18 @@ func FuzzRepo(f *testing.F) {
 		u, err := url.Parse(in)
 		if err != nil || u.Scheme != "https" || u.Host != "github.com" || u.User != nil || u.RawQuery != "" ||
 			u.Fragment != "" || u.ForceQuery || u.Opaque != "" {
-			t.Fatalf("%q was taken: %v", in, err)
+			t.Fatalf("%q was accepted: %v", in, err)
 		}
 		if strings.HasSuffix(u.Path, "/") || "/"+repo.String() != strings.TrimSuffix(u.Path, ".git") {
-			t.Fatalf("%q is %s", in, repo)
+			t.Fatalf("ParseRepo(%q) = %s", in, repo)
 		}
 		if again, err := plan.ParseRepo(string(repo), github); err != nil || again != repo {
-			t.Fatalf("%s is %s, %v", repo, again, err)
+			t.Fatalf("ParseRepo(%s) = %s, %v", repo, again, err)
 		}
 	})
 }
 
-// FuzzDeadline holds what is taken to the bounds, and to what the standard library reads.
+// FuzzDeadline compares accepted deadlines with the limits, and with the result of the standard library.
 func FuzzDeadline(f *testing.F) {
 	for _, s := range []string{"2027-01-05T10:01:00Z", "2027-01-05T11:01:00+01:00", "2027-01-12T10:00:00.001Z",
 		"2027-01-06T10:00:00,5Z", "2027-02-29T10:00:00Z", "tomorrow", ""} {
@@ -118,7 +119,7 @@ func FuzzDeadline(f *testing.F) {
 		}
 		want, err := time.Parse(time.RFC3339, in)
 		if err != nil || !want.Equal(at) || at.Before(now.Add(time.Minute)) || at.After(now.Add(7*24*time.Hour)) {
-			t.Fatalf("%q is %s; %s, %v", in, at, want, err)
+			t.Fatalf("ParseDeadline(%q) = %s; want %s, %v", in, at, want, err)
 		}
 	})
 }

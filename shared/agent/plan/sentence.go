@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// A deed is what calls of a tool do, in the words of a card.
+// A deed describes the calls of a tool, in the words of a card.
 type deed struct {
 	verb, one, many string
-	written         bool // the calls have free text, which is written when they are made
+	written         bool // the calls have free text, which the model writes when it makes them
 }
 
 var deeds = map[string]deed{
@@ -37,8 +37,8 @@ var deeds = map[string]deed{
 	"docker.configureGitClientInContainer": {"set up Git in", "container", "containers", false},
 }
 
-// Sentence says what a grant allows, in our words: the target's values in visible form and quoted as in JSON, so that
-// none can pass for a word of ours. The time is that of the zone.
+// Sentence describes what a grant allows, in the server's words. The target's values are in visible form and quoted as
+// in JSON, so no value can pass for the server's words. The time is in the zone.
 //
 //	May create at most 2 issues in acme/web until Friday, 8 January, 14:00. Their text is written later.
 func (g Grant) Sentence(zone *time.Location) string {
@@ -52,7 +52,7 @@ func (g Grant) Sentence(zone *time.Location) string {
 	return s + " Their text is written later."
 }
 
-// Ends returns until when the grant allows it, as its sentence says that.
+// Ends returns the end of the grant, in the form of its sentence.
 func (g Grant) Ends(zone *time.Location) tool.Moment {
 	until := g.Until.In(zone)
 	return tool.Moment{Text: until.Format("Monday, 2 January, 15:04"), At: until.Format(time.RFC3339),
@@ -67,7 +67,7 @@ func (g Grant) deed() deed {
 	return deed{"make", "call of " + name, "calls of " + name, true}
 }
 
-// titles says what calls of the tools do: Create an issue, Run a script.
+// titles describes the calls of the tools: Create an issue, Run a script.
 func titles(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
@@ -77,7 +77,7 @@ func titles(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// title says what a call of a tool does. Of one without a deed it is the words of the name.
+// title describes a call of a tool. For an unknown tool, it consists of the words in the tool's name.
 func title(name string) string {
 	d, known := deeds[name]
 	switch {
@@ -90,7 +90,7 @@ func title(name string) string {
 	return d.verb + " a " + d.one
 }
 
-// allowed says what a grant allows, without until when: create at most 2 issues in acme/web.
+// allowed describes what a grant allows, without its end: create at most 2 issues in acme/web.
 func (g Grant) allowed() string {
 	d := g.deed()
 	count := fmt.Sprintf("at most %d %s", g.MaxCalls, d.many)
@@ -100,7 +100,7 @@ func (g Grant) allowed() string {
 	return d.verb + " " + count + where(g.Target)
 }
 
-// where says what a target names: the repository, then all else in the order of names.
+// where describes a target: the repository, then the other fields by name.
 func where(target json.RawMessage) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(target, &members) != nil {
@@ -124,7 +124,7 @@ func where(target json.RawMessage) string {
 	return in
 }
 
-// apart writes the words of a name apart: of issueNumber, issue number.
+// apart separates the words of a name: issueNumber becomes issue number.
 func apart(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -136,8 +136,7 @@ func apart(name string) string {
 	return b.String()
 }
 
-// quoted returns a value in visible form: texts as in JSON, lists without their brackets, and what has members in
-// parentheses.
+// quoted returns a value in visible form: strings as in JSON, lists without brackets, and objects in parentheses.
 func quoted(value json.RawMessage) string {
 	var list []json.RawMessage
 	var members map[string]json.RawMessage
@@ -155,7 +154,7 @@ func quoted(value json.RawMessage) string {
 	return shown
 }
 
-// Sentence says what a change does; was is the task as it was, if it was there.
+// Sentence describes a change. was is the task before the change, if it existed.
 func (c Change) Sentence(was Task) string {
 	switch c.Op {
 	case Add:
@@ -182,18 +181,18 @@ func (c Change) Sentence(was Task) string {
 	return "Changed (" + strings.Join(what, ", ") + "): " + c.Task.Title
 }
 
-// Sentence says what a change of a grant does.
+// Sentence describes a change of a grant.
 func (c GrantChange) Sentence(zone *time.Location) string {
 	switch c.Op {
 	case Add:
-		return "Allowed besides: " + c.Grant.Sentence(zone)
+		return "Newly allowed: " + c.Grant.Sentence(zone)
 	case Obsolete:
 		return "No longer allowed: " + c.Grant.Sentence(zone)
 	}
-	return "Allowed otherwise: " + c.Grant.Sentence(zone) + " It was: " + c.Was.Sentence(zone)
+	return "Now allowed: " + c.Grant.Sentence(zone) + " Before: " + c.Was.Sentence(zone)
 }
 
-// moments are those in the sentence of the change.
+// moments returns the moments in the change's sentence.
 func (c GrantChange) moments(zone *time.Location) []tool.Moment {
 	if c.Op == Modify {
 		return []tool.Moment{c.Grant.Ends(zone), c.Was.Ends(zone)}

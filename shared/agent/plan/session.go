@@ -7,15 +7,15 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The limits of a session.
+// Limits of a session.
 const (
 	MaxRevisions     = 20
 	MaxReplans       = 3
-	MaxPlanningCalls = 12 // calls of the model for one revision
+	MaxPlanningCalls = 12 // model calls for one revision
 	MaxSteps         = 20 // of one task
-	MaxAdded         = 10 // tasks that changes add at once, to one confirmed plan
+	MaxAdded         = 10 // tasks that changes can add to one confirmed plan without a new confirmation
 
-	MaxObserved = 4 << 20 // bytes of what its calls returned that are kept in full length; see KeepOf
+	MaxObserved = 4 << 20 // bytes of observations that are kept in full; see KeepOf
 )
 
 // Status is the state of a session (FR-102).
@@ -24,7 +24,7 @@ type Status string
 // The values of Status.
 const (
 	StatusPlanning  Status = "PLANNING"
-	StatusAwaiting  Status = "AWAITING_CONFIRMATION" // exactly while a plan waits
+	StatusAwaiting  Status = "AWAITING_CONFIRMATION" // while a plan waits, and only then
 	StatusExecuting Status = "EXECUTING"             // from the confirmation on
 	StatusCompleted Status = "COMPLETED"
 	StatusFailed    Status = "FAILED"
@@ -43,16 +43,16 @@ const (
 	TaskObsolete  TaskStatus = "OBSOLETE"
 )
 
-// Phase says what a session needs next.
+// Phase is what a session needs next.
 type Phase string
 
 // The values of Phase.
 const (
-	Planning Phase = "planning" // the model reads, and proposes a plan
+	Planning Phase = "planning" // the model reads and proposes a plan
 	Awaiting Phase = "awaiting" // a plan waits for its user
-	Acting   Phase = "acting"   // the current task goes on, or the next one begins
-	Done     Phase = "done"     // every task is done or obsolete: the run ends COMPLETED
-	Broken   Phase = "broken"   // it cannot go on (Session.Why): the run ends FAILED
+	Acting   Phase = "acting"   // the current task continues, or the next one starts
+	Done     Phase = "done"     // every task is completed or obsolete; the run ends COMPLETED
+	Broken   Phase = "broken"   // it cannot continue (Session.Why); the run ends FAILED
 	Ended    Phase = "ended"
 )
 
@@ -62,88 +62,88 @@ type Proposal struct {
 	Plan Plan
 }
 
-// A Confirmation is a user's yes.
+// A Confirmation is a user's confirmation of a plan.
 type Confirmation struct {
 	Revision   int
-	ActionID   string // of the call that proposed it
+	ActionID   string // ID of the call that proposed the plan
 	ApprovalID string
 	Hash       string
-	Plan       Plan // as it was confirmed; Session.Plan has the changes since
+	Plan       Plan // as confirmed; Session.Plan includes later changes
 	Edited     bool
-	Strict     bool       // every change waits for another yes
+	Strict     bool       // every change needs a new confirmation
 	Place      tool.Place // see Proposed
 }
 
-// A TaskState is a task and what became of it.
+// A TaskState is a task with its progress.
 type TaskState struct {
 	Task
 	Status  TaskStatus
 	Result  string
 	Error   string
-	Steps   int  // answers of the model since it was last started
-	Refused bool // a claim that it is done was refused, once
+	Steps   int  // model answers since the task was last started
+	Refused bool // one claim that the task is done was refused
 	Acts    []*Act
 
-	begun int // how many of Acts there were when it was last started
+	begun int // length of Acts when the task was last started
 }
 
-// A Session is the fold of a session's events. Its fields are read and never written by others.
+// A Session is the fold of a session's events. Other packages read its fields and never write them.
 type Session struct {
-	Proposal   *Proposal     // that waits; nil: none
-	Confirmed  *Confirmation // the newest; nil: none yet
-	Plan       *Plan         // that stands: the confirmed one with its changes; nil: none yet
-	Tasks      []*TaskState  // all that were ever confirmed
-	Current    *TaskState    // that is worked on; nil: none
-	Revision   int           // number of the plan that was proposed last, from 1
-	Replans    int           // plannings after a task that failed
-	ModelCalls int           // answers of the model in all
-	Observed   int           // bytes of what the calls returned
-	Changes    []Changed     // that applied at once, oldest first
-	Words      []string      // what the user said to plans that they had made anew, oldest first
-	Why        string        // with the phase Broken: why it cannot go on
-	Unreadable bool          // a plan that was stored cannot be read (ErrUnreadable)
-	Cards      []Card        // on which plans were shown, oldest first
+	Proposal   *Proposal     // the waiting plan; nil: none
+	Confirmed  *Confirmation // the newest confirmation; nil: none yet
+	Plan       *Plan         // the current plan: the confirmed one with its changes; nil: none yet
+	Tasks      []*TaskState  // all tasks that were ever confirmed
+	Current    *TaskState    // the task in progress; nil: none
+	Revision   int           // number of the newest proposed plan, from 1
+	Replans    int           // number of plannings after a failed task
+	ModelCalls int           // model answers in total
+	Observed   int           // bytes that the calls returned
+	Changes    []Changed     // changes that applied at once, oldest first
+	Words      []string      // the user's comments with requests for another plan, oldest first
+	Why        string        // in the phase Broken: the reason
+	Unreadable bool          // a stored plan is unreadable (ErrUnreadable)
+	Cards      []Card        // cards that showed plans, oldest first
 
-	before   *Plan  // what the plan that waits is compared with
-	last     *Plan  // the plan that was proposed last
-	lastHash string // of it
-	cause    cause  // of the planning that goes on, or of the plan that waits
-	again    bool   // the card that was closed last is replaced by another one of its revision
+	before   *Plan  // the plan that the waiting one is compared with
+	last     *Plan  // the newest proposed plan
+	lastHash string // hash of last
+	cause    cause  // of the current planning, or of the waiting plan
+	again    bool   // the last closed card will be replaced by another one of the same revision
 	broken   bool
 	end      Status
-	calls    int    // answers of the model since the planning began
-	added    int    // tasks that changes have added to the confirmed plan
-	nextID   int    // greater than the number of any task or grant so far
+	calls    int    // model answers since the planning began
+	added    int    // number of tasks that changes added to the confirmed plan
+	nextID   int    // greater than the number in any ID of a task or grant so far
 	log      []*Act // all calls, oldest first
 	acts     map[string]*Act
-	taskOf   map[string]*TaskState // by the id of an act
-	uses     map[string]int        // of grants, by Grant.key
-	keys     map[string]string     // of the grants that acts rest on, by the act's id
-	revoked  map[string]bool       // ids of grants of the confirmed plan
+	taskOf   map[string]*TaskState // by the ID of an act
+	uses     map[string]int        // use counts of grants, by Grant.key
+	keys     map[string]string     // Grant.key of the grant that allowed an act, by the act's ID
+	revoked  map[string]bool       // by ID, for grants of the confirmed plan
 }
 
-// ErrUnreadable is the error of a session whose stored plan is none: somebody has written it who is not this program.
+// ErrUnreadable is the error of a session whose stored plan is not a plan. Another program must have written it.
 var ErrUnreadable = fault.New(fault.Validation, fault.CodeIntegrity,
-	"The stored plan cannot be read, so this has ended, and nothing more is done.")
+	"The stored plan is unreadable, so this was stopped.")
 
-// cause says why a plan is made.
+// cause is the reason for a planning.
 type cause string
 
 const (
-	first   cause = ""        // none was confirmed yet
-	failed  cause = "failed"  // a task failed: without a new plan the session has failed
-	changes cause = "changes" // the model wants changes that need a yes: without it the old plan goes on
+	first   cause = ""        // no plan was confirmed yet
+	failed  cause = "failed"  // a task failed; without a new plan the session fails
+	changes cause = "changes" // the model wants changes that need a confirmation; without one the old plan continues
 )
 
 func (t *TaskState) done() bool { return t.Status == TaskCompleted }
 
-// NewSession returns a session in which nothing has happened yet.
+// NewSession returns a session without events.
 func NewSession() *Session {
 	return &Session{nextID: 1, acts: map[string]*Act{}, taskOf: map[string]*TaskState{}, uses: map[string]int{},
 		keys: map[string]string{}, revoked: map[string]bool{}}
 }
 
-// Phase says what the session needs next.
+// Phase returns what the session needs next.
 func (s *Session) Phase() Phase {
 	switch {
 	case s.end != "":
@@ -175,7 +175,7 @@ func (s *Session) Status() Status {
 	return StatusExecuting
 }
 
-// NextPending returns the first task that was not begun, or nil.
+// NextPending returns the first task that has not started, or nil.
 func (s *Session) NextPending() *TaskState {
 	for _, t := range s.Tasks {
 		if t.Status == TaskPending {
@@ -185,7 +185,7 @@ func (s *Session) NextPending() *TaskState {
 	return nil
 }
 
-// Task returns the task with the id, or nil.
+// Task returns the task with the ID, or nil.
 func (s *Session) Task(id string) *TaskState {
 	for _, t := range s.Tasks {
 		if t.ID == id {
@@ -195,7 +195,7 @@ func (s *Session) Task(id string) *TaskState {
 	return nil
 }
 
-// Answered counts one answer of the model.
+// Answered counts one model answer.
 func (s *Session) Answered() {
 	s.ModelCalls++
 	if s.Current != nil {
@@ -205,8 +205,8 @@ func (s *Session) Answered() {
 	s.calls++
 }
 
-// CallsLeft returns how many answers of the model are left for the revision that is planned, or for the current task.
-// With the last one only its end is asked for.
+// CallsLeft returns how many model answers are left for the revision in planning, or for the current task. With the
+// last one, the model can only propose the plan or reflect.
 func (s *Session) CallsLeft() int {
 	if s.Current != nil {
 		return max(0, MaxSteps-s.Current.Steps)
@@ -214,23 +214,23 @@ func (s *Session) CallsLeft() int {
 	return max(0, MaxPlanningCalls-s.calls)
 }
 
-// leastKept is how many bytes are kept of each observation, however much a session has observed.
+// leastKept is the minimum number of bytes that are kept of each observation, however much a session has observed.
 const leastKept = 4 << 10
 
-// KeepOf returns how many bytes of the session's next observation are kept, of size bytes.
+// KeepOf returns how many bytes of the session's next observation are kept if it has size bytes.
 func KeepOf(s *Session, size int) int { return min(size, max(MaxObserved-s.Observed, leastKept)) }
 
-// CodeDeadline is the code of the error of a run that is out of time.
+// CodeDeadline is the error code of a run past its deadline.
 const CodeDeadline fault.Code = "deadline"
 
-// RevisionsLeft returns how many more plans may be proposed.
+// RevisionsLeft returns how many more plans can be proposed.
 func (s *Session) RevisionsLeft() int { return max(0, MaxRevisions-s.Revision) }
 
-// Bind returns b with what follows from the session: the plan whose ids stay, and the tasks that are done.
+// Bind returns b with the facts that follow from the session: the plan whose IDs are kept, and the completed tasks.
 func (s *Session) Bind(b Bind) Bind {
 	b.Before, b.NextID, b.Kept = nil, s.nextID, nil
 	standing := s.last
-	if s.Proposal != nil { // the card of a plan that waits is the same whenever it is made
+	if s.Proposal != nil { // the card of a waiting plan must not depend on when it is made
 		standing = s.before
 	}
 	if standing != nil {
@@ -246,10 +246,11 @@ func (s *Session) Bind(b Bind) Bind {
 	return b
 }
 
-// Newest returns the plan of the session that was proposed last, also once it waits no longer, or nil.
+// Newest returns the plan that was proposed last, whether it still waits or not, or nil.
 func Newest(s *Session) *Plan { return s.last }
 
-// RawPlan returns the plan as it stands, or waits: JSON in a string (FR-203). It is empty while there is none.
+// RawPlan returns the waiting plan, or else the current one, as JSON in a string (FR-203). It returns "" if there is
+// none.
 func (s *Session) RawPlan() (string, error) {
 	switch {
 	case s.Proposal != nil:

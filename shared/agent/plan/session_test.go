@@ -43,7 +43,7 @@ func TestASessionGoesThroughItsStates(t *testing.T) {
 		expect(plan.StatusExecuting)
 	}
 	if s.Phase() != plan.Done || s.Revision != 2 {
-		t.Errorf("%s after revision %d", s.Phase(), s.Revision)
+		t.Errorf("phase %s after revision %d", s.Phase(), s.Revision)
 	}
 	if err := s.End(true, ""); err != nil {
 		t.Fatal(err)
@@ -68,22 +68,22 @@ func TestAGrantIsUsedUp(t *testing.T) {
 	act("a", plan.Intent)
 	act("b", plan.Intent)
 	if may("c") {
-		t.Error("a third call of two")
+		t.Error("a third call was allowed by a grant of two")
 	}
 	if !may("b") {
-		t.Error("a call that was begun is not carried on")
+		t.Error("a started call lost its grant")
 	}
 	act("b", plan.Unknown)
 	if may("c") {
-		t.Error("an unknown outcome gives its use back")
+		t.Error("a call with an unknown outcome does not count as a use")
 	}
 	act("b", plan.Failed)
 	if !may("c") {
-		t.Error("what was proven to have failed does not give its use back")
+		t.Error("a call that is proven to have failed still counts as a use")
 	}
 	apply(t, s, plan.Event{Revoked: &plan.Revoked{GrantID: "g1"}})
 	if may("c") {
-		t.Error("a grant that was taken back")
+		t.Error("a revoked grant allowed a call")
 	}
 }
 

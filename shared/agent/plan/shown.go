@@ -7,16 +7,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// A Card is one showing of a plan to its user: an approval. The same plan may be on several cards of a session.
+// A Card is one approval that showed a plan to its user. Several cards of a session can show the same plan.
 type Card struct {
 	ApprovalID string
-	Hash       string // of the plan that it shows
+	Hash       string // hash of the plan
 	Became     string // TypeConfirmed or a How; empty: it waits
-	Confirmed  string // the hash of the plan that was confirmed, which its user may have edited
+	Confirmed  string // hash of the plan that was confirmed, which the user may have edited
 }
 
-// about reports whether the hash is that of a plan that the card shows, or by which it was confirmed. No hash is about
-// no card.
+// about reports whether the hash is that of the plan on the card, or of the plan that was confirmed with it. It is
+// false for an empty hash.
 func (c Card) about(hash string) bool { return hash != "" && (c.Hash == hash || c.Confirmed == hash) }
 
 // answered reports whether the card was closed in one of the ways.
@@ -25,19 +25,22 @@ func (c Card) answered(ways []string) bool { return slices.Contains(ways, c.Beca
 // The errors of an answer that names no card that can be answered.
 var (
 	errBeingMade = fault.New(fault.Policy, fault.CodeNotWaiting,
-		"No plan waits; it is being made.").After(time.Second)
+		"No plan is waiting; one is being made.").After(time.Second)
 	errUnconfirmed = fault.New(fault.Policy, fault.CodeAlreadyResolved,
 		"This has ended, and no plan was confirmed.")
 	errTwoCards = fault.New(fault.Policy, fault.CodeStaleView,
 		"You have answered an earlier card with exactly this plan. "+
-			"Please look at the card that waits, and send its approvalId with your answer.")
+			"Please check the waiting card, and send its approvalId with your answer.")
 )
 
-// Answered returns the card that an answer is about. The answer names the card by its approvalID, or else the plan by
-// its hash, or neither, which means the newest card. answered are the ways in which an earlier card of the same plan
-// may have been closed by the same answer: a hash alone could then repeat that answer, and names no card. Errors:
-// PolicyError not_waiting while a plan is made, already_resolved where none was confirmed before the end, stale_view
-// for a hash that names no card; AuthError not_found for an approval that is none of the session's cards.
+// Answered returns the approval ID of the card that an answer is about. The answer names the card by approvalID, or its
+// plan by hash. If both are empty, it means the newest card.
+//
+// answered lists how an earlier card of the same plan may have been closed by the same answer. A hash could then be a
+// repetition of that answer, so it does not identify a card.
+//
+// Errors: PolicyError not_waiting while a plan is being made, already_resolved if the session ended without a confirmed
+// plan, stale_view for an ambiguous hash; AuthError not_found for an approval that is not a card of the session.
 func Answered(s *Session, approvalID, hash string, answered ...string) (string, error) {
 	if s.Unreadable {
 		return "", ErrUnreadable
@@ -62,7 +65,7 @@ func Answered(s *Session, approvalID, hash string, answered ...string) (string, 
 		return of[len(of)-1].ApprovalID, nil
 	case s.Phase() == Planning || len(s.Cards) == 0:
 		return "", errBeingMade
-	case len(of) == 0: // the decision says what is wrong with the hash
+	case len(of) == 0: // the decision's own check reports what is wrong with the hash
 		return s.Cards[len(s.Cards)-1].ApprovalID, nil
 	case slices.ContainsFunc(of, func(c Card) bool { return c.answered(answered) }):
 		return "", errTwoCards

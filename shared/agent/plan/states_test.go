@@ -12,20 +12,19 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// model is a session as a reader of the issue would keep it on paper: which plan waits, which stands, and what each
-// task has come to.
+// model is a simple reference model of a session: the waiting plan, the current plan, and the state of each task.
 type model struct {
-	again     bool   // the card that waited is replaced
-	waits     string // the approval of the plan that waits
+	again     bool   // the waiting card will be replaced
+	waits     string // approval of the waiting plan
 	waitsPlan []string
-	lost      bool   // a plan cannot be read
-	hash      string // of the plan that was proposed last, as long as no change followed
+	lost      bool   // a plan is unreadable
+	hash      string // hash of the newest proposed plan, until a change applies
 	confirmed bool
-	why       string // of the planning: "", "failed", "changes"
+	why       string // cause of the planning: "", "failed", "changes"
 	order     []string
 	task      map[string]plan.TaskStatus
 	current   string
-	grant     bool // of the plan that was confirmed, not taken back
+	grant     bool // the confirmed plan's grant is not revoked
 	revisions int
 	replans   int
 	broken    bool
@@ -57,7 +56,7 @@ func (m *model) status() plan.Status {
 
 func (m *model) runs() bool { return m.status() == plan.StatusExecuting }
 
-// thePlans are those that are proposed: their tasks' ids say what they are.
+// thePlans are the proposed plans, named by letters. The values are the IDs of their tasks.
 var thePlans = map[string][]string{"A": {"t1", "t2"}, "B": {"t1", "t3"}, "C": {"t2", "t1", "t4"}, "unreadable": nil}
 
 func planOf(t rapid.TB, name string) json.RawMessage {
@@ -74,10 +73,10 @@ func planOf(t rapid.TB, name string) json.RawMessage {
 	return canonical(t, p)
 }
 
-// take applies the event to the model, and reports whether it may follow.
+// take applies the event to the model, and reports whether the event is permitted.
 func (m *model) take(e plan.Event, name string) bool {
 	switch {
-	case m.lost: // whatever follows
+	case m.lost: // any event is permitted
 		return true
 	case m.ended != "" || m.broken:
 		return false
@@ -168,7 +167,7 @@ func (m *model) stand(ids []string) {
 	m.order = ids
 }
 
-// change takes a change of one task: it is dropped, or added at the end.
+// change applies a change of one task: it drops the task, or adds it at the end.
 func (m *model) change(c plan.Change) bool {
 	if !m.runs() || m.current != "" {
 		return false
@@ -190,8 +189,8 @@ func (m *model) change(c plan.Change) bool {
 	return true
 }
 
-// TestSessionStates applies events in any order to a session (004-02): it takes exactly those that the model takes,
-// is in the state that the model is in, and one that it refuses changes nothing of it.
+// TestSessionStates applies events in any order to a session (004-02). The session accepts exactly the events that the
+// model accepts, has the same state, and does not change when it refuses an event.
 func TestSessionStates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := plan.NewSession(), &model{task: map[string]plan.TaskStatus{}}
@@ -204,23 +203,23 @@ func TestSessionStates(t *testing.T) {
 			e, name := anyEvent(t, m, n)
 			err := s.Apply(e)
 			if legal := m.take(e, name); legal != (err == nil) {
-				t.Fatalf("%s of %q: the model takes it: %v; the session: %v", e.Type(), name, legal, err)
+				t.Fatalf("%s of %q: permitted by the model: %v; error of the session: %v", e.Type(), name, legal, err)
 			}
 			if err == nil {
 				taken = append(taken, e)
 			} else if m.ended == "" && !reflect.DeepEqual(s, folded(t, taken)) {
-				t.Fatalf("%s was refused and changed something", e.Type())
+				t.Fatalf("the refused event %s changed the session", e.Type())
 			}
 			compare(t, s, m)
 		}
 	})
 }
 
-// endBoth ends the session as done where it is, and else as out of time.
+// endBoth ends the session as completed if everything is done, and otherwise as past its deadline.
 func endBoth(t *rapid.T, s *plan.Session, m *model) {
 	done := m.runs() && m.current == "" && m.pending() == ""
 	if err := s.End(true, ""); (err == nil) != done {
-		t.Fatalf("ended as completed: %v; everything is done: %v", err, done)
+		t.Fatalf("error of ending as completed: %v; everything is done: %v", err, done)
 	}
 	if done {
 		m.ended = plan.StatusCompleted
@@ -235,7 +234,7 @@ func endBoth(t *rapid.T, s *plan.Session, m *model) {
 	}
 }
 
-// anyEvent draws an event; most are legal, or nearly so. name is that of the plan that is proposed.
+// anyEvent draws an event. Most are permitted, or nearly so. name is the name of the proposed plan.
 func anyEvent(t *rapid.T, m *model, n int) (e plan.Event, name string) {
 	id := rapid.SampledFrom([]string{m.current, m.pending(), m.current, m.pending(), "t1", "t4", "t9"}).Draw(t, "task")
 	approval := rapid.SampledFrom([]string{m.waits, m.waits, m.waits, "another"}).Draw(t, "approval")
@@ -282,26 +281,26 @@ func folded(t *rapid.T, events []plan.Event) *plan.Session {
 
 func compare(t *rapid.T, s *plan.Session, m *model) {
 	if s.Status() != m.status() {
-		t.Fatalf("%s, and the model %s", s.Status(), m.status())
+		t.Fatalf("status %s, in the model %s", s.Status(), m.status())
 	}
 	if (s.Proposal != nil) != (s.Status() == plan.StatusAwaiting) {
-		t.Fatalf("%s with a plan that waits: %v", s.Status(), s.Proposal != nil)
+		t.Fatalf("status %s, a plan waits: %v", s.Status(), s.Proposal != nil)
 	}
 	if s.Revision != m.revisions || s.Replans != m.replans {
-		t.Fatalf("revision %d after %d plans anew; the model has %d and %d", s.Revision, s.Replans, m.revisions,
+		t.Fatalf("revision %d after %d new plannings; the model has %d and %d", s.Revision, s.Replans, m.revisions,
 			m.replans)
 	}
 	executing := 0
 	for _, task := range s.Tasks {
 		if task.Status != m.task[task.ID] {
-			t.Fatalf("%s is %s, and in the model %s", task.ID, task.Status, m.task[task.ID])
+			t.Fatalf("task %s is %s, in the model %s", task.ID, task.Status, m.task[task.ID])
 		}
 		if task.Status == plan.TaskExecuting {
 			executing++
 		}
 	}
 	if executing > 1 || (executing == 1) != (s.Current != nil) {
-		t.Fatalf("%d tasks at once", executing)
+		t.Fatalf("%d tasks in progress", executing)
 	}
 }
 
@@ -310,13 +309,13 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 		fault.CodeInternal: plan.StatusFailed} {
 		s := executing(t, plan.Plan{Tasks: []plan.Task{task("One")}})
 		if err := s.End(true, ""); err == nil {
-			t.Error("a session with a task under way is completed")
+			t.Error("a session with a task in progress ended as completed")
 		}
 		if err := s.End(false, code); err != nil || s.Status() != want || s.Phase() != plan.Ended {
 			t.Errorf("%s: %v, %s", code, err, s.Status())
 		}
 		if err := s.Apply(s.GiveUp("late")[0]); err == nil {
-			t.Error("an event after the end")
+			t.Error("an event after the end was accepted")
 		}
 	}
 }

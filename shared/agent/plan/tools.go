@@ -12,15 +12,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// The names of the tools by which the model speaks of the plan.
+// The names of the tools that the model uses to propose a plan and to reflect.
 const (
 	ProposeTool = "propose_plan"
 	ReflectTool = "reflect"
 )
 
-// Proposing returns the tool whose call proposes a plan. It has no body: the call waits for its user, and its canonical
-// arguments are the plan.
-// Where it has a place, that is where its grants may be used.
+// Proposing returns the tool that proposes a plan. It has no Execute function: the call waits for its user, and its
+// canonical arguments are the plan. The tool's place is the account that the grants are for, if any.
 func Proposing(b Bind) *tool.Tool {
 	d := tool.Def[Plan, struct{}]{
 		Name: ProposeTool,
@@ -37,8 +36,8 @@ func Proposing(b Bind) *tool.Tool {
 	return tool.Define(d)
 }
 
-// placed returns a tool that can be granted and acts in a place, or nil. All that can be granted act in the same
-// repository, or in the session's own containers.
+// placed returns a grantable tool that acts on an account, or nil. All grantable tools act in the same repository, or
+// in the session's own containers.
 func placed(tools tool.Set) *tool.Tool {
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		if t := tools[name]; t.SideEffect && t.Bounded() && t.Placed() {
@@ -48,14 +47,14 @@ func placed(tools tool.Set) *tool.Tool {
 	return nil
 }
 
-// refineTarget says what a target is, which its Go type does not: any object.
+// refineTarget describes a target, which can be any object. Its Go type does not say that.
 func refineTarget(s *jsonschema.Schema) {
 	target := s.Properties["grants"].Items.Properties["target"]
 	*target = jsonschema.Schema{Type: "object", Description: target.Description}
 }
 
-// Reflecting returns the tool by which the model says how the current task stands. It has no body: [Session.Judge] says
-// what follows.
+// Reflecting returns the tool that the model uses to report on the current task. It has no Execute function;
+// [Session.Judge] returns the consequences of a call.
 func Reflecting() *tool.Tool { return reflecting() }
 
 var reflecting = sync.OnceValue(func() *tool.Tool {
@@ -67,7 +66,7 @@ var reflecting = sync.OnceValue(func() *tool.Tool {
 	})
 })
 
-// DecodeReflection returns the reflection of its canonical bytes. The error is a ValidationError.
+// DecodeReflection decodes the canonical JSON of a reflection. The error is a ValidationError.
 func DecodeReflection(canonical json.RawMessage) (Reflection, error) {
 	var r Reflection
 	err := strictjson.Decode(canonical, &r)

@@ -45,8 +45,8 @@ func folded(s string) string {
 	return bare(norm.NFKC.String(strings.ToLower(s)))
 }
 
-// easy writes the lower case of the beginning of s, up to the last letter before a hard character. It returns the
-// number of bytes of s that it covers.
+// easy writes the lower case of the beginning of s, up to the last letter before a hard character, which is one that
+// letters maps to 0. It returns the number of bytes of s that it covers.
 func easy(b *strings.Builder, letters *[endOfLetters]rune, s string) (n int) {
 	last := rune(0)
 	for i, r := range s {

@@ -5,7 +5,7 @@ import { drafts } from './session.js';
 import { Typed } from './unsent.js';
 import { sentence } from './words.js';
 
-const granted = 'Allowed by this yes'; // a line for each grant, in their order
+const granted = 'Allowed by this approval'; // a line for each grant, in their order
 const changed = /^Change(?:, (.+ before))?$/;
 const edited = /^(Task|Question|Assumption) \d/; // what the form has fields for
 const fixed = ['id', 'version', 'tool', 'target', 'until']; // of tasks and grants; changed as JSON alone

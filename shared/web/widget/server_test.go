@@ -118,7 +118,7 @@ func planned(call object) object {
 	a["kind"], a["tool"] = "plan", "propose_plan"
 	a["findings"] = []object{{"reason": "composed", "text": "ana@example.net"}}
 	a["preview"] = object{"title": "Confirm a plan", "fields": []object{
-		{"label": "Task 1, must have done", "value": "Create an issue, Send an e-mail"}}}
+		{"label": "Task 1, required actions", "value": "Create an issue, Send an e-mail"}}}
 	return call
 }
 

@@ -2650,7 +2650,7 @@ function commentBox(a) {
 }
 
 // site/plancard.js
-var granted = "Allowed by this yes";
+var granted = "Allowed by this approval";
 var changed2 = /^Change(?:, (.+ before))?$/;
 var edited = /^(Task|Question|Assumption) \d/;
 var fixed = ["id", "version", "tool", "target", "until"];
