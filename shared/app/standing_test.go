@@ -69,16 +69,16 @@ var permissions = map[string]permission{
 		back:    []string{"/api/agent/connections/google", "/api/agent/connections/github"},
 		differs: []string{"account"},
 	},
-	"a browser that is told": {
+	"a browser with notifications": {
 		back: []string{"/api/agent/push-subscriptions/{subscriptionId}"},
 		held: map[string]string{"user": "shared/app.TestDevicesAreTheirUsersOwn", "content": "shared/app.TestDevice"},
 	},
-	"the operator's word that a tool only reads": {rules: []string{"policy.RuleReadOnly"},
+	"a tool declared to be read-only": {rules: []string{"policy.RuleReadOnly"},
 		held: map[string]string{"tool": "shared/app.TestTheOperatorsWordAboutApproval"}},
-	"the operator's word that a tool needs no approval": {rules: []string{"policy.RuleNotRequired"},
+	"a tool declared to need no approval": {rules: []string{"policy.RuleNotRequired"},
 		held: map[string]string{"tool": "shared/app.TestAnActionThatNeedsNoApproval",
 			"people": "shared/app.TestAnActionThatReachesPeople"}},
-	"the operator's word that an agent does not ask": {rules: []string{"policy.RuleNonInteractive"},
+	"an agent that never asks": {rules: []string{"policy.RuleNonInteractive"},
 		held: map[string]string{"agent": "shared/app.TestAgentsInFiles",
 			"user": "shared/engine/loop.TestAutoApproveRestsOnItsUser"}},
 }

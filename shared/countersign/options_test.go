@@ -42,7 +42,7 @@ func TestWrongOptions(t *testing.T) {
 		says  string
 	}{
 		"two tools of a name": {tools(define[place, any]("a", "A."), define[place, any]("a", "A.")), "Tools[1]", `"a"`},
-		"a bad name":          {tools(define[place, any]("1a", "A.")), "Tools[0]", "a name of"},
+		"a bad name":          {tools(define[place, any]("1a", "A.")), "Tools[0]", "a name matching"},
 		"no description":      {tools(define[place, any]("a", "")), "Tools[0]", "a description"},
 		"In is no struct":     {tools(define[string, any]("a", "A.")), "Tools[0]", "have to be a struct"},
 		"In is any":           {tools(define[any, any]("a", "A.")), "Tools[0]", "have to be a struct"},

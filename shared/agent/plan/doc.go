@@ -11,8 +11,10 @@
 // (FR-102) are therefore a property of the record, whatever code writes it. A session answers these questions:
 //
 //   - [Session.Phase] returns what comes next: planning, waiting for the user, working, or the end.
-//   - [Session.GrantFor] returns the grant of the newest confirmed plan that allows a call. It is called when the policy checks the call, and again in the commit of the call's intent.
-//   - [Session.Judge] returns what follows from the model's reflection: the end of a task, a refused claim, changes that apply at once, or changes that the user must confirm first.
+//   - [Session.GrantFor] returns the grant of the newest confirmed plan that allows a call. It is called when the
+//     policy checks the call, and again in the commit of the call's intent.
+//   - [Session.Judge] returns what follows from the model's reflection: the end of a task, a refused claim, changes
+//     that apply at once, or changes that the user must confirm first.
 //   - [Session.Stuck] returns why a task makes no progress.
 //
 // Reading order: plan.go, bind.go, diff.go; then event.go, session.go, fold.go, grant.go, judge.go.

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/address"
 )
 
-// A decision follows from its input alone: the operator's rules, the call, and what its user always allows.
+// A decision depends only on its input: the operator's rules, the call, and the user's always-allow list.
 func ExampleRules_Decide() {
 	denied, err := address.ParsePatterns("*.example.net")
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package policy decides whether a call may be carried out at once, needs its user's approval, or is refused (seed 000
-// §6). A decision is a pure function of its input and is made again each time that it matters: when the model calls,
-// when a user has edited the arguments, and once more right before the call is carried out.
+// Package policy decides whether a call can run at once, needs its user's approval, or is refused (seed 000 §6). A
+// decision is a pure function of its input. It is made again each time that it matters: when the model makes the call,
+// when a user has edited the arguments, and once more just before the call runs.
 //
-// Denials are checked first, and nothing overrides them. Reasons and rule ids contain counts and never an address,
-// because they also go to the audit and the log.
+// Denials come first, and nothing overrides them. Reasons and rule IDs contain counts and never an address, because
+// they also go to the audit and other logs.
 package policy
 
 import (
@@ -26,38 +26,38 @@ const (
 	Deny            Mode = "deny"
 )
 
-// The ids of the rules, in the order in which they are checked. They are stored in the audit: do not rename them.
+// The IDs of the rules, in the order in which they are checked. The audit log stores them, so do not rename them.
 const (
-	RuleSwitchedOff  = "side_effects_off"        // the operator has disabled side effects (the kill switch)
+	RuleSwitchedOff  = "side_effects_off"        // the operator disabled side effects (the kill switch)
 	RuleMalformed    = "recipient_malformed"     // a recipient is not an address in its normal form
 	RuleDenied       = "recipient_denied"        // a recipient is on the deny list
-	RuleNotPermitted = "recipient_not_permitted" // a list of permitted recipients is set, and a recipient is not on it
-	RuleNoEffects    = "no_effects"              // the agent carries out nothing that has an effect (NoEffects)
-	// RulePlanning: the run's plan is not confirmed, and until then it only looks (Input.ReadsOnly).
+	RuleNotPermitted = "recipient_not_permitted" // a list of permitted recipients is set, and one is not on it
+	RuleNoEffects    = "no_effects"              // the agent cannot have any effect (NoEffects)
+	// RulePlanning: the run's plan is not confirmed, and until then the run can only read (Input.ReadsOnly).
 	RulePlanning    = "planning_reads_only"
 	RuleReadOnly    = "read_only"        // the tool changes nothing
 	RuleAskedForAll = "side_effects_ask" // the operator requires approval of every side effect
-	// RuleNotRequired: the operator declared that an effect which reaches no address needs no approval.
+	// RuleNotRequired: the operator declared that the tool needs no approval, and the call reaches no address.
 	RuleNotRequired    = "declared_not_required"
-	RuleNoRecipient    = "no_recipient"           // it reaches nothing, or something, that no allowlist can name
+	RuleNoRecipient    = "no_recipient"           // it reaches nothing, or something that no allowlist can name
 	RulePunycode       = "recipient_punycode"     // an internationalised domain may look like another one
-	RuleAlwaysAsk      = "recipient_always_asked" // configuration asks each time, whatever the allowlist says
+	RuleAlwaysAsk      = "recipient_always_asked" // the operator's configuration requires approval each time
 	RuleNotAllowlisted = "recipient_not_allowlisted"
-	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has allowed as many effects today as it may
+	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has reached its daily limit
 	RuleAllowlisted    = "allowlisted"       // every recipient is on the user's allowlist for this tool
-	// RuleCommandAllowed: the user has always allowed exactly this call in this place. The other rulings of single
-	// calls (Input.Ruling) have the ids that their tools give them.
+	// RuleCommandAllowed: the user always allows this exact call on this account or host. The other per-call decisions
+	// (Input.Ruling) have the IDs that their tools set.
 	RuleCommandAllowed = "command_allowed"
-	// RuleNonInteractive: a rule above would ask, and the agent is one that does not (AutoApprove).
+	// RuleNonInteractive: a rule above requires approval, but the agent never asks (AutoApprove).
 	RuleNonInteractive = "non_interactive"
 	// RulePlanGrant: a grant of the confirmed plan covers the call (Input.Grant).
 	RulePlanGrant = "plan_grant"
-	// RuleTainted: the call has what strangers wrote, and rests on no more than what its user has allowed in advance
+	// RuleTainted: the call carries text from strangers, and only a standing permission of its user would allow it
 	// (Input.Tainted).
 	RuleTainted = "tainted"
 	// RuleRepeated: the run, or its conversation within the last hour, has an equal call (Input.Repeated).
 	RuleRepeated = "repeated"
-	// RuleNarrowed is checked before the policy: an earlier call of the run lets only other tools be called.
+	// RuleNarrowed: an earlier call of the run restricted the tools. It is checked before the policy.
 	RuleNarrowed = "narrowed"
 )
 
@@ -65,38 +65,38 @@ const (
 type Decision struct {
 	Mode   Mode   `json:"mode"`
 	Reason string `json:"reason,omitempty"` // for the user; contains no address
-	Rule   string `json:"rule"`             // the id of the rule that decided, for the audit
-	// Entries are the ids of the allowlist entries on which an allow depends, sorted. All must still exist when the
-	// call is carried out.
+	Rule   string `json:"rule"`             // ID of the rule that decided, for the audit log
+	// Entries are the sorted IDs of the allowlist entries that allow depends on. All of them must still exist when the
+	// call runs.
 	Entries []string `json:"entries,omitempty"`
-	Grant   string   `json:"grant,omitempty"` // the grant on which an allow depends, as the entries
+	Grant   string   `json:"grant,omitempty"` // ID of the grant that allow depends on
 }
 
-// Input is everything on which a decision depends.
+// Input holds everything that a decision depends on.
 type Input struct {
 	UID       string
 	Tool      tool.Spec
-	Ruling    *tool.Ruling    // what the tool says of this one call; nil: nothing (tool.Def.Rule)
-	Place     tool.Place      // where the call would act; zero: nowhere in particular
-	Args      json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Targets
+	Ruling    *tool.Ruling    // the tool's own decision on this call, if any (tool.Def.Rule)
+	Place     tool.Place      // the account or host that the call would act on; zero: none
+	Args      json.RawMessage // canonical (tool.Tool.Normalize); Targets has the people and things they reach
 	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
-	Allowlist []Entry         // the user's entries; those of another user or tool do not count
-	Effects   Effects         // what becomes of the agent's calls that would ask
-	Grant     string          // id of the grant of the confirmed plan that covers the call; empty: none does
-	ReadsOnly bool            // the run plans, and what has an effect is denied
-	// Tainted says that the call has what strangers wrote, or asks for an address that the model has made up: no grant,
-	// no allowlist and no lack of an effect allows it then. What the operator has declared to need no approval still
-	// does: a tool's approval, a rule for single calls and AutoApprove are the operator's word about what strangers may
-	// bring about, and not the user's.
+	Allowlist []Entry         // the user's entries; entries of another user or tool have no effect
+	Effects   Effects         // decision about the agent's calls that would need approval
+	Grant     string          // ID of the confirmed plan's grant that covers the call, if any
+	ReadsOnly bool            // the run is planning; effects are denied
+	// Tainted means that the call carries text from strangers, or requests an address that the model made up. Then
+	// neither a grant, nor an allowlist, nor the lack of a side effect allows it. The operator's declarations still do:
+	// a tool's approval, a rule for single calls, and AutoApprove. With them the operator, not the user, decides what
+	// strangers can cause.
 	Tainted bool
-	// Repeated says which equal call came before, in a sentence for the user; empty: none did. Neither what the user
-	// allowed in advance nor AutoApprove allows the call then. What the operator declared to need no approval, and a
-	// rule for single calls, still do.
+	// Repeated names an earlier equal call, in a sentence for the user. It is empty if there was none. Otherwise
+	// neither a permission that the user gave in advance nor AutoApprove allows the call. A tool that the operator
+	// declared to need no approval, and a rule for single calls, still do.
 	Repeated string
-	Now      time.Time // by the store's clock
+	Now      time.Time // from the store's clock
 }
 
-// Decide decides about one call. The order of targets and entries, and duplicates among them, make no difference.
+// Decide decides about one call. The order of targets and entries does not matter, and neither do duplicates.
 func (r Rules) Decide(in Input) Decision {
 	d := r.decide(in)
 	if in.Repeated != "" && in.Tool.SideEffect && d.inAdvance() {
@@ -105,9 +105,9 @@ func (r Rules) Decide(in Input) Decision {
 	return d
 }
 
-// inAdvance reports whether the call is allowed by a word that was given before the call and is about more than this
-// one call: an allowlist of recipients, a grant, or the mode of the agent. An entry for one command is about that
-// command, however often it runs.
+// inAdvance reports whether a general permission, given before the call, allows it: an allowlist of recipients, a
+// grant, or the agent's mode. An entry for one exact command does not count, because it is about that command however
+// often it runs.
 func (d Decision) inAdvance() bool {
 	return d.Mode == Allow && (d.Rule == RuleAllowlisted || d.Rule == RulePlanGrant || d.Rule == RuleNonInteractive)
 }
@@ -122,11 +122,11 @@ func (r Rules) decide(in Input) Decision {
 	}
 	if in.Effects == NoEffects && in.Tool.SideEffect {
 		return Decision{Mode: Deny, Rule: RuleNoEffects,
-			Reason: "This agent may look things up, and may do nothing that has an effect outside this conversation."}
+			Reason: "This agent can look things up, and cannot change anything outside this conversation."}
 	}
 	if in.ReadsOnly && in.Tool.SideEffect {
 		return Decision{Mode: Deny, Rule: RulePlanning,
-			Reason: "Until the user has confirmed a plan only what looks something up may be called."}
+			Reason: "Until the user has confirmed a plan, only tools that change nothing can be called."}
 	}
 	if !in.Tainted && !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
 		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
@@ -141,21 +141,21 @@ func (r Rules) decide(in Input) Decision {
 	}
 	if d.Mode == RequireApproval && in.Effects == AutoApprove && !r.asksEachTime(in.Tool, people) {
 		return Decision{Mode: Allow, Rule: RuleNonInteractive,
-			Reason: "This agent was set up to go on without asking for approval."}
+			Reason: "This agent is configured to never ask for approval."}
 	}
 	return d
 }
 
-const tainted = "It has text, or reaches somebody or something, that is not in your own words, and may come from " +
-	"what a stranger wrote. So what you have allowed in advance does not count for it."
+const tainted = "It has text or a target that is not in your own words and that may come from a stranger, so the " +
+	"permissions that you gave in advance do not apply."
 
-// OfUser reports whether the call is allowed by no more than what its user has allowed in advance: an allowlist or a
-// grant. Such a call is not allowed where it is tainted.
+// OfUser reports whether only a standing permission of the user allows the call: an allowlist entry or a grant. A
+// tainted call is not allowed by these.
 func (d Decision) OfUser() bool {
 	return d.Mode == Allow && (d.Rule == RuleAllowlisted || d.Rule == RuleCommandAllowed || d.Rule == RulePlanGrant)
 }
 
-// asksEachTime reports whether the operator requires approval of the call, which no agent's mode overrides.
+// asksEachTime reports whether the operator requires approval of the call. No agent's mode overrides that.
 func (r Rules) asksEachTime(spec tool.Spec, people []string) bool {
 	return r.AskSideEffects && spec.SideEffect || count(people, listed(r.AlwaysAsk)) > 0
 }
@@ -166,10 +166,10 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 	}
 	if r.DenySideEffects && spec.SideEffect {
 		return deny(RuleSwitchedOff,
-			"The operator of this service has switched off everything that has an effect outside it.")
+			"The operator of this service has disabled all actions with an effect outside it.")
 	}
 	if n := count(people, malformed); n > 0 {
-		return deny(RuleMalformed, reaches(people, n, "an address that cannot be used"))
+		return deny(RuleMalformed, reaches(people, n, "an invalid address"))
 	}
 	if n := count(people, listed(r.Denied)); n > 0 {
 		return deny(RuleDenied, reaches(people, n, "an address that this service must not write to"))
@@ -180,22 +180,22 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 	return Decision{}, false
 }
 
-const hasEffect = "It has an effect outside this conversation, and that needs your approval each time."
+const hasEffect = "It has an effect outside this conversation, so it needs your approval each time."
 
-// ask decides about a call that is not denied. others is the number of its targets that are not addresses.
+// ask decides about a call that is not denied. others is the number of targets that are not addresses.
 func (r Rules) ask(in Input, people []string, others int) Decision {
 	ask := func(rule, reason string) Decision {
 		return Decision{Mode: RequireApproval, Rule: rule, Reason: reason}
 	}
 	if r.AskSideEffects && in.Tool.SideEffect {
 		return ask(RuleAskedForAll,
-			"The operator of this service has your approval asked for everything that has an effect outside it.")
+			"The operator of this service requires your approval for everything that has an effect outside it.")
 	}
 	if in.Ruling != nil && (len(people) == 0 || in.Ruling.Mode != tool.RuleAllow) {
 		return in.ruled()
 	}
 	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
-		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "This service does not ask for it."}
+		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "The operator declared that it needs no approval."}
 	}
 	if len(people) == 0 && in.Tool.SideEffect {
 		return ask(RuleNoRecipient, hasEffect)
@@ -204,7 +204,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 		return ask(RuleNoRecipient, "This needs your approval each time.")
 	}
 	if others > 0 {
-		return ask(RuleNoRecipient, "It reaches more than people, and that needs your approval each time.")
+		return ask(RuleNoRecipient, "It reaches more than people, so it needs your approval each time.")
 	}
 	if n := count(people, punycode); n > 0 {
 		return ask(RulePunycode, reaches(people, n, "a domain name that may be made to look like another one, and "+
@@ -220,19 +220,19 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	if n := count(people, func(a string) bool { return held[a].ID == "" }); n > 0 {
 		reason := notAllowed(people, n)
 		if count(people, in.fromElsewhere) > 0 {
-			reason += " You always allow an address from another account than this one."
+			reason += " You always allow an address here, but only from another account."
 		}
 		if count(people, func(a string) bool { return held[a].ID == "" && otherwiseWritten(held, a) }) > 0 {
-			reason += " You always allow an address that is written with other capitals, and that may be " +
+			reason += " You always allow an address that differs only in upper and lower case. It may be " +
 				"another person's."
 		}
 		return ask(RuleNotAllowlisted, reason)
 	}
 	if n := count(people, func(a string) bool { return held[a].UsedOn(in.Now) >= UsedPerDay }); n > 0 {
 		return ask(RuleUsedUp, reaches(people, n,
-			fmt.Sprintf("an address that you always allow and that this has reached %d times today", UsedPerDay)))
+			fmt.Sprintf("an address that you always allow, but that was reached %d times today", UsedPerDay)))
 	}
-	d := Decision{Mode: Allow, Rule: RuleAllowlisted, Reason: "You have always allowed this for everybody it reaches."}
+	d := Decision{Mode: Allow, Rule: RuleAllowlisted, Reason: "You always allow this for all its recipients."}
 	for _, a := range people {
 		d.Entries = append(d.Entries, held[a].ID)
 	}
@@ -240,7 +240,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	return d
 }
 
-// ruled decides by the ruling of a call that is not denied.
+// ruled decides by the tool's own decision on a call that is not denied.
 func (in Input) ruled() Decision {
 	r := in.Ruling
 	if r.Mode == tool.RuleAllow {
@@ -249,15 +249,15 @@ func (in Input) ruled() Decision {
 	if e, held := in.always(); held {
 		if e.UsedOn(in.Now) >= UsedPerDay {
 			return Decision{Mode: RequireApproval, Rule: RuleUsedUp, Reason: fmt.Sprintf(
-				"You always allow exactly this, and it was done %d times today.", UsedPerDay)}
+				"You always allow exactly this, but it was done %d times today.", UsedPerDay)}
 		}
-		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: "You have always allowed exactly this here.",
+		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: "You always allow exactly this here.",
 			Entries: []string{e.ID}}
 	}
 	return Decision{Mode: RequireApproval, Rule: r.ID, Reason: r.Reason}
 }
 
-// always returns the user's entry for exactly this call in this place, if one counts now.
+// always returns the user's entry for exactly this call on this account or host, if one applies now.
 func (in Input) always() (Entry, bool) {
 	if in.Ruling.Always == nil || !calm(in.Ruling.Class) {
 		return Entry{}, false
@@ -271,7 +271,7 @@ func (in Input) always() (Entry, bool) {
 	return Entry{}, false
 }
 
-// fromElsewhere reports whether an entry would count for the address if the call acted in another account.
+// fromElsewhere reports whether an entry would apply to the address if the call acted in another account.
 func (in Input) fromElsewhere(a string) bool {
 	return slices.ContainsFunc(in.Allowlist, func(e Entry) bool {
 		there := in
@@ -280,7 +280,7 @@ func (in Input) fromElsewhere(a string) bool {
 	})
 }
 
-// entries returns those that count for this user, tool and account now, by recipient.
+// entries returns the entries that apply to this user, tool and account now, by recipient.
 func (in Input) entries() map[string]Entry {
 	held := make(map[string]Entry, len(in.Allowlist))
 	for _, e := range in.Allowlist {
@@ -291,7 +291,7 @@ func (in Input) entries() map[string]Entry {
 	return held
 }
 
-// otherwiseWritten reports whether an entry differs from the address only in letter case.
+// otherwiseWritten reports whether an entry differs from the address only in upper and lower case.
 func otherwiseWritten(held map[string]Entry, a string) bool {
 	for allowed := range held {
 		if allowed != a && strings.EqualFold(allowed, a) {
@@ -314,7 +314,7 @@ func count(people []string, holds func(string) bool) (n int) {
 	return n
 }
 
-// split returns the addresses among the targets, each once and sorted, and the number of all others.
+// split returns the addresses among the targets, sorted and without duplicates, and the number of other targets.
 func split(targets []tool.Target) (people []string, others int) {
 	for _, t := range targets {
 		if t.Kind != tool.TargetAddress {

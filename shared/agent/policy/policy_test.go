@@ -151,17 +151,17 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s by %s, want %s by %s", d.Mode, d.Rule, tt.mode, tt.rule)
 			}
 			if d.Reason == "" || strings.Contains(d.Reason, "@") || !strings.HasSuffix(d.Reason, ".") {
-				t.Errorf("the reason is %q", d.Reason)
+				t.Errorf("reason %q", d.Reason)
 			}
 			if (len(d.Entries) > 0) != (d.Rule == policy.RuleAllowlisted) {
-				t.Errorf("%s rests on the entries %v", d.Rule, d.Entries)
+				t.Errorf("%s depends on the entries %v", d.Rule, d.Entries)
 			}
 		})
 	}
 }
 
-// TestEffects decides, for each mode of an agent, calls that each rule would decide otherwise: a mode is heard where
-// the operator's rules have said nothing.
+// TestEffects checks each agent mode with calls that different rules decide. A mode applies only if the operator's
+// rules do not decide.
 func TestEffects(t *testing.T) {
 	readAsks := tool.Spec{Name: "x", Approval: tool.Required}
 	undeclared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
@@ -232,10 +232,10 @@ func TestEffects(t *testing.T) {
 				t.Errorf("%s, %q: %s by %s, want %s by %s", name, effects, d.Mode, d.Rule, want, rule)
 			}
 			if d.Reason == "" || strings.Contains(d.Reason, "@") || !strings.HasSuffix(d.Reason, ".") {
-				t.Errorf("%s, %q: the reason is %q", name, effects, d.Reason)
+				t.Errorf("%s, %q: reason %q", name, effects, d.Reason)
 			}
 			if (len(d.Entries) > 0) != (d.Rule == policy.RuleAllowlisted) {
-				t.Errorf("%s, %q: %s rests on the entries %v", name, effects, d.Rule, d.Entries)
+				t.Errorf("%s, %q: %s depends on the entries %v", name, effects, d.Rule, d.Entries)
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func TestReasonsCountPeople(t *testing.T) {
 	for _, tt := range tests {
 		if got := tt.rules.Decide(policy.Input{UID: uid, Tool: mail, Targets: tool.Addresses(tt.to), Allowlist: tt.list,
 			Now: now}).Reason; got != tt.want {
-			t.Errorf("the reason is %q, want %q", got, tt.want)
+			t.Errorf("reason %q, want %q", got, tt.want)
 		}
 	}
 }
@@ -286,12 +286,12 @@ func TestEntries(t *testing.T) {
 		}
 		if d := rules.Decide(policy.Input{UID: uid, Tool: mail, Targets: tool.Addresses(people), Allowlist: entries,
 			Now: now}); d.Mode != policy.Allow {
-			t.Errorf("what was just allowed is decided %s by %s", d.Mode, d.Rule)
+			t.Errorf("with the new entries: %s by %s", d.Mode, d.Rule)
 		}
 	})
 	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name, tool.Place{},
 		tool.Addresses([]string{"a@example.com"}), now); err == nil {
-		t.Error("an always allow is stored while everything is asked about")
+		t.Error("always-allow entries although every side effect needs approval")
 	}
 	for name, people := range map[string][]string{
 		"AP-017: no recipients": nil,
@@ -309,8 +309,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestATargetOfAnotherKindIsNoAddress checks that an allowlist and the lists of addresses say nothing about what is not
-// an address, however it is written.
+// TestATargetOfAnotherKindIsNoAddress checks that allowlists and lists of addresses do not apply to other kinds of
+// targets, even if the value looks like an address.
 func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
 	host := tool.Target{Kind: "host", Value: "a@example.com"}
 	person := tool.Target{Kind: tool.TargetAddress, Value: "a@example.com"}
@@ -320,25 +320,25 @@ func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
 		d := (policy.Rules{}).Decide(policy.Input{UID: uid, Tool: mail, Targets: targets,
 			Allowlist: allow("a@example.com"), Now: now})
 		if d.Mode != policy.RequireApproval || d.Rule != policy.RuleNoRecipient || d.Entries != nil {
-			t.Errorf("%s is decided %s by %s on %v", name, d.Mode, d.Rule, d.Entries)
+			t.Errorf("%s: %s by %s with the entries %v", name, d.Mode, d.Rule, d.Entries)
 		}
 		entries, err := (policy.Rules{}).Entries(uid, mail.Name, tool.Place{}, targets, now)
 		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) || entries != nil {
-			t.Errorf("%s can always be allowed: %v, %v", name, entries, err)
+			t.Errorf("%s got always-allow entries: %v, %v", name, entries, err)
 		}
 	}
 	denied := policy.Rules{Denied: patterns(t, "example.com"), Permitted: patterns(t, "y.com")}
 	if d := denied.Decide(policy.Input{UID: uid, Tool: mail, Targets: []tool.Target{host}, Now: now}); d.Mode !=
 		policy.RequireApproval {
-		t.Errorf("a list of addresses says %s of a host", d.Mode)
+		t.Errorf("a list of addresses decided %s about a host", d.Mode)
 	}
 	if d := denied.Decide(policy.Input{UID: uid, Tool: mail, Targets: []tool.Target{host, person},
 		Now: now}); d.Mode != policy.Deny {
-		t.Errorf("a host beside a denied person is decided %s", d.Mode)
+		t.Errorf("decision %s for a host and a denied person", d.Mode)
 	}
 }
 
-// TestStoredEntriesCount decodes an entry as earlier releases stored it.
+// TestStoredEntriesCount checks an entry as earlier releases stored it.
 func TestStoredEntriesCount(t *testing.T) {
 	var stored policy.Entry
 	if err := json.Unmarshal(
@@ -349,7 +349,7 @@ func TestStoredEntriesCount(t *testing.T) {
 	d := (policy.Rules{}).Decide(policy.Input{UID: uid, Tool: mail, Now: now, Allowlist: []policy.Entry{stored},
 		Targets: tool.Addresses([]string{"a@example.com"})})
 	if d.Mode != policy.Allow || d.Rule != policy.RuleAllowlisted || !slices.Equal(d.Entries, []string{stored.ID}) {
-		t.Errorf("it is decided %s by %s on %v", d.Mode, d.Rule, d.Entries)
+		t.Errorf("%s by %s with the entries %v", d.Mode, d.Rule, d.Entries)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestEntryID(t *testing.T) {
 		{"u", "t", "R"}} {
 		id := policy.EntryID(x[0], x[1], x[2])
 		if len(id) != 32 || seen[id] || id != policy.EntryID(x[0], x[1], x[2]) {
-			t.Errorf("the id of %q is %q", x, id)
+			t.Errorf("ID of %q: %q", x, id)
 		}
 		seen[id] = true
 	}

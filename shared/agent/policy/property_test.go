@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/address"
 )
 
-// Few values, so that lists and recipients often overlap.
+// Only a few values, so that lists and recipients often overlap.
 var (
 	addresses = []string{"a@x.com", "b@x.com", "a+tag@x.com", "a@mail.x.com", "a@y.com", "c@y.com",
 		"a@xn--exmple-4nf.com", "A@x.com"}
@@ -45,7 +45,7 @@ func drawInput(t *rapid.T) policy.Input {
 	if in.Tool.SideEffect && rapid.IntRange(0, 1).Draw(t, "ruled") == 0 {
 		in.Ruling = drawRuling(t)
 	}
-	if rapid.IntRange(0, 4).Draw(t, "others") == 0 { // what has the look of an address, and is none
+	if rapid.IntRange(0, 4).Draw(t, "others") == 0 { // looks like an address, and is of another kind
 		in.Targets = append(in.Targets, tool.Target{Kind: "host", Value: rapid.SampledFrom(addresses).Draw(t, "host")})
 	}
 	for range rapid.IntRange(0, 12).Draw(t, "entries") {
@@ -84,7 +84,7 @@ func drawRuling(t *rapid.T) *tool.Ruling {
 	return r
 }
 
-// mayAllow reports whether the ruling of the call, or the user's own entry for exactly this call, allows it.
+// mayAllow reports whether the tool's decision on the call, or the user's entry for exactly this call, can allow it.
 func mayAllow(in policy.Input, d policy.Decision) bool {
 	r := in.Ruling
 	if r == nil || r.Mode == tool.RuleDeny {
@@ -110,7 +110,7 @@ func people(in policy.Input) (out []string) {
 	return out
 }
 
-// strictness orders the modes: a change that removes rights must not lower it.
+// strictness orders the modes. A change that removes rights must not lower it.
 var strictness = map[policy.Mode]int{policy.Allow: 0, policy.RequireApproval: 1, policy.Deny: 2}
 
 func TestDenyDominates(t *testing.T) {
@@ -122,7 +122,7 @@ func TestDenyDominates(t *testing.T) {
 			denied = denied || rules.Denied.Match(a) || rules.Permitted.Len() > 0 && !rules.Permitted.Match(a)
 		}
 		if d := rules.Decide(in); (d.Mode == policy.Deny) != denied {
-			t.Fatalf("%s by %s, and denied is %v", d.Mode, d.Rule, denied)
+			t.Fatalf("%s by %s, want a denial: %v", d.Mode, d.Rule, denied)
 		}
 	})
 }
@@ -136,30 +136,29 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 		}
 		if in.Ruling != nil && (len(people(in)) == 0 || in.Ruling.Mode != tool.RuleAllow) {
 			if !mayAllow(in, d) || rules.AskSideEffects {
-				t.Fatalf("%+v was allowed on %+v", in.Ruling, d)
+				t.Fatalf("%+v was allowed by %+v", in.Ruling, d)
 			}
 			return
 		}
 		if len(people(in)) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
-			t.Fatal("an effect was allowed that reaches no target, without a declaration that it may be, or " +
-				"although all are " +
-				"asked about")
+			t.Fatal("an effect without a target was allowed, although the tool does not declare that it needs no " +
+				"approval, or although every effect needs one")
 		}
 		if len(people(in)) > 0 && len(people(in)) < len(in.Targets) {
-			t.Fatalf("%v was allowed on entries that name addresses only", in.Targets)
+			t.Fatalf("%v was allowed by entries for addresses", in.Targets)
 		}
 		for _, a := range people(in) {
 			id := policy.EntryID(uid, in.Tool.Name, a)
 			held := slices.ContainsFunc(in.Allowlist,
 				func(e policy.Entry) bool { return e.ID == id && now.Before(e.ExpiresAt) })
 			if !held || !slices.Contains(d.Entries, id) || a == "a@xn--exmple-4nf.com" {
-				t.Fatalf("%s was reached on %v", a, d.Entries)
+				t.Fatalf("a call to %s was allowed by the entries %v", a, d.Entries)
 			}
 		}
 	})
 }
 
-// TestAModeChangesOnlyWhatWouldAsk compares an agent's mode with that of an agent that asks.
+// TestAModeChangesOnlyWhatWouldAsk compares decisions for an agent with a mode with those for an agent that asks.
 func TestAModeChangesOnlyWhatWouldAsk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
@@ -170,11 +169,11 @@ func TestAModeChangesOnlyWhatWouldAsk(t *testing.T) {
 			rules.AlwaysAsk.Match)
 		switch {
 		case d.Rule == policy.RuleNonInteractive && (asking.Mode != policy.RequireApproval || operatorAsks):
-			t.Fatalf("%s by %s was allowed without asking", asking.Mode, asking.Rule)
+			t.Fatalf("%s by %s became an allow by the agent's mode", asking.Mode, asking.Rule)
 		case d.Rule == policy.RuleNoEffects && (asking.Mode == policy.Deny || !in.Tool.SideEffect):
 			t.Fatalf("%s by %s was denied as an effect", asking.Mode, asking.Rule)
 		case d.Rule != policy.RuleNonInteractive && d.Rule != policy.RuleNoEffects && !reflect.DeepEqual(d, asking):
-			t.Fatalf("%+v, and of an agent that asks %+v", d, asking)
+			t.Fatalf("%+v, and for an agent that asks %+v", d, asking)
 		}
 	})
 }
@@ -223,7 +222,8 @@ func TestOrderMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestWhatDestroysIsNeverAlwaysAllowed asks for an entry for a command of each class, and has one that is there count.
+// TestWhatDestroysIsNeverAlwaysAllowed requests an entry for a command of each class, and checks whether an existing
+// entry applies.
 func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
 	entry, err := policy.Rules{}.CallEntry(uid, "run_command", ruling(tool.ClassChange, tool.RuleAsk, "rm -rf x"), now)
 	if err != nil {
@@ -233,16 +233,16 @@ func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
 		tool.ClassDestructive: policy.RequireApproval, tool.ClassOpaque: policy.RequireApproval} {
 		r := ruling(class, tool.RuleAsk, "rm -rf x")
 		if _, err := (policy.Rules{}).CallEntry(uid, "run_command", r, now); (err == nil) != (want == policy.Allow) {
-			t.Errorf("an entry for a command of the class %s: %v", class, err)
+			t.Errorf("entry for a command of class %s: %v", class, err)
 		}
 		in := policy.Input{UID: uid, Now: now, Effects: policy.AskEffects, Ruling: r, Allowlist: []policy.Entry{entry},
 			Tool: tool.Spec{Name: "run_command", SideEffect: true, Class: class, Approval: tool.Required}}
 		if d := (policy.Rules{}).Decide(in); d.Mode != want {
-			t.Errorf("a command of the class %s that has an entry: %s by %s", class, d.Mode, d.Rule)
+			t.Errorf("command of class %s with an entry: %s by %s", class, d.Mode, d.Rule)
 		}
 		in.Ruling = ruling(class, tool.RuleAsk, "rm -rf y")
 		if d := (policy.Rules{}).Decide(in); d.Mode != policy.RequireApproval {
-			t.Errorf("a command of the class %s without an entry: %s by %s", class, d.Mode, d.Rule)
+			t.Errorf("command of class %s without an entry: %s by %s", class, d.Mode, d.Rule)
 		}
 	}
 }

@@ -1,23 +1,24 @@
 package policy
 
-// Rules are set by the operator: they come from configuration and apply to all users. The zero value restricts no call.
+// Rules come from the operator's configuration and apply to all users. The zero value restricts no call.
 type Rules struct {
-	Denied    Addresses // must not be written to
-	Permitted Addresses // if not empty, all other addresses must not be written to
-	AlwaysAsk Addresses // approved each time; the allowlist does not count
-	// AskSideEffects, the kill switch at half, requires approval of every side effect each time; the allowlist does not
-	// count.
+	Denied    Addresses // addresses that no call may reach
+	Permitted Addresses // if not empty, the only addresses that calls may reach
+	AlwaysAsk Addresses // addresses that need an approval each time, whatever the allowlist says
+	// AskSideEffects requires approval of every side effect each time, whatever the allowlist says. It is the softer
+	// setting of the kill switch.
 	AskSideEffects bool
-	// DenySideEffects, the kill switch, refuses every side effect without asking.
+	// DenySideEffects is the kill switch: it refuses every side effect.
 	DenySideEffects bool
-	// NoAllowlist has nobody always allow anything: that decision is not offered.
+	// NoAllowlist disables always-allow entries: users are not offered that decision, and existing entries do not
+	// apply.
 	NoAllowlist bool
 }
 
-// Addresses are those that an operator lists, such as the Patterns of package address. Nil lists none.
+// Addresses is an operator's list of addresses, such as the Patterns of package address. Nil is an empty list.
 type Addresses interface {
-	Match(normal string) bool // reports whether the address, in its normal form, is listed
-	Len() int                 // the number of entries
+	Match(normal string) bool // reports whether the list has the address, which must be in its normal form
+	Len() int                 // number of entries
 }
 
 // listed returns a function that reports whether an address is on the list.
@@ -25,26 +26,26 @@ func listed(in Addresses) func(a string) bool {
 	return func(a string) bool { return in != nil && in.Match(a) }
 }
 
-// notPermitted reports whether a list of permitted addresses is set, and the address is not on it.
+// notPermitted reports whether a list of permitted addresses is set and does not have the address.
 func (r Rules) notPermitted(a string) bool {
 	return r.Permitted != nil && r.Permitted.Len() > 0 && !r.Permitted.Match(a)
 }
 
-// forbids reports whether the address must not be written to.
+// forbids reports whether no call may reach the address.
 func (r Rules) forbids(a string) bool { return listed(r.Denied)(a) || r.notPermitted(a) }
 
-// Effects is what becomes of an agent's calls that would ask for approval. It is a property of the agent; what the
-// operator's Rules deny is denied, and what they have asked about each time is asked about, whatever it is.
+// Effects is the decision about an agent's calls that would need an approval. It cannot override the operator's Rules,
+// which deny calls or require an approval each time.
 type Effects string
 
 // The values of Effects.
 const (
-	// AskEffects asks. It is the mode of every agent that names no other.
+	// AskEffects asks the user. It is the default.
 	AskEffects Effects = ""
 
-	// AutoApprove allows what would ask, by RuleNonInteractive: nobody is there to be asked.
+	// AutoApprove allows these calls by RuleNonInteractive, because the agent runs without a user who could answer.
 	AutoApprove Effects = "auto_approve"
 
-	// NoEffects denies every side effect, whatever its user always allows, by RuleNoEffects.
+	// NoEffects denies every side effect by RuleNoEffects, whatever the user always allows.
 	NoEffects Effects = "none"
 )

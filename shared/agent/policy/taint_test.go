@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestRepeated decides about calls that repeat an equal one: neither an allowlist, nor a grant, nor an agent that asks
-// nobody allows them. What the operator declared to need no approval still needs none.
+// TestRepeated checks calls that repeat an equal one. Neither an allowlist, nor a grant, nor an agent that never asks
+// allows them. Tools that the operator declared to need no approval still need none.
 func TestRepeated(t *testing.T) {
 	declared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
 	for name, tt := range map[string]struct {
@@ -33,8 +33,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestTainted decides about calls with what strangers wrote: no grant and no allowlist allows them, a denial stays one,
-// and what the operator has declared to need no approval still needs none.
+// TestTainted checks calls that carry text from strangers. No grant and no allowlist allows them, denials stay denials,
+// and tools that the operator declared to need no approval still need none.
 func TestTainted(t *testing.T) {
 	declared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
 	for name, tt := range map[string]struct {

@@ -2,7 +2,7 @@ package policy
 
 import "fmt"
 
-// reaches returns a sentence that says how many people the call reaches, and that n of them have what.
+// reaches returns a sentence about the call's recipients, of whom n have what.
 func reaches(people []string, n int, what string) string {
 	switch {
 	case len(people) == 1:
@@ -15,7 +15,7 @@ func reaches(people []string, n int, what string) string {
 	return fmt.Sprintf("It reaches %d people, %d of whom have %s.", len(people), n, what)
 }
 
-// notAllowed returns the reason for people of whom n are not, or no longer, on the user's allowlist.
+// notAllowed returns the reason for a call with n recipients that the user's allowlist does not cover.
 func notAllowed(people []string, n int) string {
 	switch {
 	case len(people) == 1:

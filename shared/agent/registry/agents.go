@@ -1,6 +1,6 @@
-// Package registry holds the agents. What differs from one agent to another is data here, and no code anywhere
-// else: what it is told, the tools that it is offered, how the model is asked, and its limits. A run names its agent
-// (run.Run), and the process that moves the run looks it up.
+// Package registry holds the agents. All differences between agents are data in this package: their instructions,
+// tools, model settings and limits. A run names its agent (run.Run), and the process that advances the run looks the
+// agent up.
 package registry
 
 import (
@@ -18,75 +18,75 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// An Agent is instructions, tools, a model and limits.
+// An Agent is a set of instructions, tools, model settings and limits.
 type Agent struct {
 	Name         string   // [a-z][a-z0-9-]{0,31}
-	Description  string   // for the people who choose among agents; at most 1 KiB
-	Examples     []string // requests that its users can try, in a line each; shown where a conversation begins
+	Description  string   // for the people who choose an agent; at most 1 KiB
+	Examples     []string // requests that users can try, one line each; shown when a conversation begins
 	Instructions Instructions
-	Tools        []string // names of tools that it is offered; nil: all that the deployment has
-	Served       []string // beside Tools, of tools that come and go (journal.Served): x_* is all that begin with x_
-	Ask          []string // those of Tools and Served whose calls need an approval even if the tool's own do not
+	Tools        []string // names of its tools; nil: all tools of the deployment
+	Served       []string // beside Tools: tools that come and go (journal.Served); x_* means all that begin with x_
+	Ask          []string // names in Tools and Served whose calls always need an approval
 	Model        model.Settings
 	Limits       Limits
 	History      History
 	Compression  Compression
 	OnReject     OnReject
-	Effects      policy.Effects // what becomes of calls that would ask for approval; empty: they ask
-	Order        Order          // of a turn's calls; empty: Independent
+	Effects      policy.Effects // decision about calls that would need an approval; empty: ask
+	Order        Order          // order of a turn's calls; empty: Independent
 
-	// Home is the function that moves its runs, of those that infra/functions.json lists with their agents; empty:
-	// resume, as for all agents that need no heavy tools.
+	// Home is the function that advances the agent's runs, one of those in infra/functions.json. Empty means resume,
+	// which is right for all agents without heavy tools.
 	Home string
 
-	// Exclusive bounds its threads to one open run: until that has ended, no other begins there.
+	// Exclusive allows only one open run in each thread.
 	Exclusive bool
 
-	// OnTerminal reports that its runs work on a terminal of their user's, which each request for one names.
+	// OnTerminal means that the agent's runs work on a terminal of the user. Each request names the terminal.
 	OnTerminal bool
 
-	// Plans reports that its runs are sessions: they propose a plan, do nothing but look before their user has
-	// confirmed exactly that, and then work its tasks off (run.State.Plan).
+	// Plans means that the agent's runs are planner sessions. They propose a plan, only read until the user has
+	// confirmed it, and then work on its tasks (run.State.Plan).
 	Plans bool
 
-	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
-	// request begins one.
+	// Page means that the agent's runs begin with a message from a web page, which brings the page's own tools. No
+	// other request can begin one.
 	Page bool
 
-	// Origins are the origins of the web pages that it answers, of an agent with Page; nil: of all that may call.
+	// Origins are the origins of the web pages that an agent with Page answers. Nil means all permitted origins.
 	Origins []string
 }
 
-// Limits bound an agent's runs.
+// Limits are the limits of an agent's runs.
 type Limits struct {
-	ModelCalls   int           // in one run; on the last one tools are switched off
-	Contents     int           // bytes of the conversation that the model is told (model.Contents.Fit); 0: no bound
-	Deadline     time.Duration // of a run in all, waiting included
-	ApprovalTTL  time.Duration // how long an approval may wait
-	AnswerTTL    time.Duration // how long a call waits for its client, unless its tool says; 0: 5 minutes
-	ModelTimeout time.Duration // of one model call, retries included
-	ToolTimeout  time.Duration // of one effect, unless its tool has a timeout of its own
-	LongestTool  time.Duration // that a tool's own timeout may be; 0: no limit
-	Budget       run.Budget    // what one run may use
-	MaxOpen      int           // approvals a user may have open; 0: no cap
-	MaxPerDay    int           // approvals a user may be asked for in a day (UTC); 0: no cap
-	MaxAsks      int           // approvals that one run may ask for; 0: no cap
-	CountAllowed bool          // MaxPerDay bounds all effects of the agent, those too that nobody is asked about
+	ModelCalls   int           // maximum in one run; tools are disabled in the last one
+	Contents     int           // maximum bytes of the conversation for the model (model.Contents.Fit); 0: no limit
+	Deadline     time.Duration // maximum duration of a run, including waiting
+	ApprovalTTL  time.Duration // how long an approval can wait
+	AnswerTTL    time.Duration // how long a call waits for its client, unless its tool sets that; 0: 5 minutes
+	ModelTimeout time.Duration // of one model call, including retries
+	ToolTimeout  time.Duration // of one effect, unless its tool has a timeout
+	LongestTool  time.Duration // maximum timeout that a tool can set; 0: no limit
+	Budget       run.Budget    // what one run can use
+	MaxOpen      int           // maximum open approvals of a user; 0: no limit
+	MaxPerDay    int           // maximum approvals requested from a user in a day (UTC); 0: no limit
+	MaxAsks      int           // maximum approvals requested by one run; 0: no limit
+	CountAllowed bool          // MaxPerDay limits all effects of the agent, including those without an approval
 }
 
-// commitTime is what an invocation of a function keeps for its last commits.
+// commitTime is the part of a function's invocation that is reserved for its last commits.
 const commitTime = 10 * time.Second
 
-// Within returns l with the timeouts of model calls and effects set so that they fit into an invocation of a function
-// that may take up to d. With the shortest timeout in use (60 s on Cloud Run) one invocation makes several steps; a
-// longer one raises each timeout to at most what a step needs.
+// Within returns l with timeouts of model calls and effects that fit in a function invocation of at most d. With the
+// shortest timeout in use (60 s on Cloud Run), several steps fit in one invocation. A longer d raises each timeout, up
+// to what one step needs.
 func (l Limits) Within(d time.Duration) Limits {
 	l.ModelTimeout, l.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
 	l.LongestTool = d - commitTime
 	return l
 }
 
-// OfTool returns how long one call of the tool may take. The tool may be nil, where it is gone or there is none.
+// OfTool returns the maximum duration of one call of the tool. t is nil if the tool no longer exists.
 func (l Limits) OfTool(t *tool.Tool) time.Duration {
 	switch {
 	case t == nil || t.Timeout == 0:
@@ -97,8 +97,8 @@ func (l Limits) OfTool(t *tool.Tool) time.Duration {
 	return t.Timeout
 }
 
-// OfCall returns how long one step of a call with the arguments may take: what of the call's own limit fits into one
-// invocation, or what the tool's calls may take. The tool may be nil.
+// OfCall returns the maximum duration of one step of a call. If the call has its own limit, it is the part of it that
+// fits in one invocation. Otherwise it is that of the tool's calls. t may be nil.
 func (l Limits) OfCall(t *tool.Tool, args json.RawMessage) time.Duration {
 	if t == nil || t.Limit(args) == 0 {
 		return l.OfTool(t)
@@ -109,78 +109,78 @@ func (l Limits) OfCall(t *tool.Tool, args json.RawMessage) time.Duration {
 	return t.Limit(args)
 }
 
-// History is what the model is told of the conversation before a run.
+// History is the form in which the model gets the earlier conversation.
 type History string
 
 // The kinds of history.
 const (
-	HistoryWords History = "words" // the words of the newest messages, and what came of the runs between them
+	HistoryWords History = "words" // the text of the newest messages, and the outcomes of the runs between them
 	HistoryNone  History = "none"
 
-	// HistoryVerbatim tells the contents of the thread's earlier runs byte for byte: with their calls, the responses
-	// to these, and the signatures. A run that another model or service answered is told in words. The thread keeps
-	// the contents of the runs of such agents; messages of before are told as with HistoryWords.
+	// HistoryVerbatim replays the contents of the thread's earlier runs byte for byte, with calls, responses and
+	// signatures. A run that another model or service answered is described in words. The thread stores the contents of
+	// these agents' runs; older messages are handled as with HistoryWords.
 	HistoryVerbatim History = "verbatim"
 )
 
-// Compression bounds what the model is told with HistoryVerbatim by the model's window. It costs calls of the model,
-// which count like any other except against Limits.ModelCalls.
+// Compression limits what the model gets with HistoryVerbatim by the model's context window. It costs model calls,
+// which count like any others except against Limits.ModelCalls.
 type Compression struct {
-	// Window is the number of tokens that the model reads at most. A request that is larger by estimate, however it was
-	// compressed, is not sent: the run ends with the code context_full. 0: nothing is compressed or refused.
+	// Window is the model's context window in tokens. If the estimate of a request still exceeds it after compression,
+	// the request is not sent and the run ends with the code context_full. 0 disables both.
 	Window int
 
-	// Threshold is the share of Window above which a conversation is compressed: the results of tools beyond their
-	// newest 50,000 tokens are cut, and if that is not enough, closed turns become a summary. 0: never.
+	// Threshold is the share of Window above which a conversation is compressed. First, tool results beyond the newest
+	// 50,000 tokens are cut. If that is not enough, closed turns are replaced by a summary. 0 means never.
 	Threshold float64
 
-	// Carry returns what of the contents that a summary takes the place of is told beside it, in at most maxBytes: a
-	// twentieth of Window, or 64 KiB. carried is what it returned of those before them. Nil: nothing.
+	// Carry returns text from the dropped contents that is kept beside their summary. carried is what it returned for
+	// earlier contents. The result has at most maxBytes bytes, which is a twentieth of Window or 64 KiB. If Carry is
+	// nil, nothing is kept.
 	Carry func(dropped []json.RawMessage, carried string, maxBytes int) string
 }
 
-// OnReject is what becomes of a run whose user rejected one of its calls (REJECT_OUTCOME).
+// OnReject decides what happens to a run whose user rejected one of its calls (REJECT_OUTCOME).
 type OnReject string
 
-// The outcomes.
+// The values of OnReject.
 const (
 	RejectCompletes OnReject = "completed"
 	RejectFails     OnReject = "failed"
-	RejectContinues OnReject = "continue" // the model is told, and finishes
+	RejectContinues OnReject = "continue" // the model reads the rejection and finishes
 )
 
-// Order is the order in which the calls of one answer of the model are carried out.
+// Order is the order in which the calls of one model answer run.
 type Order string
 
-// The orders.
+// The values of Order.
 const (
-	// Independent lets each call be carried out when its user approves it, whatever becomes of the others.
+	// Independent lets each call run when its user approves it, whatever happens to the others.
 	Independent Order = "independent"
 
-	// Sequential carries calls out one after the other, as the model gave them, each when those before it have their
-	// outcome, whatever that is: none sees or changes what one before it was to change. All approvals are requested at
-	// once.
+	// Sequential runs the calls one after the other in the model's order. Each call starts when the earlier ones have
+	// an outcome of any kind, so no call misses a change that an earlier one was to make. All approvals are requested
+	// at once.
 	Sequential Order = "sequential"
 
-	// Strict carries calls out one after the other, as the model gave them. A call is carried out, or its approval
-	// requested, only when those before it were done, so that users decide on nothing whose premise may still fail.
-	// After one that was rejected, expired or failed, the rest is answered "not run". An outcome that is unknown is
-	// waited for.
+	// Strict runs the calls one after the other in the model's order. A call runs, or its approval is requested, only
+	// when the earlier ones were done, so users never decide on a call whose premise may still fail. After a call that
+	// was rejected, expired or failed, the rest is answered with "not run". An unknown outcome must be resolved first.
 	Strict Order = "strict"
 )
 
-// Has reports whether the agent may call the tool with the name.
+// Has reports whether the agent has the named tool.
 func (a *Agent) Has(name string) bool {
 	return a.Tools == nil || slices.Contains(a.Tools, name) || among(a.Served, name)
 }
 
-// HasServed reports whether it may call tools that come and go.
+// HasServed reports whether the agent can call tools that come and go.
 func (a *Agent) HasServed() bool { return a.Tools == nil || len(a.Served) > 0 }
 
-// Asks reports whether its calls of the tool with the name need an approval because the agent is to ask.
+// Asks reports whether the agent requires an approval for its calls of the named tool.
 func (a *Agent) Asks(name string) bool { return among(a.Ask, name) }
 
-// among reports whether the name is one of those, or begins as one that ends in an asterisk.
+// among reports whether the name is in names, or begins with a prefix that one of them gives with a final asterisk.
 func among(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
 		begin, all := strings.CutSuffix(n, "*")
@@ -188,7 +188,7 @@ func among(names []string, name string) bool {
 	})
 }
 
-// Of returns those of the tools that the agent's model may call.
+// Of returns the tools that the agent's model can call.
 func (a *Agent) Of(tools tool.Set) tool.Set {
 	its := tool.Set{}
 	for name, t := range tools {
@@ -199,8 +199,8 @@ func (a *Agent) Of(tools tool.Set) tool.Set {
 	return its
 }
 
-// Specs returns the specs of the tools that the agent's model is offered, in a fixed order, so that the service may
-// cache the beginning of a request.
+// Specs returns the specs of the tools that the agent's model can call. The order is fixed, so the service can cache
+// the beginning of a request.
 func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 	var specs []tool.Spec
 	its := a.Of(tools)
@@ -210,7 +210,7 @@ func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 	return specs
 }
 
-// Spec returns the tool's spec with the approval that the agent's calls need. The agent may be nil, where it is gone.
+// Spec returns the tool's spec with the approval that the agent's calls need. a is nil if the agent no longer exists.
 func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 	spec := t.Spec
 	if a != nil && a.Asks(t.Name) {
@@ -219,27 +219,27 @@ func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 	return spec
 }
 
-// Answers reports whether the agent answers pages of the origin, or programs where that is empty: only browsers say
-// where a request comes from, and only a page can ask in the name of a user who did not mean to.
+// Answers reports whether the agent answers pages of the origin. An empty origin means a program, which is always
+// answered: only browsers send an origin, and only a page can send a request that its user did not intend.
 func (a *Agent) Answers(origin string) bool {
 	return a.Origins == nil || origin == "" || slices.Contains(a.Origins, origin)
 }
 
-// A Set holds agents by their names.
+// A Set holds agents by name.
 type Set map[string]*Agent
 
-// Get returns the agent with the name, the assistant for the empty one, or nil.
+// Get returns the named agent, the assistant for an empty name, or nil.
 func (s Set) Get(name string) *Agent { return s[cmp.Or(name, run.Assistant)] }
 
-// Gone returns the error of a conversation with an agent that is not there any more. It says what the user can do,
-// because whoever goes on with a conversation has not chosen its agent just now.
+// Gone returns the error for a conversation with an agent that no longer exists. It tells the user what to do, because
+// a user who continues a conversation did not just choose its agent.
 func Gone(name string) error {
 	return fault.New(fault.Auth, fault.CodeNotFound,
 		"The agent %q is not available any more. Please begin a new conversation.", name)
 }
 
-// Admits reports whether pages of the origin may use the tool by its name: where agents of pages have it, one of them
-// has to answer there.
+// Admits reports whether pages of the origin can use the named tool. If agents of pages have the tool, one of them must
+// answer the origin.
 func (s Set) Admits(origin, tool string) bool {
 	free := true
 	for _, a := range s {
@@ -254,7 +254,7 @@ func (s Set) Admits(origin, tool string) bool {
 	return free
 }
 
-// Barred returns the tools that pages of the origin may not use, whoever calls them there.
+// Barred returns the tools that no call from a page of the origin can use.
 func (s Set) Barred(origin string) (names []string) {
 	for _, a := range s {
 		if !a.Page || a.Origins == nil {
@@ -270,16 +270,15 @@ func (s Set) Barred(origin string) (names []string) {
 	return slices.Compact(names)
 }
 
-// Elsewhere returns the error of a page whose origin the agent does not answer.
+// Elsewhere returns the error for a page whose origin the agent does not answer.
 func Elsewhere(name string) error {
 	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q does not answer on this site.", name)
 }
 
-// DefaultHome is the function that moves the runs of all agents that have no other home, and of those that are not
-// known.
+// DefaultHome is the function that advances the runs of agents without a home of their own, and of unknown agents.
 const DefaultHome = "resume"
 
-// Home returns the function that moves the runs of the agent with the name.
+// Home returns the function that advances the named agent's runs.
 func (s Set) Home(name string) string {
 	if a := s.Get(name); a != nil && a.Home != "" {
 		return a.Home
@@ -287,8 +286,8 @@ func (s Set) Home(name string) string {
 	return DefaultHome
 }
 
-// LivesIn reports whether the function moves the runs of the agent with the name: its home does. A function that is
-// no function's home, such as the one that begins runs, moves the same as resume.
+// LivesIn reports whether the function advances the named agent's runs. A function that is no agent's home, such as the
+// one that begins runs, advances the same runs as resume.
 func (s Set) LivesIn(function, name string) bool {
 	for _, a := range s {
 		if a.Home == function {
@@ -298,11 +297,11 @@ func (s Set) LivesIn(function, name string) bool {
 	return s.Home(name) == DefaultHome
 }
 
-// Names returns the agents' names in sorted order.
+// Names returns the sorted names of the agents.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// Limits returns the limits of the agent with the name. For an agent that is not here they are what settling a call, or
-// ending the run, may take.
+// Limits returns the limits of the named agent. For an unknown agent, they are enough for reconciling a call and for
+// ending the run.
 func (s Set) Limits(name string) Limits {
 	if a := s.Get(name); a != nil {
 		return a.Limits

@@ -35,7 +35,7 @@ func concierge(change func(*registry.Agent)) registry.Agent {
 	return a
 }
 
-// plans makes an agent one whose runs are sessions, and then the change.
+// plans returns a change that makes an agent a planner, and then applies another change.
 func plans(change func(*registry.Agent)) func(*registry.Agent) {
 	return func(a *registry.Agent) {
 		a.Plans, a.Order, a.OnReject = true, registry.Strict, registry.RejectContinues
@@ -53,21 +53,21 @@ func TestGet(t *testing.T) {
 		t.Errorf("%v", s.Names())
 	}
 	if got := s.Get("").Specs(tools); len(got) != 2 || got[0].Name != "book" || got[1].Name != "look" {
-		t.Errorf("the assistant is offered %v", got)
+		t.Errorf("tools of the assistant: %v", got)
 	}
 	if got := s.Get("concierge").Specs(tools); len(got) != 1 || got[0].Name != "book" {
-		t.Errorf("the concierge is offered %v", got)
+		t.Errorf("tools of the concierge: %v", got)
 	}
 	none := concierge(func(a *registry.Agent) { a.Tools = []string{} })
 	if none.Has("book") || len(none.Specs(tools)) != 0 {
-		t.Error("an agent with an empty list of tools has some")
+		t.Error("an agent with an empty list of tools has tools")
 	}
 	if s.Limits("concierge").ModelCalls != 3 || s.Limits("nobody").ToolTimeout <= 0 {
 		t.Errorf("limits: %+v", s.Limits("nobody"))
 	}
 }
 
-// TestWrong checks what each setting may be, and that all that is wrong is reported at once.
+// TestWrong checks the values that each setting permits, and that all errors are reported at once.
 func TestWrong(t *testing.T) {
 	hot := float32(2.5)
 	cases := map[string]func(*registry.Agent){
@@ -95,7 +95,7 @@ func TestWrong(t *testing.T) {
 		},
 		"concierge.model.forced": func(a *registry.Agent) { a.Model.Forced = "look" },
 		"concierge.model.forced ": func(a *registry.Agent) {
-			a.Tools, a.Model.Forced = nil, "cancel" // which its user alone calls
+			a.Tools, a.Model.Forced = nil, "cancel" // only its user can call this tool
 		},
 		"concierge.limits.modelCalls":     func(a *registry.Agent) { a.Limits.ModelCalls = 0 },
 		"concierge.limits.modelCalls ":    func(a *registry.Agent) { a.Limits.ModelCalls = 51 },
@@ -139,18 +139,19 @@ func TestWrong(t *testing.T) {
 		}
 	}
 	if _, err := registry.New(tools, nil, []registry.Agent{concierge(plans(func(*registry.Agent) {}))}); err != nil {
-		t.Errorf("an agent that plans: %v", err)
+		t.Errorf("a valid agent that plans: %v", err)
 	}
 	_, err := registry.New(tools, nil, []registry.Agent{concierge(nil), concierge(nil),
 		concierge(func(a *registry.Agent) { a.Name, a.History, a.Limits.ModelCalls = "other", "", 99 })})
 	for _, field := range []string{"concierge.name", "other.history", "other.limits.modelCalls"} {
 		if err == nil || !strings.Contains(err.Error(), "("+field+")") {
-			t.Errorf("%s is not said: %v", field, err)
+			t.Errorf("no error for %s: %v", field, err)
 		}
 	}
 }
 
-// TestHome has each agent live in one function, and a function that is no agent's home move what resume moves.
+// TestHome checks that each agent has one home, and that a function that is no agent's home advances the same runs as
+// resume.
 func TestHome(t *testing.T) {
 	assistant := concierge(func(a *registry.Agent) { a.Name, a.Tools = run.Assistant, nil })
 	heavy := concierge(func(a *registry.Agent) {
@@ -163,19 +164,19 @@ func TestHome(t *testing.T) {
 	for name, home := range map[string]string{"": "resume", "assistant": "resume", "concierge": "resume",
 		"nobody": "resume", "terminal": "resume-terminal"} {
 		if got := s.Home(name); got != home {
-			t.Errorf("%q lives in %s, want %s", name, got, home)
+			t.Errorf("Home(%q) = %s, want %s", name, got, home)
 		}
 		for function, moves := range map[string]bool{"resume": home == "resume", "run": home == "resume",
 			"resume-terminal": home == "resume-terminal"} {
 			if got := s.LivesIn(function, name); got != moves {
-				t.Errorf("%s moves %q: %t", function, name, got)
+				t.Errorf("LivesIn(%s, %q) = %t", function, name, got)
 			}
 		}
 	}
 	assistant.Home = "resume-assistant"
 	if _, err := registry.New(tools, []registry.Agent{assistant}, nil); err == nil ||
 		!strings.Contains(err.Error(), "(assistant.home)") {
-		t.Errorf("the assistant moves out: %v", err)
+		t.Errorf("another home for the assistant: %v", err)
 	}
 }
 
@@ -191,12 +192,12 @@ func FuzzNames(f *testing.F) {
 		plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 		if !plain || len(name) == 0 || len(name) > 32 || s.Get(name) == nil ||
 			slices.Contains([]string{run.Assistant, run.Page}, name) {
-			t.Errorf("%q was taken", name)
+			t.Errorf("the name %q was accepted", name)
 		}
 	})
 }
 
-// TestWithRules has the assistant told of its rules, its user's clocks and their language, and nothing else.
+// TestWithRules checks that the assistant gets its rules, its user's time and language, and nothing else.
 func TestWithRules(t *testing.T) {
 	s := registry.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
 		Region: run.Region{TimeZone: "Europe/Berlin", Locale: "de"}}
@@ -208,11 +209,11 @@ func TestWithRules(t *testing.T) {
 	}
 	failing := func(context.Context, registry.State) (string, error) { return "", fmt.Errorf("no") }
 	if _, err := registry.WithRules(failing)(t.Context(), s); err == nil {
-		t.Error("instructions that fail are used")
+		t.Error("the error of the first instructions is lost")
 	}
 }
 
-// TestOrigins checks whom an agent with origins answers, and which pages may use the tools that agents of pages have.
+// TestOrigins checks which pages an agent with origins answers, and which pages can use the tools of page agents.
 func TestOrigins(t *testing.T) {
 	const shop, other = "https://shop.example", "https://other.example"
 	bound := func(name string, tools []string, origins ...string) *registry.Agent {
@@ -226,16 +227,16 @@ func TestOrigins(t *testing.T) {
 	}{
 		{"shop", "rate", shop, true, true}, {"shop", "rate", other, false, false},
 		{"shop", "rate", shop + ":8443", false, false}, {"shop", "rate", "null", false, false},
-		{"shop", "rate", "", true, true}, // a program, no page
+		{"shop", "rate", "", true, true}, // a program, not a page
 		{"docs", "look", other, true, true}, {"docs", "look", shop, true, true},
 		{"stock", "count", other, true, true}, {"stock", "count", "https://third.example", false, false},
 		{"desk", "nobody's", other, true, true},
 	} {
 		if got := s[c.agent].Answers(c.origin); got != c.answers {
-			t.Errorf("%s answers %q: %v", c.agent, c.origin, got)
+			t.Errorf("%s: Answers(%q) = %v", c.agent, c.origin, got)
 		}
 		if got := s.Admits(c.origin, c.tool); got != c.admits {
-			t.Errorf("%s is for %q: %v", c.tool, c.origin, got)
+			t.Errorf("%s: Admits(%q) = %v", c.tool, c.origin, got)
 		}
 	}
 }

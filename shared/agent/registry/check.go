@@ -16,22 +16,22 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// reserved are the names of the built-in agents.
+// reserved lists the names of the built-in agents.
 var reserved = []string{run.Assistant, run.Page, run.Terminal, run.TerminalChat, run.Planner}
 
 var (
-	validHome = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
+	validHome = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // a function of infra/functions.json
 	validName = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
-	// a server's name ends at the first _ (mcpfile)
+	// A server's name ends at the first _ (mcpfile).
 	validServed = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{0,31}_([A-Za-z0-9_.-]{1,61}|\*)$`)
 	validModel  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
 )
 
-// ValidName reports whether an agent may have the name.
+// ValidName reports whether the name is valid for an agent.
 func ValidName(name string) bool { return validName.MatchString(name) }
 
-// New returns the registry of the built-in agents and of those that are declared, over the tools of the deployment. Its
-// error joins a ValidationError for each setting that is wrong, with the agent's name and the setting as its field.
+// New returns the registry of the built-in and the declared agents. tools are the deployment's tools. The error joins a
+// ValidationError for each invalid setting, whose field has the agent's name and the setting.
 func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
 	s := Set{}
 	var wrong []error
@@ -43,7 +43,7 @@ func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
 		case i >= len(builtIn) && slices.Contains(reserved, a.Name):
 			c.fail("name", "this is the name of a built-in agent")
 		case s[a.Name] != nil:
-			c.fail("name", "two agents have this name")
+			c.fail("name", "duplicate agent name")
 		}
 		c.check(a)
 		s[a.Name] = &a
@@ -55,7 +55,7 @@ func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
 	return s, nil
 }
 
-// checker gathers what is wrong with one agent.
+// checker collects the errors of one agent.
 type checker struct {
 	agent string
 	tools tool.Set
@@ -66,7 +66,7 @@ func (c *checker) fail(field, format string, args ...any) {
 	c.wrong = append(c.wrong, fault.Invalid(c.agent+"."+field, format, args...))
 }
 
-// needs fails unless ok.
+// needs records an error unless ok is true.
 func (c *checker) needs(ok bool, field, format string, args ...any) {
 	if !ok {
 		c.fail(field, format, args...)
@@ -74,58 +74,58 @@ func (c *checker) needs(ok bool, field, format string, args ...any) {
 }
 
 func (c *checker) check(a Agent) {
-	c.needs(a.Home == "" || a.Name != run.Assistant && validHome.MatchString(a.Home), "home", "a function's name is "+
-		"needed; the assistant lives in %s, because messages of the release before name no agent", DefaultHome)
+	c.needs(a.Home == "" || a.Name != run.Assistant && validHome.MatchString(a.Home), "home", "need a function's "+
+		"name; the assistant must stay in %s, because messages of older releases name no agent", DefaultHome)
 	c.needs(len(a.Description) <= 1<<10, "description", "%d bytes; the limit is 1024", len(a.Description))
 	c.examples(a)
-	c.needs(a.Instructions != nil, "instructions", "instructions are needed")
+	c.needs(a.Instructions != nil, "instructions", "instructions are missing")
 	for i, name := range a.Tools {
-		// the tools of an agent with a home of its own are there alone
+		// Only an agent's home has the tools of the agent.
 		c.needs(c.tools[name] != nil || a.Home != "", "tools", "there is no tool %q", name)
-		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "%q stands there twice", name)
+		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "duplicate %q", name)
 	}
 	for i, name := range a.Served {
-		c.needs(validServed.MatchString(name), "tools", "%q is no name of a server's tool", name)
-		c.needs(!slices.Contains(a.Served[:i], name), "tools", "%q stands there twice", name)
+		c.needs(validServed.MatchString(name), "tools", "%q is not a valid name for a server's tool", name)
+		c.needs(!slices.Contains(a.Served[:i], name), "tools", "duplicate %q", name)
 	}
 	for _, name := range a.Ask {
-		c.needs(a.Has(name), "ask", "%q is none of the agent's tools", name)
+		c.needs(a.Has(name), "ask", "%q is not a tool of the agent", name)
 	}
 	c.model(a)
 	c.limits(a)
 	c.budget(a)
 	c.needs(slices.Contains([]History{HistoryWords, HistoryNone, HistoryVerbatim}, a.History), "history",
-		"words, none or verbatim, and not %q", string(a.History))
+		"must be words, none or verbatim, not %q", string(a.History))
 	z := a.Compression
-	c.needs(z.Threshold >= 0 && z.Threshold <= 1, "compression.threshold", "0 to 1, and not %g", z.Threshold)
+	c.needs(z.Threshold >= 0 && z.Threshold <= 1, "compression.threshold", "must be 0 to 1, not %g", z.Threshold)
 	c.needs(z.Window == 0 || z.Window >= 1000 && z.Window <= 1<<26, "compression.window",
-		"1000 to %d tokens, or 0, and not %d", 1<<26, z.Window)
-	c.needs(z.Threshold == 0 || z.Window > 0, "compression.threshold", "the model's window is needed for it")
-	c.needs(z.Window == 0 || a.History == HistoryVerbatim, "compression", "it is for the history verbatim")
+		"must be 1000 to %d tokens, or 0, not %d", 1<<26, z.Window)
+	c.needs(z.Threshold == 0 || z.Window > 0, "compression.threshold", "needs compression.window")
+	c.needs(z.Window == 0 || a.History == HistoryVerbatim, "compression", "needs the history verbatim")
 	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
-		"completed, failed or continue, and not %q", string(a.OnReject))
+		"must be completed, failed or continue, not %q", string(a.OnReject))
 	c.needs(slices.Contains([]policy.Effects{policy.AskEffects, policy.AutoApprove, policy.NoEffects}, a.Effects),
-		"effects", "auto_approve, none or nothing, and not %q", string(a.Effects))
+		"effects", "must be auto_approve, none or empty, not %q", string(a.Effects))
 	c.needs(slices.Contains([]Order{"", Independent, Sequential, Strict}, a.Order), "order",
-		"independent, sequential or strict, and not %q", string(a.Order))
+		"must be independent, sequential or strict, not %q", string(a.Order))
 	if a.Plans {
 		c.plans(a)
 	}
 }
 
-// plans checks what sessions rest on: that nobody confirms a plan but its user, who may want another one, that a task's
-// calls follow each other, and that each phase says itself what the model may call.
+// plans checks the settings that planner sessions depend on: only the user confirms a plan and can request another one,
+// a task's calls run in order, and each phase decides which tools the model can call.
 func (c *checker) plans(a Agent) {
-	const why = "for an agent that plans this is "
+	const why = "for an agent that plans, this must be "
 	c.needs(a.Effects == policy.AskEffects, "effects", why+"empty, so that its user confirms each plan")
 	c.needs(a.OnReject == RejectContinues, "onReject", why+"%s", string(RejectContinues))
 	c.needs(a.Order == Strict, "order", why+"%s", string(Strict))
 	c.needs(a.History != HistoryVerbatim, "history", why+"%s or %s", string(HistoryWords), string(HistoryNone))
 	c.needs(a.Model.Calling == "" && a.Model.Forced == "", "model.calling", why+"empty, and so is model.forced")
-	c.needs(!a.Page && !a.OnTerminal, "plans", "a session works neither in a page nor on a terminal")
+	c.needs(!a.Page && !a.OnTerminal, "plans", "a planner session cannot use a page or a terminal")
 }
 
-// An agent has a few examples, each short enough for a button.
+// Limits of an agent's examples. Each must fit on a button.
 const (
 	MaxExamples = 6
 	MaxExample  = 200 // bytes
@@ -136,8 +136,8 @@ func (c *checker) examples(a Agent) {
 		MaxExamples)
 	for i, e := range a.Examples {
 		c.needs(e != "" && len(e) <= MaxExample && e == strings.Join(strings.Fields(e), " "), "examples",
-			"%q is no request in one line of at most %d bytes", e, MaxExample)
-		c.needs(!slices.Contains(a.Examples[:i], e), "examples", "%q stands there twice", e)
+			"%q: need one line of at most %d bytes", e, MaxExample)
+		c.needs(!slices.Contains(a.Examples[:i], e), "examples", "duplicate %q", e)
 	}
 }
 
@@ -147,19 +147,19 @@ func (c *checker) model(a Agent) {
 		t := c.tools[name]
 		return (t == nil && a.Home != "" || t != nil && !t.UserOnly) && a.Has(name)
 	}
-	c.needs(m.Name == "" || validModel.MatchString(m.Name), "model.name", "%q is no name of a model", m.Name)
-	c.needs(m.Temperature == nil || *m.Temperature >= 0 && *m.Temperature <= 2, "model.temperature", "0 to 2")
-	c.needs(m.MaxOutputTokens >= 0 && m.MaxOutputTokens <= 1<<20, "model.maxOutputTokens", "1 to %d tokens, or none",
-		1<<20)
+	c.needs(m.Name == "" || validModel.MatchString(m.Name), "model.name", "%q is not a valid model name", m.Name)
+	c.needs(m.Temperature == nil || *m.Temperature >= 0 && *m.Temperature <= 2, "model.temperature", "must be 0 to 2")
+	c.needs(m.MaxOutputTokens >= 0 && m.MaxOutputTokens <= 1<<20, "model.maxOutputTokens",
+		"must be 1 to %d tokens, or 0", 1<<20)
 	modes := []model.Calling{"", model.CallingAuto, model.CallingAny, model.CallingValidated}
-	c.needs(slices.Contains(modes, m.Calling), "model.calling", "AUTO, ANY or VALIDATED, and not %q",
+	c.needs(slices.Contains(modes, m.Calling), "model.calling", "must be AUTO, ANY or VALIDATED, not %q",
 		string(m.Calling))
 	c.needs(len(m.Allowed) == 0 || m.Calling == model.CallingAny || m.Calling == model.CallingValidated,
-		"model.allowed", "names are allowed where model.calling is ANY or VALIDATED")
+		"model.allowed", "needs model.calling ANY or VALIDATED")
 	for _, name := range m.Allowed {
-		c.needs(callable(name), "model.allowed", "%q is none of the agent's tools", name)
+		c.needs(callable(name), "model.allowed", "%q is not a tool of the agent", name)
 	}
-	c.needs(m.Forced == "" || callable(m.Forced), "model.forced", "%q is none of the agent's tools", m.Forced)
+	c.needs(m.Forced == "" || callable(m.Forced), "model.forced", "%q is not a tool of the agent", m.Forced)
 }
 
 func (c *checker) limits(a Agent) {
@@ -168,10 +168,10 @@ func (c *checker) limits(a Agent) {
 		calls = 10_000
 	}
 	number := func(field string, n, least, most int) {
-		c.needs(n >= least && n <= most, "limits."+field, "%d to %d, and not %d", least, most, n)
+		c.needs(n >= least && n <= most, "limits."+field, "must be %d to %d, not %d", least, most, n)
 	}
 	span := func(field string, d, least, most time.Duration) {
-		c.needs(d >= least && d <= most, "limits."+field, "%s to %s, and not %s", least, most, d)
+		c.needs(d >= least && d <= most, "limits."+field, "must be %s to %s, not %s", least, most, d)
 	}
 	const day = 24 * time.Hour
 	number("modelCalls", l.ModelCalls, 1, calls)
@@ -189,16 +189,16 @@ func (c *checker) limits(a Agent) {
 
 func (c *checker) budget(a Agent) {
 	b := a.Limits.Budget
-	c.needs(b.Tokens >= 0, "limits.budget.tokens", "1 or more, or 0 for no bound, and not %d", b.Tokens)
-	c.needs(b.Effects >= 0, "limits.budget.effects", "1 or more, or 0 for no bound, and not %d", b.Effects)
-	c.needs(b.Money >= 0, "limits.budget.money", "1 or more, or 0 for no bound, and not %d", b.Money)
+	c.needs(b.Tokens >= 0, "limits.budget.tokens", "must be 0 (no limit) or more, not %d", b.Tokens)
+	c.needs(b.Effects >= 0, "limits.budget.effects", "must be 0 (no limit) or more, not %d", b.Effects)
+	c.needs(b.Money >= 0, "limits.budget.money", "must be 0 (no limit) or more, not %d", b.Money)
 	for _, name := range slices.Sorted(maps.Keys(b.Prices)) {
 		p := b.Prices[name]
 		c.needs(min(p.Input, p.Cached, p.Output, p.Thoughts) >= 0 &&
 			max(p.Input, p.Cached, p.Output, p.Thoughts) <= run.MaxPrice, "limits.budget.prices",
-			"of %q: 0 to %d millionths for a million tokens", name, int64(run.MaxPrice))
+			"of %q: must be 0 to %d millionths for a million tokens", name, int64(run.MaxPrice))
 	}
 	c.needs(a.Model.Name == "" && len(b.Prices) > 0 || b.Priced(a.Model.Name), "limits.budget.prices",
-		"there is no price for %s, so nothing can be known of money",
+		"there is no price for %s, so the cost is unknown",
 		cmp.Or(a.Model.Name, "the model"))
 }

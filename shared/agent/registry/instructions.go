@@ -11,25 +11,24 @@ import (
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
-// Instructions returns all that an agent is told of itself and of its task: nothing is added to the text but what the
-// history needs to be understood. It must return the same for the same State, because each call to the model of a run
-// begins with it.
+// Instructions returns the whole system text of an agent. The loop adds only what the history needs to be understood.
+// It must return the same text for the same State, because every model call of a run begins with it.
 type Instructions func(ctx context.Context, s State) (string, error)
 
-// State is what instructions may depend on.
+// State is the data that instructions can depend on.
 type State struct {
-	CreatedAt time.Time       // of the run, so that every call sees the same
-	Region    run.Region      // of the user
-	Page      json.RawMessage // what the user's page shows, of an agent of a page
+	CreatedAt time.Time       // when the run was created, so every call gets the same time
+	Region    run.Region      // the user's time zone and locale
+	Page      json.RawMessage // state of the user's page, for an agent of a page
 }
 
-// Text returns instructions that are always the same.
+// Text returns constant instructions.
 func Text(text string) Instructions {
 	return func(context.Context, State) (string, error) { return text, nil }
 }
 
-// WithRules returns instructions that begin as first does and go on with the rules of an agent whose effects wait for
-// their user, and with where and when the user is.
+// WithRules returns first, followed by the rules of an agent whose effects wait for approval, and by the user's time
+// zone and time.
 func WithRules(first Instructions) Instructions {
 	return func(ctx context.Context, s State) (string, error) {
 		text, err := first(ctx, s)
@@ -37,7 +36,7 @@ func WithRules(first Instructions) Instructions {
 	}
 }
 
-// Located returns instructions that begin as first does and go on with where and when the user is.
+// Located returns first, followed by the user's time zone and time.
 func Located(first Instructions) Instructions {
 	return func(ctx context.Context, s State) (string, error) {
 		text, err := first(ctx, s)
@@ -45,11 +44,11 @@ func Located(first Instructions) Instructions {
 	}
 }
 
-// ExamplesAre is the line before an agent's examples in its instructions.
+// ExamplesAre is the line before the examples in an agent's instructions.
 const ExamplesAre = "Examples of what you can be asked, each to be quoted as it is, as a line of a list:"
 
-// WithExamples returns instructions that begin as first does and go on with requests that users can try, if there are
-// any: where the model cannot do what it was asked, it names those, and the user has them at hand.
+// WithExamples returns first, followed by requests that users can try, if any. When the model cannot do what it was
+// asked, it suggests these, and the user can click them.
 func WithExamples(first Instructions, examples []string) Instructions {
 	if len(examples) == 0 {
 		return first
@@ -60,8 +59,7 @@ func WithExamples(first Instructions, examples []string) Instructions {
 	}
 }
 
-// Here returns a text that says what time it is for the user, by whose clocks their words go, and what language they
-// use.
+// Here returns a text with the user's time, time zone and language.
 func (s State) Here() string {
 	zone, unknown := s.Region.Zone(), ""
 	if s.Region.TimeZone == "" {

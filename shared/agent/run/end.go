@@ -19,7 +19,7 @@ const codeAttempts fault.Code = "too_many_attempts"
 
 // ErrAttempts is the error of a step that was started [MaxAttempts] times and never finished.
 var ErrAttempts = fault.New(fault.Tool, codeAttempts,
-	"The server failed %d times while doing this, so it gave up.", MaxAttempts)
+	"The server failed %d times while doing this, so it was given up.", MaxAttempts)
 
 // Ending returns how the run must end, or nil if it may continue. In an agent whose calls are independent, allowed
 // calls run and open ones stay open, whatever the other calls return. In strict order, the calls after one that was not
