@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// The limits of one answer of the model.
+// The limits of one model answer.
 const (
-	MaxContent = 512 << 10 // bytes of its content
-	MaxCalls   = 16        // calls in it that are judged; the others are not run
+	MaxContent = 512 << 10 // bytes of content
+	MaxCalls   = 16        // number of calls that are handled; the others are not run
 )
 
 // Parsed is a decoded model content.
@@ -24,7 +24,7 @@ type Parsed struct {
 	Calls []Call
 }
 
-// part holds the fields of a part that this package reads; the rest is kept as raw JSON only.
+// part holds the fields of a part that this package reads. All other fields stay in the raw JSON.
 type part struct {
 	Text             *string      `json:"text"`
 	Thought          bool         `json:"thought"`
@@ -50,12 +50,12 @@ type content struct {
 	Role  string            `json:"role"`
 	Parts []json.RawMessage `json:"parts"`
 
-	parts []part // of Parts
+	parts []part // decoded from Parts
 }
 
-// Parse reads a model content, {"role":"model","parts":[…]}. Its errors are of class Model: CodeTooLarge above the
-// limits, CodeUnreadable for anything else that is not such a content, for a call by a name that no function may have
-// (the service refuses it when it is sent back), and for arguments that are not an object.
+// Parse reads a model content, {"role":"model","parts":[…]}. Its errors are of class Model. The code is CodeTooLarge if
+// a limit is exceeded, and otherwise CodeUnreadable. Unreadable are other JSON, calls with invalid function names
+// (which the service refuses when they are sent back), and arguments that are not an object.
 func Parse(raw json.RawMessage) (*Parsed, error) {
 	if len(raw) > MaxContent {
 		return nil, errTooLong()
@@ -71,7 +71,7 @@ func errTooLong() error {
 	return fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
 }
 
-// parsed returns what the model said with the content.
+// parsed returns the decoded content.
 func (c *content) parsed() (*Parsed, error) {
 	if c.Role != "model" {
 		return nil, unreadable(nil)
@@ -97,10 +97,10 @@ func (c *content) parsed() (*Parsed, error) {
 	return p, nil
 }
 
-// Words returns the texts of a content, thoughts left out, or "" for one that cannot be read.
+// Words returns the text of a content without thoughts, or "" if the content is unreadable.
 func Words(raw json.RawMessage) string { return texts(raw, false) }
 
-// Thoughts returns what a content shows of what the model has thought, or "" where it shows nothing.
+// Thoughts returns the visible thoughts in a content, or "" if there are none.
 func Thoughts(raw json.RawMessage) string { return texts(raw, true) }
 
 func texts(raw json.RawMessage, thoughts bool) string {
@@ -117,7 +117,7 @@ func texts(raw json.RawMessage, thoughts bool) string {
 	return text.String()
 }
 
-// isText reports whether all parts are text, and none of a kind that is not known here.
+// isText reports whether all parts are text of a known kind.
 func (c *content) isText() bool {
 	return !slices.ContainsFunc(c.parts, func(p part) bool { return p.Text == nil })
 }
@@ -136,7 +136,8 @@ func decode(raw json.RawMessage) (*content, error) {
 	for _, raw := range c.Parts {
 		var p part
 		err := jsonv2.Unmarshal(raw, &p)
-		said := p.Text != nil || p.FunctionCall != nil || p.FunctionResponse != nil // it needs no second look
+		// A part with one of these fields holds data, so Empty need not decode it.
+		said := p.Text != nil || p.FunctionCall != nil || p.FunctionResponse != nil
 		if err != nil || !said && Empty(raw) {
 			return nil, unreadable(err)
 		}
@@ -145,7 +146,7 @@ func decode(raw json.RawMessage) (*content, error) {
 	return &c, nil
 }
 
-// Empty reports whether a part holds no data. A part with a signature and no words is not empty.
+// Empty reports whether a part holds no data. A part with a signature and without text is not empty.
 func Empty(part json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(part, &fields); err != nil {
@@ -167,7 +168,7 @@ func (r rawCall) call() (Call, error) {
 		return Call{}, unreadable(nil)
 	}
 	args := r.Args
-	if args == nil { // Gemini leaves it out where a tool has no parameters
+	if args == nil { // Gemini omits the arguments if a tool has no parameters
 		args = json.RawMessage("{}")
 	}
 	if s := string(args); s != "null" && !strings.HasPrefix(s, "{") {

@@ -17,26 +17,27 @@ const (
 	Answer Role = "model"
 )
 
-// A Message is one line of an earlier conversation, as people read it.
+// A Message is one line of an earlier conversation, in the form that people read.
 type Message struct {
 	Role Role
 	Text string
 }
 
-// Limits of the history that NewContents takes over: the latest messages within both.
+// Limits of the history in NewContents, which keeps the newest messages within both.
 const (
 	MaxHistory      = 100       // messages
-	MaxHistoryBytes = 256 << 10 // bytes of their text
+	MaxHistoryBytes = 256 << 10 // bytes of text
 )
 
-// Contents is a conversation in the form that Gemini requires; only this type builds that form. The model's turns are
-// kept as the bytes it sent. Contents guarantees that
-//   - the first content is the user's, and no content and no part of it is empty;
-//   - a model content with N calls is followed by one content with N responses, in order, with the same names and ids;
-//   - the user's words added while calls are open wait until the calls are answered;
+// Contents is a conversation in the form that Gemini requires. Only this type builds that form. The model's turns are
+// kept as the bytes that it sent. Contents guarantees that
+//   - the first content is the user's, and no content and no part is empty;
+//   - a model content with N calls is followed by one content with N responses, in order, with the same names and IDs;
+//   - text that the user adds while calls are open waits until the calls are answered;
 //   - only whole, finished turns are removed.
 //
-// Its methods return errors on misuse, and then leave it unchanged. It is not safe for concurrent use.
+// A method that is used wrongly returns an error and leaves the contents unchanged. Contents is not safe for concurrent
+// use.
 type Contents struct {
 	entries []entry
 	queued  []string
@@ -46,13 +47,13 @@ type Contents struct {
 type entry struct {
 	raw   json.RawMessage
 	role  Role
-	calls []Call   // set on a model content
-	words bool     // the user's words, where a turn begins
-	texts []string // texts made by this package, which further texts may join
+	calls []Call   // only in a model content
+	words bool     // the user's text; a turn begins here
+	texts []string // texts from this package, which can be joined with later ones
 }
 
-// NewContents returns the contents of earlier messages, oldest first, bounded by MaxHistory and MaxHistoryBytes.
-// Messages without text and leading answers are left out; consecutive ones of one role become one content.
+// NewContents returns the contents of earlier messages, oldest first, within MaxHistory and MaxHistoryBytes. Messages
+// without text and answers at the beginning are left out. Consecutive messages of one role become one content.
 func NewContents(history []Message) (*Contents, error) {
 	c := &Contents{}
 	for _, m := range newestMessages(history) {
@@ -76,8 +77,8 @@ func newestMessages(history []Message) []Message {
 	return history[first:]
 }
 
-// Load returns contents that [Contents.JSON] returned earlier, byte for byte. Its errors are of class Model: a
-// conversation that breaks the rules above would be refused by the service.
+// Load returns contents from an earlier [Contents.JSON], byte for byte. If the conversation breaks the rules above, the
+// error is of class Model, because the service would refuse it.
 func Load(raw []json.RawMessage) (*Contents, error) {
 	c := &Contents{}
 	if err := c.Append(raw...); err != nil {
@@ -86,7 +87,7 @@ func Load(raw []json.RawMessage) (*Contents, error) {
 	return c, nil
 }
 
-// load adds a content of the user's side: words, or the responses to the open calls.
+// load adds a content of the user's side: text, or the responses to the open calls.
 func (c *Contents) load(raw json.RawMessage, in *content) error {
 	if in.Role != string(User) {
 		return errMisuse("a content has the role %q", in.Role)
@@ -94,14 +95,14 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 	var given []Response
 	for _, p := range in.parts {
 		if p.FunctionCall != nil {
-			return errMisuse("the user calls a function")
+			return errMisuse("a content of the user calls a function")
 		}
 		if r := p.FunctionResponse; r != nil {
 			given = append(given, Response{ID: r.ID, Name: r.Name})
 		}
 	}
 	if len(given) > 0 && len(given) != len(in.Parts) {
-		return errMisuse("words stand among the responses")
+		return errMisuse("a content mixes text and responses")
 	}
 	if err := c.fits(given); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 		if err != nil {
 			return err
 		}
-		if before.isText() { // roles alternate: words behind words are one content
+		if before.isText() { // roles must alternate, so consecutive texts become one content
 			c.entries[last] = joined(before.Parts, in.Parts)
 			return nil
 		}
@@ -120,7 +121,7 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 	return nil
 }
 
-// joined returns one content of the user's words with the parts of two.
+// joined returns one content of the user's text with the parts of both.
 func joined(a, b []json.RawMessage) entry {
 	parts := make([]any, 0, len(a)+len(b))
 	for _, p := range slices.Concat(a, b) {
@@ -129,8 +130,8 @@ func joined(a, b []json.RawMessage) entry {
 	return entry{raw: encodeContent(User, parts), role: User, words: true}
 }
 
-// Append adds further contents that [Contents.JSON] returned, of this conversation or of another, and keeps their
-// bytes; words that follow words become one content. It is [Load] for a conversation that has begun.
+// Append adds contents from another [Contents.JSON] and keeps their bytes. Text that follows text becomes one content.
+// Append is [Load] for a conversation that has begun.
 func (c *Contents) Append(raw ...json.RawMessage) error {
 	undo := c.mark()
 	for _, r := range raw {
@@ -150,7 +151,8 @@ func (c *Contents) Append(raw ...json.RawMessage) error {
 	return nil
 }
 
-// mark returns a function that takes back what is appended from now on: new entries, and words that join the last one.
+// mark returns a function that removes everything that is appended after the call, including text that was joined with
+// the last entry.
 func (c *Contents) mark() (undo func()) {
 	n := len(c.entries)
 	if n == 0 {
@@ -163,9 +165,9 @@ func (c *Contents) mark() (undo func()) {
 	}
 }
 
-// AppendWords is [Contents.Append] for contents that another model or service has answered, whose signatures are not
-// valid here: they are told in words, whole. The user's words stay as they are, and the model's visible ones are its
-// own. record makes the user's content that tells of a call and its response, both as JSON.
+// AppendWords is [Contents.Append] for contents that another model or service answered. Their signatures are not valid
+// here, so calls and responses become text. The user's text and the model's visible text stay as they are. record
+// returns the text for a call and its response; both are JSON.
 func (c *Contents) AppendWords(raw []json.RawMessage, record func(call Call, response json.RawMessage) string) error {
 	undo := c.mark()
 	var open []Call
@@ -212,23 +214,23 @@ func (c *Contents) userInWords(raw json.RawMessage, in *content, open []Call,
 	return c.load(raw, in)
 }
 
-// AddUser adds the user's words. While calls are open they wait for the responses.
+// AddUser adds the user's text. While calls are open, it waits for their responses.
 func (c *Contents) AddUser(text string) error {
 	if text == "" {
-		return errMisuse("the user said nothing")
+		return errMisuse("the user's text is empty")
 	}
 	if len(c.Open()) > 0 {
 		c.queued = append(c.queued, text)
 		return nil
 	}
 	if n := len(c.entries); n > 0 && c.entries[n-1].words && c.entries[n-1].texts == nil {
-		return c.Append(encodeContent(User, []any{map[string]string{"text": text}})) // loaded words that it joins
+		return c.Append(encodeContent(User, []any{map[string]string{"text": text}})) // joins text that was loaded
 	}
 	c.addText(User, text)
 	return nil
 }
 
-// AddModel adds the model's answer as it came (Reply.Content). See Parse for the errors.
+// AddModel adds the model's answer unchanged (Reply.Content). See Parse for the errors.
 func (c *Contents) AddModel(raw json.RawMessage) error {
 	p, err := Parse(raw)
 	if err != nil {
@@ -237,7 +239,7 @@ func (c *Contents) AddModel(raw json.RawMessage) error {
 	return c.addParsed(raw, p)
 }
 
-// addRead is AddModel for an answer that was decoded.
+// addRead adds an answer that was decoded already.
 func (c *Contents) addRead(raw json.RawMessage, in *content) error {
 	if len(raw) > MaxContent {
 		return errTooLong()
@@ -251,13 +253,13 @@ func (c *Contents) addRead(raw json.RawMessage, in *content) error {
 
 func (c *Contents) addParsed(raw json.RawMessage, p *Parsed) error {
 	if n := len(c.entries); n == 0 || c.entries[n-1].role == Answer {
-		return errMisuse("the model answers without a question")
+		return errMisuse("a model answer without a user's text before it")
 	}
 	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: Answer, calls: p.Calls})
 	return nil
 }
 
-// Open returns the calls of the last content, which wait for their responses, or nil.
+// Open returns the calls of the last content that wait for responses, or nil.
 func (c *Contents) Open() []Call {
 	if len(c.entries) == 0 {
 		return nil
@@ -265,11 +267,11 @@ func (c *Contents) Open() []Call {
 	return slices.Clone(c.entries[len(c.entries)-1].calls)
 }
 
-// AddResponses answers all open calls at once: one response for each, in their order, with their names and ids. The
-// user's words that were added in the meantime follow.
+// AddResponses answers all open calls at once. rs must have one response for each call, in order, with the call's name
+// and ID. Text that the user added in the meantime follows.
 func (c *Contents) AddResponses(rs []Response) error {
 	if len(rs) == 0 {
-		return errMisuse("no responses were given")
+		return errMisuse("no responses")
 	}
 	if err := c.fits(rs); err != nil {
 		return err
@@ -290,22 +292,22 @@ func (c *Contents) AddResponses(rs []Response) error {
 	return nil
 }
 
-// fits reports whether the responses are those that the open calls wait for.
+// fits returns an error unless the responses match the open calls.
 func (c *Contents) fits(rs []Response) error {
 	open := c.Open()
 	if len(open) != len(rs) {
-		return errMisuse("%d calls are open, and %d responses were given", len(open), len(rs))
+		return errMisuse("%d open calls, but %d responses", len(open), len(rs))
 	}
 	for i := range rs {
 		if rs[i].ID != open[i].ID || rs[i].Name != open[i].Name {
-			return errMisuse("response %d is not that of the call in its place", i)
+			return errMisuse("response %d does not match its call", i)
 		}
 	}
 	return nil
 }
 
-// JSON returns the contents, verbatim and oldest first, for Request.Contents, without the words that wait for
-// responses.
+// JSON returns the contents for Request.Contents, verbatim and oldest first. Text that waits for responses is not
+// included.
 func (c *Contents) JSON() []json.RawMessage {
 	out := make([]json.RawMessage, len(c.entries))
 	for i, e := range c.entries {
@@ -314,7 +316,7 @@ func (c *Contents) JSON() []json.RawMessage {
 	return out
 }
 
-// Size returns the sum of the contents' lengths in bytes.
+// Size returns the total length of the contents in bytes.
 func (c *Contents) Size() int {
 	n := 0
 	for _, e := range c.entries {
@@ -323,9 +325,9 @@ func (c *Contents) Size() int {
 	return n
 }
 
-// Bound removes the oldest turns until Size is at most maxBytes. A turn begins with the user's words. The last one is
-// never removed, since its calls, responses and signatures belong together: if it alone is larger, the error is of
-// class Model and code answer_too_large.
+// Bound removes the oldest turns until Size is at most maxBytes. A turn begins with the user's text. The last turn is
+// never removed, because its calls, responses and signatures belong together. If it alone is too large, the error is of
+// class Model with the code answer_too_large.
 func (c *Contents) Bound(maxBytes int) error {
 	kept, size := *c, c.Size()
 	for size > max(0, maxBytes) {
@@ -343,7 +345,7 @@ func (c *Contents) Bound(maxBytes int) error {
 	return nil
 }
 
-// addText adds a text made by this package, to the last content if that holds such texts of the same role.
+// addText adds a text from this package. If the last content holds such texts of the same role, the text joins them.
 func (c *Contents) addText(role Role, text string) {
 	e := entry{role: role, words: role == User}
 	if n := len(c.entries); n > 0 && c.entries[n-1].role == role && c.entries[n-1].texts != nil {
@@ -366,7 +368,7 @@ func encodeContent(role Role, parts []any) json.RawMessage {
 	}{role, parts})
 }
 
-// encode is json.Marshal without escapes for HTML, for values that cannot fail.
+// encode encodes a value as JSON without HTML escapes. The value must be encodable.
 func encode(v any) json.RawMessage {
 	b, err := strictjson.Marshal(v)
 	if err != nil {
@@ -375,8 +377,8 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// errMisuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the
-// model.
+// errMisuse returns the error for a caller that broke the order of a conversation. It reports a bug of the caller, not
+// of the model.
 func errMisuse(format string, args ...any) error {
 	cause := fault.New(fault.Tool, fault.CodeInternal, format, args...)
 	return fault.New(fault.Tool, fault.CodeInternal, "The conversation could not be continued.").Because(cause)

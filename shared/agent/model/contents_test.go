@@ -60,7 +60,7 @@ func TestHistory(t *testing.T) {
 		`{"role":"user","parts":[{"text":"d"},{"text":"e"}]}`,
 	)
 	if _, err := model.NewContents([]model.Message{{Role: "assistant", Text: "x"}}); err == nil {
-		t.Fatal("an unknown role was taken")
+		t.Fatal("an unknown role was accepted")
 	}
 }
 
@@ -98,11 +98,11 @@ func TestCallsAndResponses(t *testing.T) {
 		"half JSON":     {{ID: "1", Name: "f", Result: json.RawMessage("{"), Error: "no"}, {Name: "g"}},
 	} {
 		if err := c.AddResponses(rs); err == nil {
-			t.Errorf("responses were taken: %s", name)
+			t.Errorf("responses were accepted: %s", name)
 		}
 	}
 	if err := c.AddModel(raw); err == nil {
-		t.Error("a model turn was taken while calls are open")
+		t.Error("a model turn was accepted while calls were open")
 	}
 	must(t, c.AddResponses([]model.Response{{ID: "1", Name: "f", Result: json.RawMessage(`{"n":1}`)},
 		{Name: "g", Error: "Refused by the user."}}))
@@ -113,12 +113,12 @@ func TestCallsAndResponses(t *testing.T) {
 		`{"role":"user","parts":[{"text":"and hurry"}]}`,
 	)
 	if len(c.Open()) != 0 || c.AddResponses([]model.Response{{Name: "g"}}) == nil {
-		t.Fatal("calls are open after their responses")
+		t.Fatal("calls are still open after their responses")
 	}
 }
 
-// TestAResponseMayHaveMoreThanAResult holds what stands beside a result: the error after which it is a part, and the
-// note that it is text from strangers. Both are read back as they were.
+// TestAResponseMayHaveMoreThanAResult checks the fields beside a result: the error that follows a partial result, and
+// the note about text from strangers. Both can be decoded again.
 func TestAResponseMayHaveMoreThanAResult(t *testing.T) {
 	result := json.RawMessage(`"line one"`)
 	for name, tt := range map[string]struct {
@@ -152,12 +152,13 @@ func TestAResponseMayHaveMoreThanAResult(t *testing.T) {
 		back, err := model.Responses(last)
 		tt.given.Untrusted = tt.given.Untrusted && tt.given.Result != nil
 		if err != nil || len(back) != 1 || !reflect.DeepEqual(back[0], tt.given) {
-			t.Errorf("%s is read back as %+v, %v", name, back, err)
+			t.Errorf("%s is decoded as %+v, %v", name, back, err)
 		}
 	}
 }
 
-// TestArguments: absent arguments are empty, null stays null, and anything but an object is not a call.
+// TestArguments checks that missing arguments are an empty object, that null stays null, and that anything but an
+// object is not a call.
 func TestArguments(t *testing.T) {
 	for call, want := range map[string]string{
 		`{"name":"f"}`: "{}", `{"name":"f","args":{}}`: "{}", `{"name":"f","args":{"a":1}}`: `{"a":1}`,
@@ -201,7 +202,7 @@ func TestBound(t *testing.T) {
 	turn()
 	must(t, c.Bound(2*one))
 	if c.Size() != 2*one {
-		t.Fatal("something was left out without need")
+		t.Fatal("Bound removed a turn that fits")
 	}
 	must(t, c.Bound(2*one-1))
 	if c.Size() != one {
@@ -213,7 +214,7 @@ func TestBound(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	if len(c.JSON()) != 2 || len(c.Open()) != 1 {
-		t.Fatal("the turn under way must stay whole")
+		t.Fatal("the last turn must stay whole")
 	}
 }
 
@@ -265,8 +266,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestAnyOrderIsAccepted calls the methods of Contents at random, legally and not, and checks the result with the
-// strict fake after each.
+// TestAnyOrderIsAccepted calls the methods of Contents at random, with and without mistakes, and checks the result with
+// the strict fake after each call.
 func TestAnyOrderIsAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SampledFrom([]fakegemini.Generation{fakegemini.Gemini3, fakegemini.Gemini2}).Draw(t, "generation")
@@ -277,7 +278,7 @@ func TestAnyOrderIsAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sent []json.RawMessage // what the model said
+		var sent []json.RawMessage // contents that the model sent
 		steps := map[string]func(*rapid.T){
 			"user": func(t *rapid.T) {
 				text := rapid.String().Draw(t, "text")
@@ -307,7 +308,7 @@ func TestAnyOrderIsAccepted(t *testing.T) {
 					rs = rs[:len(rs)-2]
 				}
 				if err := c.AddResponses(rs); err == nil {
-					t.Fatalf("AddResponses(%+v) for %+v was taken", rs, c.Open())
+					t.Fatalf("AddResponses(%+v) for %+v was accepted", rs, c.Open())
 				}
 			},
 			"bound": func(t *rapid.T) {
@@ -324,7 +325,7 @@ func TestAnyOrderIsAccepted(t *testing.T) {
 					}
 				}
 				if !verbatim(raw, sent) {
-					t.Fatal("what the model said was changed")
+					t.Fatal("a model content was changed")
 				}
 				again, err := model.Load(raw)
 				if err != nil || !slices.EqualFunc(again.JSON(), raw, slices.Equal) ||
@@ -372,7 +373,7 @@ func endsInUser(raw []json.RawMessage) bool {
 	return len(raw) > 0 && bytes.HasPrefix(raw[len(raw)-1], []byte(`{"role":"user"`))
 }
 
-// verbatim reports whether the model contents in raw are the last of those that were sent, byte for byte.
+// verbatim reports whether the model contents in raw are the last ones of sent, byte for byte.
 func verbatim(raw, sent []json.RawMessage) bool {
 	i := len(sent)
 	for _, r := range slices.Backward(raw) {
@@ -405,7 +406,7 @@ func FuzzContents(f *testing.F) {
 		c := fresh(t, model.Message{Role: model.User, Text: "go"})
 		if err := c.AddModel(raw); err != nil {
 			if len(c.JSON()) != 1 {
-				t.Fatal("a refused content was kept")
+				t.Fatal("a refused content was stored")
 			}
 			return
 		}
@@ -422,7 +423,7 @@ func FuzzContents(f *testing.F) {
 			must(t, c.AddUser("and?"))
 		}
 		if again, err := model.Load(c.JSON()); err != nil || len(again.JSON()) != 3 {
-			t.Fatalf("what Contents made cannot be loaded: %v", err)
+			t.Fatalf("Load refuses contents from JSON: %v", err)
 		}
 	})
 }

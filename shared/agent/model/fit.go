@@ -8,17 +8,17 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// The bytes that Fit leaves of each output of a tool.
+// The sizes to which Fit cuts tool outputs, in bytes.
 const (
-	olderOutput  = 4 << 10 // of all but the newest two contents of responses
-	tightOutput  = 1 << 10 // of all but the newest, if that is not enough
-	newestOutput = 8 << 10 // of the newest too, if it is still too much
+	olderOutput  = 4 << 10 // all but the newest two contents of responses
+	tightOutput  = 1 << 10 // all but the newest one, if that is not enough
+	newestOutput = 8 << 10 // the newest one, as the last resort
 )
 
-// Fit reduces Size to at most maxBytes. The outputs of tools from some steps ago, which the model has seen, are always
-// cut ([clip.JSON]). If that is not enough they are cut further, then the oldest turns are removed
-// ([Contents.Bound]), then the newest outputs are cut. If the model's own words of one turn are too large, Fit returns
-// Bound's error. An output that was cut once is not cut again to the same limit.
+// Fit reduces Size to at most maxBytes. It always cuts tool outputs from some steps ago, which the model has seen
+// ([clip.JSON]). If that is not enough, it cuts them further, then removes the oldest turns ([Contents.Bound]), and
+// then cuts the newest outputs. If one turn's model contents alone are too large, Fit returns the error of Bound. An
+// output that was cut once is not cut again to the same limit.
 func (c *Contents) Fit(maxBytes int) error {
 	c.cutOutputs(2, olderOutput)
 	if c.Size() > maxBytes {
@@ -35,7 +35,7 @@ func (c *Contents) Fit(maxBytes int) error {
 	return err
 }
 
-// cutOutputs cuts the outputs of all contents of responses but the newest ones.
+// cutOutputs cuts the outputs in all contents of responses except the newest ones.
 func (c *Contents) cutOutputs(newest, limit int) {
 	for i := len(c.entries) - 1; i >= 0; i-- {
 		e := c.entries[i]
@@ -48,8 +48,8 @@ func (c *Contents) cutOutputs(newest, limit int) {
 	}
 }
 
-// withOutputs returns a content of responses with its outputs cut to limit bytes. A content that cannot be decoded is
-// returned unchanged.
+// withOutputs returns a content of responses with its outputs cut to limit bytes. It returns an undecodable content
+// unchanged.
 func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	rs, err := Responses(raw)
 	if err != nil {
@@ -68,25 +68,25 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	return encodeContent(User, parts)
 }
 
-// leastKept is how many bytes CutResults leaves of a result at least.
+// leastKept is the minimum number of bytes that CutResults keeps of a result.
 const leastKept = 2 << 10
 
-// CutResults returns the contents with the results of tools beyond their newest bytes cut ([clip.JSON]). Calls, ids,
-// names and the order stay, and so does every byte of the contents in which nothing is cut, above all of the model's.
+// CutResults returns the contents with tool results cut beyond the newest bytes ([clip.JSON]). Calls, IDs, names and
+// the order do not change. A content without a cut keeps all its bytes; this includes all contents of the model.
 func CutResults(contents []json.RawMessage, newest int) []json.RawMessage {
 	out := slices.Clone(contents)
 	for i := len(out) - 1; i >= 0; i-- {
 		if !bytes.Contains(out[i], []byte(`"functionResponse"`)) {
 			continue
 		}
-		if rs, err := Responses(out[i]); err == nil { // else of the model, which may speak of such things
+		if rs, err := Responses(out[i]); err == nil { // otherwise a model content, whose text may look like a response
 			out[i], newest = cutResults(out[i], rs, newest)
 		}
 	}
 	return out
 }
 
-// cutResults cuts the results of one content, and returns how many newest bytes are left for older ones.
+// cutResults cuts the results of one content. It returns how many of the newest bytes are left for older results.
 func cutResults(raw json.RawMessage, rs []Response, newest int) (json.RawMessage, int) {
 	cut := false
 	for j := len(rs) - 1; j >= 0; j-- {

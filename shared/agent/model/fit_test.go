@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestFit: Fit cuts outputs of tools, older ones more, and nothing else: the model's own contents are unchanged, each
-// call has its response, and an output is not cut twice.
+// TestFit checks that Fit only cuts tool outputs, older ones more. The model's own contents stay unchanged, each call
+// has its response, and no output is cut twice.
 func TestFit(t *testing.T) {
 	c := fresh(t, model.Message{Role: model.User, Text: "go"})
 	var said []string
@@ -51,7 +51,7 @@ func TestFit(t *testing.T) {
 		again, err := model.Load(raw)
 		must(t, err, again.Fit(most))
 		if !slices.EqualFunc(again.JSON(), raw, slices.Equal) {
-			t.Errorf("%d: what was cut is cut again", most)
+			t.Errorf("%d: a second Fit changed the contents", most)
 		}
 	}
 	if err := c.Fit(100); !fault.Is(err, fault.Model, model.CodeTooLarge) {

@@ -4,12 +4,12 @@ import "context"
 
 type retryKey struct{}
 
-// OnRetry returns a context whose requests to a model call tell each time that one is sent again.
+// OnRetry returns a context. Each time that a request with it is sent again, tell is called.
 func OnRetry(ctx context.Context, tell func()) context.Context {
 	return context.WithValue(ctx, retryKey{}, tell)
 }
 
-// Retried is called by a [Model] that sends a request again.
+// Retried must be called by a [Model] before it sends a request again.
 func Retried(ctx context.Context) {
 	if tell, ok := ctx.Value(retryKey{}).(func()); ok {
 		tell()

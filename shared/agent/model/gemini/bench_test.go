@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// BenchmarkGenerate measures what a request costs here, without the network: an agent with its instructions and tools,
-// a conversation of some turns, and a short answer, whole and in a stream.
+// BenchmarkGenerate measures the cost of a request without the network: an agent with its instructions and tools, a
+// conversation of some turns, and a short answer, whole and as a stream.
 //
 //	go test ./shared/agent/model/gemini -run '^$' -bench Generate -benchmem
 func BenchmarkGenerate(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkGenerate(b *testing.B) {
 		if c.AddUser("And then?") != nil ||
 			c.AddModel(json.RawMessage(fmt.Sprintf(turn, n, strings.Repeat("text ", 100)))) != nil ||
 			c.AddResponses([]model.Response{{ID: fmt.Sprint("c", n), Name: "tool0", Result: json.RawMessage(`{"ok":1}`)}}) != nil {
-			b.Fatal("the conversation is not one")
+			b.Fatal("the conversation is incomplete")
 		}
 	}
 	req.Contents = c.JSON()

@@ -2,8 +2,8 @@ package gemini
 
 import "context"
 
-// Check requests the model's description, which costs nothing, and so checks that the service can be reached, the key
-// is accepted and the model exists. Its errors are those of [Model.Generate]; it does not retry.
+// Check requests the model's description, which is free. It checks that the service is reachable, the key is accepted
+// and the model exists. Its errors are those of [Model.Generate]. It does not retry.
 func (m *Model) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.AttemptTimeout)
 	defer cancel()
@@ -14,7 +14,7 @@ func (m *Model) Check(ctx context.Context) error {
 	return nil
 }
 
-// describe requests the description through genai, which panics on shapes that it does not expect.
+// describe requests the description through genai, which panics on some unexpected responses.
 func (m *Model) describe(ctx context.Context) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// errUnreadable is the error for an answer on which genai panicked.
-var errUnreadable = errors.New("gemini: the answer has another shape")
+// errUnreadable is the error for an answer that made genai panic.
+var errUnreadable = errors.New("gemini: the answer has an unexpected form")
 
-// failure is an attempt without an answer.
+// failure is the result of an attempt without an answer.
 type failure struct {
 	fault *fault.Error
-	again bool          // another attempt may succeed and is safe
-	after time.Duration // what the service asked to wait; zero when it did not say
+	again bool          // another attempt is safe and may succeed
+	after time.Duration // wait that the service asked for; zero if none
 }
 
-// explain converts genai's error to a failure. genai's own message is never passed on: it may be the whole raw
+// explain converts genai's error to a failure. genai's own message is never passed on, because it may be the whole raw
 // response.
 func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool) *failure {
 	var api genai.APIError
@@ -61,8 +61,8 @@ type status struct {
 	Details []map[string]any `json:"details"`
 }
 
-// parseStatus decodes an error body: an object, or a list of one (Vertex AI). Of anything else only the HTTP status is
-// kept.
+// parseStatus decodes an error body: an object, or a list of one object (Vertex AI). For any other body, it keeps only
+// the HTTP status.
 func parseStatus(code int, body []byte) status {
 	type envelope struct {
 		Error status `json:"error"`
@@ -76,7 +76,7 @@ func parseStatus(code int, body []byte) status {
 	return one.Error
 }
 
-// refusal returns the failure for an error of the service, with a message of this package.
+// refusal returns the failure for an error of the service, with a message from this package.
 func (m *Model) refusal(s status, retryAfter string) *failure {
 	f := &failure{after: max(s.retryDelay(), m.parseRetryAfter(retryAfter))}
 	switch s.Code {
@@ -107,7 +107,7 @@ func refused(message string) *fault.Error {
 	return fault.New(fault.Model, model.CodeRefused, "%s", message)
 }
 
-// detail returns the error detail of the type kind, such as RetryInfo.
+// detail returns the error detail of a type such as RetryInfo, or nil.
 func (s status) detail(kind string) map[string]any {
 	for _, d := range s.Details {
 		if t, _ := d["@type"].(string); strings.HasSuffix(t, "google.rpc."+kind) {
@@ -117,7 +117,7 @@ func (s status) detail(kind string) map[string]any {
 	return nil
 }
 
-// maxAsked caps the wait that a service asks for, so that it can be added to a time.Duration.
+// maxAsked limits the wait that a service can ask for, so the sum with another time.Duration does not overflow.
 const maxAsked = 24 * time.Hour
 
 func (s status) retryDelay() time.Duration {
@@ -129,7 +129,7 @@ func (s status) retryDelay() time.Duration {
 	return min(max(d, 0), maxAsked)
 }
 
-// parseRetryAfter reads the header: seconds, or a date (RFC 9110 section 10.2.3).
+// parseRetryAfter parses the header: seconds, or a date (RFC 9110 section 10.2.3).
 func (m *Model) parseRetryAfter(h string) time.Duration {
 	if n, err := strconv.Atoi(h); err == nil {
 		return time.Duration(min(max(n, 0), int(maxAsked/time.Second))) * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// canned answers every request with one response, without a network.
+// canned answers every request with the same response, without a network.
 type canned struct {
 	status int
 	body   []byte
@@ -25,8 +25,8 @@ func (c *canned) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(c.body))}, nil
 }
 
-// FuzzResponse sends the client any bytes as a response: it must not panic, and what it accepts must be valid to send
-// back.
+// FuzzResponse sends any bytes to the client as a response. The client must not panic, and an accepted answer must be
+// valid when it is sent back.
 func FuzzResponse(f *testing.F) {
 	for _, s := range []string{
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"totalTokenCount":3},"modelVersion":"m"}`,

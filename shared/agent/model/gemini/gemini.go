@@ -1,9 +1,10 @@
-// Package gemini calls Gemini, through the Gemini Developer API or Vertex AI, with Google's own client (genai).
-// Contents are sent and received byte for byte: genai's types lose parts of them (empty arguments, empty texts, fields
-// that they do not know), so the package's round tripper puts the contents into the request, and the answer is read
-// from the response's bytes. What genai made of an agent's tools and settings is sent again as long as they are the
-// same. An answer whose text nobody reads as it comes is asked for whole, and genai is not shown it; of a stream it
-// decodes what is passed on.
+// Package gemini calls Gemini through the Gemini Developer API or Vertex AI, with Google's own client (genai).
+//
+// Contents are sent and received byte for byte. genai's types lose parts of them: empty arguments, empty texts and
+// unknown fields. The package's round tripper therefore puts the contents into the request, and reads the answer from
+// the response's bytes. The encoded tools and settings of an agent are reused while they stay the same. If no caller
+// reads the text as it arrives, the answer is requested as one response, which genai does not see. Of a stream, genai
+// decodes the text that is passed on.
 package gemini
 
 import (
@@ -30,28 +31,28 @@ const DefaultModel = "gemini-3.8-flash"
 const (
 	MaxAttempts           = 4
 	DefaultAttemptTimeout = 2 * time.Minute
-	MaxWait               = time.Minute // between two attempts; if the service asks for more, the call fails
-	MaxBody               = 8 << 20     // bytes of one response, with all its metadata
+	MaxWait               = time.Minute // between two attempts; if the service asks for a longer wait, the call fails
+	MaxBody               = 8 << 20     // bytes of one response with all its metadata
 )
 
-// Config configures a [Model]. Either APIKey or VertexProject is needed; VertexProject wins.
+// Config configures a [Model]. Either APIKey or VertexProject is required; VertexProject takes precedence.
 type Config struct {
 	APIKey  string
-	Model   string // of requests that name none; empty: DefaultModel
-	BaseURL string // of another endpoint that speaks the Gemini protocol; empty: Google's
+	Model   string // for requests that name none; empty: DefaultModel
+	BaseURL string // another endpoint with the Gemini protocol; empty: Google's
 
 	VertexProject  string
 	VertexLocation string // empty: global
-	VertexEndpoint string // a host or a URL; empty: the location's
+	VertexEndpoint string // a host or a URL; empty: that of the location
 
 	AttemptTimeout time.Duration
 
-	// HTTPClient sends the requests. Nil: the default transport, on Vertex AI with Application Default Credentials. A
-	// client set for Vertex AI must add the credentials itself.
+	// HTTPClient sends the requests. Nil means the default transport; on Vertex AI it uses Application Default
+	// Credentials. A client for Vertex AI must add the credentials itself.
 	HTTPClient *http.Client
 
 	Now    func() time.Time                                 // nil: time.Now
-	Sleep  func(ctx context.Context, d time.Duration) error // nil: a timer; must return ctx's error when it ends first
+	Sleep  func(ctx context.Context, d time.Duration) error // nil: a timer; must return ctx's error if ctx ends first
 	Jitter func() float64                                   // in [0, 1); nil: random
 }
 
@@ -64,7 +65,7 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// New returns a Model without sending a request. Its errors name the setting that is missing or wrong.
+// New returns a Model. It sends no request. Its errors name the missing or invalid setting.
 func New(ctx context.Context, cfg Config) (*Model, error) {
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
 	cfg.AttemptTimeout = cmp.Or(cfg.AttemptTimeout, DefaultAttemptTimeout)
@@ -86,9 +87,9 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID",
 			"the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
 	}
-	// If cc.HTTPClient was nil, genai has made one with the credentials in its transport.
+	// If cc.HTTPClient was nil, genai made one with the credentials in its transport.
 	cc.HTTPClient.Transport = &wire{base: cmp.Or(cc.HTTPClient.Transport, outbound.Default())}
-	// A redirect would carry the key and the conversation to another host.
+	// A redirect would send the key and the conversation to another host.
 	cc.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Model{cfg, client, newSettings()}, nil
 }
@@ -112,10 +113,10 @@ func clientConfig(cfg Config) *genai.ClientConfig {
 	return cc
 }
 
-// Name returns the name of the model that answers requests that name none.
+// Name returns the model for requests that name none.
 func (m *Model) Name() string { return m.cfg.Model }
 
-// Service returns the service that answers: vertex, or gemini for the Gemini API (model.SignedBy).
+// Service returns the service that answers: vertex, or gemini for the Gemini Developer API (model.SignedBy).
 func (m *Model) Service() string {
 	if m.cfg.VertexProject != "" {
 		return "vertex"
@@ -123,14 +124,14 @@ func (m *Model) Service() string {
 	return "gemini"
 }
 
-// named returns the name of the model that answers the request.
+// named returns the model for the request.
 func (m *Model) named(req model.Request) string { return cmp.Or(req.Settings.Name, m.cfg.Model) }
 
-// Generate implements [model.Model]; the codes of its errors are those of package model. Overload, a quota and a broken
-// connection are retried within ctx's deadline, unless a piece of the answer has been shown already.
+// Generate implements [model.Model]. The codes of its errors are those of package model. Overload, a quota and a broken
+// connection are retried within ctx's deadline, unless a piece of the answer has been shown.
 func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
 	if len(req.Contents) == 0 {
-		return nil, fault.New(fault.Model, model.CodeRefused, "There is nothing to ask the model.")
+		return nil, fault.New(fault.Model, model.CodeRefused, "The model request is empty.")
 	}
 	for attempt := 1; ; attempt++ {
 		reply, err := m.attempt(ctx, req, delta)
@@ -165,13 +166,13 @@ func (m *Model) attempt(ctx context.Context, req model.Request, delta func(strin
 	return reply, nil
 }
 
-// ask sends the request and gathers the answer. genai trusts the shape of what it reads and panics on some others (a
-// body of null, candidates that are not a list); such a panic is recovered, and the answer is unreadable.
+// ask sends the request and collects the answer. genai panics on some unexpected responses, such as a null body or
+// candidates that are not a list. ask recovers from such a panic and reports the answer as unreadable.
 func (m *Model) ask(ctx context.Context, ex *exchange, req model.Request, out *answer, delta func(string)) (err error) {
 	defer func() {
 		r := recover()
 		if r != nil && out.passing {
-			panic(r) // of delta
+			panic(r) // a panic of delta
 		}
 		if r != nil {
 			err = errUnreadable

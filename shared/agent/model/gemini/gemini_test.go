@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// rig is a client and the server it talks to. Sleeping is recorded and takes no time.
+// rig is a client with its server. Sleeping is recorded and takes no time.
 type rig struct {
 	*gemini.Model
 	slept []time.Duration
@@ -156,7 +156,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestSettings sends settings with a request, which the next request of the same client knows nothing of.
+// TestSettings checks that the settings of one request do not affect the client's next request.
 func TestSettings(t *testing.T) {
 	s := answering(fakegemini.Turn{Text: "hi"})
 	r := newRig(t, s, func(c *gemini.Config) { c.Model = "gemini-other" })
@@ -205,7 +205,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestUnusable serves answers that must not be taken for completions.
+// TestUnusable serves answers that must not count as complete.
 func TestUnusable(t *testing.T) {
 	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
 	for _, c := range []struct {
@@ -244,7 +244,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestMendable serves answers that are not used, and after which the model is asked again.
+// TestMendable serves unusable answers after which the model is called again.
 func TestMendable(t *testing.T) {
 	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
 	for name, turn := range map[string]fakegemini.Turn{
@@ -271,8 +271,8 @@ func TestMendable(t *testing.T) {
 	}
 }
 
-// TestGateways reads streams as gateways in front of Gemini send them, and the first of several candidates by its
-// index.
+// TestGateways reads streams in the form that gateways in front of Gemini send, and checks that the candidate with
+// index 0 is used.
 func TestGateways(t *testing.T) {
 	chunk := func(index int, text, finish string) string {
 		return fmt.Sprintf(`data: {"candidates":[{"content":{"role":"model","parts":[{"text":%q}]},"index":%d%s}]}`, text,
@@ -299,7 +299,7 @@ func TestGateways(t *testing.T) {
 	}
 }
 
-// TestBodies serves bodies that are not answers of Gemini's.
+// TestBodies serves bodies that are not answers of Gemini.
 func TestBodies(t *testing.T) {
 	for _, c := range []struct {
 		name, whole, stream string
@@ -340,7 +340,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestContentIsVerbatim: spaces, escapes, unknown fields and large numbers stay; parts that hold nothing go.
+// TestContentIsVerbatim checks that spaces, escapes, unknown fields and large numbers stay, and that empty parts are
+// left out.
 func TestContentIsVerbatim(t *testing.T) {
 	one := `{ "thoughtSignature": "c2ln", "functionCall": {"args": { "n": 12345678901234567890, "s": "\u003c" }, "name": "weather"}, "future": [1.0] }`
 	two := `{"text":"","thoughtSignature":"c2ln"}`
@@ -407,7 +408,8 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// TestAFileAlone asks the model again after an answer of an image alone, and does not call it empty.
+// TestAFileAlone checks that the model is called again after an answer that is only an image, and that the answer does
+// not count as empty.
 func TestAFileAlone(t *testing.T) {
 	const image = `{"candidates":[{"content":{"role":"model","parts":[{"inlineData":{"mimeType":"image/png",` +
 		`"data":"AA=="}}]},"finishReason":"STOP"}]}`

@@ -27,8 +27,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestBothModesAgree serves each recorded answer as one response and as a stream, of its own chunks or of one, and
-// compares all that comes of it.
+// TestBothModesAgree serves each recorded answer as one response and as a stream, in its own chunks or in one, and
+// compares the results.
 func TestBothModesAgree(t *testing.T) {
 	dir := recordedDir(t)
 	server := &canned{}
@@ -44,7 +44,7 @@ func TestBothModesAgree(t *testing.T) {
 		}
 		whole, stream := body, body
 		switch {
-		case rec.Status != http.StatusOK: // the same body in both
+		case rec.Status != http.StatusOK: // the same body in both modes
 		case rec.Kind == "sse":
 			whole = joined(t, body)
 		default:
@@ -86,11 +86,11 @@ func compact(t *testing.T, body []byte) []byte {
 	return b.Bytes()
 }
 
-// joined returns one response that holds what the chunks of a stream hold, byte for byte.
+// joined returns one response with the parts of a stream's chunks, byte for byte.
 func joined(t *testing.T, stream []byte) []byte {
 	t.Helper()
 	others, parts, finish, candidates := map[string]json.RawMessage{}, []json.RawMessage{}, "", false
-	grounding := "{}" // the last one that names pages: it has all of an earlier one
+	grounding := "{}" // the last one with pages, which repeats earlier ones
 	for event := range strings.SplitSeq(strings.ReplaceAll(string(stream), "\r\n", "\n"), "\n\n") {
 		data := []byte(strings.TrimPrefix(strings.TrimSpace(event), "data:"))
 		if len(data) == 0 {
@@ -146,8 +146,7 @@ func asBytes(raws []json.RawMessage) iter.Seq[[]byte] {
 	}
 }
 
-// TestTheRequestIsGenais compares each request, the first and those after it, with the one that genai makes of the same
-// settings by itself.
+// TestTheRequestIsGenais compares first and later requests with the request that genai makes from the same settings.
 func TestTheRequestIsGenais(t *testing.T) {
 	sent := &recorder{}
 	warm := float32(0.25)
@@ -191,7 +190,7 @@ func TestTheRequestIsGenais(t *testing.T) {
 					c.config.SystemInstruction = genai.NewContentFromText(system, genai.RoleUser)
 				}
 				for _, delta := range []func(string){nil, func(string) {}} {
-					_, _ = ours.Generate(t.Context(), c.req, delta) // there is no answer
+					_, _ = ours.Generate(t.Context(), c.req, delta) // the server sends no answer
 					got := sent.take()
 					_, _ = its.Models.GenerateContent(t.Context(), gemini.DefaultModel, genai.Text("hello"), &c.config)
 					if want := sent.take(); !reflect.DeepEqual(got, want) {
@@ -203,7 +202,7 @@ func TestTheRequestIsGenais(t *testing.T) {
 	}
 }
 
-// recorder decodes what it is sent, and answers nothing of use.
+// recorder decodes the requests that it gets, and sends no usable answer.
 type recorder struct{ last any }
 
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -219,7 +218,7 @@ func (r *recorder) take() any {
 	return r.last
 }
 
-// TestToolsAreEncodedOnce counts allocations, which are as many with 100 tools as with one, once those were sent.
+// TestToolsAreEncodedOnce checks that a later request allocates as much with 100 tools as with one.
 func TestToolsAreEncodedOnce(t *testing.T) {
 	server := &canned{status: http.StatusOK,
 		body: []byte(`{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`)}
@@ -234,7 +233,7 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 		n := 0
 		return testing.AllocsPerRun(20, func() {
 			n++
-			req.System = fmt.Sprint("It is ", n) // an agent's instructions name the time
+			req.System = fmt.Sprint("It is ", n) // an agent's instructions contain the time
 			if _, err := r.Generate(t.Context(), req, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +244,8 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	}
 }
 
-// TestOtherToolsAreSent changes one thing about the tools and settings at a time: the next request has it.
+// TestOtherToolsAreSent changes one property of the tools and settings at a time, and checks that the next request has
+// the change.
 func TestOtherToolsAreSent(t *testing.T) {
 	sent := &recorder{}
 	r := newRig(t, nil, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: sent} })
@@ -269,7 +269,7 @@ func TestOtherToolsAreSent(t *testing.T) {
 	} {
 		req.Contents = hello
 		for range 2 {
-			_, _ = r.Generate(t.Context(), req, nil) // there is no answer
+			_, _ = r.Generate(t.Context(), req, nil) // the server sends no answer
 			body := fmt.Sprint(sent.take())
 			if other, ok := seen[body]; ok && other != name {
 				t.Errorf("%s is sent as %s", name, other)
@@ -279,7 +279,7 @@ func TestOtherToolsAreSent(t *testing.T) {
 	}
 }
 
-// FuzzModes sends the client any one object as a response and as a stream of it: both must come to the same.
+// FuzzModes sends any object to the client as a response and as a stream. Both must have the same result.
 func FuzzModes(f *testing.F) {
 	for _, s := range []string{
 		`{"candidates":[{"content":{"parts":[{"text":"hi"},{"text":""},{}]},"finishReason":"STOP"}]}`,
@@ -309,7 +309,7 @@ func FuzzModes(f *testing.F) {
 		}
 		if bytes.ContainsAny(body, "\r\n") || jsonv2.Unmarshal(body, &its) != nil || its.Error != nil ||
 			len(its.Candidates) == 0 || its.Candidates[0].FinishReason == "" {
-			return // what has no like in the other mode
+			return // has no equivalent in the other mode
 		}
 		req := model.Request{Contents: hello}
 		server.body = body
@@ -317,7 +317,7 @@ func FuzzModes(f *testing.F) {
 		server.body = fmt.Appendf(nil, "data: %s\n\n", body)
 		other, otherErr := m.Generate(context.Background(), req, func(string) {})
 		if fault.As(otherErr) != nil && fault.As(otherErr).Code == model.CodeUnreadable {
-			return // genai is stricter about what nobody reads here
+			return // genai is stricter about fields that are not used here
 		}
 		if !reflect.DeepEqual(one, other) || fmt.Sprint(oneErr) != fmt.Sprint(otherErr) {
 			t.Errorf("as one response\n%+v, %v\nin a stream\n%+v, %v", one, oneErr, other, otherErr)

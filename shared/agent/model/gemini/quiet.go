@@ -9,12 +9,11 @@ import (
 	"google.golang.org/genai"
 )
 
-// making is held while genai makes a client.
+// making is locked while genai makes a client.
 var making sync.Mutex
 
-// quietly makes a client without what genai writes to the program's log about variables of the environment. This
-// package gives genai all that it needs, so a line such as "Using GOOGLE_API_KEY." is not true. Lines that others write
-// meanwhile are passed on.
+// quietly makes a client without genai's log lines about environment variables. This package passes all settings to
+// genai, so a line such as "Using GOOGLE_API_KEY." would be wrong. Log lines from other code are passed on.
 func quietly(makes func() (*genai.Client, error)) (*genai.Client, error) {
 	making.Lock()
 	defer making.Unlock()
@@ -24,7 +23,7 @@ func quietly(makes func() (*genai.Client, error)) (*genai.Client, error) {
 	return makes()
 }
 
-// withoutGenai is the program's log without genai's comments on the environment.
+// withoutGenai writes to the program's log and drops genai's lines about the environment.
 type withoutGenai struct{ io.Writer }
 
 func (w withoutGenai) Write(line []byte) (int, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestEnvironmentIsSilent makes clients in environments that genai comments on: the program's log has the program's
-// lines alone.
+// TestEnvironmentIsSilent makes clients in environments that genai comments on, and checks that the program's log has
+// only the program's lines.
 func TestEnvironmentIsSilent(t *testing.T) {
 	var logged bytes.Buffer
 	was := log.Writer()
@@ -35,12 +35,12 @@ func TestEnvironmentIsSilent(t *testing.T) {
 	}
 	log.Print("mine")
 	if !strings.HasSuffix(logged.String(), "mine\n") || strings.Count(logged.String(), "\n") != 1 {
-		t.Errorf("logged is %s", logged.String())
+		t.Errorf("log: %s", logged.String())
 	}
 }
 
-// TestABrokenStreamIsSilent has streams break off: the error is returned, and nothing is written to the log of the
-// program.
+// TestABrokenStreamIsSilent breaks streams off, and checks that the error is returned and nothing is written to the
+// program's log.
 func TestABrokenStreamIsSilent(t *testing.T) {
 	var logged bytes.Buffer
 	was := log.Writer()
@@ -54,7 +54,7 @@ func TestABrokenStreamIsSilent(t *testing.T) {
 	} {
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			w.Header().Set("Content-Length", "100000000") // which it does not send
+			w.Header().Set("Content-Length", "100000000") // more than it sends
 			_, _ = io.WriteString(w, body)
 		}), nil)
 		_, err := r.Generate(t.Context(), model.Request{Contents: hello}, func(string) {})
@@ -63,6 +63,6 @@ func TestABrokenStreamIsSilent(t *testing.T) {
 		}
 	}
 	if logged.Len() > 0 {
-		t.Errorf("logged is %.500s", logged.String())
+		t.Errorf("log: %.500s", logged.String())
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// recordedDir is where recorded responses of the service lie; they are no part of this repository.
+// recordedDir returns the directory of the recorded service responses, which are not part of this repository.
 func recordedDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("GEMINI_RECORDED_DIR")
@@ -66,7 +66,7 @@ func recordings(t *testing.T, dir string) []recording {
 	return all
 }
 
-// TestRecorded serves each recorded response to the client and compares the result with a second decoder's.
+// TestRecorded serves each recorded response to the client and compares the result with that of a second decoder.
 func TestRecorded(t *testing.T) {
 	dir := recordedDir(t)
 	seen := map[string]map[string]int{}
@@ -131,7 +131,7 @@ func fromList(t *testing.T, body []byte) []byte {
 	return out.Bytes()
 }
 
-// expected is a recorded response as the test decodes it.
+// expected is a recorded response as the test's own decoder reads it.
 type expected struct {
 	outcome string // answer, correction, or a fault code
 	parts   []json.RawMessage
@@ -192,7 +192,7 @@ func (e *expected) part(t *testing.T, raw json.RawMessage) {
 		if c["willContinue"] != nil || c["partialArgs"] != nil || c["name"] == nil {
 			e.outcome = string(model.CodeUnreadable)
 		}
-		args := []byte("{}") // if they are absent
+		args := []byte("{}") // if the arguments are missing
 		if given, ok := c["args"]; ok {
 			args, _ = json.Marshal(given)
 		}
@@ -275,7 +275,7 @@ func compare(t *testing.T, want expected, reply *model.Reply, err error, body []
 	}
 	if got == "correction" {
 		if reply.Content != nil || reply.Calls != nil {
-			t.Error("an answer that may not be used was passed on")
+			t.Error("an unusable answer was passed on")
 		}
 		return got
 	}
@@ -294,7 +294,7 @@ func compare(t *testing.T, want expected, reply *model.Reply, err error, body []
 	}
 	c, _ := model.NewContents([]model.Message{{Role: model.User, Text: "go"}})
 	if err := c.AddModel(reply.Content); err != nil {
-		t.Errorf("the content does not go back: %v", err)
+		t.Errorf("the content is invalid when it is sent back: %v", err)
 	}
 	return got
 }
@@ -307,7 +307,7 @@ func sameCall(a, b model.Call) bool {
 
 var messages = regexp.MustCompile(`"(?:message|finishMessage|blockReasonMessage|text)": *"((?:[^"\\]|\\.)*)"`)
 
-// noProviderText holds every error of the chain against every sentence of the body.
+// noProviderText checks that no error in the chain repeats a sentence of the body.
 func noProviderText(t *testing.T, err error, body []byte) {
 	t.Helper()
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -332,7 +332,7 @@ func TestRecordedRequests(t *testing.T) {
 			regexp.MustCompile(`\.\d+\.(json|sse\.txt)$`).ReplaceAllString(rec.File, ".request.json"))
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // INDEX.json names some files that are not there
+			continue // some files in INDEX.json do not exist
 		}
 		var req struct{ Contents []json.RawMessage }
 		if err := json.Unmarshal(data, &req); err != nil {
@@ -358,7 +358,7 @@ func TestRecordedRequests(t *testing.T) {
 		c, err := model.Load(req.Contents)
 		switch {
 		case refusal == nil && err != nil && !bytes.Contains(data, []byte(`function_call`)):
-			t.Errorf("%s: the fake takes the conversation, Contents does not: %v", rec.File, errors.Unwrap(err))
+			t.Errorf("%s: the fake accepts the conversation, but Contents does not: %v", rec.File, errors.Unwrap(err))
 		case err == nil && !slices.EqualFunc(c.JSON(), req.Contents, slices.Equal):
 			t.Errorf("%s: the conversation was changed", rec.File)
 		case err == nil:

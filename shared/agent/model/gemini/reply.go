@@ -16,14 +16,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// answer is what the model answers.
+// answer is one answer of the model.
 type answer struct {
 	stream  bool
 	shown   bool            // a piece of the text was passed on
 	passing bool            // delta is running
-	said    strings.Builder // what was passed on
+	said    strings.Builder // the text that was passed on
 
-	parts     []json.RawMessage // verbatim and in order, without those that hold nothing
+	parts     []json.RawMessage // verbatim and in order, without empty parts
 	text      string            // the visible text of parts
 	candidate bool
 	blocked   genai.BlockedReason
@@ -33,7 +33,7 @@ type answer struct {
 	sources   []model.Source
 }
 
-// show passes on the visible text of one chunk of a stream.
+// show passes on the visible text of one chunk.
 func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
 	first := slices.IndexFunc(res.Candidates, func(c *genai.Candidate) bool { return c != nil && c.Index == 0 })
 	if first < 0 || res.Candidates[first].Content == nil {
@@ -49,7 +49,7 @@ func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
 	}
 }
 
-// reply validates the answer, once it was read: an unusable one is an error, one that the model can mend is a
+// reply validates a complete answer. An unusable answer is an error. If the model can correct it, the reply has a
 // correction.
 func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	if err := a.stopped(); err != nil {
@@ -58,7 +58,7 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	r := &model.Reply{Text: a.text, Finish: string(a.finish), Usage: a.usage, Model: a.version,
 		Correction: a.correction(), Sources: a.sources}
 	switch {
-	case a.stream && a.text != a.said.String(): // genai and this package disagree: trust neither
+	case a.stream && a.text != a.said.String(): // genai and this package disagree, so neither is trusted
 		return nil, unreadable()
 	case r.Correction != "":
 		return r, nil
@@ -76,7 +76,7 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && a.hasFile():
 		r.Correction = onlyFile
 		return r, nil
-	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // such as thoughts alone
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // for example only thoughts
 		r.Correction = saidNothing
 		return r, nil
 	case len(parsed.Calls) > 0 && req.NoTools:
@@ -97,7 +97,7 @@ func (a *answer) hasFile() bool {
 	})
 }
 
-// corrections holds the model's message for each finish reason whose answer is not used.
+// corrections maps the finish reasons of unusable answers to messages for the model.
 var corrections = map[genai.FinishReason]string{
 	genai.FinishReasonMalformedFunctionCall: "Your last answer held a function call that could not be read. Nothing " +
 		"was done. Call the function again with plain JSON arguments, or answer in words.",
@@ -107,15 +107,15 @@ var corrections = map[genai.FinishReason]string{
 		"fewer at once, or answer in words.",
 }
 
-// The model's messages where no finish reason says what was wrong with its answer.
+// Messages for the model if no finish reason states what was wrong with its answer.
 const (
 	saidNothing = "Your last answer held neither words nor a function call. Answer in words, or call a function."
 	onlyFile    = "Your last answer held an image or another file alone, which cannot be shown here. Answer in words."
 	notFinished = "Your last answer ended before it was complete, and is not used. Nothing was done. Answer again."
 )
 
-// correction returns the model's message where the answer is not used and the model may answer again, or "". A finish
-// reason that is not known here counts so: the service adds reasons, and each says that the answer is not whole.
+// correction returns a message for the model if the answer is unusable and the model can answer again, or "". This
+// includes unknown finish reasons: the service adds reasons, and each of them means that the answer is incomplete.
 func (a *answer) correction() string {
 	whole := a.finish == "" || a.finish == genai.FinishReasonStop
 	if whole || a.finish == genai.FinishReasonMaxTokens || slices.Contains(blocking, a.finish) {
@@ -124,7 +124,7 @@ func (a *answer) correction() string {
 	return cmp.Or(corrections[a.finish], notFinished)
 }
 
-// blocking holds the finish reasons with which the service withholds an answer.
+// blocking lists the finish reasons of answers that the service withholds.
 var blocking = []genai.FinishReason{
 	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
 	genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonImageSafety,
@@ -132,7 +132,8 @@ var blocking = []genai.FinishReason{
 	genai.FinishReasonImageRecitation, genai.FinishReasonNoImage, genai.FinishReasonImageOther, "MODEL_ARMOR",
 }
 
-// stopped returns the error for an answer that is incomplete, or nil if it is complete or the model can mend it.
+// stopped returns the error for an incomplete answer. It returns nil if the answer is complete or the model can correct
+// it.
 func (a *answer) stopped() *fault.Error {
 	switch {
 	case a.blocked != "":
@@ -143,7 +144,7 @@ func (a *answer) stopped() *fault.Error {
 		return blocked(string(a.finish))
 	case a.finish == genai.FinishReasonMaxTokens:
 		return fault.New(fault.Model, model.CodeCut, "The model's answer became too long and was cut off.")
-	case a.finish == "" && a.stream: // in one whole JSON body some gateways leave the reason out
+	case a.finish == "" && a.stream: // in one whole JSON body, some gateways omit the reason
 		return fault.New(fault.Model, model.CodeCut, "The model's answer broke off.")
 	}
 	return nil
@@ -164,7 +165,7 @@ func unreadable() *fault.Error {
 
 var enum = lazyregexp.New(`^[A-Z][A-Z_]{0,39}$`)
 
-// reason returns the service's reason if it is one of its enum values, and no other text of the provider.
+// reason returns the service's reason if it is one of its enum values. Other text of the provider is dropped.
 func reason(s string) string {
 	if !enum.MatchString(s) {
 		return ""
@@ -172,7 +173,7 @@ func reason(s string) string {
 	return " (" + s + ")"
 }
 
-// response is what is read of a response, or of one chunk of a stream.
+// response holds the fields that this package reads of a response, or of one chunk of a stream.
 type response struct {
 	PromptFeedback struct {
 		BlockReason genai.BlockedReason `json:"blockReason"`
@@ -190,7 +191,7 @@ type response struct {
 	Error   *status `json:"error"`
 }
 
-// candidate is what is read of one answer among others, of which this package asks for one.
+// candidate holds the fields that this package reads of one candidate. It requests only one.
 type candidate struct {
 	Index        int                `json:"index"`
 	FinishReason genai.FinishReason `json:"finishReason"`
@@ -200,8 +201,8 @@ type candidate struct {
 	Grounding grounding `json:"groundingMetadata"`
 }
 
-// grounding is what is read of what an answer rests on (ai.google.dev/gemini-api/docs/google-search). A chunk may also
-// be of a map or of a file.
+// grounding holds the fields that this package reads of the sources of an answer
+// (ai.google.dev/gemini-api/docs/google-search). A chunk may also describe a map or a file.
 type grounding struct {
 	Chunks []struct {
 		Web *struct {
@@ -211,7 +212,7 @@ type grounding struct {
 	} `json:"groundingChunks"`
 }
 
-// sources returns the pages, each once.
+// sources returns the pages without duplicates.
 func (g grounding) sources() (all []model.Source) {
 	for _, c := range g.Chunks {
 		if c.Web == nil || c.Web.URI == "" {
@@ -224,7 +225,7 @@ func (g grounding) sources() (all []model.Source) {
 	return all
 }
 
-// read reads the response, or all chunks of a stream. An error of the service's in it is a genai.APIError.
+// read reads the response, or all chunks of a stream. An error of the service in it is returned as a genai.APIError.
 func (a *answer) read(body []byte) error {
 	chunks := [][]byte{body}
 	if a.stream {
@@ -249,8 +250,8 @@ func (a *answer) read(body []byte) error {
 	return nil
 }
 
-// add adds one response or chunk. A part that holds nothing (an empty object, an empty text with nothing beside it) is
-// left out: the service refuses it when it is sent back.
+// add adds one response or chunk. An empty part (an empty object, or an empty text with no other field) is left out,
+// because the service refuses it when it is sent back.
 func (a *answer) add(res response, text *strings.Builder) error {
 	a.blocked = cmp.Or(res.PromptFeedback.BlockReason, a.blocked)
 	a.version = cmp.Or(res.Version, a.version)
@@ -258,7 +259,7 @@ func (a *answer) add(res response, text *strings.Builder) error {
 		a.usage = model.Usage{Prompt: u.Prompt + u.Tools, Cached: u.Cached, Output: u.Output, Thoughts: u.Thoughts,
 			Total: u.Total}
 	}
-	var c *candidate // the first by its index; a gateway may send others, in any order
+	var c *candidate // the candidate with index 0; a gateway may send others, in any order
 	for _, of := range res.Candidates {
 		if c == nil && of != nil && of.Index == 0 {
 			c = of
@@ -269,7 +270,7 @@ func (a *answer) add(res response, text *strings.Builder) error {
 	}
 	a.candidate = true
 	a.finish = cmp.Or(c.FinishReason, a.finish)
-	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk has all of an earlier one
+	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk repeats the sources of earlier ones
 		a.sources = found
 	}
 	for _, raw := range c.Content.Parts {
@@ -287,7 +288,7 @@ func (a *answer) add(res response, text *strings.Builder) error {
 	return nil
 }
 
-// part is what is read of a part here. Its calls are for [model.Parse].
+// part holds the fields that this package reads of a part. [model.Parse] reads its calls.
 type part struct {
 	Text    string                    `json:"text"`
 	Thought *bool                     `json:"thought"`
@@ -305,7 +306,7 @@ func (p part) hollow() bool {
 
 var blankLine = lazyregexp.New(`\r?\n\r?\n`)
 
-// events splits a stream that was rewritten by eventStream into the data of its events.
+// events splits a stream that eventStream rewrote into the data of its events.
 func events(body []byte) [][]byte {
 	var out [][]byte
 	for _, e := range blankLine.Split(string(body), -1) {

@@ -7,11 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 )
 
-// The first wait is up to firstWait, and the limit doubles with each attempt.
+// firstWait is the maximum first wait. The maximum doubles with each attempt.
 const firstWait = time.Second
 
-// wait sleeps before the next attempt, or returns the final error: the attempt's own if another cannot help or would
-// begin after ctx's deadline.
+// wait sleeps before the next attempt. It returns the attempt's error if another attempt cannot succeed, or would begin
+// after ctx's deadline.
 func (m *Model) wait(ctx context.Context, attempt int, f *failure) error {
 	if !f.again || attempt == MaxAttempts {
 		return f.fault
@@ -28,7 +28,7 @@ func (m *Model) wait(ctx context.Context, attempt int, f *failure) error {
 }
 
 // backoff returns an exponential wait with full jitter
-// (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter), on top of what the service asked for.
+// (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter), added to the wait that the service asked for.
 func (m *Model) backoff(attempt int, asked time.Duration) time.Duration {
 	return asked + time.Duration(m.cfg.Jitter()*float64(firstWait<<(attempt-1)))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// failing returns a server that answers with the turns in order, and then with an answer.
+// failing returns a server that sends the turns in order, and then an answer.
 func failing(turns ...fakegemini.Turn) *fakegemini.Server {
 	var n atomic.Int32
 	return fakegemini.New(func(fakegemini.Request) fakegemini.Turn {
@@ -50,7 +50,7 @@ func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		turns []fakegemini.Turn
-		code  fault.Code // empty: answered
+		code  fault.Code // empty: the request succeeds
 		slept []time.Duration
 	}{
 		{"503 once", []fakegemini.Turn{status(503, "")}, "", []time.Duration{half}},
@@ -146,7 +146,7 @@ func TestSlowAttemptIsTriedAgain(t *testing.T) {
 	})
 }
 
-// inBubble has a server answer without a network, so that its time is that of a bubble.
+// inBubble runs a server without a network, so that it uses the time of a synctest bubble.
 type inBubble struct{ http.Handler }
 
 func (s inBubble) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -155,7 +155,8 @@ func (s inBubble) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), r.Context().Err()
 }
 
-// TestShownWordsAreNotTriedAgain: a second answer behind half of a first one would be nonsense.
+// TestShownWordsAreNotTriedAgain checks that a request is not retried after a part of its answer was shown. A second
+// answer after half of a first one would make no sense.
 func TestShownWordsAreNotTriedAgain(t *testing.T) {
 	chunk := `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"half "}]}}]}` + "\n\n"
 	for _, c := range []struct {
@@ -201,7 +202,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestRedirect: neither the key nor the conversation may follow one.
+// TestRedirect checks that neither the key nor the conversation follows a redirect.
 func TestRedirect(t *testing.T) {
 	var paths []string
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

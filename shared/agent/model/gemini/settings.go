@@ -14,14 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/memo"
 )
 
-// Bounds of what is kept of encoded settings: 4 MiB in all.
+// Limits of the cache of encoded settings: 4 MiB in total.
 const (
 	halfSettings = 32
-	maxSettings  = 64 << 10 // bytes of one; larger ones are encoded with each request
+	maxSettings  = 64 << 10 // bytes of one entry; larger settings are encoded for each request
 )
 
-// settings keeps the tools and settings of requests as genai encoded them, which costs more than all the rest of a
-// request: an agent's are the same with each. Its instructions are not among them, since they name the time.
+// settings caches the tools and settings of requests as genai encoded them. Encoding them costs more than the rest of a
+// request, and an agent's are the same in each request. Instructions are not cached, because they contain the time.
 type settings struct {
 	encoded *memo.Cache[[sha256.Size]byte, []byte]
 }
@@ -30,7 +30,7 @@ func newSettings() *settings {
 	return &settings{memo.New[[sha256.Size]byte, []byte](halfSettings)}
 }
 
-// of returns the settings that genai is to encode with the request: none, if ex can be given them encoded. keep is
+// of returns the settings that genai must encode for the request, or nil if ex got them from the cache. keep must be
 // called after the request.
 func (s *settings) of(req model.Request, ex *exchange) (cfg *genai.GenerateContentConfig, keep func()) {
 	key := keyOf(req)
@@ -45,7 +45,7 @@ func (s *settings) of(req model.Request, ex *exchange) (cfg *genai.GenerateConte
 	}
 }
 
-// keyOf returns a hash of all that config reads.
+// keyOf returns a hash of all fields that config reads.
 func keyOf(req model.Request) (key [sha256.Size]byte) {
 	set := req.Settings
 	temperature := float32(-1)
@@ -64,13 +64,13 @@ func keyOf(req model.Request) (key [sha256.Size]byte) {
 	return key
 }
 
-// withSize appends a text and its length, so that no two lists of texts are written alike.
+// withSize appends the length of a text and the text, so different lists of texts have different encodings.
 func withSize[T string | json.RawMessage](b []byte, text T) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
 }
 
-// config returns the request's settings but for the instructions, with safety and how much the model
-// thinks left at the service's defaults.
+// config returns the request's settings without the instructions. Safety settings and the amount of thinking are left
+// at the service's defaults.
 func config(req model.Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{
 		Temperature:     req.Settings.Temperature,
@@ -96,18 +96,18 @@ func config(req model.Request) *genai.GenerateContentConfig {
 	return c
 }
 
-// thinks reports whether the model can tell of its thoughts: Gemini since 2.5, but for the models that make pictures or
-// sound (ai.google.dev/gemini-api/docs/thinking). Of any other the service refuses a request that asks for them.
+// thinks reports whether the model can return its thoughts. Gemini models since 2.5 can, except those for images and
+// sound (ai.google.dev/gemini-api/docs/thinking). The service refuses a request for thoughts to any other model.
 func thinks(name string) bool {
 	version, ok := strings.CutPrefix(path.Base(name), "gemini-")
 	for _, makes := range []string{"image", "tts", "audio", "embedding"} {
 		ok = ok && !strings.Contains(version, makes)
 	}
 	newest := strings.HasSuffix(version, "-latest") && !strings.ContainsAny(version, "0123456789")
-	return ok && (newest || version >= "2.5" && version < ":") // the character behind 9
+	return ok && (newest || version >= "2.5" && version < ":") // : is the character after 9
 }
 
-// calling says whether functions may be called and which, or returns nil where the service's default does.
+// calling returns which functions can be called, or nil for the service's default.
 func calling(req model.Request) *genai.FunctionCallingConfig {
 	switch set := req.Settings; {
 	case req.NoTools:

@@ -17,7 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestSources has the pages of a search come with the answer, whole and in pieces, and none where nothing was searched.
+// TestSources checks that an answer includes the pages of a search, as one response and as a stream, and none without a
+// search.
 func TestSources(t *testing.T) {
 	r := newRig(t, answering(fakegemini.Turn{Text: "It is cloudy in London.", Sources: []fakegemini.Source{
 		{Title: "a.example", URI: "https://a.example/r"}, {Title: "b", URI: "https://b.example/"},
@@ -36,7 +37,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestOddGrounding reads answers whose grounding is of something else than pages.
+// TestOddGrounding reads answers whose grounding is not about pages.
 func TestOddGrounding(t *testing.T) {
 	for _, grounding := range []string{`null`, `{}`, `{"groundingChunks":null}`,
 		`{"groundingChunks":[{"maps":{"uri":"x"}}]}`,
@@ -70,7 +71,7 @@ func TestRecordedSources(t *testing.T) {
 	}
 }
 
-// ask sends a body to the fake, and returns its answer's.
+// ask sends a body to the fake and returns the body of its answer.
 func ask(t *testing.T, s *fakegemini.Server, body string) []byte {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -81,7 +82,7 @@ func ask(t *testing.T, s *fakegemini.Server, body string) []byte {
 	return w.Body.Bytes()
 }
 
-// TestTheFakesGrounding holds what the fake sends of a search to Google's own type.
+// TestTheFakesGrounding checks that the fake's search results have the form of Google's own type.
 func TestTheFakesGrounding(t *testing.T) {
 	var res struct {
 		Candidates []struct {

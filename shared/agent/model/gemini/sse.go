@@ -6,19 +6,19 @@ import (
 	"io"
 )
 
-// eventStream rewrites a stream of server-sent events as the plainest one: an event is its data, marked once, and a
-// blank line. It reads what the WHATWG grammar allows and gateways send: comments, fields of other names, several
-// lines of data, a byte order mark, each kind of line end, and a closing [DONE]. From a line on that no such stream
-// has, such as a page or an error in JSON, the body passes through unchanged.
+// eventStream rewrites a stream of server-sent events in the simplest form: each event is one data field and a blank
+// line. It accepts what the WHATWG grammar permits and gateways send: comments, other fields, several lines of data, a
+// byte order mark, each kind of line end, and a final [DONE]. From the first line that is not part of such a stream,
+// such as a page or a JSON error, the body passes through unchanged.
 type eventStream struct {
 	io.Closer
 	in      *bufio.Reader
-	begun   bool         // the first line was read
-	raw     bool         // what follows is no stream of events
-	cr      bool         // the last line ended in CR, and a LF may follow
-	data    [][]byte     // of the event that is read
+	begun   bool         // the first line has been read
+	raw     bool         // the rest is not a stream of events
+	cr      bool         // the last line ended with CR; a LF may follow
+	data    [][]byte     // data of the current event
 	out     bytes.Buffer // not yet read by the caller
-	pending error        // for the caller, behind out
+	pending error        // returned to the caller after out
 }
 
 func newEventStream(body io.ReadCloser) *eventStream {
@@ -49,9 +49,9 @@ func (s *eventStream) step() {
 		s.dispatch()
 	case name == "data":
 		s.data = append(s.data, value)
-	case name == "" && line[0] != ':' && len(s.data) > 0: // JSON in several lines, of which one is marked as data
+	case name == "" && line[0] != ':' && len(s.data) > 0: // JSON in several lines, and only the first is marked as data
 		s.data = append(s.data, line)
-	case name == "" && line[0] != ':': // no line of such a stream
+	case name == "" && line[0] != ':': // not a line of such a stream
 		s.dispatch()
 		s.raw = true
 		s.out.Write(line)
@@ -60,12 +60,12 @@ func (s *eventStream) step() {
 		}
 	}
 	if err == io.EOF {
-		s.dispatch() // some services leave the last blank line out
+		s.dispatch() // some services omit the last blank line
 	}
 	s.pending = err
 }
 
-// dispatch writes the event that was read, if it has data.
+// dispatch writes the current event if it has data.
 func (s *eventStream) dispatch() {
 	data := bytes.Join(s.data, []byte("\n"))
 	if s.data = nil; len(data) == 0 || string(bytes.TrimSpace(data)) == "[DONE]" {
@@ -76,7 +76,7 @@ func (s *eventStream) dispatch() {
 	s.out.WriteString("\n\n")
 }
 
-// line returns the next line without its end: LF, CR LF or CR.
+// line returns the next line without its end, which is LF, CR LF or CR.
 func (s *eventStream) line() (line []byte, err error) {
 	for {
 		b, err := s.in.ReadByte()
@@ -99,7 +99,7 @@ func (s *eventStream) line() (line []byte, err error) {
 	}
 }
 
-// field returns the name and the value of a line, or no name if it is none of a stream of events.
+// field returns the name and the value of a line. The name is empty if the line is not part of a stream of events.
 func field(line []byte) (name string, value []byte) {
 	before, value, _ := bytes.Cut(line, []byte(":"))
 	if len(before) == 0 || bytes.ContainsFunc(before, func(r rune) bool { return !letter(r) }) {

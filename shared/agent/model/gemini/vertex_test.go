@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestVertexCredentials authenticates as a deployment does: Application Default Credentials of a service account, a
-// token from its token server, and the request with it.
+// TestVertexCredentials authenticates like a deployment: with Application Default Credentials of a service account, a
+// token from its token server, and a request with that token.
 func TestVertexCredentials(t *testing.T) {
 	fake := answering(fakegemini.Turn{Text: "hi"})
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

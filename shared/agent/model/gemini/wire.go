@@ -16,13 +16,13 @@ import (
 type exchange struct {
 	contents []json.RawMessage // to send; nil if the request has none
 	system   string            // instructions to send; may be empty
-	settings []byte            // the other members to send, as genai encoded them; nil until it has
-	whole    bool              // the answer is read here alone, and genai is shown nothing of it
+	settings []byte            // other members to send, as genai encoded them; nil until it has encoded them
+	whole    bool              // only this package reads the answer; genai sees an empty one
 
-	status     int // 0: no response came
+	status     int // 0: no response arrived
 	retryAfter string
-	body       bytes.Buffer // the bytes read of the response
-	broken     error        // why reading it stopped before its end
+	body       bytes.Buffer // bytes of the response that were read
+	broken     error        // why reading stopped before the end
 }
 
 type exchangeKey struct{}
@@ -31,13 +31,13 @@ func withExchange(ctx context.Context, ex *exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, ex)
 }
 
-// errTooLarge ends a response above MaxBody.
+// errTooLarge is the read error of a response larger than MaxBody.
 var errTooLarge = errors.New("gemini: the response is too large")
 
-// wire puts the exchange's bytes into the request and keeps the response's.
+// wire puts the exchange's bytes into the request and stores the response's bytes.
 type wire struct{ base http.RoundTripper }
 
-// RoundTrip sends one request of genai's.
+// RoundTrip sends one request from genai.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ex, ok := req.Context().Value(exchangeKey{}).(*exchange)
 	if !ok {
@@ -69,8 +69,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// fill returns the request with the exchange's bytes as its body. If they have no settings yet, they are those of the
-// body that genai made.
+// fill returns the request with the exchange's bytes as its body. If the exchange has no settings yet, it takes them
+// from the body that genai made.
 func (ex *exchange) fill(req *http.Request) (*http.Request, error) {
 	defer req.Body.Close()
 	if ex.settings == nil {
@@ -87,16 +87,16 @@ func (ex *exchange) fill(req *http.Request) (*http.Request, error) {
 	return out, nil
 }
 
-// members returns what stands between the braces of a JSON object, and never nil.
+// members returns the text between the braces of a JSON object. It is never nil.
 func members(object []byte) []byte {
 	inner := bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(object), []byte("{")), []byte("}"))
 	return append([]byte{}, inner...)
 }
 
-// request returns the body of the request: contents, instructions, settings.
+// request returns the request body: contents, instructions, settings.
 func (ex *exchange) request() []byte {
 	size := len(`{"contents":[],"systemInstruction":{"parts":[{"text":""}],"role":"user"},}`) + len(ex.settings) +
-		len(ex.system) + len(ex.system)/16 // some of its characters are escaped
+		len(ex.system) + len(ex.system)/16 // room for escapes
 	for _, c := range ex.contents {
 		size += len(c) + 1
 	}
@@ -110,7 +110,7 @@ func (ex *exchange) request() []byte {
 	b = append(b, ']')
 	if ex.system != "" {
 		b = append(b, `,"systemInstruction":{"parts":[{"text":`...)
-		b, _ = jsontext.AppendQuote(b, ex.system) // its error is about invalid UTF-8, which it has replaced
+		b, _ = jsontext.AppendQuote(b, ex.system) // the error reports invalid UTF-8, which was replaced
 		b = append(b, `}],"role":"user"}`...)
 	}
 	if len(ex.settings) > 0 {
@@ -120,7 +120,7 @@ func (ex *exchange) request() []byte {
 	return append(b, '}')
 }
 
-// unseen is a body that is read to its end, and looks empty to genai, which would decode it three times.
+// unseen reads a body to its end and looks empty to genai, which would decode it three times.
 type unseen struct{ io.ReadCloser }
 
 func (u unseen) Read([]byte) (int, error) {
@@ -130,8 +130,8 @@ func (u unseen) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// quiet is a stream that ends where it breaks off, or cannot be closed: genai would write that to the program's log.
-// What went wrong is in the exchange.
+// quiet hides read and close errors from genai, which would write them to the program's log. The exchange stores the
+// error.
 type quiet struct{ io.ReadCloser }
 
 func (q quiet) Read(p []byte) (int, error) {
@@ -143,11 +143,11 @@ func (q quiet) Read(p []byte) (int, error) {
 }
 
 func (q quiet) Close() error {
-	_ = q.ReadCloser.Close() // all that counts was read
+	_ = q.ReadCloser.Close() // all needed bytes were read
 	return nil
 }
 
-// tee keeps the bytes that are read, up to MaxBody.
+// tee stores the bytes that are read, up to MaxBody.
 type tee struct {
 	io.ReadCloser
 	ex *exchange
