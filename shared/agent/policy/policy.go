@@ -172,10 +172,10 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 		return deny(RuleMalformed, reaches(people, n, "an invalid address"))
 	}
 	if n := count(people, listed(r.Denied)); n > 0 {
-		return deny(RuleDenied, reaches(people, n, "an address that this service must not write to"))
+		return deny(RuleDenied, reaches(people, n, "a blocked address"))
 	}
 	if n := count(people, r.notPermitted); n > 0 {
-		return deny(RuleNotPermitted, reaches(people, n, "an address outside those that this service may write to"))
+		return deny(RuleNotPermitted, reaches(people, n, "an address that this service does not permit"))
 	}
 	return Decision{}, false
 }
@@ -211,7 +211,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 			"that needs your approval each time"))
 	}
 	if n := count(people, listed(r.AlwaysAsk)); n > 0 {
-		return ask(RuleAlwaysAsk, reaches(people, n, "an address for which your approval is needed each time"))
+		return ask(RuleAlwaysAsk, reaches(people, n, "an address that needs your approval each time"))
 	}
 	if r.NoAllowlist {
 		return ask(RuleNotAllowlisted, hasEffect)

@@ -250,20 +250,20 @@ func TestReasonsCountPeople(t *testing.T) {
 		list  []policy.Entry
 		want  string
 	}{
-		{policy.Rules{}, people[:1], nil, "It reaches one person, whom you have not always allowed for this."},
-		{policy.Rules{}, people[:2], nil, "It reaches 2 people, none of whom you have always allowed for this."},
+		{policy.Rules{}, people[:1], nil, "It reaches one person, who is not always allowed for this."},
+		{policy.Rules{}, people[:2], nil, "It reaches 2 people, none of whom is always allowed for this."},
 		{policy.Rules{}, people[:2], allow(people[0]),
-			"It reaches 2 people, one of whom you have not always allowed for this."},
+			"It reaches 2 people, one of whom is not always allowed for this."},
 		{policy.Rules{}, people, allow(people[0]),
-			"It reaches 3 people, 2 of whom you have not always allowed for this."},
+			"It reaches 3 people, 2 of whom are not always allowed for this."},
 		{policy.Rules{}, []string{people[0], people[0]}, nil,
-			"It reaches one person, whom you have not always allowed for this."},
-		{denied, people[1:2], nil, "It reaches one person, who has an address that this service must not write to."},
+			"It reaches one person, who is not always allowed for this."},
+		{denied, people[1:2], nil, "It reaches one person, who has a blocked address."},
 		{denied, people[1:], nil,
-			"It reaches 2 people, each of whom has an address that this service must not write to."},
+			"It reaches 2 people, each of whom has a blocked address."},
 		{denied, people[:2], nil,
-			"It reaches 2 people, one of whom has an address that this service must not write to."},
-		{denied, people, nil, "It reaches 3 people, 2 of whom have an address that this service must not write to."},
+			"It reaches 2 people, one of whom has a blocked address."},
+		{denied, people, nil, "It reaches 3 people, 2 of whom have a blocked address."},
 	}
 	for _, tt := range tests {
 		if got := tt.rules.Decide(policy.Input{UID: uid, Tool: mail, Targets: tool.Addresses(tt.to), Allowlist: tt.list,

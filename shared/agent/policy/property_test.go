@@ -158,7 +158,7 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 	})
 }
 
-// TestAModeChangesOnlyWhatWouldAsk compares decisions for an agent with a mode with those for an agent that asks.
+// TestAModeChangesOnlyWhatWouldAsk compares the decisions in each agent mode with those for an agent that asks.
 func TestAModeChangesOnlyWhatWouldAsk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)

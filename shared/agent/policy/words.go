@@ -2,7 +2,7 @@ package policy
 
 import "fmt"
 
-// reaches returns a sentence about the call's recipients, of whom n have what.
+// reaches returns a sentence that states that n of the people have what, such as an invalid address.
 func reaches(people []string, n int, what string) string {
 	switch {
 	case len(people) == 1:
@@ -19,11 +19,11 @@ func reaches(people []string, n int, what string) string {
 func notAllowed(people []string, n int) string {
 	switch {
 	case len(people) == 1:
-		return "It reaches one person, whom you have not always allowed for this."
+		return "It reaches one person, who is not always allowed for this."
 	case n == len(people):
-		return fmt.Sprintf("It reaches %d people, none of whom you have always allowed for this.", len(people))
+		return fmt.Sprintf("It reaches %d people, none of whom is always allowed for this.", len(people))
 	case n == 1:
-		return fmt.Sprintf("It reaches %d people, one of whom you have not always allowed for this.", len(people))
+		return fmt.Sprintf("It reaches %d people, one of whom is not always allowed for this.", len(people))
 	}
-	return fmt.Sprintf("It reaches %d people, %d of whom you have not always allowed for this.", len(people), n)
+	return fmt.Sprintf("It reaches %d people, %d of whom are not always allowed for this.", len(people), n)
 }

@@ -49,8 +49,8 @@ func (t *Thread) Note(terms ...string) {
 	t.Terms = all
 }
 
-// SearchTerms returns the terms by which a search finds the run's thread: the names of its tools, and the titles and
-// targets of its actions.
+// SearchTerms returns the search terms of the run's thread: the names of its tools, and the titles and targets of its
+// actions.
 func SearchTerms(tools tool.Set, s *State) (terms []string) {
 	for _, a := range s.Actions {
 		t := tools[a.Tool]

@@ -19,8 +19,8 @@ func MomentsIn(tools tool.Set, s *State, text string) (found []tool.Moment) {
 			continue
 		}
 		p, err := t.Preview(a.Args)
-		if err != nil { // the text has only the call's name
-			continue // the text has the call's name alone
+		if err != nil {
+			continue // the text has only the call's name
 		}
 		for _, f := range p.Fields {
 			for _, m := range f.Moments {

@@ -19,7 +19,7 @@ const (
 	StepRequest                // the user must be asked about a call
 	StepExecute                // a call can start
 	StepCallModel              // the model must be called
-	StepGiveUpTask             // a planned run must give up a step or task (plan.Session.Stuck)
+	StepGiveUpTask             // a run with a plan must give up its task or planning (plan.Session.Stuck)
 	StepCleanUp                // the run has ended, and what its calls created must be removed
 	StepElsewhere              // a process that knows the agent, or the function that serves it, must continue
 )

@@ -101,7 +101,7 @@ func newPlayed(t *rapid.T, terms run.Terms) *played {
 	return p
 }
 
-// make takes the step, with a random result.
+// make performs the step with a random result.
 func (p *played) make(st run.Step, a *run.Action) {
 	draw := func(from ...string) string { return rapid.SampledFrom(from).Draw(p.T, "how") }
 	switch st {

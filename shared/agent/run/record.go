@@ -56,7 +56,7 @@ const (
 	Offered   CompensationStatus = "offered" // not requested, or attempted without success
 	Begun     CompensationStatus = "begun"   // its run waits or is in progress
 	TakenBack CompensationStatus = "done"    // the action was undone
-	Gone      CompensationStatus = "gone"    // the provider says that somebody else undid the action
+	Gone      CompensationStatus = "gone"    // the provider reports that nothing is left to undo
 )
 
 // Follow sets the status of the compensation from the state of its run.

@@ -99,13 +99,13 @@ type Run struct {
 	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what the run's calls created
 	Plan      *PlanHead  `json:"plan,omitempty"`     // nil for a run without a plan
 	Trace     string     `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
-	// ToldTo is the delivered cursor: the last event that was sent as a notification.
+	// ToldTo is the delivered cursor: the number of the last event that was sent as a notification.
 	ToldTo int64 `json:"toldTo,omitempty"`
 	// TakenBack maps each action's ID to the newest run that was started to undo the action.
 	TakenBack map[string]string   `json:"takenBack,omitempty"`
 	Log       document.Log[Event] `json:"log"`
 
-	// Quarantined is the last event in the older copy that the store was restored from (Doubts).
+	// Quarantined is the number of the last event before the store was restored from an older copy (Doubts).
 	Quarantined int64 `json:"quarantined,omitempty"`
 }
 

@@ -112,7 +112,7 @@ type Def[In, Out any] struct {
 	Interrupt func(context.Context, Call, In) error
 	// CleanUp removes what this tool's calls created in the run of c, which has ended, and returns how many things it
 	// removed. c has neither an action nor arguments. CleanUp may run again after any outcome; things that are gone
-	// already do not count. It asks nobody, so it must remove nothing else. Optional.
+	// already do not count. The user is not asked, so it must remove nothing else. Optional.
 	CleanUp func(context.Context, Call) (removed int, err error)
 	// Reconcile finds the outcome of a call that was started and has no recorded outcome. Nil means Unknown. With Done
 	// it may return the error of a call that ran and failed ([Partial]). If the tool has a Limit, Reconcile may take as

@@ -64,7 +64,7 @@ type Spec struct {
 	// commit of the intent creates the storage. The tool must leave out what must not be stored.
 	KeepsOutput bool
 	// Moves means that a call can change where later calls act. The documents that Reads names are read again after the
-	// call. Calls of the same turn that nobody has decided about then act on the new account or host.
+	// call. Calls of the same turn without a decision then act on the new account or host.
 	Moves     bool
 	Untrusted bool // results are text from strangers; each is marked as that for the model
 	// Echoes means that a result can repeat text that a model wrote. Examples are the output of a program, and a mail

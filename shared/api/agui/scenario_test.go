@@ -57,7 +57,7 @@ func TestScenarios(t *testing.T) {
 			return s.says("mail bob")
 		}, sentToBob + "; " + sentToBob, 2},
 		"forbidden": {[]string{"POLICY_DENIED=example.com"}, bob, func(s *scene) agent { return s.says("mail bob") },
-			wantsBob + "; told: It reaches one person, who has an address that this service must not write to.; " +
+			wantsBob + "; told: It reaches one person, who has a blocked address.; " +
 				whatCame + nothing, 0},
 		"no account": {nil, bob, func(s *scene) agent { return s.says("mail bob") },
 			wantsBob + "; told: No Google account is linked. Please link one first. Open Linked accounts in the " +

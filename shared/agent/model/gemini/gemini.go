@@ -79,13 +79,13 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 		cfg.Jitter = rand.Float64
 	}
 	if cfg.APIKey == "" && cfg.VertexProject == "" {
-		return nil, fault.Invalid("GEMINI_API_KEY", "a Gemini API key or a Vertex AI project is needed")
+		return nil, fault.Invalid("GEMINI_API_KEY", "set a Gemini API key or a Vertex AI project")
 	}
 	cc := clientConfig(cfg)
 	client, err := quietly(func() (*genai.Client, error) { return genai.NewClient(ctx, cc) })
 	if err != nil {
 		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID",
-			"the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
+			"cannot create the Gemini client; check the Application Default Credentials").Because(err)
 	}
 	// If cc.HTTPClient was nil, genai made one with the credentials in its transport.
 	cc.HTTPClient.Transport = &wire{base: cmp.Or(cc.HTTPClient.Transport, outbound.Default())}

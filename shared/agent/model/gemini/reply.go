@@ -145,13 +145,13 @@ func (a *answer) stopped() *fault.Error {
 	case a.finish == genai.FinishReasonMaxTokens:
 		return fault.New(fault.Model, model.CodeCut, "The model's answer became too long and was cut off.")
 	case a.finish == "" && a.stream: // in one whole JSON body, some gateways omit the reason
-		return fault.New(fault.Model, model.CodeCut, "The model's answer broke off.")
+		return fault.New(fault.Model, model.CodeCut, "The model's answer ended too early.")
 	}
 	return nil
 }
 
 func blocked(why string) *fault.Error {
-	return fault.New(fault.Model, model.CodeBlocked, "Gemini withheld the answer%s. Please put it in other words.",
+	return fault.New(fault.Model, model.CodeBlocked, "Gemini withheld the answer%s. Please rephrase the request.",
 		reason(why))
 }
 
