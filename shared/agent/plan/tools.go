@@ -61,7 +61,7 @@ var reflecting = sync.OnceValue(func() *tool.Tool {
 	return tool.Define(tool.Def[Reflection, struct{}]{
 		Name: ReflectTool,
 		Description: "Says what the last observation means for the current task, and whether the task is over. " +
-			"With the task, changes of the tasks that are still to be done may be given.",
+			"When the task is complete, it can also change the open tasks.",
 		Normalize: func(r Reflection) (Reflection, error) { return r, r.check() },
 	})
 })

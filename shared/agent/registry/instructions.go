@@ -45,7 +45,7 @@ func Located(first Instructions) Instructions {
 }
 
 // ExamplesAre is the line before the examples in an agent's instructions.
-const ExamplesAre = "Examples of what you can be asked, each to be quoted as it is, as a line of a list:"
+const ExamplesAre = "Examples of requests that users can make. Quote one unchanged, as an item of a list:"
 
 // WithExamples returns first, followed by requests that users can try, if any. When the model cannot do what it was
 // asked, it suggests these, and the user can click them.

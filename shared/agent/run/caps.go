@@ -46,7 +46,7 @@ func (u *User) CountApproval(agent string, now time.Time) {
 		now)
 }
 
-// CountAllowed counts one more effect of the agent that ran without an approval (agents.Limits.CountAllowed).
+// CountAllowed counts one more effect of the agent that ran without an approval (registry.Limits.CountAllowed).
 func (u *User) CountAllowed(agent string, now time.Time) {
 	c := u.CountOf(agent)
 	u.setCount(agent, ApprovalCount{Open: c.Open, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + 1}, now)

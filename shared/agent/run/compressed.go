@@ -13,7 +13,7 @@ type Compressed struct {
 	After   int    `json:"tokensAfter"`     // estimated until the service has counted the next request
 	Model   string `json:"model,omitempty"` // the model that made the summary
 	Summary string `json:"summary,omitempty"`
-	Carried string `json:"carried,omitempty"` // text kept beside the summary (agents.Compression.Carry)
+	Carried string `json:"carried,omitempty"` // text kept beside the summary (registry.Compression.Carry)
 
 	// First is the first of the thread's contents that the model still sees; 0: unchanged.
 	First int64      `json:"first,omitempty"`

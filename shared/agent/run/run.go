@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// The names of the built-in agents (package agents).
+// The names of the built-in agents (shared/app/agents).
 const (
 	Assistant = "assistant" // the agent of a run that names none
 	Page      = "page"      // answers the messages of web pages

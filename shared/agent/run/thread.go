@@ -62,7 +62,7 @@ type Thread struct {
 	Log     document.Log[Message] `json:"log"`
 	Terms   []string              `json:"terms,omitempty"` // search terms (Note), the newest last
 
-	// Contents are the Gemini contents of the runs whose agents replay them (agents.HistoryVerbatim).
+	// Contents are the Gemini contents of the runs whose agents replay them (registry.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`
 	Told     Told                  `json:"told,omitzero"`  // the part of Contents that the next of these runs sees
 	Mark     string                `json:"mark,omitempty"` // random; marks the server's records in Contents

@@ -44,7 +44,7 @@ type Told struct {
 	Tokens int `json:"tokens,omitempty"`
 
 	Summary string `json:"summary,omitempty"` // of the contents before First
-	Carried string `json:"carried,omitempty"` // kept next to Summary (agents.Compression.Carry)
+	Carried string `json:"carried,omitempty"` // kept beside Summary (registry.Compression.Carry)
 	CutTo   int64  `json:"cutTo,omitempty"`   // tool results up to this content are cut to their newest bytes
 	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, successful or not
 }

@@ -116,7 +116,7 @@ func TestDeclareRefuses(t *testing.T) {
 		d := tool.Declaration{Name: "x", Description: "x", Input: schemaOf(t, `{"type":"object"}`)}
 		change(&d)
 		if _, err := tool.Declare(d); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s: the declaration was accepted", name)
 		}
 	}
 }
