@@ -62,7 +62,7 @@ func (s *Session) propose(e Event) error {
 	if changing {
 		s.cause = changes
 	}
-	if !s.again { // a new card replaced one that was out of date; the revision stays
+	if !s.again { // a replacement card keeps the revision
 		s.Revision = min(s.Revision+1, MaxRevisions)
 	}
 	s.again, s.Cards = false, append(s.Cards, Card{ApprovalID: p.ApprovalID, Hash: p.Hash})

@@ -12,7 +12,7 @@ import (
 const (
 	MaxTasks       = 20       // not counting completed tasks
 	MaxTitle       = 120      // characters
-	MaxGoal        = 2 << 10  // bytes of a goal, and of the text of doneWhen
+	MaxGoal        = 2 << 10  // bytes of Goal and of DoneWhen, each
 	MaxPlan        = 32 << 10 // bytes of canonical JSON, without the completed tasks
 	MaxGrants      = 10
 	MaxCalls       = 10 // of one grant

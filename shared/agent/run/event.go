@@ -146,7 +146,7 @@ type PageContext struct {
 	Value       string `json:"value"`
 }
 
-// Has reports whether the run may use the tool: it is in Tools, or Tools is nil, and it is not in Barred.
+// Has reports whether the run can use the tool: it is in Tools or Tools is nil, and it is not in Barred.
 func (in Input) Has(name string) bool {
 	return (in.Tools == nil || slices.Contains(in.Tools, name)) && !slices.Contains(in.Barred, name)
 }

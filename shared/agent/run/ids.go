@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// validID matches every ID made here. Requests may contain no other IDs.
+// validID matches every ID that this package makes. Requests with other IDs are refused.
 var validID = lazyregexp.New(`^[A-Za-z0-9_-]{16,64}$`)
 
 // ValidID reports whether s has the form of the ID of a run, thread, action or approval.

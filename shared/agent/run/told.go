@@ -79,7 +79,7 @@ func (t *Thread) AddContents(runID, by string, s *State, told []json.RawMessage,
 func (t *Told) follow(s *State, said []json.RawMessage) {
 	if len(s.Compressions) > 0 {
 		told := s.Told()
-		// CutTo is in the run's own part, which may have a higher number in the thread than in the run
+		// CutTo is in the run's own contents, whose numbers in the thread may be higher than in the run
 		if told.CutTo > s.Input.Told.Count {
 			told.CutTo += t.Count - s.Input.Told.Count
 		}

@@ -23,7 +23,7 @@ type Part struct {
 
 // Text names a text that can be read and replaced.
 type Text struct {
-	In   string // its location, such as a repository; empty: a container, whose texts count as those of any repository
+	In   string // location, such as a repository; empty: a container, whose texts can belong to any repository
 	Name string // a path, or another name at that location
 }
 

@@ -30,8 +30,8 @@ func newSettings() *settings {
 	return &settings{memo.New[[sha256.Size]byte, []byte](halfSettings)}
 }
 
-// of returns the settings that genai must encode for the request, or nil if ex got them from the cache. keep must be
-// called after the request.
+// of returns the settings that genai must encode for the request. It returns nil if it has set ex.settings from the
+// cache. The caller must call keep after the request.
 func (s *settings) of(req model.Request, ex *exchange) (cfg *genai.GenerateContentConfig, keep func()) {
 	key := keyOf(req)
 	if known, ok := s.encoded.Get(key); ok {
