@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestNoAckBeforeTheRecord delivers a message whose run another process holds, and one while the store is down: neither
-// is acknowledged before its work is recorded, so that it is delivered again.
+// TestNoAckBeforeTheRecord delivers one message whose run another process has leased, and one while the store is down.
+// Neither is acknowledged before its work is recorded, so both are redelivered.
 func TestNoAckBeforeTheRecord(t *testing.T) {
 	w := newEnv(t)
 	var held answer

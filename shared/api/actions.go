@@ -21,14 +21,14 @@ type DeclaredActions interface {
 	Tool(name string) *tool.Tool
 	// Tools returns all actions as tools.
 	Tools() tool.Set
-	// Unbound returns the names of the actions without handler and binding.
+	// Unbound returns the names of the actions that have neither a handler nor a binding.
 	Unbound() []string
-	// Execute carries out an action without a side effect.
+	// Execute runs an action that has no side effect.
 	Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error)
 }
 
-// actionAnswer is the outcome of an action. One with a side effect has a run: while another process carries it out,
-// there is no result yet, and the run has the status.
+// actionAnswer is the response to an action. An action with a side effect has a run. While another process executes it,
+// the response has the run's status and no result.
 type actionAnswer struct {
 	OK     bool            `json:"ok"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -36,8 +36,7 @@ type actionAnswer struct {
 	Status run.Status      `json:"status,omitempty"`
 }
 
-// postAction carries out a declared action for the user who calls it. It needs no approval, because the user requests
-// it directly.
+// postAction runs a declared action for the calling user. It needs no approval, because the user requests it directly.
 func postAction(r *request) (any, error) {
 	name, origin := r.PathValue("name"), r.Header.Get("Origin")
 	if r.api.Actions == nil || r.api.Actions.Tool(name) == nil {
@@ -67,7 +66,8 @@ func postAction(r *request) (any, error) {
 	return actionAnswer{OK: true, Result: result}, nil
 }
 
-// perform carries out an action with a side effect through the loop: recorded, and once for each Idempotency-Key.
+// perform runs an action with a side effect through the loop, which records it and executes it once for each
+// Idempotency-Key.
 func (r *request) perform(ctx context.Context, name, key string, input json.RawMessage) (any, error) {
 	sum := sha256.Sum256(append([]byte(name+"\x00"), input...))
 	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Email: r.email,
@@ -85,7 +85,7 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	}
 	v := called.Run
 	switch {
-	case called.Approval != nil && called.Approval.Kind == run.KindApproval: // by the operator's policy
+	case called.Approval != nil && called.Approval.Kind == run.KindApproval: // required by the operator's policy
 		return actionAnswer{OK: true, RunID: v.RunID, Status: v.Status}, nil
 	case called.Approval != nil:
 		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.",

@@ -6,13 +6,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// again is when a refused request is to be sent again.
+// again is the Retry-After of a request that admit refused.
 const again = time.Second
 
-// admit counts a request of a user until leave is called, unless this instance serves as many as it may. It is asked
-// before anything is read, so that under an overload a refusal costs next to nothing, and nothing is begun that memory
-// does not last for. The requests of the queue and of the scheduler are not counted: they carry out what was accepted,
-// and their number is the queue's to bound.
+// admit counts a user's request until leave is called, or refuses it if this instance already serves its maximum. It
+// runs before anything is read, so a refusal under overload costs almost nothing, and no work begins that memory could
+// not hold. Requests of the queue and of the scheduler are not counted: their work is already accepted, and the queue
+// limits their number.
 func (a *API) admit() (leave func(), err error) {
 	if a.serving.Add(1) > int64(a.concurrency()) {
 		a.serving.Add(-1)
@@ -22,7 +22,7 @@ func (a *API) admit() (leave func(), err error) {
 	return func() { a.serving.Add(-1) }, nil
 }
 
-// concurrency is how many requests of users this instance serves at once.
+// concurrency returns the maximum number of user requests that this instance serves at once.
 func (a *API) concurrency() int {
 	if a.Concurrency == 0 {
 		return defaultConcurrency

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 )
 
-// held is a model that answers when it is let go.
+// held is a model that answers only after it is released.
 type held struct {
 	asked chan struct{}
 	let   chan struct{}
@@ -30,8 +30,8 @@ func (m *held) Generate(ctx context.Context, _ model.Request, _ func(string)) (*
 		Finish: "STOP", Model: "held"}, nil
 }
 
-// TestOverload: an instance serves as many requests of users as it may; whoever comes beyond that is told when to come
-// again, and has begun nothing. What was admitted ends, and the queue's and the monitor's requests are always answered.
+// TestOverload checks that an instance serves its maximum number of user requests. Further requests get a Retry-After
+// and start nothing. Admitted requests finish, and requests of the queue and of the monitor are always answered.
 func TestOverload(t *testing.T) {
 	const most, more = 5, 20
 	w := newEnv(t)

@@ -17,15 +17,15 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// AgentDoor serves the agents of other programs (shared/api/mcpserver).
+// AgentDoor serves agents of other programs over MCP (shared/api/mcpserver).
 type AgentDoor interface {
-	// Serve answers one request of an agent. What it asks for begins as it is said by as: for the user, at their
-	// address, by the agent. hold counts what the user holds open.
+	// Serve answers one request of an agent. The runs that it starts take their user, e-mail address and agent from as.
+	// hold counts the streams that the user has open.
 	Serve(w http.ResponseWriter, r *http.Request, as loop.StartRequest, hold func() (leave func(), err error))
 }
 
-// postMCP serves an agent of another program with the token that its user has given it, or with an access token that is
-// for this alone. No other token opens this, and these open nothing else.
+// postMCP serves an agent of another program. The bearer is either a token that the user created here or an OAuth
+// access token issued for this resource. No other token is accepted, and these tokens are accepted nowhere else.
 func postMCP(r *request) (any, error) {
 	leave, err := r.api.admit()
 	if err != nil {
@@ -54,8 +54,9 @@ func postMCP(r *request) (any, error) {
 	return nil, nil
 }
 
-// agent returns whose agent has the token: one that its user has made here, or an access token of the issuer. Such a
-// token may say an address, and is believed where it vouches for that; what it does not vouch for takes none away.
+// agent returns the user and the agent that the token stands for: a token that the user created here, or an access
+// token of the issuer. An access token's e-mail address counts only if the issuer has verified it. Without a verified
+// address, the address stored for the user is kept.
 func (r *request) agent(token string) (as loop.StartRequest, err error) {
 	if r.api.Agents == nil || strings.HasPrefix(token, agenttoken.Prefix) {
 		uid, t, err := r.api.Records.Bearer(r.Context(), token)
@@ -74,11 +75,11 @@ func (r *request) agent(token string) (as loop.StartRequest, err error) {
 	return as, r.api.Records.CheckReader(r.Context(), id.UID)
 }
 
-// resourcePath is where the resource's metadata are (RFC 9728 §3.1); before the resource's own path.
+// resourcePath is the path of the resource's metadata (RFC 9728 §3.1). The resource's own path is appended to it.
 const resourcePath = "/.well-known/oauth-protected-resource"
 
-// challenge returns what a refused client is told (RFC 6750 §3); an agent also where it learns who issues tokens
-// (RFC 9728 §5.1).
+// challenge returns the WWW-Authenticate header of a refused request (RFC 6750 §3). At /mcp it also names the metadata,
+// where an agent finds the issuer of tokens (RFC 9728 §5.1).
 func (a *API) challenge(r *http.Request) string {
 	challenge := `Bearer realm="countersign"`
 	if at, err := url.Parse(a.MCPURL); err == nil && a.Agents != nil && r.URL.Path == "/mcp" {
@@ -88,7 +89,7 @@ func (a *API) challenge(r *http.Request) string {
 	return challenge
 }
 
-// resource is the metadata of /mcp as a resource of OAuth (RFC 9728 §2).
+// resource is the metadata of /mcp as an OAuth resource (RFC 9728 §2).
 type resource struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers"`
@@ -112,7 +113,7 @@ func postToken(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	email := r.email // whoever asks by their agents alone is mailed there
+	email := r.email // stored, for reminders to users who ask only through agents
 	if !r.api.Loop.Reminding.On() {
 		email = nil
 	}

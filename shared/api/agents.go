@@ -8,28 +8,30 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// agentView is an agent as those who choose among agents see it.
+// agentView describes an agent to a client that offers a choice of agents.
 type agentView struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Tools       []string `json:"tools"`
-	Examples    []string `json:"examples,omitempty"` // requests to try, in a line each
-	Page        bool     `json:"page,omitempty"`     // it answers web pages, which bring more tools, and takes no run
-	Terminal    bool     `json:"terminal,omitempty"` // it works on a terminal, which each request for one names
-	Plans       bool     `json:"plans,omitempty"`    // it works in sessions, which begin at /plans, and takes no run
+	Examples    []string `json:"examples,omitempty"` // requests to try, one line each
+	// serves web pages, which bring their own tools; takes no run
+	Page     bool `json:"page,omitempty"`
+	Terminal bool `json:"terminal,omitempty"` // works on a terminal, which each request must name
+	// works in sessions, which start at /plans; takes no run
+	Plans bool `json:"plans,omitempty"`
 }
 
-// serverView is a server of MCP, whose tools the agents' x_* stand for.
+// serverView is an MCP server that supplies tools to agents.
 type serverView struct {
 	Name    string       `json:"name"`
 	Tools   []string     `json:"tools"`
 	Unused  []unusedView `json:"unused,omitempty"`
-	Problem string       `json:"problem,omitempty"` // why it could not be asked when it was last asked
+	Problem string       `json:"problem,omitempty"` // why the last request for its tools failed
 }
 
-// unusedView is a tool of a server that no agent is offered.
+// unusedView is a tool of a server that no agent gets.
 type unusedView struct {
-	Tool   string `json:"tool"` // the server's name for it, in quotes
+	Tool   string `json:"tool"` // the server's name for the tool, quoted
 	Reason string `json:"reason"`
 }
 
@@ -53,7 +55,7 @@ func getAgents(r *request) (any, error) {
 	return out, nil
 }
 
-// servers returns the servers of MCP, once they were asked for their tools or had the time to answer.
+// servers returns the MCP servers. It waits until each has listed its tools, or until their time to answer is over.
 func servers(ctx context.Context, all journal.Served) (out []serverView) {
 	if all == nil {
 		return nil
@@ -69,9 +71,9 @@ func servers(ctx context.Context, all journal.Served) (out []serverView) {
 	return out
 }
 
-// chosen returns the name of the agent that a request asks for, the empty one where it names none, or the error of one
-// that is not there. An agent of web pages is not there for it. In a thread the error says what its user can do,
-// because whoever goes on with a conversation has not chosen its agent just now.
+// chosen returns the name of the agent that a request asks for, or "" if it names none. An unknown agent is an error,
+// and so is an agent for web pages. In a thread, the error tells the user how to continue, because the agent was chosen
+// when the thread began.
 func chosen(all registry.Set, name *string, inThread bool) (string, error) {
 	asked, err := agentName(name, "")
 	if name == nil || err != nil {
@@ -86,7 +88,7 @@ func chosen(all registry.Set, name *string, inThread bool) (string, error) {
 	return asked, nil
 }
 
-// agentName returns the name that a request has for the agent, or the default.
+// agentName validates and returns the agent that a request names, or def if it names none.
 func agentName(name *string, def string) (string, error) {
 	switch {
 	case name == nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestAgents lists who can be asked, has a run carried out by the one that it names, and answers for any other as for
-// what is not there.
+// TestAgents lists the agents, starts a run with a named agent, and checks that every other name is answered as not
+// found.
 func TestAgents(t *testing.T) {
 	w := newEnv(t)
 	clerk, page := *w.loop.Agents[run.Assistant], *w.loop.Agents[run.Assistant]
@@ -42,7 +42,7 @@ func TestAgents(t *testing.T) {
 		t.Errorf("the first event is %s", first)
 	}
 	for body, status := range map[string]int{
-		`{"prompt":"hello","agent":"clerk"}`:     200, // the same request
+		`{"prompt":"hello","agent":"clerk"}`:     200, // a repeat of the first request
 		`{"prompt":"hello","agent":"assistant"}`: 409,
 		`{"prompt":"hello"}`:                     409,
 		`{"prompt":"hello","agent":"nobody"}`:    404,
@@ -58,7 +58,8 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// TestAConversationWhoseAgentIsGone says which agent that is and what to do, and nothing about the conversation.
+// TestAConversationWhoseAgentIsGone checks that the error names the missing agent and the next step, and reveals
+// nothing about the conversation.
 func TestAConversationWhoseAgentIsGone(t *testing.T) {
 	w := newEnv(t)
 	clerk := *w.loop.Agents[run.Assistant]

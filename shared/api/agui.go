@@ -18,12 +18,12 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// recalled is how many of a conversation's messages a client of AG-UI gets back.
+// recalled is the maximum number of the conversation's messages that an AG-UI client gets back.
 const recalled = 100
 
-// postAGUI serves clients of AG-UI: the user's newest words begin a run, or their answers to interrupts and what the
-// page's tools have returned go on with one, and it is told until it rests. A request without any of these gets the
-// conversation back, with what is open in it.
+// postAGUI serves AG-UI clients. The user's newest message starts a run; answers to interrupts and results of the
+// page's tools continue one. The response streams the run until it rests. A request with none of these reloads the
+// conversation and its open run.
 func postAGUI(r *request) (any, error) {
 	data, err := r.json()
 	if err != nil {
@@ -55,7 +55,7 @@ func postAGUI(r *request) (any, error) {
 	return nil, r.reloadAGUI(ctx, in)
 }
 
-// keyAGUI is what makes a client's request one run, however often it is sent.
+// keyAGUI returns the key that makes repeated sends of one client request a single run.
 func keyAGUI(threadID, runID string) string { return "agui " + threadID + " " + runID }
 
 func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words string) error {
@@ -80,8 +80,8 @@ func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words s
 	return t.ended(ctx, t.begin(ctx, q))
 }
 
-// answerAGUI records the user's answers, and tells what becomes of their run. One that does not count any more is told
-// with it, so that a client that asks for what was decided elsewhere is set right.
+// answerAGUI records the user's answers and streams their run. An answer that no longer counts is reported in the
+// stream, so a client that shows an approval as open learns that it was decided elsewhere.
 func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agui.Answer) error {
 	var decided []approval.Resolution
 	for _, a := range answers {
@@ -92,7 +92,7 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 		decided = append(decided, d)
 	}
 	runID, _ := run.RunOfApproval(answers[0].ApprovalID)
-	if _, _, err := r.resultsOf(ctx, in, runID); err != nil { // nothing is decided where one cannot be taken
+	if _, _, err := r.resultsOf(ctx, in, runID); err != nil { // check every result before recording any decision
 		return err
 	}
 	t, voice, stop := r.tellingAGUI(in, runID)
@@ -111,7 +111,7 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 	return t.ended(ctx, t.goOn(ctx, in, runID))
 }
 
-// decidedAGUI is what the answer decides about exactly what its user was shown.
+// decidedAGUI returns the decision that the answer makes. It must carry the hash of the arguments that the user saw.
 func (r *request) decidedAGUI(a agui.Answer) (approval.Resolution, error) {
 	var b resolutionBody
 	if err := strictjson.DecodeKnown(a.Payload, &b); err != nil {
@@ -123,8 +123,8 @@ func (r *request) decidedAGUI(a agui.Answer) (approval.Resolution, error) {
 	return b.of(r.uid, a.ApprovalID)
 }
 
-// reloadAGUI tells the run that this request, sent before, has begun, or else the newest that is open, which goes on if
-// it has waited for what the page's tools have returned.
+// reloadAGUI streams the run that an earlier send of this request started, or else the newest open run. A run that
+// waits for results of the page's tools continues if the request brings them.
 func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 	if err := r.api.Records.CheckReader(ctx, r.uid); err != nil {
 		return err
@@ -149,7 +149,8 @@ func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 	return err
 }
 
-// runAGUI returns the run that a request without words is told of, or "", and whether nothing can wait in it.
+// runAGUI returns the ID of the run to stream for a request without a message, or "". over reports that the run can
+// wait for nothing more.
 func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string) (runID string, over bool, err error) {
 	runID = run.KeyedRunID(r.uid, keyAGUI(threadID, in.RunID))
 	if _, _, err := r.api.Loop.Get(ctx, r.uid, runID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -160,13 +161,13 @@ func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string)
 		return runID, false, err
 	}
 	_, had, err := r.resultsOf(ctx, in, newest)
-	if !had { // it may have ended with what an earlier try of this request has brought
+	if !had { // an earlier try of this request may have brought the results that ended the run
 		newest = ""
 	}
 	return newest, had, err
 }
 
-// tellingAGUI returns what tells the run in answer to the request, and its voice. stop ends the stream.
+// tellingAGUI returns the streamer of the run for this response, and its AG-UI encoder. stop ends the stream.
 func (r *request) tellingAGUI(in agui.Request, runID string) (t telling, voice *agui.Voice, stop func()) {
 	out, stop := r.events([2]string{}, "")
 	voice = agui.NewVoice(in, func(e agui.Event) { out.write(e) })
@@ -180,11 +181,11 @@ func (r *request) tellingAGUI(in agui.Request, runID string) (t telling, voice *
 	return t, voice, stop
 }
 
-// messagesAGUI returns the newest messages of the conversation, without what the assistant says in a run that is told
-// beside them.
+// messagesAGUI returns the newest messages of the conversation. It omits the assistant's messages of the run runID,
+// which the client streams separately.
 func (r *request) messagesAGUI(ctx context.Context, threadID, runID string) ([]agui.Message, error) {
 	page, err := r.api.Records.Messages(ctx, r.uid, threadID, math.MaxInt64, recalled)
-	if err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) { // nothing was said in it yet
+	if err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) { // the conversation is still empty
 		return nil, err
 	}
 	messages := []agui.Message{}

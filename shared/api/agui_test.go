@@ -14,7 +14,7 @@ import (
 
 const aguiPath = "/api/agent/agui"
 
-// input is a RunAgentInput with the user's words as its newest message, or with more of its fields.
+// input is a RunAgentInput whose newest message is the user's words, with more fields if given.
 func input(thread, runID, words, more string) string {
 	messages := `[]`
 	if words != "" {
@@ -25,7 +25,7 @@ func input(thread, runID, words, more string) string {
 		messages, more)
 }
 
-// resume is the field of an input that answers interrupts.
+// resume is the input's field that answers interrupts.
 func resume(payload string, interrupts ...map[string]any) string {
 	var all []string
 	for _, i := range interrupts {
@@ -36,7 +36,7 @@ func resume(payload string, interrupts ...map[string]any) string {
 	return `,"resume":[` + strings.Join(all, ",") + `]`
 }
 
-// events are what a stream of AG-UI has sent: the types, and the last of them.
+// events returns the types of the events of an AG-UI stream, and the last event.
 func events(t *testing.T, a answer) (types []string, last map[string]any) {
 	t.Helper()
 	for event := range strings.SplitSeq(strings.TrimSuffix(string(a.body), "\n\n"), "\n\n") {
@@ -53,7 +53,7 @@ func events(t *testing.T, a answer) (types []string, last map[string]any) {
 	return types, last
 }
 
-// interrupts are those that a stream ends with.
+// interrupts returns the interrupts at the end of a stream.
 func interrupts(t *testing.T, a answer) (all []map[string]any) {
 	t.Helper()
 	_, last := events(t, a)
@@ -67,7 +67,7 @@ func interrupts(t *testing.T, a answer) (all []map[string]any) {
 
 const yes = `{"decision":"approve_once","argsHash":"HASH"}`
 
-// TestAGUIBindsAnAnswer has an answer count for the shown bytes alone, for their user alone, and once.
+// TestAGUIBindsAnAnswer checks that an answer counts only for the bytes that were shown, only for their user, and once.
 func TestAGUIBindsAnAnswer(t *testing.T) {
 	w := moving(newEnv(t))
 	w.wants("x")
@@ -97,7 +97,7 @@ func TestAGUIBindsAnAnswer(t *testing.T) {
 	if len(w.sent) > 0 {
 		t.Fatalf("it sent %v", w.sent)
 	}
-	for range 2 { // the same answer again is answered alike
+	for range 2 { // a repeated answer gets the same response
 		a = w.send("POST", aguiPath, "ana", input("c", "yes", "", resume(yes, cards...)))
 		if types, _ := events(t, a); slices.Contains(types, "CUSTOM") || types[len(types)-1] != "RUN_FINISHED" {
 			t.Errorf("it is told %s", a.body)
@@ -109,7 +109,7 @@ func TestAGUIBindsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAGUIOneRequestIsOneRun begins a run once for each id of a request, in the user's own thread.
+// TestAGUIOneRequestIsOneRun checks that repeats of one request ID start one run, in the user's own thread.
 func TestAGUIOneRequestIsOneRun(t *testing.T) {
 	w := newEnv(t)
 	for range 5 {
@@ -134,7 +134,7 @@ func TestAGUIOneRequestIsOneRun(t *testing.T) {
 	}
 }
 
-// TestAGUIWaitsForAHold follows a yes that is held until it is carried out.
+// TestAGUIWaitsForAHold follows an approval that is held until the call has run.
 func TestAGUIWaitsForAHold(t *testing.T) {
 	w := moving(newEnv(t))
 	w.loop.Hold = 300 * time.Millisecond
@@ -146,7 +146,7 @@ func TestAGUIWaitsForAHold(t *testing.T) {
 	}
 }
 
-// TestAGUIHoldsALimit keeps the limits of all requests where unknown fields are passed over.
+// TestAGUIHoldsALimit checks that the general limits apply although unknown fields are ignored.
 func TestAGUIHoldsALimit(t *testing.T) {
 	w := newEnv(t)
 	for body, status := range map[string]int{
@@ -175,7 +175,7 @@ func TestAGUIHoldsALimit(t *testing.T) {
 	}
 }
 
-// TestAGUIEndsInAnError sends the error that a run ends with as an event.
+// TestAGUIEndsInAnError checks that the error of a failed run is sent as an event.
 func TestAGUIEndsInAnError(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Err: fault.New(fault.Model, "broken", "The model is broken.")})

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// checkPageTools checks what the page says of its own tools.
+// checkPageTools checks the definitions of the page's own tools.
 func (r *request) checkPageTools(ctx context.Context, its []run.PageTool) error {
 	if len(its) == 0 {
 		return nil
@@ -23,16 +23,16 @@ func (r *request) checkPageTools(ctx context.Context, its []run.PageTool) error 
 	return err
 }
 
-// goOn tells the run of the request. Where it has waited for what the page's tools have returned, it goes on here, so
-// that the model's words are told as they come. A client lets go of what it has returned once it is told the run, which
-// has it by then.
+// goOn streams the run of the request. If the run waits for results of the page's tools, they continue it in this
+// process, so the model's text streams as it arrives. A client drops its results as soon as the run's events reach it;
+// the run has recorded them by then.
 func (t telling) goOn(ctx context.Context, in agui.Request, runID string) error {
 	var v *run.View
 	took, err := t.r.takeResults(ctx, in, runID, func(answers []effect.CallAnswer) (err error) {
 		emit := t.emit(ctx)
 		v, err = t.r.api.Loop.AnswerAndGoOn(ctx, t.r.uid, runID, func(n journal.Update) {
 			if !t.out.started() && t.catchUp(ctx, runID) != nil {
-				return // it is told when it rests
+				return // streamed when the run rests
 			}
 			emit(n)
 		}, answers...)
@@ -47,7 +47,7 @@ func (t telling) goOn(ctx context.Context, in agui.Request, runID string) error 
 	return t.follow(ctx, v)
 }
 
-// catchUp tells what is stored of the run.
+// catchUp streams the run's stored events.
 func (t telling) catchUp(ctx context.Context, runID string) error {
 	if err := t.recall(ctx, runID); err != nil {
 		return err
@@ -59,7 +59,8 @@ func (t telling) catchUp(ctx context.Context, runID string) error {
 	return t.to.Add(events)
 }
 
-// takeResults has what the page's tools have returned to calls of the run taken, if some of these wait for it.
+// takeResults passes the results of the page's tools to take, if calls of the run wait for them. It reads the run
+// again, up to three times, if another tab delivers a result first.
 func (r *request) takeResults(ctx context.Context, in agui.Request, runID string,
 	take func([]effect.CallAnswer) error) (took bool, err error) {
 	for range 3 {
@@ -74,15 +75,15 @@ func (r *request) takeResults(ctx context.Context, in agui.Request, runID string
 	return false, nil
 }
 
-// late reports whether another tab was faster with a result, or the time of its call is up: the others may still count,
-// and what counts is told with the run.
+// late reports whether err means that another tab delivered a result first, or that the call's deadline has passed.
+// Other results of the request can still count; the stream of the run shows which did.
 func late(err error) bool {
 	s := fault.As(err).Status()
 	return err != nil && (s == http.StatusConflict || s == http.StatusGone)
 }
 
-// resultsOf returns what the page's tools have returned to calls of the run that wait for it. What a client says of
-// others is its history, of which it sends all each time. had reports whether any of it is of the run.
+// resultsOf returns the results of the page's tools for calls of the run that wait. A client sends its whole history
+// each time, so all other results are ignored. had reports whether any result belongs to the run.
 func (r *request) resultsOf(ctx context.Context, in agui.Request, runID string) (answers []effect.CallAnswer, had bool,
 	err error) {
 	results := in.Results()
@@ -98,7 +99,7 @@ func (r *request) resultsOf(ctx context.Context, in agui.Request, runID string) 
 	return answers, had, err
 }
 
-// of returns what the call has returned, or nil.
+// of returns the result of the call, or nil.
 func of(callID string, results []agui.Result) *agui.Result {
 	at := slices.IndexFunc(results, func(r agui.Result) bool { return r.CallID == callID })
 	if at < 0 {
@@ -107,7 +108,7 @@ func of(callID string, results []agui.Result) *agui.Result {
 	return &results[at]
 }
 
-// answersAGUI returns the answers to those of the calls that the client has a result of.
+// answersAGUI returns an answer for each of the calls that the client has sent a result for.
 func answersAGUI(calls []run.CallView, results []agui.Result) (answers []effect.CallAnswer, err error) {
 	for _, c := range calls {
 		got := of(c.CallID, results)

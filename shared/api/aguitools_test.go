@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// served are tools of a server, which are known once it was asked.
+// served are the tools of an MCP server, which are known only after it has listed them.
 type served struct{ now, all tool.Set }
 
 func (s *served) Report() []tool.ServerTools { return nil }
@@ -23,7 +23,7 @@ func (s *served) Tools() tool.Set                     { return s.now }
 func (s *served) Await(context.Context)               { s.now = s.all }
 func (s *served) Renew(context.Context, string) error { return nil }
 
-// ofPage is an input with a tool of the page, and messages.
+// ofPage is an input with one tool of the page, and messages.
 func ofPage(runID, name string, messages ...string) string {
 	return fmt.Sprintf(`{"threadId":"c","runId":%q,"messages":[%s],"tools":[{"name":%q,"description":"x"}],`+
 		`"protocolVersion":"1.0"}`, runID, strings.Join(messages, ","), name)
@@ -31,7 +31,7 @@ func ofPage(runID, name string, messages ...string) string {
 
 const spoke = `{"role":"user","content":"paint it"}`
 
-// returned is a message that has more than the call that it is of.
+// returned is a message with the result of a call, and more fields.
 func returned(callID, more string) string {
 	return fmt.Sprintf(`{"role":"tool","toolCallId":%q,%s}`, callID, more)
 }
@@ -51,7 +51,7 @@ func left(t *testing.T, a answer) string {
 	return ids[0].(string)
 }
 
-// TestAGUIRefusesATakenName holds the names of all tools that a run could have here.
+// TestAGUIRefusesATakenName checks that a page's tool cannot have the name of any tool that a run could use.
 func TestAGUIRefusesATakenName(t *testing.T) {
 	w := newEnv(t)
 	lookup, err := tool.Remote("wiki_lookup", "Looks up.", json.RawMessage(`{"type":"object"}`))
@@ -72,7 +72,8 @@ func TestAGUIRefusesATakenName(t *testing.T) {
 	}
 }
 
-// TestAGUITakesOneOfTwoResults has two tabs answer a call at the same time: one answer counts, and both are told it.
+// TestAGUITakesOneOfTwoResults checks that one of two simultaneous results from two tabs counts, and that both tabs
+// receive it.
 func TestAGUITakesOneOfTwoResults(t *testing.T) {
 	w := moving(newEnv(t))
 	for round := range 20 {
@@ -104,8 +105,9 @@ func TestAGUITakesOneOfTwoResults(t *testing.T) {
 	}
 }
 
-// TestAGUIGoesOnAfterAYesAndAResult has one request bring both: it goes on here, where nobody else moves the run, and
-// the model's words are told as they come. Where the result is none, nothing is decided.
+// TestAGUIGoesOnAfterAYesAndAResult sends a decision and a result in one request. The run continues in this process,
+// because no other process moves it here, and the model's text streams as it arrives. If the result is invalid, nothing
+// is decided.
 func TestAGUIGoesOnAfterAYesAndAResult(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: "x"}},
@@ -132,7 +134,7 @@ func TestAGUIGoesOnAfterAYesAndAResult(t *testing.T) {
 	}
 }
 
-// TestAGUITakesAResultOnce takes what a page returns to a call that waits for it, as far as that is its user's.
+// TestAGUITakesAResultOnce checks that a page's result counts once, and only for a waiting call of its own user.
 func TestAGUITakesAResultOnce(t *testing.T) {
 	w := moving(newEnv(t))
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "paint", Args: map[string]any{}}}}, script.Turn{Text: "Done."})

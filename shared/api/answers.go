@@ -13,9 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-const maxClientError = 4 << 10 // bytes of why the client could not do something
+const maxClientError = 4 << 10 // bytes of a client's error message
 
-// postAnswers takes what the client of a stored run says became of its calls, some of them or all.
+// postAnswers records what a client reports about calls of a stored run. It can report some of the calls or all of
+// them.
 func postAnswers(r *request) (any, error) {
 	id, err := r.id("runId")
 	if err != nil {
@@ -41,7 +42,7 @@ func postAnswers(r *request) (any, error) {
 	return r.api.withApprovals(ctx, r.uid, v)
 }
 
-// callAnswers checks the results, as far as that can be done without the run.
+// callAnswers checks the results as far as it can without the run.
 func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 	if len(results) == 0 || len(results) > model.MaxCalls {
 		return nil, fault.Invalid("results", "the results of 1 to %d calls are needed", model.MaxCalls)
@@ -64,7 +65,7 @@ func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 	return answers, nil
 }
 
-// callAnswer returns what is recorded of the result, which stands in the field.
+// callAnswer returns the answer to record for the result. field is the result's place in the request, for errors.
 func callAnswer(field string, res chat.Result) (effect.CallAnswer, error) {
 	switch {
 	case len(res.Result) > chat.MaxResult:

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// onEachStore runs a test of calls that the client carries out on both stores.
+// onEachStore runs a test of client-executed calls on both stores.
 func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *env)) {
 	t.Run("embedded", func(t *testing.T) {
 		test(t, func(t testing.TB) *env { return newEnv(t).withClientTool() })
@@ -34,7 +34,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *en
 	})
 }
 
-// withClientTool adds a tool that the client carries out.
+// withClientTool adds a tool that the client executes.
 func (w *env) withClientTool() *env {
 	scan, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
@@ -44,7 +44,8 @@ func (w *env) withClientTool() *env {
 	return w
 }
 
-// scans starts a run of ana that leaves calls of pages 1 to n to the client, and returns its id and those of the calls.
+// scans starts a run of ana with calls for pages 1 to n that the client must execute. It returns the IDs of the run and
+// of the calls.
 func (w *env) scans(n int) (runID string, calls []string) {
 	w.t.Helper()
 	var turn script.Turn
@@ -83,14 +84,14 @@ func result(callID, value string) string {
 
 func results(all ...string) string { return `{"results":[` + strings.Join(all, ",") + `]}` }
 
-// TestAClientAnswers carries out the calls of a stored run over HTTP, each in a request of its own.
+// TestAClientAnswers answers the calls of a stored run over HTTP, each in its own request.
 func TestAClientAnswers(t *testing.T) { onEachStore(t, clientAnswers) }
 
 func clientAnswers(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
 	runID, calls := w.scans(3)
 	one := results(result(calls[0], `{"text": "one"}`), result(calls[1], "It says <two>."))
-	for range 2 { // the same answers again are answered as the first were
+	for range 2 { // repeated answers get the first response
 		a := w.answers(runID, "ana", one)
 		if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("runId") != runID ||
 			a.at("calls", "0", "callId") != calls[2] || len(w.queued) != 0 {
@@ -129,7 +130,7 @@ func clientAnswers(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAnAnswerThatIsNotWaitedFor sends answers that no run waits for, and such as cannot be read.
+// TestAnAnswerThatIsNotWaitedFor sends answers that no run waits for, and unreadable ones.
 func TestAnAnswerThatIsNotWaitedFor(t *testing.T) { onEachStore(t, answersRefused) }
 
 func answersRefused(t *testing.T, open func(testing.TB) *env) {
@@ -191,7 +192,7 @@ func answersRefused(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestOneAnswerAmongMany has many clients answer one call at once, each in another way.
+// TestOneAnswerAmongMany has many clients answer one call at once, each with a different answer.
 func TestOneAnswerAmongMany(t *testing.T) { onEachStore(t, oneAnswerAmongMany) }
 
 func oneAnswerAmongMany(t *testing.T, open func(testing.TB) *env) {

@@ -1,8 +1,8 @@
-// Package api is Countersign's HTTP API (contract §1): decode, call, encode. Errors become status codes here and
-// nowhere else; routes.go lists all routes.
+// Package api is Countersign's HTTP API (contract §1). A handler decodes the request, calls the engine and encodes the
+// answer. Errors become status codes only here. routes.go lists all routes.
 //
-// Beside it, this group has the other protocols that clients speak: ui (the AI SDK's useChat) and agui (AG-UI), which
-// tell brings a run's events to, and mcpserver (MCP).
+// The packages below it serve the other protocols: ui (the AI SDK's useChat), agui (AG-UI) and mcpserver (MCP). Package
+// tell streams a run's events to the encoders of ui and agui.
 package api
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// The bounds of a request.
+// The limits of a request.
 const (
 	maxBody    = 1 << 20
 	maxHeaders = 64 << 10
@@ -45,43 +45,43 @@ const (
 // codeUnreadable means that the connection broke before the whole body was read.
 const codeUnreadable fault.Code = "unreadable_body"
 
-// API serves the functions. A field that no served function uses may be nil.
+// API serves the functions. A field that no served function uses can be nil.
 type API struct {
 	Loop      *loop.Loop
 	Chat      *chat.Chat
-	Actions   DeclaredActions // nil where none are declared
+	Actions   DeclaredActions // nil if none are declared
 	Records   *records.Records
-	Expiry    *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
-	Accounts  *linking.Accounts // nil where no Google OAuth client is configured
-	GitHub    *linking.Accounts // nil where no GitHub App is configured
-	Token     Token             // nil where no user acts with a token
+	Expiry    *records.Expiry   // nil if the store deletes expired documents itself, or nothing expires
+	Accounts  *linking.Accounts // nil if no Google OAuth client is configured
+	GitHub    *linking.Accounts // nil if no GitHub App is configured
+	Token     Token             // nil if no token for GitHub is configured
 	Plans     *planner.Planner  // nil in a program without plans
-	Hosts     Hosts             // nil in a program without them
-	Sockets   Sockets           // nil in a program without them, and where terminals are off
-	Receipts  Receipts          // nil where no key for them is configured
-	AgentDoor AgentDoor         // nil in a program without it
-	Webhooks  Webhooks          // nil in a program without them
-	Devices   Devices           // nil where people are not told on their devices
+	Hosts     Hosts             // nil in a program without hosts
+	Sockets   Sockets           // nil in a program without terminals, and if terminals are disabled
+	Receipts  Receipts          // nil if no key for receipts is configured
+	AgentDoor AgentDoor         // nil in a program without /mcp
+	Webhooks  Webhooks          // nil in a program without webhooks
+	Devices   Devices           // nil if Web Push is not configured
 	Users     *auth.Verifier
-	Agents    *auth.Verifier // of access tokens for MCPURL; nil where no issuer of them is configured
+	Agents    *auth.Verifier // verifies access tokens for MCPURL; nil if no issuer is configured
 	Push      *auth.PushVerifier
-	BuiltIn   []string // names of the tools that Countersign brings, here or elsewhere
-	Origins   []string // exact web origins that may call
+	BuiltIn   []string // names of the built-in tools, including those that other functions serve
+	Origins   []string // exact web origins that may call the API
 
 	// PublicURL is the URL at which browsers reach the functions.
 	PublicURL string
-	// MCPURL is where agents of other programs reach POST /mcp, the resource that their access tokens are for.
+	// MCPURL is the URL of POST /mcp for agents of other programs. Their access tokens name it as the resource.
 	MCPURL string
-	// Subscription is the subscription whose pushes are accepted, as projects/P/subscriptions/S; empty for any with the
-	// push account's token.
+	// Subscription is the only subscription whose pushes are accepted, as projects/P/subscriptions/S. If it is empty,
+	// any push with the push account's token is accepted.
 	Subscription string
 	Log          *slog.Logger
-	Budget       time.Duration // how long one request may take, to advance a run or to wait for one
-	Concurrency  int           // how many requests this instance serves at once; 0 for 1,000
+	Budget       time.Duration // the most time one request may spend to advance a run or wait for one
+	Concurrency  int           // maximum number of requests that this instance serves at once; 0 means 1,000
 	Health       any           // the body of GET /health
 
 	holders holders
-	serving atomic.Int64 // requests of users
+	serving atomic.Int64 // number of user requests now being served
 }
 
 // request is one authenticated request.
@@ -89,15 +89,15 @@ type request struct {
 	*http.Request
 	w     http.ResponseWriter
 	uid   string
-	email *string // as loop.StartRequest has it
+	email *string // see loop.StartRequest.Email
 	api   *API
 }
 
-// handler returns the value of the JSON body, or nil if it has written the answer itself.
+// handler returns the value to send as the JSON body, or nil if it has written the response itself.
 type handler func(r *request) (any, error)
 
-// public serves a route for users, with their token, unless the instance has all that it can serve. Its handler must
-// read the user's document, and refuse a disabled user.
+// public serves a route for users, who authenticate with their token. It refuses requests while the instance is at its
+// limit. The handler must read the user's document and refuse a disabled user.
 func public(h handler) handler {
 	return func(r *request) (any, error) {
 		leave, err := r.api.admit()
@@ -115,7 +115,7 @@ func public(h handler) handler {
 	}
 }
 
-// reading is like public, for routes that would not read the user's document otherwise.
+// reading is public for handlers that do not read the user's document themselves.
 func reading(h handler) handler {
 	return public(func(r *request) (any, error) {
 		if err := r.api.Records.CheckReader(r.Context(), r.uid); err != nil {
@@ -125,7 +125,7 @@ func reading(h handler) handler {
 	})
 }
 
-// private serves a route for Google's push and scheduler, with their service account's token.
+// private serves a route for Google's push and scheduler, which authenticate with their service account's token.
 func private(h handler) handler {
 	return func(r *request) (any, error) {
 		if err := r.api.Push.Check(r.Request); err != nil {
@@ -159,12 +159,13 @@ func reply(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1)) // so that nobody waits for what is done after the answer
+	// lets the client finish before any work that follows the response
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // a client that disconnected is not an error of the server
+	_, _ = w.Write(append(b, '\n')) // a disconnected client is not an error
 }
 
-// errorBody is an error in the contract's form.
+// errorBody is an error as the contract defines it.
 type errorBody struct {
 	Class     fault.Class `json:"class"`
 	Code      fault.Code  `json:"code"`
@@ -176,11 +177,11 @@ type errorBody struct {
 
 func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error) {
 	f, open := fault.As(err), &run.OpenError{}
-	_ = errors.As(err, &open) // the run that stands in the way, if that is what err is about
+	_ = errors.As(err, &open) // set the run that blocks this request, if err names one
 	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), open.RunID}, f
 }
 
-// fail answers with the error, and logs it once.
+// fail sends the error as the response, and logs server errors.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	body, f := a.errorBody(r.Context(), err)
 	status := f.Status()
@@ -202,7 +203,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}{false, body})
 }
 
-// decode reads the request's JSON body strictly into v, and returns the hash of its bytes.
+// decode strictly decodes the JSON body into v, and returns the hash of the body's bytes.
 func (r *request) decode(v any) (bodyHash string, err error) {
 	data, err := r.json()
 	if err != nil {
@@ -215,7 +216,7 @@ func (r *request) decode(v any) (bodyHash string, err error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// json reads a body whose content type is JSON.
+// json reads a body of content type application/json.
 func (r *request) json() ([]byte, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := strings.ToLower(params["charset"])
@@ -225,7 +226,7 @@ func (r *request) json() ([]byte, error) {
 	return r.body()
 }
 
-// body reads the body within its bounds of size and time.
+// body reads the body. It enforces the limits of size and time.
 func (r *request) body() ([]byte, error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, fault.New(fault.Validation, fault.CodeMediaType, "A compressed body is not accepted.")
@@ -252,7 +253,7 @@ func (r *request) body() ([]byte, error) {
 	return data, nil
 }
 
-// id returns a path parameter that must be a valid id.
+// id returns a path parameter that must be a valid ID.
 func (r *request) id(name string) (string, error) {
 	id := r.PathValue(name)
 	if !run.ValidID(id) {
@@ -261,7 +262,7 @@ func (r *request) id(name string) (string, error) {
 	return id, nil
 }
 
-// number returns a query parameter within bounds, or def if it is absent.
+// number returns a query parameter from least to most, or def if it is absent.
 func (r *request) number(name string, def, least, most int64) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {
@@ -274,13 +275,13 @@ func (r *request) number(name string, def, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// working returns the context for work that continues after its client disconnects, for as long as the function may
-// run.
+// working returns a context for work that continues after the client disconnects, for at most the function's time
+// budget.
 func (r *request) working() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), r.api.Budget)
 }
 
-// guard checks every request first: bounds, clean paths, and the browser's origin.
+// guard checks every request before routing: the size of its headers, a clean path, and the browser's origin.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -311,7 +312,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 func allowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Add("Vary", "Origin")
-	h.Set("Access-Control-Allow-Credentials", "true") // only for the cookie of a consent; it holds no session
+	h.Set("Access-Control-Allow-Credentials", "true") // only for the consent cookie, which holds no session
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Mcp-Method, Mcp-Name, "+
 		"Mcp-Protocol-Version, Prefer, X-Request-Id")

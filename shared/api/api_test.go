@@ -31,7 +31,7 @@ func TestRunApproveAndAudit(t *testing.T) {
 	}
 	resolve := `{"approvalId":"` + p.at("approvals", "0", "approvalId") +
 		`","decision":"approve_once","argsHash":"` + p.at("approvals", "0", "argsHash") + `"}`
-	for range 2 { // a repeated decision has the same answer
+	for range 2 { // a repeated decision gets the same response
 		if r := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); r.StatusCode != 200 {
 			t.Fatalf("%s %s", r.Status, r.body)
 		}
@@ -198,7 +198,7 @@ func TestForeignIsMissing(t *testing.T) {
 	}
 }
 
-// sansID returns an error body without the id of its request.
+// sansID returns an error body without its request ID.
 func sansID(a answer) string {
 	return strings.Replace(string(a.body), a.at("error", "requestId"), "", 1)
 }
@@ -260,7 +260,7 @@ func TestStreamOfAFailedRun(t *testing.T) {
 }
 
 // TestStreamOfAnEarlierRun checks that a stream whose Idempotency-Key names an earlier run has the same lines as any
-// other.
+// other stream.
 func TestStreamOfAnEarlierRun(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "Hello."})
@@ -281,8 +281,8 @@ func TestStreamOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestOfferedDecisions checks that each offered decision would be accepted: an address that may look like another's can
-// not always be allowed.
+// TestOfferedDecisions checks that every decision offered would be accepted. An address that can be mistaken for
+// another one cannot be always allowed.
 func TestOfferedDecisions(t *testing.T) {
 	for address, always := range map[string]bool{"bob@x.org": true, "bob@xn--exmple-4nf.com": false} {
 		w := newEnv(t)
@@ -351,7 +351,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestCaps has a user's approvals counted for each agent: at the cap of one, the other asks on to its own.
+// TestCaps checks that approvals are counted for each user and agent: at a cap of one, another agent can still ask.
 func TestCaps(t *testing.T) {
 	w := newEnv(t)
 	clerk := *w.loop.Agents["assistant"]
@@ -427,7 +427,7 @@ func TestAllowlistAndDeletion(t *testing.T) {
 	}
 }
 
-// TestUndoOfAnAlwaysAllow takes back what one approval allowed: what was allowed before stays as it was.
+// TestUndoOfAnAlwaysAllow revokes what one approval allowed. Entries from before stay.
 func TestUndoOfAnAlwaysAllow(t *testing.T) {
 	w := newEnv(t)
 	allow := func(to ...string) (approvalID string) {
@@ -446,7 +446,7 @@ func TestUndoOfAnAlwaysAllow(t *testing.T) {
 	before := w.send("GET", "/api/agent/allowlist", "ana", "").at("entries", "0", "expiresAt")
 	both := allow("bob@x.org", "eve@x.org")
 	list := w.send("GET", "/api/agent/allowlist", "ana", "")
-	for _, approval := range []string{first, both, both} { // the second time its answer was lost
+	for _, approval := range []string{first, both, both} { // repeated, as if the answer was lost
 		for _, i := range []string{"0", "1"} {
 			w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", i, "id")+"?approvalId="+approval, "ana", "")
 		}
@@ -489,7 +489,7 @@ func TestPushMessages(t *testing.T) {
 		func(r *http.Request) { r.Header.Del("Authorization") }); a.StatusCode != 401 {
 		t.Errorf("without a token: %s", a.Status)
 	}
-	// A message that is not a damaged one of the server's own is refused, so that its sender's operator sees it.
+	// A message that is not a damaged one of the server's own is refused, so the operator of its sender notices.
 	valid := `{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+`"}`) +
 		`","messageId":"1"},"subscription":"projects/p/subscriptions/`
 	for _, size := range []int{queue.MaxPush, 2 << 20, 11 << 20} {
@@ -519,7 +519,7 @@ func TestDisabledUser(t *testing.T) {
 	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); a.StatusCode != 200 {
 		t.Fatalf("%s %s", a.Status, a.body)
 	}
-	w.disable("ana") // after the approval, before the call is carried out
+	w.disable("ana") // between the approval and the execution
 	w.push()
 	if len(w.sent) != 0 {
 		t.Errorf("sent for a disabled user: %v", w.sent)

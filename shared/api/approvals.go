@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// maxMark is the longest mark of what waits, in bytes.
+// maxMark is the maximum length of the mark of an earlier answer, in bytes.
 const maxMark = 64
 
-// maxComment is the longest comment to a decision, in bytes.
+// maxComment is the maximum length of a comment on a decision, in bytes.
 const maxComment = 2000
 
 func getPending(r *request) (any, error) {
@@ -41,8 +41,9 @@ func getPending(r *request) (any, error) {
 	}{true, page.Approvals, page.Held, page.Next, page.Mark}, nil
 }
 
-// awaitPending waits, for as long as the client asks for, until what waits for the user may have changed since the mark
-// of an earlier answer. A user who holds as many requests open as they may is answered at once.
+// awaitPending waits, as long as the client prefers, until the user's pending approvals may differ from those of the
+// earlier answer that mark stands for. It does not wait for a user who already holds the maximum number of requests
+// open.
 func (r *request) awaitPending(mark string) error {
 	p := r.patience(maxWait)
 	switch {
@@ -80,7 +81,7 @@ func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) 
 	switch {
 	case err != nil:
 		return res, err
-	case b.ArgsHash != nil && *b.ArgsHash == "": // treated as absent, it would check nothing
+	case b.ArgsHash != nil && *b.ArgsHash == "": // an empty hash would count as absent and check nothing
 		return res, fault.Invalid("argsHash", "this is not a hash")
 	case b.Hold < 0 || b.Hold > int(approval.MaxHold.Seconds()):
 		return res, fault.Invalid("holdSeconds", "a hold has 0 to %d seconds", int(approval.MaxHold.Seconds()))
@@ -133,7 +134,8 @@ func postResolve(r *request) (any, error) {
 	}{answer, in.ApprovalID, res.Decision}, nil
 }
 
-// longestComment returns how long the comment may be, in bytes: with refine it is the words for another plan.
+// longestComment returns the maximum length of the comment, in bytes. With refine, the comment is the prompt for
+// another plan.
 func longestComment(d run.Decision) int {
 	if d == run.Refine {
 		return planner.MaxPrompt
@@ -141,7 +143,7 @@ func longestComment(d run.Decision) int {
 	return maxComment
 }
 
-// decision accepts exactly the contract's values.
+// decision parses a decision. It accepts only the contract's values.
 func decision(s string) (run.Decision, error) {
 	switch d := run.Decision(s); d {
 	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveAlwaysCommand, run.ApproveEdited, run.ConfirmDone,

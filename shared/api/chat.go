@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// chatBody is what both routes of the chat have in common (seed 001, SendMessageInput and SubmitToolResultsInput).
+// chatBody has the fields that both chat routes share (seed 001, SendMessageInput and SubmitToolResultsInput).
 type chatBody struct {
-	MessageID       string                `json:"messageId"` // of the user's message, made by the page
+	MessageID       string                `json:"messageId"` // ID that the page gave the user's message
 	History         []json.RawMessage     `json:"history"`
 	ToolDefinitions []chat.ToolDefinition `json:"toolDefinitions"`
 	PageState       json.RawMessage       `json:"pageState"`
@@ -62,7 +62,7 @@ func postChatResults(r *request) (any, error) {
 	return r.converse(r.api.Chat.Answer, q)
 }
 
-// converse answers with JSON, or with a stream of lines if the page asks for it.
+// converse answers with JSON, or with a stream of NDJSON lines if the page accepts that.
 func (r *request) converse(say func(context.Context, chat.Request, journal.Sink) (*chat.Reply, error),
 	q chat.Request) (any, error) {
 	ctx, cancel := r.working()
@@ -99,13 +99,13 @@ func (r *request) converse(say func(context.Context, chat.Request, journal.Sink)
 	return nil, nil
 }
 
-// chatStatusLine is a status of a run that no client can look up: it ends with its request.
+// chatStatusLine is the status of a run that a client cannot look up, because the run ends with its request.
 type chatStatusLine struct {
 	Type   string     `json:"type"`
 	Status run.Status `json:"status"`
 }
 
-// accepts reports whether the client asks for the media type by name.
+// accepts reports whether the Accept header names the media type.
 func (r *request) accepts(kind string) bool {
 	for _, one := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		if got, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && got == kind {

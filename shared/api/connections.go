@@ -12,13 +12,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// provider is where accounts are linked.
+// provider is a service where users have accounts to link.
 type provider struct {
 	id     string
 	of     func(*API) *linking.Accounts
-	absent string // what is said where no account can be linked
-	cookie string // the name of a consent's cookie, so that two consents do not take it from each other
-	// asks returns the scopes that a request to link asks for, and where its browser goes afterwards
+	absent string // the message if this provider is not configured
+	// name of the consent's cookie; each provider has its own, so two open consents do not overwrite each other
+	cookie string
+	// asks returns the scopes to request and the page that the browser returns to.
 	asks func(r *request) (scopes []string, returnTo string, err error)
 }
 
@@ -35,7 +36,7 @@ var (
 				return nil, "", err
 			}
 			if r.api.Accounts == nil {
-				return nil, in.ReturnTo, nil // which connect refuses
+				return nil, in.ReturnTo, nil // connect reports the missing configuration
 			}
 			scopes, err := r.api.scopesOf(in.Tools)
 			return scopes, in.ReturnTo, err
@@ -46,7 +47,8 @@ var (
 		of:     func(a *API) *linking.Accounts { return a.GitHub },
 		absent: "No GitHub App is configured here, so no GitHub account can be linked.",
 		cookie: "countersign_github",
-		asks: func(r *request) ([]string, string, error) { // what an App may do is said where it is installed
+		// the permissions of a GitHub App are chosen where it is installed
+		asks: func(r *request) ([]string, string, error) {
 			var in githubRequest
 			_, err := r.decode(&in)
 			return nil, in.ReturnTo, err
@@ -54,7 +56,7 @@ var (
 	}
 )
 
-// What is sent to begin a link, and what is answered about links.
+// The bodies of requests and responses about links.
 type (
 	googleRequest struct {
 		Tools    []string `json:"tools"`
@@ -80,9 +82,9 @@ type (
 	}
 )
 
-// Token tells of the account in which one user acts with a token, without a link.
+// Token describes the account that one user acts as with a configured token, without a link.
 type Token interface {
-	// Connection describes it to that user; nil to all others.
+	// Connection returns the account for that user, and nil for every other user.
 	Connection(ctx context.Context, uid string) *linking.Connection
 }
 
@@ -116,7 +118,7 @@ func getConnections(r *request) (any, error) {
 	return answer, nil
 }
 
-// connect begins the linking of an account; the browser must go to the answer's url.
+// connect starts the linking of an account. The browser must go to the answer's url.
 func (p provider) connect(r *request) (any, error) {
 	scopes, returnTo, err := p.asks(r)
 	if err != nil {
@@ -136,8 +138,8 @@ func (p provider) connect(r *request) (any, error) {
 	return consentAnswer{ok{true}, consent.URL}, nil
 }
 
-// scopesOf returns the scopes that the tools need. If none is named they are those of the tools with an effect: for
-// what only reads, a user is asked when they first need it.
+// scopesOf returns the scopes that the tools need. With no tools, it returns the scopes of all tools with side effects;
+// the scopes of read-only tools are requested when a user first needs them.
 func (a *API) scopesOf(tools []string) ([]string, error) {
 	if len(tools) == 0 {
 		tools = slices.DeleteFunc(a.Loop.Tools.Names(),
@@ -159,10 +161,9 @@ func (a *API) scopesOf(tools []string) ([]string, error) {
 	return scopes, nil
 }
 
-// browserCookie returns the cookie that binds a consent to the browser in which it was begun. It is not a session, and
-// grants nothing else. Its name's prefix makes the browser restrict it to this host (RFC 6265bis §4.1.3.2), so that no
-// other host of the domain can set one; browsers accept the prefix only over TLS, so on loopback the name is without
-// it.
+// browserCookie returns the cookie that binds a consent to the browser that started it. It is not a session and grants
+// nothing else. Its prefix __Host- makes the browser restrict it to this host (RFC 6265bis §4.1.3.2), so no other host
+// of the domain can set it. Browsers accept the prefix only over TLS, so the name has no prefix on loopback.
 func (p provider) browserCookie(a *API, value string, seconds int) *http.Cookie {
 	c := &http.Cookie{Name: p.cookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode}
@@ -172,9 +173,9 @@ func (p provider) browserCookie(a *API, value string, seconds int) *http.Cookie 
 	return c
 }
 
-// callback serves the redirect from the provider. It carries no token of the user: the state, which is valid once,
-// identifies the user. A browser is led back to the page that asked also where nothing is linked; who asks for no page
-// gets the error as from any other route.
+// callback serves the redirect from the provider. It carries no user token: the state, which is valid once, identifies
+// the user. A browser returns to the page that started the consent, even if linking failed. A client that does not
+// accept HTML gets the error itself.
 func (p provider) callback(r *request) (any, error) {
 	returnTo, err := p.finish(r)
 	page := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -192,7 +193,7 @@ func (p provider) callback(r *request) (any, error) {
 	return nil, nil
 }
 
-// finish takes what the provider sends a browser back with, and returns the page that asked, if that is known.
+// finish completes the consent, and returns the page that started it, if known.
 func (p provider) finish(r *request) (returnTo string, err error) {
 	accounts, err := p.accounts(r)
 	if err != nil {
@@ -207,7 +208,8 @@ func (p provider) finish(r *request) (returnTo string, err error) {
 	}
 	uid, returnTo, err := accounts.Callback(ctx, answer)
 	if err == nil || fault.Is(err, fault.Auth, fault.CodeScope) { // linked, perhaps with fewer scopes than requested
-		if refused := r.api.Records.CheckReader(ctx, uid); refused != nil { // disabled meanwhile: the link is not kept
+		// the user was disabled meanwhile: remove the link
+		if refused := r.api.Records.CheckReader(ctx, uid); refused != nil {
 			_, unlinked := accounts.Unlink(ctx, uid)
 			return returnTo, cmp.Or(unlinked, refused)
 		}
@@ -215,7 +217,7 @@ func (p provider) finish(r *request) (returnTo string, err error) {
 	return returnTo, err
 }
 
-// unlinked returns the page with the provider and the code of why its account is not linked, for the page to tell.
+// unlinked returns the page's URL with the provider and the error code added, so the page can show why linking failed.
 func unlinked(page, provider string, why fault.Code) string {
 	u, err := url.Parse(cmp.Or(page, "/"))
 	if err != nil {

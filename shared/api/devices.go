@@ -10,16 +10,16 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 )
 
-// Devices tell people of what waits for them, also where no page is open.
+// Devices show users their waiting approvals through Web Push, even while no page is open.
 type Devices interface {
-	// PublicKey is what browsers subscribe with.
+	// PublicKey is the key with which browsers subscribe.
 	PublicKey() string
-	// Tell has the user's devices show what waits, or show it no more. The error is that of devices which can be
-	// reached later.
+	// Tell makes the user's devices show a waiting approval, or remove it. An error means that a device could not be
+	// reached now, and that a later attempt may succeed.
 	Tell(ctx context.Context, kind notice.Type, d notice.Data) error
 }
 
-// getDevices tells a page whether it may offer to tell its user, and of which browsers they are told already.
+// getDevices returns the key for subscribing, if Web Push is configured, and the user's subscriptions.
 func getDevices(r *request) (any, error) {
 	out := struct {
 		ok
@@ -35,13 +35,13 @@ func getDevices(r *request) (any, error) {
 }
 
 func postDevice(r *request) (any, error) {
-	var in struct { // as PushSubscription.toJSON has it
+	var in struct { // the form of PushSubscription.toJSON
 		Endpoint string `json:"endpoint"`
 		Keys     struct {
 			P256dh string `json:"p256dh"`
 			Auth   string `json:"auth"`
 		} `json:"keys"`
-		ExpirationTime *float64 `json:"expirationTime"` // passed over: the push service says which device is gone
+		ExpirationTime *float64 `json:"expirationTime"` // ignored: the push service reports devices that are gone
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func postDevice(r *request) (any, error) {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Nobody is told on their devices here.")
 	}
 	s := webpush.Subscription{Endpoint: in.Endpoint}
-	s.P256dh, _ = webpush.Decode(in.Keys.P256dh) // what is none has a wrong length, which Check refuses
+	s.P256dh, _ = webpush.Decode(in.Keys.P256dh) // an invalid key has the wrong length, and Check refuses it
 	s.Auth, _ = webpush.Decode(in.Keys.Auth)
 	ctx, cancel := r.working()
 	defer cancel()
@@ -78,7 +78,7 @@ func deleteDevice(r *request) (any, error) {
 	}{ok{true}, existed}, err
 }
 
-// postTell serves a push of the topic on which others are told of runs, for the person themselves.
+// postTell serves a push of the event topic, for notifications to the users themselves.
 func postTell(r *request) (any, error) {
 	return r.notified("a person could not be told of what waits", "person_failed", func(n queue.NoticeDelivery) error {
 		if r.api.Devices == nil {

@@ -64,9 +64,9 @@ type env struct {
 	mu     sync.Mutex
 	queued []queue.Message
 
-	onResume func(queue.Message) // called with each; may be nil
+	onResume func(queue.Message) // called with each queued message; can be nil
 	sent     []string
-	calls    []tool.Call // of the mail tool
+	calls    []tool.Call // calls of the mail tool
 }
 
 func newEnv(t testing.TB) *env {
@@ -77,7 +77,7 @@ func newEnv(t testing.TB) *env {
 	return newEnvOn(t, st)
 }
 
-// newEnvOn is an env over a store, which it closes.
+// newEnvOn returns an env over the store, and closes the store at the end of the test.
 func newEnvOn(t testing.TB, st store.Store) *env {
 	var err error
 	w := &env{t: t, model: script.New(), logs: &bytes.Buffer{}, store: st}
@@ -172,13 +172,13 @@ func (w *env) mail() *tool.Tool {
 	})
 }
 
-// wants makes the model request a mail to bob and then say that it is done.
+// wants makes the model request an e-mail to bob and then report success.
 func (w *env) wants(text string) {
 	w.asks(text)
 	w.model.Then(script.Turn{Text: "It is sent."})
 }
 
-// asks makes the model request a mail to bob.
+// asks makes the model request an e-mail to bob.
 func (w *env) asks(text string) {
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: text}}}})
@@ -192,14 +192,14 @@ func (w *env) token(uid string) string {
 	return t
 }
 
-// answer is an HTTP answer with its body read.
+// answer is an HTTP response with its body read.
 type answer struct {
 	*http.Response
 	body []byte
 	json map[string]any
 }
 
-// send makes a request; edit may change it.
+// send makes a request. edit can change it before it is sent.
 func (w *env) send(method, path, uid, body string, edit ...func(*http.Request)) answer {
 	w.t.Helper()
 	req, err := http.NewRequest(method, w.url+path, strings.NewReader(body))
@@ -229,7 +229,7 @@ func (w *env) send(method, path, uid, body string, edit ...func(*http.Request)) 
 	return a
 }
 
-// at returns a value inside the answer, by its keys.
+// at returns the value at the path of keys in the answer.
 func (a answer) at(keys ...string) string {
 	var v any = a.json
 	for _, k := range keys {
@@ -250,13 +250,13 @@ func (a answer) at(keys ...string) string {
 	return fmt.Sprint(v)
 }
 
-// items returns a list of the answer.
+// items returns a list in the answer.
 func (a answer) items(key string) []any {
 	list, _ := a.json[key].([]any)
 	return list
 }
 
-// push delivers what is queued, as Pub/Sub does.
+// push delivers the queued messages, as Pub/Sub does.
 func (w *env) push() {
 	w.t.Helper()
 	for {
@@ -288,7 +288,7 @@ func header(k, v string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(k, v) }
 }
 
-// disable disables a user, as an operator does.
+// disable disables a user, as an operator would.
 func (w *env) disable(uid string) {
 	ctx := context.Background()
 	docs, err := w.store.Get(ctx, document.UserPath(uid))
@@ -311,8 +311,7 @@ func (w *env) disable(uid string) {
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// slow sends the header of a request and one byte of its body, and returns the status line that arrives within the
-// time.
+// slow sends the headers of a request and one byte of its body, and returns the status line if it arrives in time.
 func (w *env) slow(body string, within time.Duration) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {

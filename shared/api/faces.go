@@ -13,28 +13,29 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// clientThread returns the id of the user's conversation for which a client has an id of its own. Another user with
-// that id has another conversation.
+// clientThread returns the thread ID for a conversation that a client names with its own ID. The same client ID of
+// another user names another thread.
 func clientThread(uid, id string) string { return run.KeyedThreadID(uid, "client:"+id) }
 
-// clientKey returns what makes a client's message one run, however often it is sent. A message that was edited is
-// another one.
+// clientKey returns the key that makes repeated sends of one client message a single run. An edited message is a new
+// message.
 func clientKey(threadID, messageID, bodyHash string) string {
-	return "client " + threadID + " " + messageID + " " + bodyHash // no Idempotency-Key has a space
+	// an Idempotency-Key has no spaces, so the two cannot collide
+	return "client " + threadID + " " + messageID + " " + bodyHash
 }
 
-// telling tells a run to a client.
+// telling streams a run to a client.
 type telling struct {
 	r   *request
 	out *stream
 	to  *tell.Teller
 
-	// recall, where there is one, reads what a client is told before a run that it may have been told of already.
+	// recall, if set, sends the earlier messages before a run that the client may already know.
 	recall func(ctx context.Context, runID string) error
 }
 
-// events returns a stream of server-sent events, with one more header if it has a name. stop ends the stream, with the
-// data of a last event if there is some, where one was sent.
+// events returns a stream of server-sent events. header is an optional extra header. stop ends the stream; if anything
+// was sent, it first sends last as a final event, unless last is "".
 func (r *request) events(header [2]string, last string) (out *stream, stop func()) {
 	reading, cancel := context.WithCancel(r.Context())
 	r.Request = r.WithContext(reading)
@@ -49,7 +50,7 @@ func (r *request) events(header [2]string, last string) (out *stream, stop func(
 	}
 }
 
-// begin starts a run and tells it until it rests.
+// begin starts a run and streams it until it rests.
 func (t telling) begin(ctx context.Context, q loop.StartRequest) error {
 	v, err := t.r.api.Loop.Start(ctx, q, t.emit(ctx))
 	if err != nil {
@@ -58,28 +59,28 @@ func (t telling) begin(ctx context.Context, q loop.StartRequest) error {
 	return t.follow(ctx, v)
 }
 
-// emit returns what tells the run as this process moves it.
+// emit returns a sink that streams the run's updates while this process moves it.
 func (t telling) emit(ctx context.Context) journal.Sink {
 	return func(n journal.Update) {
 		if n.Delta != "" {
 			t.to.Delta(n.Delta)
 		}
-		if err := t.to.Add(n.Events); err != nil { // the loop has applied them before
+		if err := t.to.Add(n.Events); err != nil { // cannot fail: the loop has applied the same events before
 			t.r.api.Log.ErrorContext(ctx, "a run's events could not be told", "runId", n.RunID, "error", err)
 		}
 	}
 }
 
-// follow tells what is left to tell of a run that this process has moved.
+// follow streams the rest of a run that this process has moved.
 func (t telling) follow(ctx context.Context, v *run.View) error {
-	if v.Moving || t.to.Told() < v.LastEvent { // another process goes on with it, or has
+	if v.Moving || t.to.Told() < v.LastEvent { // another process continues the run, or has continued it
 		return t.run(ctx, v.RunID)
 	}
 	return t.rest(ctx, v)
 }
 
-// run tells a run until nothing happens in it before somebody acts. Errors before the first byte are returned; what
-// goes wrong later the client is told.
+// run streams a run until it waits for someone or ends. It returns errors that occur before the first byte; the stream
+// reports later ones.
 func (t telling) run(ctx context.Context, runID string) error {
 	if t.recall != nil && !t.out.started() {
 		if err := t.recall(ctx, runID); err != nil {
@@ -112,7 +113,7 @@ func (t telling) run(ctx context.Context, runID string) error {
 		}
 	}
 	switch {
-	case last == nil && t.r.Context().Err() != nil: // nobody reads any more
+	case last == nil && t.r.Context().Err() != nil: // the client is gone
 		return nil
 	case last == nil:
 		return fault.Unavailable("This takes longer than one answer may, and goes on. Please load it again.",
@@ -125,7 +126,7 @@ func (t telling) run(ctx context.Context, runID string) error {
 	return t.rest(ctx, v)
 }
 
-// rest tells what the run waits for, or how it has ended.
+// rest sends what the run waits for, or how it ended.
 func (t telling) rest(ctx context.Context, v *run.View) error {
 	obs.SetRun(ctx, v.RunID)
 	answer, err := t.r.api.withApprovals(ctx, t.r.uid, v)
@@ -136,7 +137,8 @@ func (t telling) rest(ctx context.Context, v *run.View) error {
 	return nil
 }
 
-// ended returns the error of a stream that nothing was sent of, and tells the client of one that came later.
+// ended returns the error of a stream that has sent nothing. If the stream has begun, it sends the error to the client
+// instead.
 func (t telling) ended(ctx context.Context, err error) error {
 	if err == nil || !t.out.started() {
 		return err
@@ -147,8 +149,8 @@ func (t telling) ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// resolveAll records what the user has decided about calls of one run, and returns the run. One that is refused does
-// not take the others with it: its error comes beside the run, and alone where nothing was recorded.
+// resolveAll records the user's decisions about calls of one run, and returns the run. A refused decision does not stop
+// the others: refused is the first error. If nothing was recorded, v is nil.
 func (r *request) resolveAll(ctx context.Context, decided []approval.Resolution) (v *run.View, refused error) {
 	for _, d := range decided {
 		now, err := r.api.Loop.Resolve(ctx, d)

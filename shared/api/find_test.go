@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// begins has the user begin a conversation, and returns its id and its run's.
+// begins starts a conversation of the user, and returns its ID and its run's ID.
 func (w *env) begins(uid, prompt string) (thread, runID string) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]string{"prompt": prompt})
@@ -25,10 +25,11 @@ func (w *env) begins(uid, prompt string) (thread, runID string) {
 	return a.at("threadId"), a.at("runId")
 }
 
-// TestThreadsAreFound searches conversations at the door by words, state and time, and never finds another user's.
+// TestThreadsAreFound searches conversations over HTTP by words, state and time. Another user's conversations are never
+// found.
 func TestThreadsAreFound(t *testing.T) {
 	w := newEnv(t)
-	names := map[string]string{} // of the conversations
+	names := map[string]string{} // thread IDs to names
 	begins := func(name, uid, prompt string) (runID string) {
 		id, runID := w.begins(uid, prompt)
 		names[id] = name
@@ -96,7 +97,7 @@ func TestThreadsAreFound(t *testing.T) {
 	}
 }
 
-// TestThreadsAreNotFound sends searches that mean nothing: the answer names the parameter.
+// TestThreadsAreNotFound sends invalid searches and checks that the error names the parameter.
 func TestThreadsAreNotFound(t *testing.T) {
 	w := newEnv(t)
 	for query, field := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// BenchmarkFirstByte measures how long after its request the first byte of each face's stream comes, and its last, in
-// turn, so that what else the machine does is the same for all.
+// BenchmarkFirstByte measures the time from a request to the first and the last byte of each protocol's stream. The
+// protocols take turns, so other load on the machine affects all of them equally.
 //
 //	go test ./shared/api -run '^$' -bench FirstByte -benchtime 400x -benchmem
 func BenchmarkFirstByte(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkFirstByte(b *testing.B) {
 	}
 }
 
-// opens asks for a stream.
+// opens requests a stream.
 func (w *env) opens(b *testing.B, token, path, body string) io.ReadCloser {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), "POST", w.url+path, strings.NewReader(body))

@@ -17,9 +17,9 @@ import (
 // grammar is the order of a stream's lines (contract §1).
 var grammar = regexp.MustCompile(`^status (status |delta |action |ping )*(result|error)$`)
 
-// FuzzStream checks a stream against its grammar, whatever the model answers, calls and fails with: each line is one
-// strict JSON object, the first says the status, the last and only the last ends it, and the pieces of an answer add up
-// to it. Each letter of the plot is a turn of the model.
+// FuzzStream checks that a stream follows the grammar, whatever the model answers, calls or fails with. Each line is
+// one strict JSON object; the first has the status; the last line, and only it, ends the stream; the deltas add up to
+// the answer. Each letter of the plot is one turn of the model.
 func FuzzStream(f *testing.F) {
 	f.Add("w", "x\n{\"type\":\"result\",\"result\":{}}\r\n\u2028\u2029 end")
 	f.Add("uw", "\u202e <>& \x00\x1b \"\\")
@@ -58,7 +58,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// turn is one answer of the model: words, a call that waits, a call of no tool, a refused answer, or a failure.
+// turn is one answer of the model: text, a call that waits, a call of an unknown tool, a refusal, or a failure.
 func turn(letter rune, text string) script.Turn {
 	switch letter {
 	case 'w':

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/chat"
 )
 
-// postGeminiAgent takes one turn of the agent on a terminal, in Gemini's own form (seed 002 §5).
+// postGeminiAgent takes one turn of the terminal agent, in Gemini's own format (seed 002 §5).
 func postGeminiAgent(r *request) (any, error) {
 	var in struct {
 		History    []json.RawMessage `json:"history"`

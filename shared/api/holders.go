@@ -7,19 +7,19 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// defaultConcurrency is how many requests an instance serves at once where nothing else is configured: the most that
-// Cloud Run sends to one.
+// defaultConcurrency is the number of requests that an instance serves at once if nothing is configured. It is the
+// maximum that Cloud Run sends to one instance.
 const defaultConcurrency = 1000
 
-// holders counts the requests that each user holds open, as streams or waiting. The zero value has none. It counts
-// those of one instance: what it protects is the instance's concurrency, of which one user's open tabs must leave
-// enough to all others.
+// holders counts the requests that each user holds open on this instance, as streams or while waiting. It protects the
+// instance's concurrency: one user's open tabs must leave enough for everyone else. The zero value is ready to use.
 type holders struct {
 	mu   sync.Mutex
 	open map[string]int
 }
 
-// take counts one more request of the user until leave is called, unless the user has as many as most.
+// take counts one more request of the user until leave is called. It returns false if the user already holds most
+// requests.
 func (h *holders) take(uid string, most int) (leave func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func (h *holders) take(uid string, most int) (leave func(), ok bool) {
 	}, true
 }
 
-// heldMost is how many requests one user may hold open: a quarter of those that the instance serves at once.
+// heldMost is the maximum number of requests that one user may hold open: a quarter of the instance's concurrency.
 func (a *API) heldMost() int {
 	return max(1, a.concurrency()/4)
 }
@@ -54,7 +54,7 @@ func (a *API) hold(uid string) (leave func(), err error) {
 	return leave, nil
 }
 
-// streaming is a route that answers with a stream, which its user holds open.
+// streaming marks a route that answers with a stream, which counts as held open by its user.
 func streaming(h handler) handler {
 	return func(r *request) (any, error) {
 		leave, err := r.api.hold(r.uid)

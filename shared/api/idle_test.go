@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// idle is an API over a store that counts, and a tool that counts its previews. It is called without HTTP, so that
-// hours can pass in a synctest bubble.
+// idle is an API over a store that counts its reads and a tool that counts its previews. Its handlers are called
+// without HTTP, so hours can pass in a synctest bubble.
 type idle struct {
 	*API
 	t        *testing.T
@@ -69,7 +69,7 @@ func newIdle(t *testing.T) *idle {
 	return w
 }
 
-// awaits starts a run that asks for the mails.
+// awaits starts a run that requests the e-mails.
 func (w *idle) awaits(texts ...string) *run.View {
 	w.t.Helper()
 	turn := script.Turn{}
@@ -84,7 +84,7 @@ func (w *idle) awaits(texts ...string) *run.View {
 	return v
 }
 
-// request is a request of ana's for the run; its recorder has the answer.
+// request is a request of ana's for the run. The recorder receives the response.
 func (w *idle) request(ctx context.Context, method, runID string, header ...string) (*request,
 	*httptest.ResponseRecorder) {
 	req := httptest.NewRequestWithContext(ctx, method, "/", nil)
@@ -96,8 +96,8 @@ func (w *idle) request(ctx context.Context, method, runID string, header ...stri
 	return &request{Request: req, w: rec, uid: "ana", api: w.API}, rec
 }
 
-// TestIdleStreamsCostNothing checks that streams of runs that wait for their users read nothing and make no preview,
-// however long, and have what happens at once.
+// TestIdleStreamsCostNothing checks that streams of waiting runs read nothing and make no preview, however long they
+// wait, and that they send new events at once.
 func TestIdleStreamsCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
@@ -134,13 +134,13 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 	})
 }
 
-// TestWaitForRun checks when a wait is over: when the run rests, and else after the time that the client gave, or the
-// function has.
+// TestWaitForRun checks when a wait ends: when the run rests, or else when the client's preference or the function's
+// budget is over.
 func TestWaitForRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		prefer  string
 		budget  time.Duration
-		resumed time.Duration // after which the run goes on; 0: never
+		resumed time.Duration // when the run continues; 0 means never
 		took    time.Duration
 		status  run.Status
 		applied string
@@ -176,13 +176,13 @@ func TestWaitForRun(t *testing.T) {
 					rec.Header().Get("Preference-Applied") != c.applied {
 					t.Errorf("after %v: %s, applied %q", took, v.Status, rec.Header().Get("Preference-Applied"))
 				}
-				time.Sleep(time.Minute) // whatever was put off
+				time.Sleep(time.Minute) // let deferred work finish
 			})
 		})
 	}
 }
 
-// resumeAfter has the run moved later.
+// resumeAfter moves the run after d.
 func (w *idle) resumeAfter(d time.Duration, runID string) {
 	time.AfterFunc(d, func() {
 		if _, err := w.Loop.Advance(context.Background(), runID, nil); err != nil {
@@ -201,7 +201,8 @@ func (w *idle) approve(v *run.View, action int) *run.View {
 	return v
 }
 
-// TestWaitsAgain checks that a wait is over when the run waits for its user again, though a call of it was approved.
+// TestWaitsAgain checks that a wait ends when the run waits for the user again, even after one of its calls was
+// approved.
 func TestWaitsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
@@ -219,8 +220,8 @@ func TestWaitsAgain(t *testing.T) {
 	})
 }
 
-// TestRunAnswersHaveTheirApprovals checks that each answer with a run lists the approvals that wait, also while another
-// action of the run is under way, and that an ended run lists none.
+// TestRunAnswersHaveTheirApprovals checks that every answer with a run lists the waiting approvals, even while another
+// action of the run is in progress, and that an ended run lists none.
 func TestRunAnswersHaveTheirApprovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
@@ -263,8 +264,8 @@ func TestRunAnswersHaveTheirApprovals(t *testing.T) {
 	})
 }
 
-// TestRunIsHandedOn checks that POST /run, which moves its run itself, has another process go on with it once the
-// client's time is up, and answers in the words of seed 000, with the status 202.
+// TestRunIsHandedOn checks that POST /run hands its run to another process when the client's time is up, and answers
+// 202 with a body as in seed 000.
 func TestRunIsHandedOn(t *testing.T) {
 	for prefer, want := range map[string]struct {
 		took   time.Duration
@@ -289,7 +290,8 @@ func TestRunIsHandedOn(t *testing.T) {
 			}
 			v := got.(runAnswer)
 			if later != (want.status == run.Awaiting) || later != (rec.Header().Get("Location") != "") ||
-				later && (len(v.Actions) > 1 || v.Approvals != nil) { // the second is under way, or not begun
+				// the second action is in progress, or has not begun
+				later && (len(v.Actions) > 1 || v.Approvals != nil) {
 				t.Errorf("%s: it goes on: %v, at %q, with %d actions", prefer, later, rec.Header().Get("Location"),
 					len(v.Actions))
 			}
@@ -304,7 +306,7 @@ func TestRunIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestWaitEndsWithItsClient checks that nothing waits for a client that is gone.
+// TestWaitEndsWithItsClient checks that a wait ends when the client disconnects.
 func TestWaitEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
@@ -323,7 +325,7 @@ func TestWaitEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// TestOneUserHoldsAQuarter checks that one user's streams and waits leave room for others'.
+// TestOneUserHoldsAQuarter checks that one user's streams and waits leave room for other users.
 func TestOneUserHoldsAQuarter(t *testing.T) {
 	var h holders
 	var leave []func()
@@ -350,7 +352,7 @@ func TestOneUserHoldsAQuarter(t *testing.T) {
 	}
 }
 
-// FuzzPrefer checks that whatever a client prefers is a wait within bounds, or none.
+// FuzzPrefer checks that every Prefer header yields a wait within the limits, or none.
 func FuzzPrefer(f *testing.F) {
 	for _, s := range []string{"wait=10", "", "wait", "wait=", "wait=-1", "wait=51", `wait="5"`,
 		"respond-async, wait=3",

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// askedIn starts a run in the thread, or in a new one, that asks for a mail to bob, and returns its approval.
+// askedIn starts a run that requests an e-mail to bob, in the thread or in a new one, and returns its approval.
 func (w *env) askedIn(thread, text string) (approvalID, threadID string, of answer) {
 	w.t.Helper()
 	w.asks(text)
@@ -26,14 +26,14 @@ func (w *env) askedIn(thread, text string) (approvalID, threadID string, of answ
 	return "", "", a
 }
 
-// approveInstead approves a card and rejects the earlier ones.
+// approveInstead approves a card and rejects the earlier cards.
 func (w *env) approveInstead(id, more string, earlier ...string) answer {
 	ids, _ := json.Marshal(earlier)
 	return w.send("POST", "/api/agent/approvals/resolve", "ana",
 		fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","rejects":%s%s}`, id, ids, more))
 }
 
-// waiting returns the ids of what waits for ana.
+// waiting returns the IDs of ana's waiting approvals.
 func (w *env) waiting() string {
 	var ids []string
 	for _, a := range w.send("GET", "/api/agent/approvals/pending", "ana", "").items("approvals") {
@@ -47,7 +47,7 @@ func (w *env) decideOn(id, decision string) answer {
 		fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, id, decision))
 }
 
-// TestCorrection approves the second of two corrections, and both earlier cards are rejected with it.
+// TestCorrection approves the second of two corrections, which also rejects both earlier cards.
 func TestCorrection(t *testing.T) {
 	w := newEnv(t)
 	first, thread, a := w.askedIn("", "ten")
@@ -63,7 +63,7 @@ func TestCorrection(t *testing.T) {
 		a.at("approvals", "0", "insteadOf", "1", "approvalId"); got != second+first {
 		t.Errorf("the third card names %q", got)
 	}
-	for range 2 { // the second time the first answer was lost
+	for range 2 { // repeated, as if the first answer was lost
 		if a := w.approveInstead(third, "", second, first); a.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %s", a.Status, a.body)
 		}
@@ -91,7 +91,7 @@ func TestCorrection(t *testing.T) {
 	}
 }
 
-// TestCorrectionOfWhatWasDecided decides about the earlier card before the newer one.
+// TestCorrectionOfWhatWasDecided decides the earlier card before the newer one.
 func TestCorrectionOfWhatWasDecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, more string
@@ -126,7 +126,7 @@ func TestCorrectionOfWhatWasDecided(t *testing.T) {
 	}
 }
 
-// TestCorrectionNamesOnlyItsOwn keeps a yes from rejecting what its card does not name.
+// TestCorrectionNamesOnlyItsOwn checks that an approval cannot reject cards that its own card does not name.
 func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
 	w := newEnv(t)
 	other, _, _ := w.askedIn("", "ten")

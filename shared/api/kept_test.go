@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// works gives the assistant a tool with an effect whose output is kept, which prints what print does.
+// works gives the assistant a tool with a side effect whose output is stored. print produces the output.
 func (w *env) works(approval tool.Approval, print func(ctx context.Context, c tool.Call)) {
 	w.loop.Tools["work"] = tool.Define(tool.Def[printArgs, printResult]{Name: "work", Description: "Works.",
 		SideEffect: true, Approval: approval, KeepsOutput: true,
@@ -29,7 +29,7 @@ func (w *env) works(approval tool.Approval, print func(ctx context.Context, c to
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "work", Args: printArgs{"a"}}}}, script.Turn{Text: "Done."})
 }
 
-// keptLine is a line of a stream with an output that is kept.
+// keptLine is a stream line with stored output.
 type keptLine struct {
 	Type, ActionID string
 	Seq, Offset    int64
@@ -38,8 +38,8 @@ type keptLine struct {
 	Result         struct{ RunID, Status string }
 }
 
-// lines reads a stream. Each piece of output must lie between its action's beginning and its outcome, and begin where
-// the one before ended, or at from.
+// lines reads a stream. Every piece of output must lie between its action's start and outcome, and start where the
+// previous piece ended, or at from.
 func (w *env) lines(body io.Reader, from int64) (all []keptLine, printed []byte) {
 	w.t.Helper()
 	status := map[string]string{}
@@ -65,8 +65,8 @@ func (w *env) lines(body io.Reader, from int64) (all []keptLine, printed []byte)
 	}
 }
 
-// TestKeptOutputIsStreamedAndStays has a call print while its run is streamed, and reads what it printed again: as a
-// whole and in part, by the events and as bytes.
+// TestKeptOutputIsStreamedAndStays streams a run while its call prints, and reads the output again later: in whole and
+// in part, through the events and as bytes.
 func TestKeptOutputIsStreamedAndStays(t *testing.T) {
 	w := newEnv(t)
 	const text = "one \x1b[31m\x00\xff\ntwo CANARY\n"
@@ -118,7 +118,7 @@ func TestKeptOutputIsStreamedAndStays(t *testing.T) {
 	}
 }
 
-// TestOutputOfOthers asks for outputs that there are not: each answer is the same.
+// TestOutputOfOthers requests outputs that do not exist for the user. All answers are the same.
 func TestOutputOfOthers(t *testing.T) {
 	w := newEnv(t)
 	w.works(tool.NotRequired, func(_ context.Context, c tool.Call) { _, _ = io.WriteString(c.Output, "CANARY") })
@@ -157,8 +157,8 @@ func TestOutputOfOthers(t *testing.T) {
 	}
 }
 
-// TestOutputIsFollowed reads the output of a call that is approved later, before, while and after it is carried out by
-// another process: live, by its events and as bytes, with a cancel and a decision meeting no write of it.
+// TestOutputIsFollowed reads the output of a call before, during and after its execution in another process: live,
+// through the events and as bytes. A cancellation and a decision do not conflict with writes of the output.
 func TestOutputIsFollowed(t *testing.T) {
 	w := newEnv(t)
 	steps := make(chan string)
@@ -209,7 +209,7 @@ func TestOutputIsFollowed(t *testing.T) {
 		}
 	}
 	steps <- "one\n"
-	read("one\n") // while it is carried out
+	read("one\n") // while the call runs
 	steps <- "two\n"
 	read("one\ntwo\n")
 	middle := get("/output/" + action + "?from=4")
@@ -230,7 +230,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	}
 }
 
-// TestKeptOutputIsBounded has a call print 2 MiB: 1 MiB is kept, and ends with a note.
+// TestKeptOutputIsBounded prints 2 MiB and checks that 1 MiB is stored, ending with a note.
 func TestKeptOutputIsBounded(t *testing.T) {
 	w := newEnv(t)
 	all := []byte(strings.Repeat("0123456789abcdef", 1<<17))
@@ -256,8 +256,8 @@ func TestKeptOutputIsBounded(t *testing.T) {
 	}
 }
 
-// TestAStreamFollowsARunThatIsMovedElsewhere streams a run of an agent that another function moves: its actions, what
-// they print, and its result come as if it were moved here. A request with an Idempotency-Key follows too.
+// TestAStreamFollowsARunThatIsMovedElsewhere streams a run that another function moves. Its actions, their output and
+// its result arrive as if this process moved it. A request with an Idempotency-Key behaves the same.
 func TestAStreamFollowsARunThatIsMovedElsewhere(t *testing.T) {
 	for _, key := range []string{"", "once"} {
 		w := newEnv(t)
@@ -270,7 +270,7 @@ func TestAStreamFollowsARunThatIsMovedElsewhere(t *testing.T) {
 		its := *w.loop.Agents[run.Assistant]
 		its.Name, its.Home = "mover", "resume-mover"
 		w.loop.Agents["mover"] = &its
-		other := loop.New(w.loop.Env) // in the function that moves its runs
+		other := loop.New(w.loop.Env) // the function that moves the agent's runs
 		other.Function, w.loop.Function = "resume-mover", "stream"
 		moved := make(chan error, 1)
 		w.onResume = func(m queue.Message) {

@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// BenchmarkOutputLag measures how long after it was printed a line reaches a reader of the run's events, who is not
-// where the run is moved, and how long after the commit began that stored it. What is printed without a pause waits for
-// up to half a second in between: two commits a second are the most.
+// BenchmarkOutputLag measures how long a printed line takes to reach a reader of the run's events in another process,
+// from printing and from the start of the commit that stores it. Output that is printed without a pause waits up to
+// half a second between commits, because there are at most two commits a second.
 //
 //	go test ./shared/api -run '^$' -bench OutputLag -benchtime 4x -benchmem
 func BenchmarkOutputLag(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkOutputLag(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				var last atomic.Int64 // when the last commit of output began
+				var last atomic.Int64 // start of the last commit of output
 				w := newEnvOn(b, faulty.Wrap(st, func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 					if c.Method == faulty.Commit && strings.Contains(c.Writes[len(c.Writes)-1].Doc.Path, "/outputs/") {
 						last.Store(time.Now().UnixNano())
@@ -56,7 +56,7 @@ func BenchmarkOutputLag(b *testing.B) {
 	}
 }
 
-// printed has the run approved and moved, and calls each for the lines of its output, as they come, with when they were
+// printed approves and moves the run, and calls each for every line of its output with the time at which it was
 // printed.
 func (w *env) printed(b *testing.B, each func(at time.Time)) {
 	b.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// FuzzLine checks that every line of a stream, with any texts in it, is one strict JSON object on one line, from which
-// the same texts are decoded.
+// FuzzLine checks that every line of a stream, whatever texts it carries, is one strict JSON object on one line that
+// decodes to the same texts.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "a\nb\r\n{\"type\":\"result\"}", "\u2028\u2029\u0085\ufeff", "\xff\xed\xa0\x80", "</script>&",

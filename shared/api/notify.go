@@ -8,15 +8,15 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue"
 )
 
-// Webhooks are the operator's endpoints that are told of runs.
+// Webhooks are the operator's endpoints for events of runs.
 type Webhooks interface {
-	// Send sends the notice to the endpoint with the name, unless that does not want it. Errors: AuthError not_found
-	// for an unknown name; ToolExecutionError where the endpoint does not take it.
+	// Send sends the event to the endpoint with the name, unless that endpoint has not subscribed to its type. Errors:
+	// AuthError not_found if the name is unknown; ToolExecutionError if the endpoint does not accept the event.
 	Send(ctx context.Context, name string, n queue.NoticeDelivery) error
 }
 
-// postNotify serves a push of the topic on which others are told of runs: each webhook has a subscription of its own,
-// so that one that is down holds up no other.
+// postNotify serves a push of the event topic for one webhook. Each webhook has its own subscription, so an endpoint
+// that is down delays no other.
 func postNotify(r *request) (any, error) {
 	return r.notified("a webhook did not take a notice, which will be sent again", "webhook_failed",
 		func(n queue.NoticeDelivery) error {
@@ -27,8 +27,9 @@ func postNotify(r *request) (any, error) {
 		})
 }
 
-// notified has a notice that was pushed be told. What is no notice is dropped: sending it again would not mend it.
-// After an error Pub/Sub sends the notice again, later each time, and finally moves it to the dead letters.
+// notified passes a pushed event to tell. A malformed message is dropped, because a redelivery would be just as
+// malformed. After any other error Pub/Sub redelivers the event with growing delays, and finally moves it to the
+// dead-letter topic.
 func (r *request) notified(failed, counter string, tell func(queue.NoticeDelivery) error) (any, error) {
 	data, err := r.body()
 	if err != nil {

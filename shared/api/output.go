@@ -16,20 +16,21 @@ import (
 
 const (
 	maxBytesLine = 32 << 10 // bytes of output in one line of a stream
-	maxPositions = 16       // outputs that a client may say it has a part of
+	maxPositions = 16       // maximum number of output parameters in one request
 )
 
-// outputs sends, with the events of a run, the outputs that are kept of its actions: each while its action is under
-// way, and the last of it before the event of its outcome.
+// outputs sends the stored output of a run's actions between the run's events: output appears while its action runs,
+// and the last of it precedes the event of the action's outcome.
 type outputs struct {
 	r      *request
 	out    *stream
 	runID  string
-	at     map[string]int64 // how much of each was sent, or need not be
+	at     map[string]int64 // for each action, the number of bytes sent or already held by the client
 	ending map[string]func()
 }
 
-// outputs returns those of a run, for a client that says by parameters output=actionId:bytes how much it has of each.
+// outputs returns the outputs of a run. The parameters output=actionId:bytes say how many bytes of each output the
+// client already has.
 func (r *request) outputs(out *stream, runID string) (*outputs, error) {
 	o := &outputs{r: r, out: out, runID: runID, at: map[string]int64{}, ending: map[string]func(){}}
 	positions := r.URL.Query()["output"]
@@ -48,7 +49,7 @@ func (r *request) outputs(out *stream, runID string) (*outputs, error) {
 	return o, nil
 }
 
-// send sends bytes of an output.
+// send returns a function that sends bytes of an output.
 func (o *outputs) send(id string) func(int64, []byte) error {
 	return func(at int64, b []byte) error {
 		for piece := range slices.Chunk(b, maxBytesLine) {
@@ -59,7 +60,7 @@ func (o *outputs) send(id string) func(int64, []byte) error {
 	}
 }
 
-// follow sends, from now on, what the run's actions print that are under way.
+// follow starts to send the output of the run's actions that are now running.
 func (o *outputs) follow(ctx context.Context, w *loop.Watched) {
 	for _, id := range w.Printing() {
 		if o.ending[id] == nil {
@@ -69,7 +70,7 @@ func (o *outputs) follow(ctx context.Context, w *loop.Watched) {
 	}
 }
 
-// before sends what must come before the event: all that its action has printed, where that has its outcome now.
+// before sends whatever must precede the event: if it is an action's outcome, the rest of the action's output.
 func (o *outputs) before(ctx context.Context, w *loop.Watched, e run.EventView) error {
 	if e.Type != run.ActionFinished || e.Action == nil || w.Output(e.Action.ActionID) == loop.NoOutput {
 		return nil
@@ -83,7 +84,7 @@ func (o *outputs) before(ctx context.Context, w *loop.Watched, e run.EventView) 
 	return k.From(ctx, o.r.api.Loop.Store, o.at[id], o.send(id))
 }
 
-// end ends the following of an output.
+// end stops following an output.
 func (o *outputs) end(id string) {
 	if end := o.ending[id]; end != nil {
 		end()
@@ -91,15 +92,15 @@ func (o *outputs) end(id string) {
 	delete(o.ending, id)
 }
 
-// stop ends the following of all outputs.
+// stop stops following all outputs.
 func (o *outputs) stop() {
 	for id := range o.ending {
 		o.end(id)
 	}
 }
 
-// followOutput calls each with what is stored of an action's output from number at on, on another goroutine, until end
-// is called, which waits for it and passes on the number of the next byte.
+// followOutput calls each with an action's stored output from byte at on, in another goroutine, until end is called.
+// end waits for the goroutine and passes the offset of the next byte to ended.
 func (r *request) followOutput(ctx context.Context, runID, id string, at int64, each func(int64, []byte) error,
 	ended func(next int64)) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -118,8 +119,8 @@ func (r *request) followOutput(ctx context.Context, runID, id string, at int64, 
 	}
 }
 
-// following returns the context in which a run is followed: it ends in time for an answer, or when nobody waits for one
-// any more.
+// following returns the context for following a run. It ends early enough to send an answer, or when the client
+// disconnects.
 func (r *request) following(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -130,8 +131,8 @@ func (r *request) following(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { stop(); cancel() }
 }
 
-// follow sends what happens in a run that another process moves, until it no longer moves by itself or this request's
-// time is up, and returns it as it is then.
+// follow streams a run that another process moves, until the run rests or this request's time is up. It returns the
+// run's latest view.
 func (r *request) follow(ctx context.Context, out *stream, v *run.View) *run.View {
 	ctx, cancel := r.following(ctx)
 	defer cancel()
@@ -172,7 +173,7 @@ func (r *request) follow(ctx context.Context, out *stream, v *run.View) *run.Vie
 	return now
 }
 
-// tell sends an event as POST /run/stream tells it.
+// tell sends an event in the form of POST /run/stream.
 func (n *stream) tell(e run.EventView, v *run.View) {
 	switch {
 	case e.Action != nil:
@@ -182,8 +183,8 @@ func (n *stream) tell(e run.EventView, v *run.View) {
 	}
 }
 
-// octets writes bytes as they come. The answer's header is sent before the first of them, so that an error before it
-// can still be a status.
+// octets writes bytes as they come. The response header is sent before the first byte, so an earlier error can still
+// become a status.
 type octets struct {
 	w     http.ResponseWriter
 	begun bool
@@ -199,8 +200,8 @@ func (o *octets) begin() error {
 
 func (o *octets) write(_ int64, b []byte) error { return send(o.w, b) }
 
-// getOutput sends what is kept of an action's output from byte N on, live until the call has its outcome, the run has
-// ended, or the function's time is up. A client that was cut off asks again from the number of bytes that it has.
+// getOutput sends an action's stored output from byte N on. It stays live until the call has an outcome, the run ends,
+// or the function's time is up. A client that was cut off asks again, from the number of bytes that it has.
 func getOutput(r *request) (any, error) {
 	runID, err := r.id("runId")
 	if err != nil {
@@ -223,7 +224,7 @@ func getOutput(r *request) (any, error) {
 	over := false
 	for w, err := range r.api.Loop.Watch(ctx, r.uid, runID) {
 		switch {
-		case err != nil && out.begun: // the client asks again with the number of bytes that it has
+		case err != nil && out.begun: // the client asks again, from the bytes it has
 			r.api.Log.WarnContext(ctx, "an output was cut off", "runId", runID, "actionId", id, "error", err)
 			return nil, nil
 		case err != nil:

@@ -22,7 +22,7 @@ type printResult struct {
 	Name string `json:"name"`
 }
 
-// prints gives the assistant a tool that prints what print does.
+// prints gives the assistant a tool whose output print produces.
 func (w *env) prints(print func(name string, out io.Writer)) {
 	w.loop.Tools["print"] = tool.Define(tool.Def[printArgs, printResult]{Name: "print", Description: "Prints.",
 		Execute: func(_ context.Context, c tool.Call, in printArgs) (printResult, error) {
@@ -31,7 +31,7 @@ func (w *env) prints(print func(name string, out io.Writer)) {
 		}})
 }
 
-// asksToPrint makes the model call the tool with each name, and then say that it is done.
+// asksToPrint makes the model call the tool with each name, and then report success.
 func (w *env) asksToPrint(names ...string) {
 	var calls []script.Call
 	for _, name := range names {
@@ -63,8 +63,8 @@ func (w *env) stream() (lines []streamed) {
 	return lines
 }
 
-// printed joins what each action printed, in the order of the actions, and checks each piece and its place: the output
-// of an action comes between its call and its outcome.
+// printed joins the output of each action, in the order of the actions. It checks every piece and its position: an
+// action's output comes between its call and its outcome.
 func printed(t *testing.T, lines []streamed) (texts []string, pieces int) {
 	t.Helper()
 	var ids []string
@@ -92,8 +92,8 @@ func printed(t *testing.T, lines []streamed) (texts []string, pieces int) {
 	return texts, pieces
 }
 
-// TestOutputIsStreamed has two actions of a run print in pieces: a reader gets each action's text in order and
-// unchanged, hidden characters and halves of characters included. It is in no document and in no log.
+// TestOutputIsStreamed has two actions print in pieces. A reader gets each action's text unchanged and in order,
+// including hidden characters and split characters. The text is in no document and no log.
 func TestOutputIsStreamed(t *testing.T) {
 	w := newEnv(t)
 	w.prints(func(name string, out io.Writer) {
@@ -120,8 +120,8 @@ func TestOutputIsStreamed(t *testing.T) {
 	}
 }
 
-// TestOutputIsBounded has a tool print a megabyte, at once and byte by byte, at both ends of a character: the reader
-// gets the first 64 KiB in a few pieces, and a note.
+// TestOutputIsBounded has a tool print a megabyte, at once and byte by byte, split in the middle of a character at both
+// ends. The reader gets the first 64 KiB in a few pieces, and a note.
 func TestOutputIsBounded(t *testing.T) {
 	for _, size := range []int{1 << 20, 1} {
 		w := newEnv(t)
@@ -146,8 +146,8 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// TestOutputAfterTheCall has a tool go on printing after it has returned, while the run's next call is carried out and
-// after the run: it is ignored.
+// TestOutputAfterTheCall has a tool print after it has returned: during the run's next call and after the run. That
+// output is ignored.
 func TestOutputAfterTheCall(t *testing.T) {
 	w := newEnv(t)
 	var first io.Writer
@@ -169,7 +169,7 @@ func TestOutputAfterTheCall(t *testing.T) {
 	}
 }
 
-// TestOutputWithoutAReader runs the same tool where nobody reads: by POST /run.
+// TestOutputWithoutAReader runs the same tool through POST /run, where no client reads the output.
 func TestOutputWithoutAReader(t *testing.T) {
 	w := newEnv(t)
 	w.prints(func(_ string, out io.Writer) {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// onPlans serves a route of plans. It is not there in a program without them.
+// onPlans serves a route of plans. In a program without plans the path does not exist.
 func onPlans(h func(r *request, of *planner.Planner) (any, error)) handler {
 	return reading(func(r *request) (any, error) {
 		if r.api.Plans == nil {
@@ -22,7 +22,7 @@ func onPlans(h func(r *request, of *planner.Planner) (any, error)) handler {
 	})
 }
 
-// session returns the session as its user sees it, with the approvals that it waits for.
+// session returns the session as its user sees it, with its waiting approvals.
 func (r *request) session(ctx context.Context, v *run.View) (*planner.Session, error) {
 	obs.SetRun(ctx, v.RunID)
 	answer, err := r.api.withApprovals(ctx, r.uid, v)
@@ -32,7 +32,7 @@ func (r *request) session(ctx context.Context, v *run.View) (*planner.Session, e
 	return planner.View(v, answer.Approvals)
 }
 
-// rested waits for the session as long as the client asks, and answers 202 where it still moves then.
+// rested waits for the session as long as the client prefers, and answers 202 if it still moves.
 func (r *request) rested(ctx context.Context, v *run.View, p patience) (any, error) {
 	v = r.settled(ctx, v, p)
 	s, err := r.session(ctx, v)
@@ -128,7 +128,7 @@ func postRefine(r *request, of *planner.Planner) (any, error) {
 	o := planner.RefineOptions{UID: r.uid, SessionID: id, ApprovalID: in.ApprovalID,
 		RefinementPrompt: in.RefinementPrompt}
 	if in.PlanHash != nil {
-		if o.PlanHash = *in.PlanHash; o.PlanHash == "" { // treated as absent, it would check nothing
+		if o.PlanHash = *in.PlanHash; o.PlanHash == "" { // an empty hash would count as absent and check nothing
 			return nil, fault.Invalid("planHash", "this is not a hash")
 		}
 	}
@@ -170,17 +170,17 @@ func postExecute(r *request, of *planner.Planner) (any, error) {
 	return r.rested(ctx, v, p)
 }
 
-// beforeEnd is how long before the function's time is up the stream of a plan ends, with the line that says from where
-// on its client goes on.
+// beforeEnd is how long before the function's time is up a plan's stream ends. Its last line tells the client where to
+// continue.
 const beforeEnd = 10 * time.Second
 
 // continueLine is the last line of a plan's stream that ends before its session does.
 type continueLine struct {
 	Type  string `json:"type"`
-	After int64  `json:"after"` // the number of the last event that was sent
+	After int64  `json:"after"` // number of the last event sent
 }
 
-// execute confirms the plan and sends the session's events from the confirmation on.
+// execute confirms the plan and streams the session's events from the confirmation on.
 func (r *request) execute(ctx context.Context, of *planner.Planner, o planner.ExecuteOptions) error {
 	v, err := of.Confirm(ctx, o)
 	if err != nil {

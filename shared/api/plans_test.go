@@ -20,7 +20,7 @@ import (
 
 const plansPath = "/api/agent/plans"
 
-// newPlans is an env with the agent that plans, whose runs another request than the user's moves.
+// newPlans is an env with the planner, whose runs another request than the user's moves.
 func newPlans(t *testing.T) *env {
 	w := newEnv(t)
 	its := *w.loop.Agents[run.Assistant]
@@ -38,7 +38,7 @@ func calls(name, args string) script.Turn {
 	return script.Turn{Calls: []script.Call{{Name: name, Args: json.RawMessage(args)}}}
 }
 
-// proposes returns a plan of one task, whose effect its user is asked about.
+// proposes returns a plan of one task whose side effect needs approval.
 func proposes(title string) script.Turn {
 	return calls("propose_plan", fmt.Sprintf(
 		`{"tasks":[{"title":%q,"goal":"Bob knows.","tools":["mail"],"effects":["mail"]}],"questions":["Why?"]}`, title))
@@ -67,7 +67,7 @@ func (a answer) is(t testing.TB, status int, values ...string) {
 	}
 }
 
-// planned starts a session, and has it planned.
+// planned starts a session and waits for its plan.
 func (w *env) planned() (id string) {
 	w.t.Helper()
 	w.model.Then(proposes("Tell him"))
@@ -77,7 +77,7 @@ func (w *env) planned() (id string) {
 	return a.at("sessionId")
 }
 
-// TestPlan makes a plan over HTTP, refines it, confirms exactly it, and has it carried out.
+// TestPlan makes a plan over HTTP, refines it, confirms exactly that plan, and executes it.
 func TestPlan(t *testing.T) {
 	w := newPlans(t)
 	id := w.planned()
@@ -105,10 +105,10 @@ func TestPlan(t *testing.T) {
 	w.model.Then(acts, ends)
 	hash, card := second.at("planHash"), first.at("approvals", "0", "approvalId")
 	w.send("POST", path+"/execute", "ana", `{"planHash":"`+hash+`","approvalId":"`+card+`"}`).
-		is(t, 409, "error.code", "stale_view") // the hash is that of another card
+		is(t, 409, "error.code", "stale_view") // the hash of another card
 	yes := `{"planHash":"` + hash + `","approvalId":"` + second.at("approvals", "0", "approvalId") + `"}`
 	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING")
-	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING") // the same again is the same
+	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING") // a repeat gets the same response
 	w.push()
 	asks := w.send("GET", path, "ana", "")
 	asks.is(t, 200, "status", "EXECUTING", "approvals.0.tool", "mail", "log.0.reason", "Bob is to know.")
@@ -125,7 +125,7 @@ func TestPlan(t *testing.T) {
 	w.send("POST", path+"/refine", "ana", `{"refinementPrompt":"again"}`).is(t, 409, "error.code", "already_resolved")
 }
 
-// TestPlanOfAnother answers a stranger as if the session were not there, and a disabled user not at all.
+// TestPlanOfAnother checks that a stranger's request is answered as not found, and a disabled user's is refused.
 func TestPlanOfAnother(t *testing.T) {
 	w := newPlans(t)
 	id := w.planned()
@@ -144,7 +144,7 @@ func TestPlanOfAnother(t *testing.T) {
 	w.send("POST", plansPath, "ana", wish("")).is(t, 401)
 }
 
-// TestPlanRefused names the wrong field of each request.
+// TestPlanRefused checks that the error of each invalid request names the field.
 func TestPlanRefused(t *testing.T) {
 	w := newPlans(t)
 	id := w.planned()
@@ -174,7 +174,7 @@ func TestPlanRefused(t *testing.T) {
 	w.send("GET", plansPath, "ana", "").is(t, 404)
 }
 
-// moving sends a request while another one moves the session that the first has asked to be moved.
+// moving sends a request while another one moves the session.
 func (w *env) moving(send func() answer) answer {
 	w.t.Helper()
 	asked := make(chan struct{}, 1)
@@ -203,8 +203,8 @@ func (w *env) moving(send func() answer) answer {
 	return a
 }
 
-// TestPlanKeyAndWait starts one session for a key, and answers each request when the session rests, where the client
-// waits for it: for at most 300 s.
+// TestPlanKeyAndWait checks that one key starts one session, and that a request waits until the session rests if the
+// client prefers that, for at most 300 s.
 func TestPlanKeyAndWait(t *testing.T) {
 	w := newPlans(t)
 	w.api.Budget = time.Hour
@@ -229,8 +229,8 @@ func TestPlanKeyAndWait(t *testing.T) {
 	}).is(t, 200, "status", "EXECUTING", "approvals.0.tool", "mail")
 }
 
-// TestPlanInLines follows a plan from its confirmation on, and goes on where the function's time was up: no event is
-// missing and none comes twice.
+// TestPlanInLines streams a plan from its confirmation on, and continues when the function's time is up. No event is
+// missing or repeated.
 func TestPlanInLines(t *testing.T) {
 	w := newPlans(t)
 	id := w.planned()
@@ -238,7 +238,7 @@ func TestPlanInLines(t *testing.T) {
 	yes := `{"planHash":"` + w.send("GET", plansPath+"/"+id, "ana", "").at("planHash") + `","strict":true}`
 	lines := header("Accept", "application/x-ndjson")
 	w.send("POST", path, "ana", `{"planHash":"0"}`, lines).is(t, 409, "error.code", "stale_view")
-	w.api.Budget = 15 * time.Second // of which ten are kept for the end
+	w.api.Budget = 15 * time.Second // ten seconds of it are reserved for the end
 	w.model.Then(acts)
 	cut := w.moving(func() answer { return w.send("POST", path, "ana", yes, lines) })
 	events := numbered(t, cut)
@@ -271,7 +271,7 @@ type planLine struct {
 	Type       string
 }
 
-// numbered returns the lines of a stream, but for its pings.
+// numbered returns the lines of a stream without its pings.
 func numbered(t *testing.T, a answer) (lines []planLine) {
 	t.Helper()
 	for line := range strings.Lines(string(a.body)) {
@@ -286,7 +286,7 @@ func numbered(t *testing.T, a answer) (lines []planLine) {
 	return lines
 }
 
-// TestPlanAtTheInbox decides about a plan at the door of all approvals.
+// TestPlanAtTheInbox decides a plan through the general route for approvals.
 func TestPlanAtTheInbox(t *testing.T) {
 	w := newPlans(t)
 	id := w.planned()

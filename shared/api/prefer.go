@@ -11,17 +11,17 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// The bounds of a wait.
+// The limits of a wait.
 const (
-	maxWait     = 50               // seconds, the longest that a client may ask for
-	maxPlanWait = 300              // seconds, likewise, for a plan
-	answerSpare = 2 * time.Second  // of the request's time, left for the answer after a wait
-	keyedWait   = 20 * time.Second // for the run of a repeated Idempotency-Key, where the client asks for no other wait
+	maxWait     = 50               // seconds; the maximum that a client can ask for
+	maxPlanWait = 300              // seconds; the same for a plan
+	answerSpare = 2 * time.Second  // reserved at the end of a request's time, to send the answer
+	keyedWait   = 20 * time.Second // for the run of a repeated Idempotency-Key, if the client states no preference
 )
 
-// preferredWait returns how long the client asks the answer to wait for the run (RFC 7240, Prefer: wait=N, in seconds),
-// brought within 0 and most seconds. A preference that cannot be read is ignored, as the RFC has it, and of several the
-// first one counts.
+// preferredWait returns how long the client wants the answer to wait for the run (RFC 7240, Prefer: wait=N, in
+// seconds), limited to 0 to most seconds. As the RFC requires, it ignores a preference that it cannot parse, and uses
+// the first of several.
 func preferredWait(h http.Header, most int) (wait time.Duration, ok bool) {
 	for _, p := range preferences(strings.Join(h.Values("Prefer"), ",")) {
 		p, _, _ = strings.Cut(p, ";") // wait has no parameters
@@ -34,7 +34,7 @@ func preferredWait(h http.Header, most int) (wait time.Duration, ok bool) {
 	return 0, false
 }
 
-// preferences splits the header at its commas, but for those inside of quotes.
+// preferences splits the header at its commas, except for commas in quotes.
 func preferences(header string) []string {
 	quoted, escaped := false, false
 	return strings.FieldsFunc(header, func(c rune) bool {
@@ -62,7 +62,7 @@ func seconds(s string, most int) (time.Duration, bool) {
 	switch {
 	case digits != s:
 		n = 0
-	case err != nil: // more digits than an int has
+	case err != nil: // more digits than an int holds
 		n = most
 	}
 	return time.Duration(min(n, most)) * time.Second, true
@@ -71,19 +71,19 @@ func seconds(s string, most int) (time.Duration, bool) {
 // A patience is how long a request may wait for its run.
 type patience struct {
 	until     time.Time
-	preferred bool // the client asked for it
-	seconds   int  // of the preference, as it is applied
+	preferred bool // set by the client
+	seconds   int  // the preference as applied
 }
 
-// patience returns how long this request, which has just begun, may wait: at most so many seconds. Whatever the client
-// asks for, an answer is sent within the time of the function.
+// patience returns how long this request, which has just begun, may wait: at most most seconds, and always short enough
+// to answer within the function's time.
 func (r *request) patience(most int) patience {
 	wait, ok := preferredWait(r.Header, most)
 	wait = max(0, min(wait, r.api.Budget-answerSpare)).Truncate(time.Second)
 	return patience{until: time.Now().Add(wait), preferred: ok, seconds: int(wait / time.Second)}
 }
 
-// keyed returns the patience of a request that may be a repeat: the first one may still be moving the run.
+// keyed returns the patience of a request that may be a repeat, whose first send may still be moving the run.
 func (p patience) keyed(key string) patience {
 	if key != "" && !p.preferred {
 		p.until = time.Now().Add(keyedWait)
@@ -91,9 +91,9 @@ func (p patience) keyed(key string) patience {
 	return p
 }
 
-// settled waits until the run no longer moves by itself, and returns it as it is then, or as it stands when the
-// patience ends. It reads nothing while the run does not change, and moves nothing. A user who holds as many requests
-// open as they may is answered at once, as is a client that did not ask for a wait.
+// settled waits until the run no longer moves by itself or the patience ends, and returns its latest view. It reads
+// nothing while the run does not change, and moves nothing. It does not wait if the client did not ask for that, or if
+// the user already holds the maximum number of requests open.
 func (r *request) settled(ctx context.Context, v *run.View, p patience) *run.View {
 	left := time.Until(p.until)
 	if v.Moving && left > 0 {
@@ -117,7 +117,7 @@ func (r *request) awaitRest(ctx context.Context, v *run.View, most time.Duration
 	}
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	defer context.AfterFunc(r.Context(), cancel)() // nobody waits for the answer any more
+	defer context.AfterFunc(r.Context(), cancel)() // stop when the client disconnects
 	last, err := r.api.Loop.AwaitRest(waiting, r.uid, v.RunID)
 	if err != nil {
 		r.api.Log.WarnContext(ctx, "waiting for a run was cut off", "runId", v.RunID, "error", err)

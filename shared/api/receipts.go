@@ -9,13 +9,13 @@ import (
 	"github.com/countersign-run/countersign/shared/receipts/receipt"
 )
 
-// Receipts signs receipts, and tells the public keys by which they are known.
+// Receipts signs receipts, and returns the public keys that verify them.
 type Receipts interface {
 	Issue(ctx context.Context, r receipt.Receipt) ([]byte, error)
 	Keys(ctx context.Context) (receipt.Keys, error)
 }
 
-// getReceipt answers with the signed receipt of a run as it stands. Its bytes are those that are signed, and a line
+// getReceipt answers with the signed receipt of the run in its current state. The body is the signed bytes, then a line
 // feed.
 func getReceipt(r *request) (any, error) {
 	id, err := r.id("runId")
@@ -34,7 +34,7 @@ func getReceipt(r *request) (any, error) {
 	}
 	stored, found, err := r.api.Records.Run(r.Context(), id)
 	if err != nil || !found {
-		return nil, fault.OrNotFound(err) // it was deleted since it was looked at
+		return nil, fault.OrNotFound(err) // deleted since the first read
 	}
 	details, err := r.api.Records.RunDetails(r.Context(), stored)
 	if err != nil {
@@ -54,11 +54,11 @@ func getReceipt(r *request) (any, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Disposition", `attachment; filename="receipt-`+id+`.json"`)
 	r.w.WriteHeader(http.StatusOK)
-	_, _ = r.w.Write(append(file, '\n')) // a client that disconnected is not an error of the server
+	_, _ = r.w.Write(append(file, '\n')) // a disconnected client is not an error
 	return nil, nil
 }
 
-// getKeys answers with the public keys: none where there are no receipts.
+// getKeys answers with the public keys. The list is empty if receipts are not configured.
 func getKeys(r *request) (any, error) {
 	if r.api.Receipts == nil {
 		return receipt.Keys{Keys: []receipt.Key{}}, nil

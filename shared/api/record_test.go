@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// mailed has ana send a mail from the web app's origin, and returns the run.
+// mailed sends an e-mail of ana's from the web app's origin, and returns the run.
 func (w *env) mailed(text string) answer {
 	w.t.Helper()
 	w.wants(text)
@@ -36,7 +36,7 @@ func (w *env) decide(got answer, decision string) {
 	}
 }
 
-// TestTheToolsContext is seed 000 §5: a tool gets the user, the origin, the run and the action that it is called for.
+// TestTheToolsContext covers seed 000 §5: a tool call carries the user, the origin, the run and the action.
 func TestTheToolsContext(t *testing.T) {
 	w := newEnv(t)
 	r := w.mailed("ten")
@@ -50,7 +50,7 @@ func TestTheToolsContext(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfAnAction is seed 000 §9: the record of an action and its audit entries have all fields.
+// TestTheRecordOfAnAction covers seed 000 §9: an action's record and its audit entries have all fields.
 func TestTheRecordOfAnAction(t *testing.T) {
 	w := newEnv(t)
 	w.wants("ten")
@@ -100,7 +100,8 @@ func (w *env) stored(id string) (r run.Run) {
 	return r
 }
 
-// TestDeletedContentCannotBeGuessed tries every hash of a mail in the store against what is left of it.
+// TestDeletedContentCannotBeGuessed compares the hashes that remain after a deletion with every hash that can be
+// computed from the e-mail.
 func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	w := newEnv(t)
 	r := w.mailed("Oncology appointment")
@@ -140,8 +141,8 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestForeignIsAsQuickAsMissing counts the reads for a thing of another user, and for one that does not exist: they are
-// equal, though the run and the conversation are long and have parts in documents of their own.
+// TestForeignIsAsQuickAsMissing checks that a request for another user's run or conversation costs as many reads as one
+// for a missing document, even if it is long and has parts in documents of their own.
 func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	w := newEnv(t)
 	r := w.mailed("ten")
@@ -155,7 +156,8 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 			t.Fatalf("%s %s: %s %s", method, path, a.Status, a.body)
 		}
 		c := counted.Take()
-		c.Get.Bytes, c.Query.Bytes, c.Watch.Bytes = 0, 0, 0 // the document must be read before its owner is known
+		// the document's size shows in these counts; it must be read before its owner is known
+		c.Get.Bytes, c.Query.Bytes, c.Watch.Bytes = 0, 0, 0
 		return c
 	}
 	for _, tt := range []struct{ method, path, body string }{
@@ -178,7 +180,7 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	}
 }
 
-// spill moves the run's events and the conversation's messages into documents of their own, like those of long ones.
+// spill moves the run's events and the conversation's messages to documents of their own, as happens to long ones.
 func (w *env) spill(a answer) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -208,7 +210,7 @@ func (w *env) spill(a answer) {
 	}
 }
 
-// TestAListOfExactlyOnePage has no next page, and one entry more has one: in each list that is paged.
+// TestAListOfExactlyOnePage checks each paged list: exactly one page has no next page, and one more entry has one.
 func TestAListOfExactlyOnePage(t *testing.T) {
 	w := newEnv(t)
 	first := w.mailed("ten")
@@ -245,8 +247,8 @@ func TestAListOfExactlyOnePage(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsToldAtOnce has another device wait for a card: its request is answered when the card is there, and
-// when it is decided.
+// TestWhatWaitsIsToldAtOnce has another device wait for a card. Its request is answered when the card appears and when
+// it is decided.
 func TestWhatWaitsIsToldAtOnce(t *testing.T) {
 	w := newEnv(t)
 	const path = "/api/agent/approvals/pending?since="
@@ -273,7 +275,7 @@ func TestWhatWaitsIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestForeignCursors uses a cursor in another list, and as another user: it is refused, and the error names the field.
+// TestForeignCursors uses a cursor with another list and as another user. It is refused, and the error names the field.
 func TestForeignCursors(t *testing.T) {
 	w := newEnv(t)
 	first := w.mailed("ten")
@@ -297,7 +299,7 @@ func TestForeignCursors(t *testing.T) {
 		for in, path := range lists {
 			for _, uid := range []string{"ana", "eve"} {
 				if in == "a run's" && uid == "eve" {
-					continue // she may not see the list at all
+					continue // she cannot read the list at all
 				}
 				a := w.send("GET", path+"&cursor="+cursor, uid, "")
 				own := of == in && uid == "ana"

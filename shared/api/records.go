@@ -14,7 +14,7 @@ type ok struct {
 	OK bool `json:"ok"`
 }
 
-// accepted is an answer with status 202: the work has begun, and continues without its caller.
+// accepted is an answer with status 202: the work has begun, and continues after the answer.
 type accepted struct{ body any }
 
 func getThreads(r *request) (any, error) {
@@ -43,10 +43,10 @@ func getThreads(r *request) (any, error) {
 	}{ok{true}, threads, next}, nil
 }
 
-// maxWords is the length of what is searched for, in bytes.
+// maxWords is the maximum length of a search text, in bytes.
 const maxWords = 200
 
-// search reads which conversations are wanted.
+// search reads the filter for conversations from the query.
 func (r *request) search() (s records.Search, err error) {
 	if s.Words, err = r.words(); err != nil {
 		return s, err
@@ -59,7 +59,7 @@ func (r *request) search() (s records.Search, err error) {
 	return s, err
 }
 
-// words reads what is searched for.
+// words reads the search text.
 func (r *request) words() (string, error) {
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
 	if len(words) > maxWords {
@@ -68,7 +68,7 @@ func (r *request) words() (string, error) {
 	return words, nil
 }
 
-// span reads within which time.
+// span reads the time range.
 func (r *request) span() (from, to time.Time, err error) {
 	for name, at := range map[string]*time.Time{"from": &from, "to": &to} {
 		if text := r.URL.Query().Get(name); text != "" {
@@ -176,7 +176,7 @@ func getAudit(r *request) (any, error) {
 	}{ok{true}, page}, nil
 }
 
-// auditSearch reads which audit entries are wanted, and whether what their actions do.
+// auditSearch reads the filter for audit entries. about reports whether to add a description of each entry's action.
 func (r *request) auditSearch() (s records.AuditSearch, about bool, err error) {
 	q := r.URL.Query()
 	if s.Words, err = r.words(); err != nil {

@@ -9,20 +9,21 @@ import (
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
-// regionBody has a request's fields for its user's region. Clients send what their browser reports.
+// regionBody has a request's fields for the user's locale and time zone. Clients send what their browser reports.
 type regionBody struct {
 	TimeZone *string `json:"timeZone"`
 	Locale   *string `json:"locale"`
 }
 
-// maxLocale is the longest locale, in bytes.
+// maxLocale is the maximum length of a locale, in bytes.
 const maxLocale = 64
 
-// tagged matches a language with a script, a region and further subtags; not a POSIX locale (de_DE.UTF-8), which the
-// parser would accept.
+// tagged matches a BCP 47 language with a script, a region and further subtags. It excludes POSIX locales
+// (de_DE.UTF-8), which the parser would accept.
 var tagged = lazyregexp.New(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
-// region validates the fields. An absent or null one is empty, and so is a time zone that only the browser knows.
+// region validates the fields. A field that is absent or null becomes empty, and so does a time zone that browsers
+// report but this server does not know.
 func (b regionBody) region() (r run.Region, err error) {
 	if b.TimeZone != nil && !timezone.Reported(*b.TimeZone) {
 		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {

@@ -18,7 +18,7 @@ type eventArgs struct {
 	Start string `json:"start"` // RFC 3339
 }
 
-// event returns a tool whose card names a time.
+// event returns a tool whose card shows a time.
 func event() *tool.Tool {
 	return tool.Define(tool.Def[eventArgs, struct{}]{
 		Name: "event", Description: "Makes an event.", SideEffect: true,
@@ -28,7 +28,7 @@ func event() *tool.Tool {
 	})
 }
 
-// proposes makes the model request an event, and starts a run whose request has these fields beside its prompt.
+// proposes makes the model request an event, and starts a run with extra fields in its request.
 func (w *env) proposes(uid, start, fields string) answer {
 	w.t.Helper()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "event", Args: eventArgs{start}}}})
@@ -39,13 +39,14 @@ func (w *env) proposes(uid, start, fields string) answer {
 	return a
 }
 
-// told returns the server's newest instructions to the model.
+// told returns the newest instructions for the model.
 func (w *env) told() string {
 	all := w.model.Requests()
 	return all[len(all)-1].System
 }
 
-// A run has the time zone and the language of its user: those of its request, or the last that any request named.
+// TestRegion checks that a run has the time zone and locale of its request, or else the last ones that any request of
+// the user named.
 func TestRegion(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Tools = tool.NewSet(event())
@@ -64,7 +65,7 @@ func TestRegion(t *testing.T) {
 		t.Errorf("its own clock twice: %q", got)
 	}
 
-	// New York is on daylight saving time on 28 March, and Berlin changes to it on that day.
+	// On 28 March, New York is already on daylight saving time, and Berlin changes to it.
 	later := w.proposes("ana", "2027-03-28T03:30:00+02:00", ``)
 	const want = "2027-03-28T03:30:00+02:00\nwhich is Sunday, 28 March 2027, 07:00 (Asia/Kolkata, UTC+05:30)"
 	card := later.json["approvals"].([]any)[0].(map[string]any)["preview"].(map[string]any)
@@ -144,7 +145,7 @@ func TestRegionsThatAreNone(t *testing.T) {
 	}
 }
 
-// A card that was stored before cards named their times is still valid.
+// TestACardWithoutMomentsIsStillTheCard checks that a card stored before cards named local times is still valid.
 func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Tools = tool.NewSet(event())

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/records"
 )
 
-// emailOf returns the address of a user, "" where nobody vouches for the one that their token has, and nil where it has
-// none.
+// emailOf returns the user's verified address, "" if the token has an address that the issuer has not verified, and nil
+// if the token has none.
 func emailOf(id auth.Identity) *string {
 	if id.Email == "" {
 		return nil
@@ -20,14 +20,14 @@ func emailOf(id auth.Identity) *string {
 	return &normal
 }
 
-// remindersAnswer is how a user is mailed of what waits.
+// remindersAnswer is whether and where the user gets e-mail about waiting approvals.
 type remindersAnswer struct {
 	ok
 	records.ReminderView
 }
 
-// getReminders tells a page whether it may offer its user that they are mailed no more, or again: where it names an
-// address.
+// getReminders returns the user's setting for e-mail about waiting approvals. A page can offer to change the setting
+// only if the answer names an address.
 func getReminders(r *request) (any, error) {
 	if !r.api.Loop.Reminding.On() {
 		return remindersAnswer{ok: ok{true}}, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// A Function is one deployable: its name, and the routes that it serves.
+// A Function is one deployable unit: its name and its routes.
 type Function struct {
 	Name   string
 	Routes []Route
@@ -21,7 +21,7 @@ type Route struct {
 	serve  handler
 }
 
-// The functions with their routes (contract §1). Each deployed one names its own (app.Serve).
+// The functions with their routes (contract §1). Each deployed program serves one of them (app.Serve).
 var (
 	Run    = Function{"run", []Route{{"POST", "/api/agent/run", public(postRun)}}}
 	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", public(streaming(postStream))}}}
@@ -127,13 +127,14 @@ var Functions = []Function{Run, Stream, UI, AGUI, Chat, ChatResults, GeminiAgent
 	ApprovalsResolve, Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
 	Plans, Runs, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 
-// ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).
+// ResumeFunction returns a function that moves the runs of the agents that the worker of this name serves
+// (agents.Agent.Home).
 func ResumeFunction(name string) Function {
 	return Function{name, []Route{{"POST", "/api/agent/" + name, private(postResume)}}}
 }
 
-// Handler returns a handler for the functions. A single function with one route also answers at "/", the path of a
-// function's own URL.
+// Handler returns a handler for the functions. If it serves a single function with one route, it also answers at "/",
+// the path of the function's own URL.
 func (a *API) Handler(functions ...Function) http.Handler {
 	mux := http.NewServeMux()
 	byPath := map[string][]Route{}
@@ -153,7 +154,7 @@ func (a *API) Handler(functions ...Function) http.Handler {
 	return a.guard(mux)
 }
 
-// methods returns a handler that selects the route by its method.
+// methods returns a handler that selects the route by the request's method.
 func (a *API) methods(pattern string, routes []Route) http.Handler {
 	handlers := map[string]http.Handler{}
 	var allow []string

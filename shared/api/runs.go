@@ -46,14 +46,15 @@ func (r *request) ask() (loop.StartRequest, error) {
 	return q, err
 }
 
-// chosenBody has the fields by which a client says who is to be asked, and where it is.
+// chosenBody has the fields that choose the agent and describe the client's locale.
 type chosenBody struct {
 	Agent      *string `json:"agent"`
 	TerminalID *string `json:"terminalId"`
 	regionBody
 }
 
-// asks checks what its client wants, whose prompt stands in the field, and puts it into the request.
+// asks validates the prompt and the choices in of, and puts them into q. field is the prompt's place in the request,
+// for errors.
 func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody) error {
 	region, err := of.region()
 	switch {
@@ -80,7 +81,7 @@ func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody
 	return err
 }
 
-// own reports whether the request comes from a page at this very address, which is the console's.
+// own reports whether the request comes from a page of this same host, which is the console.
 func (r *request) own() bool {
 	_, host, ok := strings.Cut(r.Header.Get("Origin"), "://")
 	return ok && host == r.Host
@@ -131,10 +132,10 @@ func postRun(r *request) (any, error) {
 	return answer, nil
 }
 
-// goesOn returns the answer about a run that continues without this request, with the status 202 and the address of the
-// run. Its body keeps to seed 000 §2, whose status has no value for work under way: awaiting_confirmation is the one
-// that says neither that the run has ended nor how. An action that is under way is left out, as is its state. The
-// approvals that wait already stay in the answer.
+// goesOn returns a 202 answer for a run that continues without this request, with the run's URL in Location. The body
+// follows seed 000 §2, whose statuses have no value for work in progress. It uses awaiting_confirmation, the only
+// status that does not mean that the run has ended. Actions in progress are omitted, because seed 000 has no state for
+// them either. Approvals that already wait are included.
 func (r *request) goesOn(answer runAnswer) accepted {
 	v := answer.View
 	r.w.Header().Set("Location", "/api/agent/runs/"+v.RunID)
@@ -149,14 +150,14 @@ func (r *request) goesOn(answer runAnswer) accepted {
 	return accepted{runAnswer{View: &told, Approvals: answer.Approvals}}
 }
 
-// runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).
+// runAnswer is a run with its waiting approvals (seed 000 §4.6: the pending approval payload).
 type runAnswer struct {
 	*run.View
 	Approvals []run.ApprovalView `json:"approvals,omitempty"`
 }
 
-// withApprovals returns the run with the approvals that it waits for: those that came with it, and the others from the
-// store. An approval can wait while another action of the run is under way; when a run has ended, none waits.
+// withApprovals returns the run with its waiting approvals: those already in v, and the others from the store. An
+// approval can wait while another action of the run is in progress. A run that has ended has none.
 func (a *API) withApprovals(ctx context.Context, uid string, v *run.View) (runAnswer, error) {
 	if v.Status == run.Completed || v.Status == run.Failed {
 		return runAnswer{View: v}, nil
@@ -215,7 +216,7 @@ func postCancel(r *request) (any, error) {
 	return r.api.withApprovals(r.Context(), r.uid, v)
 }
 
-// postCompensate begins to take back what an action has done, and answers with the run that asks its user about that.
+// postCompensate starts to undo an action, and answers with the run that asks the user to approve that.
 func postCompensate(r *request) (any, error) {
 	id, err := r.id("runId")
 	if err != nil {
@@ -246,7 +247,7 @@ func postResume(r *request) (any, error) {
 	switch {
 	case err != nil && !isForgettable(err):
 		r.api.Log.ErrorContext(r.Context(), "a push message is refused", "counter", "push_refused", "error", err)
-		return nil, err // delivered again, and finally moved to the dead letters, for an operator
+		return nil, err // redelivered, and finally moved to the dead-letter topic for an operator
 	case err != nil:
 		r.api.Log.WarnContext(r.Context(), "a push message is malformed and was dropped; sending it again would "+
 			"not mend it", "counter", "push_malformed", "error", err)
@@ -263,10 +264,10 @@ func postResume(r *request) (any, error) {
 	return nil, nil
 }
 
-// Move moves the run of a message, and returns nil when nothing is left to do about it, be it that its agent is not
-// served here. After an error the message must come again.
+// Move moves the run that a message names. It returns nil if nothing is left to do, which includes a run whose agent
+// another function serves. After an error the message must be redelivered.
 func (a *API) Move(ctx context.Context, d queue.Delivery) error {
-	if !a.Loop.Serves(d.Agent) { // Pub/Sub's filter keeps these away; the emulator has none
+	if !a.Loop.Serves(d.Agent) { // Pub/Sub's filter drops these; the emulator has no filter
 		a.Log.InfoContext(ctx, "a push message is of an agent that another function serves", "counter",
 			"push_elsewhere", "runId", d.RunID, "agent", d.Agent)
 		return nil
@@ -289,9 +290,9 @@ func (a *API) Move(ctx context.Context, d queue.Delivery) error {
 	return nil
 }
 
-// isForgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the
-// same. One that did not arrive whole may arrive whole next time, and one that is too large or from another
-// subscription is not a damaged message of the server's own: an operator must look at its sender.
+// isForgettable reports whether to acknowledge an unreadable message because every redelivery would be just as
+// unreadable. A truncated message may arrive whole next time. A message that is too large or from another subscription
+// was not sent by this server: an operator must look at its sender.
 func isForgettable(err error) bool {
 	f := fault.As(err)
 	whole := f.Code != codeUnreadable && f.Code != fault.CodeTimeout && f.Code != fault.CodeTooLarge
@@ -303,11 +304,12 @@ type swept struct {
 	OK bool `json:"ok"`
 	loop.SweepResult
 	Deleting int `json:"deleting"` // conversations whose deletion was interrupted
-	Deleted  int `json:"deleted"`  // of those, gone now
-	Expired  int `json:"expired"`  // conversations that were kept long enough, gone now
+	Deleted  int `json:"deleted"`  // of those, the number now deleted
+	Expired  int `json:"expired"`  // conversations deleted because their retention time is over
 }
 
-// postSweep serves the scheduler, whose request has no body, and a sweep's own messages, each about one shard.
+// postSweep serves the scheduler, whose request has no body, and the sweep's own messages, each of which names one
+// shard.
 func postSweep(r *request) (any, error) {
 	if r.ContentLength != 0 {
 		return r.sweepShard()
@@ -333,8 +335,9 @@ func postSweep(r *request) (any, error) {
 	return swept{true, s, deletions.Begun, deletions.Gone, expired}, nil
 }
 
-// expire deletes the conversations of a shard that were kept long enough, and what has expired of the audit. Each sweep
-// looks at one shard of conversations, which suffices for a time in days, and has others go on with it.
+// expire deletes the conversations of a shard whose retention time is over, and expired audit entries. Each sweep looks
+// at one shard of conversations, which is often enough for a retention time in days. If the shard has more, another
+// message continues it.
 func (r *request) expire(ctx context.Context, shard int64) (deleted int, err error) {
 	if r.api.Expiry != nil {
 		if _, err := r.api.Expiry.Audit(ctx); err != nil {
@@ -352,8 +355,8 @@ func (r *request) expire(ctx context.Context, shard int64) (deleted int, err err
 	return u.Deleted, err
 }
 
-// sweepShard goes on with a shard that another request has handed over. A message that no redelivery would mend is
-// dropped: the next sweep finds what is due all the same.
+// sweepShard continues a shard that another request has handed over. A malformed message is dropped, because the next
+// sweep finds the due runs anyway.
 func (r *request) sweepShard() (any, error) {
 	data, err := r.body()
 	if err != nil {
@@ -380,7 +383,7 @@ func (r *request) sweepShard() (any, error) {
 	}
 	s, err := r.api.Loop.SweepShard(ctx, at)
 	if err != nil && isForgettable(err) {
-		return swept{OK: true}, nil // a shard that there is not
+		return swept{OK: true}, nil // the shard does not exist
 	}
 	if err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)

@@ -9,17 +9,16 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// Sockets carries terminals over WebSockets (shared/terminal/attach).
+// Sockets serves terminals over WebSockets (shared/terminal/attach).
 type Sockets interface {
-	// Serve upgrades the request and carries the terminal until the socket ends. enter returns whose token its first
-	// message has, if they may attach; leave is called at the end.
+	// Serve upgrades the request and serves the terminal until the socket closes. enter checks the token in the first
+	// message and returns its user; leave is called when the socket closes.
 	Serve(w http.ResponseWriter, r *http.Request, terminalID string,
 		enter func(ctx context.Context, token string) (uid string, leave func(), err error))
 }
 
-// getSocket attaches a person to their terminal. Browsers send no header with a WebSocket that scripts may set, so the
-// token comes in the first message; guard has checked the origin. Whether the terminal is there is told to its user
-// only.
+// getSocket attaches a user to their terminal. Browsers do not let scripts set headers on a WebSocket, so the token
+// comes in the first message. guard has already checked the origin. Only the terminal's user learns whether it exists.
 func getSocket(r *request) (any, error) {
 	leave, err := r.api.admit()
 	if err != nil {
@@ -41,8 +40,8 @@ func getSocket(r *request) (any, error) {
 	return nil, nil
 }
 
-// enter returns the user whose token it is, unless they are disabled or hold as many sockets and streams open as they
-// may.
+// enter returns the user of the token. It refuses a disabled user, and one who holds the maximum number of sockets and
+// streams open.
 func (r *request) enter(ctx context.Context, token string) (uid string, leave func(), err error) {
 	id, err := r.api.Users.Token(ctx, token)
 	if err != nil {

@@ -52,7 +52,7 @@ func (w *env) steps() {
 		}})
 }
 
-// TestStepsAreShown takes steps that end in each way: the same step is in the run, in its events, and in a stream.
+// TestStepsAreShown checks steps with each outcome: the run, its events and a stream show the same step.
 func TestStepsAreShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		args     stepArgs

@@ -17,46 +17,47 @@ import (
 
 // The times of a stream.
 const (
-	pingEvery = 15 * time.Second // the longest silence, so that proxies keep the connection
-	firstLine = 10 * time.Second // how long a run may take to be read before its events are refused
-	writeTime = 10 * time.Second // a client that reads nothing for this long is dropped; the run goes on
+	pingEvery = 15 * time.Second // maximum silence, so that proxies keep the connection open
+	firstLine = 10 * time.Second // maximum time to read a run before its stream is refused
+	writeTime = 10 * time.Second // a client that reads nothing for this long is dropped; the run continues
 )
 
-// A format is how a stream lays out what it sends.
+// A format is how a stream frames what it sends.
 type format struct {
 	media         string
-	before, after string // each JSON object
-	ping          string // says that the stream is alive
+	before, after string // around each JSON object
+	ping          string // keeps the connection alive
 }
 
-// pingLine is the line of NDJSON that does.
+// pingLine is the keep-alive line of NDJSON.
 var pingLine = struct {
 	Type string `json:"type"`
 }{"ping"}
 
-// The formats: one JSON object per line, and server-sent events, where a comment keeps the stream alive.
+// The formats: NDJSON, with one JSON object per line, and server-sent events, where a comment keeps the connection
+// alive.
 var (
 	ndjson = format{"application/x-ndjson", "", "\n", `{"type":"` + pingLine.Type + `"}` + "\n"}
 	sse    = format{"text/event-stream", "data: ", "\n\n", ": ping\n\n"}
 )
 
-// stream writes JSON objects. The answer's header is sent with the first, so that an error before it can still be a
-// status. After a client has disconnected or stopped reading, nothing more is written to it, and the run goes on.
+// stream writes JSON objects. The response header is sent with the first object, so an earlier error can still become a
+// status. After a client has disconnected or stopped reading, the stream drops everything, and the run continues.
 type stream struct {
 	format
-	header [2]string // one more header, its name and value, or none
+	header [2]string // name and value of one more header, or empty
 	mu     sync.Mutex
 	w      http.ResponseWriter
 	begun  bool
 	gone   bool
 	last   time.Time
-	lost   func() // called when the client is gone; may be nil
+	lost   func() // called when the client is gone; can be nil
 }
 
 func (n *stream) write(v any) {
 	b, err := strictjson.Marshal(v)
 	if err != nil {
-		return // no type that is sent fails to marshal; a test sends them all
+		return // cannot happen: a test marshals every type that is sent
 	}
 	n.data(string(b))
 }
@@ -87,7 +88,7 @@ func (n *stream) send(s string) {
 	}
 }
 
-// send sends bytes at once. The error says that the client is gone, or reads nothing.
+// send writes the bytes and flushes them. An error means that the client is gone or reads nothing.
 func send(w http.ResponseWriter, b []byte) error {
 	rc := http.NewResponseController(w)
 	if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -105,7 +106,7 @@ func (n *stream) started() bool {
 	return n.begun
 }
 
-// pings keeps the stream alive until the returned function is called.
+// pings keeps the connection alive until stop is called.
 func (n *stream) pings() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -140,7 +141,7 @@ type (
 		ActionID string `json:"actionId"`
 		Text     string `json:"text"`
 	}
-	bytesLine struct { // of an output that is kept
+	bytesLine struct { // a part of a stored output
 		Type     string `json:"type"`
 		ActionID string `json:"actionId"`
 		Offset   int64  `json:"offset"`
@@ -222,8 +223,9 @@ func (r *request) conclude(ctx context.Context, out *stream, v *run.View, err er
 	}
 }
 
-// getEvents sends a run's numbered events from N on, live until the run ends or the function's time is up. A client
-// that reconnects with the last number it saw misses none. While nothing happens, it costs its pings alone.
+// getEvents sends a run's numbered events after number N. It stays live until the run ends or the function's time is
+// up. A client that reconnects with the last number that it saw misses none. While nothing happens, the stream costs
+// only its pings.
 func getEvents(r *request) (any, error) {
 	id, err := r.id("runId")
 	if err != nil {
@@ -239,9 +241,9 @@ func getEvents(r *request) (any, error) {
 	return nil, err
 }
 
-// sendEvents sends a run's numbered events after the number, with what its actions print between them, until the run
-// has ended or ctx ends. It returns the last number that was sent and whether the run has ended. The error is one
-// before the first line; what cuts the stream off later is logged.
+// sendEvents sends a run's events whose numbers exceed after, and the output of its actions between them, until the run
+// or ctx ends. It returns the number of the last event sent, and whether the run has ended. It returns an error only
+// before the first line; a later one is logged and ends the stream.
 func (r *request) sendEvents(ctx context.Context, out *stream, id string, after int64) (last int64, ended bool,
 	err error) {
 	printed, err := r.outputs(out, id)
@@ -263,7 +265,7 @@ func (r *request) sendEvents(ctx context.Context, out *stream, id string, after 
 		switch {
 		case err != nil && !out.started():
 			return after, false, err
-		case err != nil: // the stream ends; the client reconnects with the last number it saw
+		case err != nil: // the client reconnects with the last number it saw
 			r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
 			return after, false, nil
 		}

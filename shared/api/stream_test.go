@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestPingsFillSilence checks the pings: none before the first line, one in every 15 seconds of silence after it, and
-// none after they are stopped.
+// TestPingsFillSilence checks the pings: none before the first line, one in every 15 seconds of silence, and none after
+// they are stopped.
 func TestPingsFillSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
@@ -40,14 +40,14 @@ func TestPingsFillSilence(t *testing.T) {
 	})
 }
 
-// said returns what has been written so far.
+// said returns everything written so far.
 func said(n *stream, rec *httptest.ResponseRecorder) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return rec.Body.String()
 }
 
-// TestPingsDoNotInterrupt checks that a stream with other lines gets no pings.
+// TestPingsDoNotInterrupt checks that a stream that keeps sending lines gets no pings.
 func TestPingsDoNotInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
@@ -79,7 +79,7 @@ func (b *broken) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the underlying writer.
 func (b *broken) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// TestAClientThatIsGone checks that nothing is written after a line that was lost.
+// TestAClientThatIsGone checks that nothing is written after a failed write.
 func TestAClientThatIsGone(t *testing.T) {
 	client := &broken{ResponseWriter: httptest.NewRecorder(), left: 2}
 	out := &stream{w: client, format: ndjson}
@@ -91,12 +91,12 @@ func TestAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirTime approves a card in each client's form, and no process moves the run: the stream ends with
-// its request's time, in an error.
+// TestStreamsEndWithTheirTime approves a card in each client's protocol while no process moves the run. The stream ends
+// with an error when the request's time is up.
 func TestStreamsEndWithTheirTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle func(*request) (any, error)
-		body   string // of the approval's id and the hash of its arguments
+		body   string // the body for an approval ID and the hash of its arguments
 	}{
 		"the AI SDK": {postUI, `{"id":"c","messages":[{"id":"a","role":"assistant","parts":[{"type":"dynamic-tool",
 			"toolName":"mail","toolCallId":"c","input":{},"state":"approval-responded",

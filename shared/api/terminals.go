@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// Hosts are the users' hosts, and the terminals that are open on them (shared/terminal/hosts).
+// Hosts manages the users' hosts and the terminals open on them (shared/terminal/hosts).
 type Hosts interface {
 	Scan(ctx context.Context, uid string, in terminal.ScanRequest) ([]terminal.HostKey, error)
 	Add(ctx context.Context, uid string, in terminal.NewHost) (terminal.Host, error)
@@ -23,7 +23,7 @@ type Hosts interface {
 	Close(ctx context.Context, uid, terminalID string) error
 }
 
-// hostView is a host as its user sees it: without its secret.
+// hostView is a host as its user sees it, without its secret.
 type hostView struct {
 	HostID    string             `json:"hostId"`
 	Name      string             `json:"name"`
@@ -39,7 +39,7 @@ type hostView struct {
 
 type authView struct {
 	Kind      terminal.AuthKind `json:"kind"`
-	PublicKey string            `json:"publicKey,omitempty"` // for authorized_keys
+	PublicKey string            `json:"publicKey,omitempty"` // to add to authorized_keys
 }
 
 func viewHost(h terminal.Host) hostView {
@@ -53,7 +53,7 @@ type terminalView struct {
 	HostID     string    `json:"hostId"`
 	Cols       int       `json:"cols"`
 	Rows       int       `json:"rows"`
-	Cwd        string    `json:"cwd,omitempty"` // empty: the home directory
+	Cwd        string    `json:"cwd,omitempty"` // empty for the home directory
 	CreatedAt  time.Time `json:"createdAt"`
 }
 
@@ -61,7 +61,7 @@ func viewTerminal(t terminal.Terminal) terminalView {
 	return terminalView{t.ID, t.HostID, t.Cols, t.Rows, t.Cwd, t.CreatedAt}
 }
 
-// onHosts serves a route of hosts and terminals. It is not there in a program without them.
+// onHosts serves a route of hosts and terminals. In a program without hosts the path does not exist.
 func onHosts(h func(r *request, of Hosts) (any, error)) handler {
 	return reading(func(r *request) (any, error) {
 		if r.api.Hosts == nil {

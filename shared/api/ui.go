@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// postUI serves the AI SDK's useChat: the user's newest message begins a run, or answers what one has asked, and the
-// run is told until it rests.
+// postUI serves the AI SDK's useChat. The user's newest message starts a run, or answers what a run has asked. The
+// response streams the run until it rests.
 func postUI(r *request) (any, error) {
 	data, err := r.json()
 	if err != nil {
@@ -52,8 +52,8 @@ func postUI(r *request) (any, error) {
 	return nil, t.ended(ctx, t.begin(ctx, q))
 }
 
-// answerEarlierUI records the answers that stand in older messages. useChat marks an older card as answered and sends
-// nothing, so the answer comes with the next message. An answer that decides nothing any more is part of the history.
+// answerEarlierUI records the answers in older messages. useChat marks an older card as answered but sends nothing, so
+// the answer arrives with the next message. An answer that no longer decides anything is ignored as history.
 func (r *request) answerEarlierUI(ctx context.Context, answers []ui.Answer) error {
 	for _, a := range answers {
 		if len(a.Comment) > maxComment {
@@ -76,7 +76,7 @@ func (r *request) resolutionUI(a ui.Answer) approval.Resolution {
 		Comment: a.Comment}
 }
 
-// answerUI records the user's answers, and tells what becomes of their run.
+// answerUI records the user's answers and streams their run.
 func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
 	var decided []approval.Resolution
 	var ids []string
@@ -100,7 +100,7 @@ func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
 	return t.ended(ctx, err)
 }
 
-// getUIStream tells the newest run of a client's conversation that has not ended, from its beginning.
+// getUIStream streams the newest open run of a client's conversation, from its beginning.
 func getUIStream(r *request) (any, error) {
 	id := r.PathValue("threadId")
 	if err := tell.CheckID("threadId", id); err != nil {
@@ -122,7 +122,7 @@ func getUIStream(r *request) (any, error) {
 	return nil, t.ended(ctx, t.run(ctx, runID))
 }
 
-// tellingUI returns what tells the run to a client of the AI SDK. stop ends the stream, if one has begun.
+// tellingUI returns the streamer of the run for a client of the AI SDK. stop ends the stream if it has begun.
 func (r *request) tellingUI(runID, threadID string, answered []string) (t telling, stop func()) {
 	out, stop := r.events([2]string{ui.VersionHeader, ui.Version}, ui.Done)
 	to := tell.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))

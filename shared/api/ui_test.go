@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// says is a request of useChat with the user's words as its newest message.
+// says is a useChat request whose newest message is the user's words.
 func says(chat, id, words string) string {
 	return fmt.Sprintf(`{"id":%q,"trigger":"submit-message","unheardOf":1,"messages":[{"id":%q,"role":"user",`+
 		`"parts":[{"type":"text","text":%q}]}]}`, chat, id, words)
 }
 
-// answers is a request of useChat with the user's answers to what the assistant has asked.
+// answers is a useChat request with the user's answers to approvals.
 func answers(chat string, of map[string]bool) string {
 	var parts []string
 	for id, yes := range of {
@@ -29,7 +29,7 @@ func answers(chat string, of map[string]bool) string {
 		strings.Join(parts, ","))
 }
 
-// chunks are what a stream has sent, in the form of the AI SDK.
+// chunks returns the chunks of a stream of the AI SDK.
 func chunks(t *testing.T, a answer) (all []map[string]any) {
 	t.Helper()
 	ended := false
@@ -56,7 +56,7 @@ func chunks(t *testing.T, a answer) (all []map[string]any) {
 	return all
 }
 
-// asked are the ids by which a stream asks for approvals.
+// asked returns the approval IDs in a stream.
 func asked(t *testing.T, a answer) (ids []string) {
 	t.Helper()
 	for _, c := range chunks(t, a) {
@@ -75,7 +75,7 @@ func moving(w *env) *env {
 
 const uiPath = "/api/agent/ui"
 
-// TestUIBindsAYes has a plain yes count for the shown bytes alone, for their user alone, and once.
+// TestUIBindsAYes checks that an approval counts only for the bytes that were shown, only for their user, and once.
 func TestUIBindsAYes(t *testing.T) {
 	w := moving(newEnv(t))
 	w.wants("x")
@@ -103,7 +103,7 @@ func TestUIBindsAYes(t *testing.T) {
 	if len(w.sent) > 0 {
 		t.Fatalf("it sent %v", w.sent)
 	}
-	for range 2 { // the same answer again is answered alike
+	for range 2 { // a repeated answer gets the same response
 		all := chunks(t, w.send("POST", uiPath, "ana", answers("other", map[string]bool{ids[0]: true})))
 		if last := all[len(all)-1]; last["finishReason"] != "stop" {
 			t.Errorf("it ends with %v", last)
@@ -117,8 +117,8 @@ func TestUIBindsAYes(t *testing.T) {
 	}
 }
 
-// TestUITakesAnEarlierYes has the user write on while a card waits and then answer that card, which useChat sends with
-// the next message only. The yes counts once, for its own user and hash alone.
+// TestUITakesAnEarlierYes has the user write another message while a card waits, and then approve the card. useChat
+// sends that answer only with the next message. It counts once, only for its own user and hash.
 func TestUITakesAnEarlierYes(t *testing.T) {
 	w := newEnv(t)
 	w.asks("x")
@@ -151,8 +151,8 @@ func TestUITakesAnEarlierYes(t *testing.T) {
 	}
 }
 
-// TestHistoriesThatCannotBeRead has clients repeat messages that no strict reader takes. The newest words count; half
-// of an emoji in them becomes U+FFFD.
+// TestHistoriesThatCannotBeRead sends histories with messages that a strict parser rejects. The newest words count;
+// half an emoji in them becomes U+FFFD.
 func TestHistoriesThatCannotBeRead(t *testing.T) {
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	for name, c := range map[string]struct{ path, body string }{
@@ -180,7 +180,7 @@ func TestHistoriesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestUIOneMessageIsOneRun begins a run once for each message and text, in the user's own conversation.
+// TestUIOneMessageIsOneRun checks that each message and text starts one run, in the user's own conversation.
 func TestUIOneMessageIsOneRun(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "One."}, script.Turn{Text: "Two."}, script.Turn{Text: "Three."},
@@ -211,7 +211,7 @@ func TestUIOneMessageIsOneRun(t *testing.T) {
 	}
 }
 
-// TestUIPlan shows a plan that waits in its conversation, and takes a yes that is bound to its hash.
+// TestUIPlan shows a waiting plan in its conversation, and accepts an approval that is bound to its hash.
 func TestUIPlan(t *testing.T) {
 	w := moving(newPlans(t))
 	w.model.Then(script.Turn{Text: "Hello."}, proposes("Tell him"))
@@ -234,8 +234,8 @@ func TestUIPlan(t *testing.T) {
 	}
 }
 
-// TestUIWaitsForAHold follows a yes that is held until it is carried out: a client whose stream ended sooner would
-// answer again and again.
+// TestUIWaitsForAHold follows an approval that is held until the call has run. If the stream ended earlier, the client
+// would answer repeatedly.
 func TestUIWaitsForAHold(t *testing.T) {
 	w := moving(newEnv(t))
 	w.loop.Hold = 300 * time.Millisecond
@@ -247,7 +247,7 @@ func TestUIWaitsForAHold(t *testing.T) {
 	}
 }
 
-// TestUIHoldsALimit keeps the limits of all requests where unknown fields are passed over.
+// TestUIHoldsALimit checks that the general limits apply although unknown fields are ignored.
 func TestUIHoldsALimit(t *testing.T) {
 	w := newEnv(t)
 	for body, status := range map[string]int{
@@ -266,7 +266,7 @@ func TestUIHoldsALimit(t *testing.T) {
 	}
 }
 
-// TestUIEndsInAnError sends the error that a run ends with as a chunk.
+// TestUIEndsInAnError checks that the error of a failed run is sent as a chunk.
 func TestUIEndsInAnError(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Err: fault.New(fault.Model, "broken", "The model is broken.")})

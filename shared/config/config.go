@@ -1,9 +1,9 @@
-// Package config reads the environment, and a file of Gemini's settings as its fallback, into one validated struct.
-// [Load] reports every wrong variable at once, with its value and what it needs (contract §3). Everything is read once:
-// a process runs with the configuration that it printed at its start.
+// Package config reads the environment into one validated struct, with a file of Gemini settings as fallback. [Load]
+// reports every wrong variable at once, with its value and what it needs (contract §3). Everything is read once: a
+// process keeps the configuration that it printed at its start.
 //
-// No setting switches off a check, and a deployed process refuses variables with which Google's libraries would do so
-// (reliability §6.17).
+// No setting disables a security check, and a deployed process refuses the variables with which Google's libraries
+// would disable one (reliability §6.17).
 package config
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// A Part is something that a function uses. [Load] requires the variables of the parts that it gets; other variables
-// that are set are checked too.
+// A Part is something that a function uses. [Load] requires the variables of the parts it is given; other variables are
+// validated if they are set.
 type Part string
 
 // The parts.
@@ -24,18 +24,18 @@ const (
 	Model    Part = "model"    // calls Gemini
 	Store    Part = "store"    // stores runs
 	Queue    Part = "queue"    // publishes runs to be resumed
-	Users    Part = "users"    // is called by users with their ID tokens
-	Push     Part = "push"     // is called by Pub/Sub or Cloud Scheduler
-	Accounts Part = "accounts" // uses, or links, users' Google accounts
+	Users    Part = "users"    // receives calls of users with their ID tokens
+	Push     Part = "push"     // receives calls of Pub/Sub or Cloud Scheduler
+	Accounts Part = "accounts" // uses or links users' Google accounts
 	Consent  Part = "consent"  // redirects browsers to Google's consent and back
-	Chat     Part = "chat"     // signs the histories that pages keep
-	Engine   Part = "engine"   // asks the engine of containers, if there is one
-	Mail     Part = "mail"     // mails people what waits, where NOTIFY says so
-	Hosts    Part = "hosts"    // keeps, or logs in to, the hosts that users have added
+	Chat     Part = "chat"     // signs the histories that pages store
+	Engine   Part = "engine"   // uses the container engine, if one is configured
+	Mail     Part = "mail"     // sends e-mails about waiting approvals, if NOTIFY is mail
+	Hosts    Part = "hosts"    // stores or logs in to the hosts that users have added
 )
 
-// Config is the whole validated configuration. A comment names each variable and says what it sets; README.md is made
-// of these comments (page_test.go).
+// Config is the whole validated configuration. A comment names each variable and says what it sets. README.md is
+// generated from these comments (page_test.go).
 type Config struct {
 	// The process.
 
@@ -66,7 +66,7 @@ type Config struct {
 	// VERTEX_AI_PROJECT_ID: the project whose Vertex AI replaces the Developer API, even if a key is set
 	VertexProject  string
 	VertexLocation string // VERTEX_AI_LOCATION: the location of Vertex AI
-	VertexEndpoint string // VERTEX_AI_ENDPOINT: another server with its protocol; the default is the location's
+	VertexEndpoint string // VERTEX_AI_ENDPOINT: another server with Vertex AI's protocol; the default is the location's
 	// PERSONA: the beginning of the instructions of the assistant and of page agents; the default is short
 	Persona string
 	// GEMINI_CONFIG: a file with the keys `apiKey`, `model` and `systemPrompt`, which apply if GEMINI_API_KEY,
@@ -103,11 +103,11 @@ type Config struct {
 	ConsoleURL string // without a slash at its end
 	// OTEL_EXPORTER_OTLP_ENDPOINT: the collector for OpenTelemetry traces and metrics of runs; by default there are
 	// none
-	TracesEndpoint string // with its path; empty: there are no traces
+	TracesEndpoint string // with its path; empty if traces are disabled
 	// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: another collector for metrics, with the path
 	//
 	// OTEL_METRICS_EXPORTER: `none` turns metrics off
-	MetricsEndpoint string // with its path; empty: there are no metrics
+	MetricsEndpoint string // with its path; empty if metrics are disabled
 	// OTEL_EXPORTER_OTLP_PROTOCOL: the protocol: OTLP over HTTP with protocol buffers
 	TracesProtocol string
 	// OTEL_SDK_DISABLED: `true` turns traces and metrics off, whatever else is set
@@ -152,7 +152,7 @@ type Config struct {
 	// PUBLIC_URL: the address of these functions for browsers
 	PublicURL string // without a slash at its end
 	// MCP_URL: the address of /mcp if it is not under PUBLIC_URL
-	MCPURL string // never empty where PUBLIC_URL is set
+	MCPURL string // never empty if PUBLIC_URL is set
 	// MCP_ISSUER: an OAuth issuer whose access tokens are accepted at /mcp. Its subjects are the users of AUTH_ISSUER,
 	// and each token is for MCP_URL only (RFC 8707). By default agents use tokens that users create in the console
 	MCPIssuer string
@@ -318,7 +318,7 @@ func (c Config) Log() obs.Options {
 	return obs.Options{Level: c.LogLevel, Release: c.Release, Service: c.Service, Project: c.Project}
 }
 
-// Redacted returns all settings in effect, secrets redacted, in a fixed order, for the line at start-up.
+// Redacted returns all settings in effect, with secrets redacted, in a fixed order. The process logs them at its start.
 func (c Config) Redacted() []Setting { return slices.Clone(c.settings) }
 
 // LogValue implements slog.LogValuer with Redacted.

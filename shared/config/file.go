@@ -22,14 +22,14 @@ type File struct {
 	Path         string // empty: no file
 	APIKey       Secret
 	Model        string // empty: not set
-	SystemPrompt string // precedes the agent's instructions; may be empty
-	Placeholder  bool   // all that is wrong with the file is that its key is still a template's: see ReadFile
+	SystemPrompt string // precedes the agent's instructions; can be empty
+	Placeholder  bool   // the only problem is that the key is still a template's placeholder; see ReadFile
 }
 
-// FilePath is the file's path if GEMINI_CONFIG names no other.
+// FilePath is the default of GEMINI_CONFIG.
 const FilePath = "config/.gemini.yaml"
 
-// maxFile is the largest file that is read, in bytes.
+// maxFile is the maximum size of the file, in bytes.
 const maxFile = 64 << 10
 
 const (
@@ -38,9 +38,9 @@ const (
 	promptNeeds = "a text of at most 8 KiB in UTF-8, without control characters"
 )
 
-// ReadFile reads the file that GEMINI_CONFIG names, or else [FilePath]. A missing file is a zero File, unless
-// GEMINI_CONFIG names it. The error is [Problems], each with the file and the line; with a File that says Placeholder
-// it is about the key alone, and the rest of the File counts.
+// ReadFile reads the file that GEMINI_CONFIG names, or else [FilePath]. A missing file yields a zero File, unless
+// GEMINI_CONFIG names it. The error is [Problems], each with the file and the line. If the File has Placeholder set,
+// the only problem is its key, and its other fields are valid.
 func ReadFile(getenv func(string) string) (File, error) {
 	r := &reader{getenv: getenv}
 	named := r.get("GEMINI_CONFIG")
@@ -61,7 +61,7 @@ func ReadFile(getenv func(string) string) (File, error) {
 	return parseFile(path, data)
 }
 
-// readBounded checks the file's type before it opens it: opening a pipe would wait for its other end.
+// readBounded checks the file's type before opening it, because opening a pipe would block.
 func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func readBounded(path string) ([]byte, error) {
 
 var errorLine = lazyregexp.New(`^yaml: line (\d+):`)
 
-// parseFile decodes the file. It puts no text of the parser's errors into a problem: they may quote the key.
+// parseFile decodes the file. It never copies the parser's error texts into a problem, because they may quote the key.
 func parseFile(path string, data []byte) (File, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -94,7 +94,7 @@ func parseFile(path string, data []byte) (File, error) {
 	if err != nil {
 		line := 1
 		if m := errorLine.FindStringSubmatch(err.Error()); m != nil {
-			line, _ = strconv.Atoi(m[1]) // digits
+			line, _ = strconv.Atoi(m[1]) // the pattern matches digits only
 		}
 		return File{}, Problems{at(path, line, "", "what is no YAML", "lines such as apiKey: 'the key'")}
 	}
@@ -112,7 +112,7 @@ func parseFile(path string, data []byte) (File, error) {
 	return File{}, f.problems
 }
 
-// fileReader collects problems, as the reader of the environment does.
+// fileReader reads the file's keys and collects problems.
 type fileReader struct {
 	path     string
 	seen     map[string]bool
@@ -149,7 +149,7 @@ func (f *fileReader) entry(key, value *yaml.Node) {
 		f.Model = f.text(key, value, false, modelNeeds, unlessFiller(isModel))
 	case "systemPrompt":
 		f.SystemPrompt = f.text(key, value, false, promptNeeds, isText)
-	default: // do not show its name: without the colon's space, the key is part of it
+	default: // never show the name: if the space after the colon is missing, the name contains the API key
 		f.fail(key, "", "a key that is not known, of "+plural(len(name), "character", "characters"),
 			"apiKey, model and systemPrompt alone")
 	}
@@ -171,7 +171,7 @@ func (f *fileReader) fail(n *yaml.Node, key, holds, needs string) {
 	f.problems = append(f.problems, at(f.path, n.Line, key, holds, needs))
 }
 
-// at returns a Problem whose place is in the form of compilers, so that editors find it.
+// at returns a Problem whose place has the format of compiler errors, which editors recognise.
 func at(path string, line int, key, holds, needs string) Problem {
 	place := fmt.Sprintf("%s:%d", path, line)
 	if key != "" {
@@ -180,8 +180,8 @@ func at(path string, line int, key, holds, needs string) Problem {
 	return Problem{place, holds, needs}
 }
 
-// fallback is ReadFile for what the environment does not say: that the file's key is a placeholder is wrong only where
-// the environment names neither a key nor a project of Vertex AI.
+// fallback calls ReadFile for the values that the environment lacks. A placeholder key is an error only if the
+// environment names neither a key nor a Vertex AI project.
 func fallback(getenv func(string) string) (File, error) {
 	f, err := ReadFile(getenv)
 	if f.Placeholder && (getenv("GEMINI_API_KEY") != "" || getenv("VERTEX_AI_PROJECT_ID") != "") {

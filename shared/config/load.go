@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// loader is a reader with the needed parts and the file's values.
+// loader is a reader with the required parts and the file's values.
 type loader struct {
 	reader
 	parts     []Part
@@ -25,8 +25,8 @@ func (l *loader) needs(p Part) bool { return slices.Contains(l.parts, p) }
 
 const day = 24 * time.Hour
 
-// Load reads and validates the whole environment, with the file ([ReadFile]) as its fallback. The variables that one of
-// the parts needs must be set. The error is [Problems], a ValidationError.
+// Load reads and validates the whole environment, with the file ([ReadFile]) as fallback. The variables that the parts
+// need must be set. The error is [Problems], a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	file, wrong := fallback(getenv)
 	l := &loader{reader{getenv: file.under(ours(getenv))}, parts, file, wrong != nil}
@@ -39,8 +39,7 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	return c, nil
 }
 
-// LoadModel reads the variables of the model alone, for a program that has a configuration of its own. The error is
-// [Problems].
+// LoadModel reads only the variables of the model, for a program with its own configuration. The error is [Problems].
 func LoadModel(getenv func(string) string) (Config, error) {
 	file, wrong := fallback(getenv)
 	l := &loader{reader{getenv: file.under(getenv)}, []Part{Model}, file, wrong != nil}
@@ -53,7 +52,7 @@ func LoadModel(getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// load reads all variables and collects what is wrong with them.
+// load reads all variables and collects their problems.
 func (l *loader) load() (c Config) {
 	c.Service = l.text("K_SERVICE", "", "the name of the Cloud Run service", nil)
 	c.OnCloudRun = c.Service != ""
@@ -67,7 +66,7 @@ func (l *loader) load() (c Config) {
 	return c
 }
 
-// emulators holds the variables with which Google's libraries use an emulator, which does not check who is calling.
+// emulators are the variables that make Google's libraries use an emulator, which does not check who is calling.
 var emulators = []string{
 	"FIREBASE_AUTH_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "DATASTORE_EMULATOR_HOST",
 	"STORAGE_EMULATOR_HOST", "FIREBASE_STORAGE_EMULATOR_HOST", "FIREBASE_DATABASE_EMULATOR_HOST",
@@ -108,7 +107,7 @@ func (l *loader) process(c *Config) {
 const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between " +
 	"them: the first signs, all verify"
 
-// ActionKeys returns the keys of ActionKey, the bytes of their texts, or nil if none is set. The first one signs.
+// ActionKeys returns the keys in ActionKey as bytes, or nil if none is set. The first one signs.
 func (c Config) ActionKeys() [][]byte { return splitKeys(c.ActionKey.Reveal()) }
 
 // ChatKeys returns the secrets of ChatKey, or nil if it is not set.
@@ -123,8 +122,9 @@ func (l *loader) origins() []string {
 // LeastTimeout is the shortest valid FUNCTION_TIMEOUT: no step of a run fits into less.
 const LeastTimeout = 30 * time.Second
 
-// timeout returns how long the platform lets one call take. If it is not set, timeout assumes the shortest one (the
-// default of Cloud Functions): handing a run over early costs one message, but being cut off costs the rest of a lease.
+// timeout returns the maximum time of one call. If the platform's limit is not set, it assumes Cloud Functions'
+// default, the shortest one: handing a run over too early costs one message, but being cut off costs the rest of a
+// lease.
 func (l *loader) timeout() time.Duration {
 	most := 5 * time.Minute
 	if l.deployed {
@@ -148,7 +148,7 @@ func (l *loader) limits(c *Config) {
 	c.ApprovalTTL = l.duration("APPROVAL_TTL", day, time.Minute, 30*day)
 	c.Hold = l.duration("HOLD", 0, 0, time.Minute)
 	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
-	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would cut every approval short
+	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would end every approval early
 		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false),
 			"at least APPROVAL_TTL, "+span(c.ApprovalTTL))
 	}

@@ -22,13 +22,13 @@ func (l *loader) mail(c *Config) {
 		"is mail")
 }
 
-// isSMTP accepts the address of an SMTP server, with a user and a password or neither.
+// isSMTP accepts the URL of an SMTP server, with both user and password or neither.
 func isSMTP(deployed bool) func(string) bool {
 	return func(v string) bool {
 		u, err := url.Parse(v)
 		switch {
 		case err != nil || len(v) > 2048 || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps",
-			*u != url.URL{Scheme: u.Scheme, Host: u.Host, User: u.User}, // it has a path, or a query
+			*u != url.URL{Scheme: u.Scheme, Host: u.Host, User: u.User}, // it has a path or a query
 			deployed && outbound.Loopback(u.Hostname()):
 			return false
 		}
@@ -42,7 +42,7 @@ func isSMTP(deployed bool) func(string) bool {
 	}
 }
 
-// isAddress accepts an address in its one spelling.
+// isAddress accepts an address in its normalized spelling.
 func isAddress(v string) bool {
 	normal, err := address.Normalize(v)
 	return err == nil && normal == v

@@ -2,7 +2,7 @@ package config
 
 import "encoding/json"
 
-// mcp reads who agents of other programs are, and where they ask.
+// mcp reads the URL of /mcp and the issuer of access tokens for it.
 func (l *loader) mcp(c *Config) {
 	const address = "the address of /mcp that clients see, such as https://agent.example.com/mcp (http only on a " +
 		"loopback address), without a query"
@@ -16,7 +16,7 @@ func (l *loader) mcp(c *Config) {
 		func(v string) bool { return isBase(l.deployed)(v) && c.MCPURL != "" })
 }
 
-// servers reads where the file of MCP servers is, and what it refers to.
+// servers reads the path of the file of MCP servers, and the secrets that it refers to.
 func (l *loader) servers(c *Config) {
 	const secrets = "a JSON object of texts by their names, such as {\"GITHUB_MCP_TOKEN\": \"…\"}"
 	c.MCPServers = l.text("MCP_SERVERS", "", "a file in the form {\"mcpServers\": {…}}", isPath)
@@ -31,8 +31,8 @@ func decodeSecrets(text string) (secrets map[string]string, err error) {
 	return secrets, err
 }
 
-// Referenced returns what the file of MCP servers refers to by the name, or "": of MCP_SECRETS, or where that is not
-// set of the environment.
+// Referenced returns the value of ${name} in the file of MCP servers, or "". It comes from MCP_SECRETS, or from the
+// environment if MCP_SECRETS is not set.
 func (c Config) Referenced(name string) string {
 	if !c.MCPSecrets.IsSet() {
 		if c.environment == nil {
@@ -41,7 +41,7 @@ func (c Config) Referenced(name string) string {
 		return c.environment(name)
 	}
 	secrets, err := decodeSecrets(c.MCPSecrets.Reveal())
-	if err != nil { // it was checked
+	if err != nil { // already validated
 		return ""
 	}
 	return secrets[name]

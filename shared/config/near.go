@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// NearMiss is a variable of the environment that is no setting, and the setting whose name it resembles.
+// NearMiss is an environment variable that is not a setting, and the setting whose name it resembles.
 type NearMiss struct{ Variable, Meant string }
 
-// NearMisses returns the variables of an environment that look like a misspelt setting, in sorted order: those that
-// differ from one in underscores, in one letter, or in one word. A setting that has a value itself is not meant.
+// NearMisses returns the environment variables that look like misspelt settings, sorted. A misspelling differs in
+// underscores, in one letter or in one word. A setting that is set itself is never the one meant.
 func (c Config) NearMisses(environ []string) (all []NearMiss) {
 	set := map[string]bool{}
 	for _, pair := range environ {
@@ -29,7 +29,7 @@ func (c Config) NearMisses(environ []string) (all []NearMiss) {
 	return all
 }
 
-// leastLetters is how long a name must be for one letter to be a slip.
+// leastLetters is the minimum length of a name for one letter to count as a typing error.
 const leastLetters = 6
 
 func resembles(name, known string) bool {
@@ -42,7 +42,7 @@ func resembles(name, known string) bool {
 	return oneLess(words, knownWords) || oneLess(knownWords, words)
 }
 
-// oneSlip reports whether a letter more, less, other, or two exchanged ones make b of a.
+// oneSlip reports whether a and b differ by one inserted, deleted, replaced or swapped letter.
 func oneSlip(a, b string) bool {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -53,7 +53,7 @@ func oneSlip(a, b string) bool {
 		len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
 }
 
-// oneLess reports whether few has the words of many but for one, and at least two.
+// oneLess reports whether few equals many without one word. few must have at least two words.
 func oneLess(few, many []string) bool {
 	if len(few) < 2 || len(few)+1 != len(many) {
 		return false

@@ -10,7 +10,7 @@ import (
 const base = "an address with https (http only on a loopback address, and not where K_SERVICE is set), without " +
 	"credentials and query"
 
-// CurrentFlash is Google's own name for the newest Flash model (https://ai.google.dev/gemini-api/docs/models).
+// CurrentFlash is Google's alias for the newest Flash model (https://ai.google.dev/gemini-api/docs/models).
 const CurrentFlash = "gemini-flash-latest"
 
 func (l *loader) gemini(c *Config) {
@@ -57,7 +57,7 @@ func (l *loader) store(c *Config) {
 		"the id of the Google Cloud project, because STORE is firestore")
 }
 
-// most of what may be kept: a hundred years.
+// maximum retention, a hundred years
 const mostDays = 36_500
 
 func (l *loader) retention(c *Config) {
@@ -110,7 +110,7 @@ func (l *loader) users(c *Config) {
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
 }
 
-// domains reads the domains that users' addresses must have, each once.
+// domains reads the permitted domains of users' addresses, without duplicates.
 func (l *loader) domains() []string {
 	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small " +
 		"letters, no *, no @"
@@ -132,7 +132,7 @@ func (l *loader) web(c *Config) {
 	}
 }
 
-// actions reads the folders of actions and agents, and the key. Whether the key is needed is known only after the
+// actions reads the folders of actions and agents, and the key. Whether the key is required is known only after the
 // folder has been read.
 func (l *loader) actions(c *Config) {
 	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints " +
@@ -188,8 +188,8 @@ func (l *loader) google(c *Config) {
 	}
 }
 
-// reach reads what is said of terminals and of the web. Which hosts may be reached is said of those that are private,
-// because anybody may be asked for a public one.
+// reach reads the settings of terminals and of the web. Only private hosts need permission: users can name any public
+// host at port 22.
 func (l *loader) reach(c *Config) {
 	const hosts = "up to 100 IP addresses, ranges (10.0.0.0/8) and DNS names (*.corp.example for all below one), " +
 		"each with or without a port (10.0.0.0/8:2222, [fd00::/8]:22), and ports of public addresses (:2222), with " +
@@ -202,8 +202,8 @@ func (l *loader) reach(c *Config) {
 	c.WebTools = l.oneOf("WEB_TOOLS", "off", "off", "on") == "on"
 }
 
-// docker reads which engine runs containers, and of what. An engine that anybody can reach who can reach its port is
-// refused: whoever may use one is root on its machine.
+// docker reads which engine runs containers, and with which images. A tcp engine without client certificates is
+// refused, because anyone who can use an engine is root on its machine.
 func (l *loader) docker(c *Config) {
 	const host = "unix:///path/of/a.sock, or tcp://host:port with DOCKER_CERT_PATH beside it"
 	const images = "up to 20 names of images with commas between them, such as docker.io/library/golang:1.26"
@@ -215,12 +215,12 @@ func (l *loader) docker(c *Config) {
 	c.DockerCertPath = l.text("DOCKER_CERT_PATH", "", certs, isPath)
 	const text = "in PEM: the certificates of a CA and of a client, and that one's private key"
 	c.DockerCerts = l.secret("DOCKER_CERTS", text, isCerts)
-	// A function that judges calls and asks no engine has no certificates.
+	// A deployed function that does not use the engine has no certificates.
 	l.require(strings.HasPrefix(c.DockerHost, "tcp:") && !c.DockerCerts.IsSet() && (!l.deployed || l.needs(Engine)),
 		"DOCKER_CERT_PATH", certs+", or DOCKER_CERTS, because DOCKER_HOST is tcp")
 }
 
-// list reads values with commas between them, each once.
+// list reads comma-separated values, without duplicates.
 func (l *loader) list(name, needs string, most int, ok func(string) bool) (values []string) {
 	l.text(name, "", needs, func(v string) bool {
 		for one := range strings.SplitSeq(v, ",") {
@@ -242,7 +242,7 @@ func (l *loader) keyset(name string) Secret {
 		isKeyset)
 }
 
-// braced reads a secret that may contain the braces of JSON, which in other values look like a placeholder's.
+// braced reads a secret that can contain the braces of JSON, which look like a placeholder in other values.
 func (l *loader) braced(name, needs string, ok func(string) bool) Secret {
 	l.declare(variable{name: name, needs: needs, secret: true})
 	v := l.get(name)

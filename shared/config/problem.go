@@ -10,8 +10,8 @@ import (
 // A Problem is one variable that is wrong or missing.
 type Problem struct {
 	Variable string
-	Holds    string // its value, safe to show; empty if it is not set
-	Needs    string // what it needs, as the end of a sentence
+	Holds    string // the value, safe to show; empty if it is not set
+	Needs    string // what the variable needs, as the end of a sentence
 }
 
 // String returns the problem as one line.
@@ -22,10 +22,10 @@ func (p Problem) String() string {
 	return p.Variable + " holds " + p.Holds + ", and needs " + p.Needs
 }
 
-// Problems is the error of [Load]: one Problem, and one line, for each wrong variable. It is never empty.
+// Problems is the error of [Load]: one Problem for each wrong variable, never empty.
 type Problems []Problem
 
-// Error returns a line for each variable.
+// Error returns one line for each variable.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, x := range p {
@@ -34,11 +34,11 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes it a ValidationError whose field is the first variable.
+// Unwrap returns a ValidationError whose field is the first variable.
 func (p Problems) Unwrap() error { return fault.Invalid(p[0].Variable, "%s", p.Error()) }
 
-// show returns the part of a value that is safe to show: nothing of a secret, or of a value that may be an address or
-// hold a password, and otherwise the start in quotes, so that it stays on one line.
+// show returns the part of a value that is safe to show: nothing of a secret or of a value with an @, which may be an
+// address or contain a password. Of other values it returns the beginning, quoted to stay on one line.
 func show(value string, secret bool) string {
 	switch {
 	case secret || strings.Contains(value, "@"):

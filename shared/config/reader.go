@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// reader reads variables, with one method for each kind, and collects the problems. White space around a value is
-// dropped: storing a secret with its newline is a common mistake.
+// reader reads variables, with one method for each kind, and collects problems. It trims white space around values,
+// because secrets are often stored with a newline.
 type reader struct {
 	getenv   func(string) string
 	deployed bool
@@ -16,10 +16,10 @@ type reader struct {
 	shown    []Setting
 
 	declared []variable
-	refused  []Problem // in this environment, whatever they hold
+	refused  []Problem // must not be set in this environment, whatever their value
 }
 
-// A variable is what README.md says of one beside what it sets.
+// A variable has what README.md says about one, in addition to its comment in Config.
 type variable struct {
 	name, def, needs string
 	secret           bool
@@ -41,7 +41,7 @@ type Setting struct{ Variable, Value string }
 
 func (r *reader) get(name string) string { return strings.TrimSpace(r.getenv(name)) }
 
-// fail adds a problem, at most one for each variable: the first is the one to fix first.
+// fail adds a problem, unless the variable already has one: the first problem is the one to fix first.
 func (r *reader) fail(name, holds, needs string) {
 	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Variable == name }) {
 		r.problems = append(r.problems, Problem{name, holds, needs})
@@ -76,7 +76,7 @@ func (r *reader) keep(name, value string) {
 	r.shown = append(r.shown, Setting{name, value})
 }
 
-// text returns the value or the default; a value must satisfy ok, if it is not nil.
+// text returns the value, or the default. A value must satisfy ok, unless ok is nil.
 func (r *reader) text(name, def, needs string, ok func(string) bool) string {
 	r.declare(variable{name: name, def: def, needs: needs})
 	v := r.get(name)
@@ -118,7 +118,7 @@ func (r *reader) number(name string, def, least, most int) int {
 		return err == nil && n >= least && n <= most
 	})
 	n, err := strconv.Atoi(v)
-	if err != nil { // already a problem
+	if err != nil { // already reported
 		return def
 	}
 	return n
@@ -131,13 +131,13 @@ func (r *reader) duration(name string, def, least, most time.Duration) time.Dura
 		return err == nil && d >= least && d <= most
 	})
 	d, err := ParseDuration(v)
-	if err != nil { // already a problem
+	if err != nil { // already reported
 		return def
 	}
 	return d
 }
 
-// ParseDuration reads Go's notation, and whole days with d.
+// ParseDuration reads Go's notation, and whole days such as 7d.
 func ParseDuration(v string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(v, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)

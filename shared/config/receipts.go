@@ -11,7 +11,7 @@ const (
 	jwks       = "a JWK Set of 1 to 50 public Ed25519 keys in JSON (or that in base64), as `ops receipt-keys` prints it"
 )
 
-// receipts reads the key that signs receipts, and the public keys by which they are known.
+// receipts reads the key that signs receipts, and the public keys that verify them.
 func (l *loader) receipts(c *Config) {
 	c.ReceiptKey = l.secret("RECEIPT_KEY", receiptKey, isReceiptKey)
 	c.ReceiptKMSKey = l.text("RECEIPT_KMS_KEY", "", receiptKMS, isKMSVersion)
@@ -23,7 +23,8 @@ func (l *loader) receipts(c *Config) {
 	l.require(c.ReceiptKMSKey != "" || l.deployed && c.ReceiptKey.IsSet(), "RECEIPT_JWKS", jwks)
 }
 
-// jwks reads public keys, whose braces of JSON look like a placeholder's in other values. It returns them in JSON.
+// jwks reads public keys and returns them as JSON. It does not check for placeholders, because the braces of JSON look
+// like one.
 func (l *loader) jwks(name string) string {
 	l.declare(variable{name: name, needs: jwks})
 	v := l.get(name)

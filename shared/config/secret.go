@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// A Secret is a text that no print, log or JSON shows: they show its length instead. The text is behind a pointer, so
-// that even %v on a struct with a Secret in an unexported field does not print it.
+// A Secret is a text that prints, logs and JSON never show; they show its length instead. The text is behind a pointer,
+// so even %v of a struct with a Secret in an unexported field does not print it.
 type Secret struct{ text *string }
 
 // NewSecret returns a Secret of text. An empty text is an unset Secret.
@@ -25,10 +25,10 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsSet reports whether there is a text.
+// IsSet reports whether the Secret has a text.
 func (s Secret) IsSet() bool { return s.text != nil }
 
-// String returns the length, in place of the text.
+// String returns the length of the text.
 func (s Secret) String() string {
 	if s.text == nil {
 		return "(not set)"

@@ -16,22 +16,23 @@ import (
 	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
-// The shapes of values. Each function reports whether a text has the shape.
+// matches returns a function that reports whether a value matches the pattern. The functions below check the shapes of
+// values.
 
 func matches(pattern string) func(string) bool { return lazyregexp.New(pattern).MatchString }
 
-// upTo adds a bound of the length to a pattern. A bound within a pattern is compiled to that number of copies, which
-// took a fifth of a function's cold start.
+// upTo adds a maximum length to a check. A repetition count in a pattern is compiled to that many copies, which took a
+// fifth of a function's cold start.
 func upTo(length int, ok func(string) bool) func(string) bool {
 	return func(v string) bool { return len(v) <= length && ok(v) }
 }
 
-// nameUpTo adds a bound of the length of what follows the last slash.
+// nameUpTo adds a maximum length to a check, for the part after the last slash.
 func nameUpTo(length int, ok func(string) bool) func(string) bool {
 	return func(v string) bool { return len(v)-strings.LastIndexByte(v, '/')-1 <= length && ok(v) }
 }
 
-// unlessFiller narrows a shape to values that are not placeholders.
+// unlessFiller excludes placeholders from a check.
 func unlessFiller(ok func(string) bool) func(string) bool {
 	return func(v string) bool { return ok(v) && !idFillers.MatchString(v) }
 }
@@ -47,15 +48,15 @@ var (
 		`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
 	isRelease  = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
 	isAccount  = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
-	isExact    = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience, not a pattern or a list
+	isExact    = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // one audience, not a pattern or a list
 	isDomain   = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
 	isHostPort = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
 	isProgram  = upTo(64, matches(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`))
-	isKey      = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
+	isKey      = upTo(512, matches(`^[!-~]+$`)) // fits in an HTTP header
 )
 
-// fillers holds the placeholders of sample files and instructions for an id or a secret. An id must match more exactly,
-// because a project may well be called "changeme-shop".
+// idFillers and secretFillers match the placeholders that sample files and instructions use for an ID or a secret. The
+// pattern for IDs is stricter, because a project may really be called "changeme-shop".
 var (
 	idFillers = lazyregexp.New(
 		`(?i)[<>{}]|^\$|^your[-_ ]|^change[-_ ]?me$|^replace[-_ ]?me$|^place[-_ ]?holder$|^(todo|tbd|none|null|undefined)$`)
@@ -63,7 +64,7 @@ var (
 		`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
 )
 
-// isReach accepts what package netguard can open.
+// isReach accepts what package netguard accepts.
 func isReach(v string) bool {
 	_, err := netguard.Parse(v)
 	return err == nil
@@ -71,15 +72,15 @@ func isReach(v string) bool {
 
 func isPath(v string) bool { return !strings.ContainsRune(v, 0) }
 
-// isText accepts up to 8 KiB of text for people, without control characters.
+// isText accepts up to 8 KiB of text without control characters.
 func isText(v string) bool {
 	return len(v) <= 8<<10 && utf8.ValidString(v) && !strings.ContainsFunc(v, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 	})
 }
 
-// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/accounts/tokenkey reads the keys. It is not
-// compared with fillers, because its braces would match.
+// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/accounts/tokenkey reads the keys. It does
+// not check for placeholders, because the braces would match.
 func isKeyset(v string) bool {
 	text := []byte(v)
 	if decoded, err := base64.StdEncoding.DecodeString(v); err == nil {
@@ -92,7 +93,7 @@ func isKeyset(v string) bool {
 	return json.Unmarshal(text, &set) == nil && set.Primary != 0 && len(set.Keys) > 0
 }
 
-// parseURL parses an absolute http or https URL without credentials, query and fragment.
+// parseURL parses an absolute http or https URL without credentials, query or fragment.
 func parseURL(v string) (*url.URL, bool) {
 	u, err := url.Parse(v)
 	if err != nil || len(v) > 2048 || u.Host == "" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
@@ -107,7 +108,7 @@ func parseURL(v string) (*url.URL, bool) {
 	return u, (u.Scheme == "https" || u.Scheme == "http") && !strings.ContainsAny(v, "*<>{}\\")
 }
 
-// isBase accepts https to any host, and http to this machine unless deployed.
+// isBase accepts https to any host, and http to a loopback address unless deployed.
 func isBase(deployed bool) func(string) bool {
 	return func(v string) bool {
 		u, ok := parseURL(v)
@@ -115,8 +116,8 @@ func isBase(deployed bool) func(string) bool {
 	}
 }
 
-// IsOrigin accepts an origin in the spelling in which browsers send it (RFC 6454 §6.2): https, or http on this machine;
-// the host in small letters; no path, not even a slash; no port that the scheme implies.
+// IsOrigin accepts an origin as browsers send it (RFC 6454 §6.2): https, or http on a loopback address; a lower-case
+// host; no path, not even a slash; no default port.
 func IsOrigin(v string) bool {
 	u, ok := parseURL(v)
 	if !ok || u.Path != "" || v != u.Scheme+"://"+u.Host || v != strings.ToLower(v) || !ascii(v) {
@@ -160,7 +161,7 @@ func splitKeys(v string) (keys [][]byte) {
 
 func isActionKey(v string) bool { return splitKeys(v) != nil }
 
-// isEngine accepts a socket, or an address that client certificates protect.
+// isEngine accepts a socket, or a tcp address, which client certificates must protect.
 func isEngine(v string) bool {
 	if path, ok := strings.CutPrefix(v, "unix://"); ok {
 		return strings.HasPrefix(path, "/") && isPath(path) && len(v) <= 255
@@ -169,8 +170,8 @@ func isEngine(v string) bool {
 	return ok && isHostPort(at)
 }
 
-// isCerts accepts PEM with two certificates at least and a private key, to 64 KiB. That they fit together the engine's
-// client says.
+// isCerts accepts PEM of at most 64 KiB with at least two certificates and one private key. Whether they belong
+// together is checked by the engine's client.
 func isCerts(v string) bool {
 	certs, keys := 0, 0
 	for rest := []byte(v); len(v) <= 64<<10; {
@@ -189,7 +190,8 @@ func isCerts(v string) bool {
 
 var isImage = upTo(255, matches(`^[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`))
 
-// isNetwork refuses the words that do not name a network of the engine's: the machine's own, and another container's.
+// isNetwork refuses the words that do not name one of the engine's networks: the machine's own network, and another
+// container's.
 func isNetwork(v string) bool {
 	return isNetworkName(v) && !slices.Contains([]string{"host", "default", "private"}, v)
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// telemetry reads where OpenTelemetry's traces and metrics are sent, by its standard environment variables.
+// telemetry reads OpenTelemetry's standard variables for traces and metrics.
 func (l *loader) telemetry(c *Config) {
 	const address = "the address of a collector of OTLP over HTTP, such as https://otel.example.com (http only on a " +
 		"loopback address), without a query"
@@ -25,7 +25,7 @@ func (l *loader) telemetry(c *Config) {
 	c.TraceSampler = l.oneOf("OTEL_TRACES_SAMPLER", "always_on", "always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")
 	ratio := l.text("OTEL_TRACES_SAMPLER_ARG", "1", "a number from 0 to 1", isRatio)
-	c.TraceRatio, _ = strconv.ParseFloat(ratio, 64) // it was checked
+	c.TraceRatio, _ = strconv.ParseFloat(ratio, 64) // already validated
 	c.TraceContent = l.oneOf("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "false", "false", "true") == "true"
 	metrics := l.text("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "", address+", with its path such as /v1/metrics",
 		isBase(l.deployed))
@@ -56,10 +56,10 @@ func isServiceName(v string) bool {
 	return len(v) <= 100 && strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
 
-// TracesHeaders returns the headers of each request to the collector of traces.
+// TracesHeaders returns the headers of each request to the traces collector.
 func (c Config) TracesHeaders() map[string]string { return headersOf(c.otlpHeaders) }
 
-// MetricsHeaders returns the headers of each request to the collector of metrics.
+// MetricsHeaders returns the headers of each request to the metrics collector.
 func (c Config) MetricsHeaders() map[string]string {
 	if c.metricsHeaders.Reveal() != "" {
 		return headersOf(c.metricsHeaders)
@@ -67,14 +67,14 @@ func (c Config) MetricsHeaders() map[string]string {
 	return headersOf(c.otlpHeaders)
 }
 
-// ResourceAttributes returns what metrics say of who sends them.
+// ResourceAttributes returns the attributes that describe the sender of metrics.
 func (c Config) ResourceAttributes() map[string]string {
-	attributes, _ := parsePairs(c.resource) // they were checked
+	attributes, _ := parsePairs(c.resource) // already validated
 	return attributes
 }
 
 func headersOf(s Secret) map[string]string {
-	headers, _ := parsePairs(s.Reveal()) // they were checked
+	headers, _ := parsePairs(s.Reveal()) // already validated
 	return headers
 }
 

@@ -20,14 +20,14 @@ type client struct {
 	t *testing.T
 }
 
-// agent is how it stands.
+// agent is the state of the client's agent.
 type agent struct {
 	Error      string
 	Events     []string
 	Wrong      []string
 	Messages   []message
 	Interrupts []interrupt
-	Pending    []string // ids of the calls that are left to the page
+	Pending    []string // IDs of the calls left to the page
 	State      struct {
 		Mine        int
 		Countersign struct{ RunID, ThreadID, Status, Record string }
@@ -53,7 +53,7 @@ type interrupt struct {
 	Metadata struct{ Countersign testkit.Approval }
 }
 
-// connect starts a client of the user's, who calls the thread by an id of their own.
+// connect starts a client for the user. thread is the client's own ID for the conversation.
 func connect(t *testing.T, w *testkit.Deployment, uid, thread string) *client {
 	t.Helper()
 	modules := chatclients.Modules(t)
@@ -66,7 +66,8 @@ func connect(t *testing.T, w *testkit.Deployment, uid, thread string) *client {
 		"TOKEN="+token, "THREAD="+thread), t}
 }
 
-// does has the user do something. Whatever it is, a stream that was not cut or refused begins once and ends once.
+// does performs an action of the user and returns the new state. Every stream that is neither cut nor refused must
+// start once and end once.
 func (c *client) does(what string, with map[string]any) (now agent) {
 	c.t.Helper()
 	c.Do(what, with, &now)
@@ -94,7 +95,7 @@ func (c *client) says(text string) agent {
 	return c.does("say", map[string]any{"text": text})
 }
 
-// resolves is an answer to the interrupt, with more in its payload.
+// resolves returns an answer to the interrupt, with more fields in its payload.
 func (i interrupt) resolves(decision string, more ...any) map[string]any {
 	payload := map[string]any{"decision": decision, "argsHash": i.ResponseSchema.Properties.ArgsHash.Const}
 	for at := 0; at < len(more); at += 2 {
@@ -108,7 +109,7 @@ func (c *client) answers(with ...any) agent {
 	return c.does("answer", map[string]any{"resume": with})
 }
 
-// asked is the one interrupt that there is.
+// asked returns the only interrupt.
 func (now agent) asked(t *testing.T) interrupt {
 	t.Helper()
 	if len(now.Interrupts) != 1 {
@@ -117,7 +118,7 @@ func (now agent) asked(t *testing.T) interrupt {
 	return now.Interrupts[0]
 }
 
-// String tells the conversation in short.
+// String summarises the conversation.
 func (now agent) String() string {
 	var said []string
 	for _, m := range now.Messages {
@@ -152,7 +153,7 @@ func want(t *testing.T, now agent, text string) {
 	}
 }
 
-// sent checks how many mails were sent in all.
+// sent checks the total number of e-mails sent.
 func sent(t *testing.T, w *testkit.Deployment, n int) {
 	t.Helper()
 	if got := len(w.Google.Messages()); got != n {
@@ -167,7 +168,7 @@ const (
 	sentToBob = wantsBob + "; done; " + whatCame
 )
 
-// both opens Countersign, whose model wants to send Bob a mail, and a client of ana's.
+// both opens Countersign with a model that wants to e-mail Bob, and a client of ana's.
 func both(t *testing.T) (*testkit.Deployment, *client) {
 	w := chatclients.Open(t)
 	chatclients.Mails(w, "bob@example.com")
@@ -192,7 +193,7 @@ func TestAMailThatIsApproved(t *testing.T) {
 	}
 	want(t, c.answers(i.resolves("approve_once")), "user: hello; assistant: Hello.; "+sentToBob)
 	sent(t, w, 1)
-	// a page that has kept its messages keeps what it shows of the calls
+	// a page that kept its messages also keeps the calls that it shows
 	want(t, c.does("reload", map[string]any{"keep": true}), "user: hello; assistant: Hello.; "+sentToBob)
 	want(t, c.does("reload", nil), "user: hello; assistant: Hello.; user: mail bob; "+
 		"assistant: Waiting for your approval: Send an e-mail to one person; "+whatCame)
@@ -214,7 +215,8 @@ func TestAMailThatIsEdited(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestAnAnswerThatDoesNotCount leaves a client that can go on: it has the interrupts that are open.
+// TestAnAnswerThatDoesNotCount checks that the client can continue after a refused answer, because it still has the
+// open interrupts.
 func TestAnAnswerThatDoesNotCount(t *testing.T) {
 	w, c := both(t)
 	i := c.says("mail bob").asked(t)
@@ -236,7 +238,7 @@ func TestAnAnswerThatDoesNotCount(t *testing.T) {
 	want(t, c.answers(map[string]any{"interruptId": i.ID, "status": "cancelled"}), waits)
 	want(t, c.answers(i.resolves("approve_once")), sentToBob)
 	want(t, refused(i.resolves("reject"), "", "RUN_STARTED CUSTOM countersign.refused"), sentToBob)
-	want(t, c.answers(i.resolves("approve_once")), sentToBob) // the same answer again
+	want(t, c.answers(i.resolves("approve_once")), sentToBob) // a repeat of the answer
 	eve := connect(t, w, "eve", "mine")
 	if now := eve.answers(i.resolves("approve_once")); !strings.Contains(now.Error, "HTTP 404") {
 		t.Errorf("another user is answered %s", now)
@@ -244,7 +246,8 @@ func TestAnAnswerThatDoesNotCount(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestAPageThatIsReloaded gets its interrupt back, whether or not it has kept its messages, and its own state stays.
+// TestAPageThatIsReloaded checks that a page gets its interrupt back, whether or not it kept its messages, and that its
+// own state survives.
 func TestAPageThatIsReloaded(t *testing.T) {
 	w, c := both(t)
 	c.says("mail bob")
@@ -259,7 +262,7 @@ func TestAPageThatIsReloaded(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestAnotherUsersThread is another one, whatever it is called.
+// TestAnotherUsersThread checks that the same ID names another thread for another user.
 func TestAnotherUsersThread(t *testing.T) {
 	w, c := both(t)
 	ana := c.says("mail bob")
@@ -274,7 +277,7 @@ func TestAnotherUsersThread(t *testing.T) {
 	sent(t, w, 0)
 }
 
-// TestARequestThatIsSentAgain is the same run, whoever has lost the answer; with other words it is refused.
+// TestARequestThatIsSentAgain checks that a repeated request is the same run. With other words it is refused.
 func TestARequestThatIsSentAgain(t *testing.T) {
 	w, c := both(t)
 	with := map[string]any{"text": "mail bob", "runId": "first"}
@@ -294,7 +297,7 @@ func TestARequestThatIsSentAgain(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestDecidedElsewhere says yes in the console; the page shows it when it asks, and when it answers.
+// TestDecidedElsewhere approves in the console. The page shows that when it reloads and when it answers.
 func TestDecidedElsewhere(t *testing.T) {
 	w, c := both(t)
 	i := c.says("mail bob").asked(t)
@@ -321,7 +324,7 @@ func TestARunThatFails(t *testing.T) {
 	}
 }
 
-// TestAStreamThatIsCut breaks the connection after each event of a stream, and takes it up with the same request.
+// TestAStreamThatIsCut breaks the connection after each event of a stream, and resumes with the same request.
 func TestAStreamThatIsCut(t *testing.T) {
 	w, c := both(t)
 	asked := c.says("mail bob")
@@ -341,7 +344,7 @@ func TestAStreamThatIsCut(t *testing.T) {
 		c := connect(t, w, "ana", fmt.Sprint("done", cut))
 		yes := c.says("mail bob").asked(t).resolves("approve_once")
 		now := c.does("answer", map[string]any{"resume": []any{yes}, "cut": cut})
-		if now.Error != "" { // this time it had as many events
+		if now.Error != "" { // the stream ended exactly here
 			now = c.does("retry", nil)
 		}
 		want(t, now, done.String())

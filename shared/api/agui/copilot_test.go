@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestCopilotKit uses pages with the lines that README has for CopilotKit in Chromium (testdata/copilot.mjs,
+// TestCopilotKit runs pages with the README's code for CopilotKit in Chromium (testdata/copilot.mjs,
 // testdata/browse.mjs).
 func TestCopilotKit(t *testing.T) {
 	core, ui := copilotLines(t)
@@ -42,7 +42,7 @@ func TestCopilotKit(t *testing.T) {
 	}
 }
 
-// copilotLines returns the two blocks of code that the API's README has for CopilotKit.
+// copilotLines returns the two code blocks for CopilotKit in the API's README.
 func copilotLines(t *testing.T) (core, ui string) {
 	t.Helper()
 	text, err := os.ReadFile("../README.md")
@@ -57,7 +57,7 @@ func copilotLines(t *testing.T) (core, ui string) {
 	return blocks[0], blocks[1]
 }
 
-// copilotPage makes a page of the code, and returns its folder.
+// copilotPage builds a page from the code, and returns its folder.
 func copilotPage(t *testing.T, code string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,12 +69,12 @@ func copilotPage(t *testing.T, code string) string {
 		}
 	}
 	chatclients.Bundle(t, "testdata/copilot.mjs", filepath.Join(dir, "page.js"),
-		"--alias:readme="+filepath.Join(dir, "chat.jsx"), // what colours code and draws diagrams is of no use here
+		"--alias:readme="+filepath.Join(dir, "chat.jsx"), // stub out syntax highlighting and diagrams
 		"--external:mermaid", "--external:@shikijs/langs/*", "--external:@shikijs/themes/*")
 	return dir
 }
 
-// obliging is a model that does what it is told to do, and then says what came of it.
+// obliging is a model that does what the user asks, and then reports the result.
 func obliging(r fakegemini.Request) (turn fakegemini.Turn) {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}

@@ -1,9 +1,9 @@
-// Package agui is the face that runs have for clients of AG-UI, the Agent-User Interaction Protocol: a run told in its
-// events, and what its requests ask for. It is pure: package api reads, begins and follows the runs.
+// Package agui serves clients of AG-UI, the Agent-User Interaction Protocol. It encodes a run in the protocol's events
+// and decodes the client's requests. It does no I/O: package api reads, starts and follows the runs.
 //
-// A client keeps the conversation and sends all of it. What counts of a request is the user's newest message, or the
-// answers to what a run has asked and what the page's own tools have returned; the conversation is our own, and a
-// client that may have lost a part of it is sent all of it.
+// A client keeps the conversation and sends all of it. Only the user's newest message counts, or the answers to what a
+// run has asked and the results of the page's own tools. The stored conversation is the server's: a client that may
+// have lost a part of it gets all of it.
 package agui
 
 import (
@@ -16,24 +16,24 @@ import (
 // Version is the version of the protocol.
 const Version = "1.0"
 
-// Key is the name of what is ours in a client's state and in an interrupt's metadata.
+// Key is Countersign's key in a client's state and in an interrupt's metadata.
 const Key = "countersign"
 
-// The events whose type is CUSTOM, by their names.
+// The names of the events with type CUSTOM.
 const (
-	Asked   = "countersign.asked"   // a call waits for its user, while others may go on
+	Asked   = "countersign.asked"   // a call waits for the user, while other calls may continue
 	Refused = "countersign.refused" // an answer did not count
 )
 
-// An Event is one event of the stream: its type, and the fields that the type has.
+// An Event is one event of the stream. Each type uses some of the fields.
 type Event struct {
 	Type            string                     `json:"type"`
-	ThreadID        string                     `json:"threadId,omitempty"` // the client's own words for these two
+	ThreadID        string                     `json:"threadId,omitempty"` // the client's own IDs
 	RunID           string                     `json:"runId,omitempty"`
 	ProtocolVersion string                     `json:"protocolVersion,omitempty"`
 	MessageID       string                     `json:"messageId,omitempty"`
 	Role            string                     `json:"role,omitempty"`
-	Delta           any                        `json:"delta,omitempty"` // text, or of a state a JSON Patch
+	Delta           any                        `json:"delta,omitempty"` // text, or a JSON Patch for a state
 	ToolCallID      string                     `json:"toolCallId,omitempty"`
 	ToolCallName    string                     `json:"toolCallName,omitempty"`
 	ParentMessageID string                     `json:"parentMessageId,omitempty"`
@@ -47,7 +47,7 @@ type Event struct {
 	Code            string                     `json:"code,omitempty"`
 }
 
-// A Message is one of the conversation.
+// A Message is one message of the conversation.
 type Message struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -56,7 +56,7 @@ type Message struct {
 	ToolCallID string     `json:"toolCallId,omitempty"`
 }
 
-// A ToolCall is a call in a message of the assistant.
+// A ToolCall is a call in an assistant message.
 type ToolCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"`
@@ -71,13 +71,13 @@ type Outcome struct {
 	Type       string      `json:"type"`
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 
-	// PendingToolCallIDs are the calls that wait for the page, of a stream that does not end in interrupts.
+	// PendingToolCallIDs are the calls that wait for the page, if the stream does not end in interrupts.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
 // An Interrupt asks the user about a call.
 type Interrupt struct {
-	ID             string                      `json:"id"` // the approval's
+	ID             string                      `json:"id"` // the approval's ID
 	Reason         string                      `json:"reason"`
 	Message        string                      `json:"message"`
 	ToolCallID     string                      `json:"toolCallId"`
@@ -86,16 +86,16 @@ type Interrupt struct {
 	Metadata       map[string]run.ApprovalView `json:"metadata"`
 }
 
-// RunState is what the client's state has of the run, under Key.
+// RunState is the run's state under Key in the client's state.
 type RunState struct {
 	RunID    string     `json:"runId"`
 	ThreadID string     `json:"threadId"`
 	Agent    string     `json:"agent"`
 	Status   run.Status `json:"status"`
-	Record   string     `json:"record,omitempty"` // what it has done and what it has not, at its end
+	Record   string     `json:"record,omitempty"` // at the end of the run: what it did and did not do
 }
 
-// Ask is the value of an event called Asked.
+// Ask is the value of an event named Asked.
 type Ask struct {
 	ApprovalID string `json:"approvalId"`
 	ArgsHash   string `json:"argsHash"`
@@ -103,7 +103,7 @@ type Ask struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Refusal is the value of an event called Refused.
+// Refusal is the value of an event named Refused.
 type Refusal struct {
 	InterruptID string `json:"interruptId"`
 	Code        string `json:"code"`

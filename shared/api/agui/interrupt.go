@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// interrupt returns what asks for a decision about exactly what the approval's card shows.
+// interrupt returns the request for a decision about exactly what the approval's card shows.
 func interrupt(a run.ApprovalView) Interrupt {
 	fields := map[string]any{
 		"decision": map[string]any{"type": "string", "enum": a.Decisions},
@@ -24,7 +24,7 @@ func interrupt(a run.ApprovalView) Interrupt {
 		ExpiresAt: a.ExpiresAt, Metadata: map[string]run.ApprovalView{Key: a}}
 }
 
-// words are the card for whoever shows text alone.
+// words returns the card as plain text.
 func words(a run.ApprovalView) string {
 	lines := []string{a.Preview.Title}
 	for _, f := range a.Preview.Fields {

@@ -16,14 +16,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestAnApprovalThatExpires is told to a client at once, before any sweep, and it can go on.
+// TestAnApprovalThatExpires checks that a client learns of an expiry at once, before any sweep, and can continue.
 func TestAnApprovalThatExpires(t *testing.T) {
 	const why = "The approval expired, so this was not done."
 	const hello = "; user: hello; assistant: Hello."
 	letGo := func(i interrupt) map[string]any { return map[string]any{"interruptId": i.ID, "status": "cancelled"} }
 	for what, c := range map[string]struct {
 		act  func(c *client, i interrupt) agent
-		want string // after what was told of the call
+		want string // what follows the call
 	}{
 		"a late answer, by a clock that is behind": {func(c *client, i interrupt) agent {
 			c.answers(i.resolves("approve_once"))
@@ -57,7 +57,7 @@ func TestAnApprovalThatExpires(t *testing.T) {
 	}
 }
 
-// TestARunWhoseBudgetIsSpent does what is within it, and says why it did no more.
+// TestARunWhoseBudgetIsSpent checks that a run does what its budget permits, and says why it stopped.
 func TestARunWhoseBudgetIsSpent(t *testing.T) {
 	one := app.WithEnv(func(l *journal.Env) { l.Agents.Get("").Limits.Budget = run.Budget{Effects: 1} })
 	w := chatclients.OpenWith(t, testkit.Options{App: []app.Option{one}})
@@ -77,7 +77,7 @@ func TestARunWhoseBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// TestAUserWhoseDayIsSpent is told so before a run begins.
+// TestAUserWhoseDayIsSpent checks that a user at the daily limit gets an error before a run begins.
 func TestAUserWhoseDayIsSpent(t *testing.T) {
 	w := chatclients.OpenWith(t, testkit.Options{Settings: []string{"MAX_MODEL_CALLS_PER_DAY=1"}})
 	w.SetModel(testkit.Says("Hello."))
@@ -89,7 +89,7 @@ func TestAUserWhoseDayIsSpent(t *testing.T) {
 	}
 }
 
-// TestAQuestionToTheUser is a call that is left to the page, which asks in words of its own and returns the answer.
+// TestAQuestionToTheUser leaves a call to the page, which asks the user in its own words and returns the answer.
 func TestAQuestionToTheUser(t *testing.T) {
 	dir := t.TempDir()
 	const clerk = "name: clerk\ninstruction: You look things up.\ntools: [ask_user, gmail_send]\n"

@@ -12,12 +12,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// paint is a tool of the page, with a schema as the libraries of pages make it.
+// paint is a tool of the page, with a schema as page libraries generate it.
 var paint = map[string]any{"name": "paint", "description": "Paints the page.", "parameters": map[string]any{
 	"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": false,
 	"properties": map[string]any{"colour": map[string]any{"type": "string"}}, "required": []string{"colour"}}}
 
-// page is a page with tools of its own, and what its model was told that these have returned.
+// page is a page with tools of its own. It records the results that the model received.
 type page struct {
 	*client
 	w *testkit.Deployment
@@ -26,7 +26,7 @@ type page struct {
 	told []string
 }
 
-// open opens Countersign, whose model calls these tools when the user has spoken, and a page of ana's.
+// open opens Countersign with a model that calls these tools after the user's message, and a page of ana's.
 func open(t *testing.T, calls ...fakegemini.Call) *page {
 	w := chatclients.Open(t)
 	p := &page{client: connect(t, w, "ana", "mine"), w: w}
@@ -53,7 +53,7 @@ func (c *client) wants(text string, tools ...any) agent {
 	return c.does("say", map[string]any{"text": text, "tools": tools})
 }
 
-// returns has the page answer calls, and more of the request if there is some.
+// returns sends results of calls, and answers to interrupts if given.
 func (c *client) returns(content string, ids []string, resume ...any) agent {
 	c.t.Helper()
 	results := []any{}
@@ -67,7 +67,7 @@ func (c *client) returns(content string, ids []string, resume ...any) agent {
 	return c.does("returns", with)
 }
 
-// left are the calls that are left to the page, and nothing else.
+// left returns the calls left to the page. Nothing else may wait.
 func (now agent) left(t *testing.T, n int) []string {
 	t.Helper()
 	if len(now.Pending) != n || len(now.Interrupts) > 0 {
@@ -76,7 +76,7 @@ func (now agent) left(t *testing.T, n int) []string {
 	return now.Pending
 }
 
-// heard checks what the model was told of the page's tools, in all.
+// heard checks all results that the model received.
 func (p *page) heard(of ...string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -108,12 +108,12 @@ func TestAToolOfThePage(t *testing.T) {
 	if !strings.Contains(strings.Join(now.Events, " "), "TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT") {
 		t.Errorf("the words come at once: %q", now.Events)
 	}
-	want(t, p.does("retry", nil), painted) // the same answer again
+	want(t, p.does("retry", nil), painted) // a repeat of the answer
 	p.heard(`{"shown":"red"}`)
 	want(t, p.does("reload", nil), "user: red please; assistant: It is red.")
 }
 
-// TestTheRecordOfAPagesTool checks the record of a page's tool in the client's state and in the next run's request.
+// TestTheRecordOfAPagesTool checks that a page tool's record is in the client's state and in the next run's request.
 func TestTheRecordOfAPagesTool(t *testing.T) {
 	const painted = "The page carried out paint."
 	p := open(t, paints("red"))
@@ -135,7 +135,7 @@ func TestTheRecordOfAPagesTool(t *testing.T) {
 	}
 }
 
-// TestEqualWordsTwice are two calls: what the page has returned to the first is history with the second.
+// TestEqualWordsTwice sends the same words twice. The result of the first call is only history for the second.
 func TestEqualWordsTwice(t *testing.T) {
 	p := open(t, paints("red"))
 	p.returns(`{"n":1}`, p.wants("red please", paint).left(t, 1))
@@ -145,8 +145,8 @@ func TestEqualWordsTwice(t *testing.T) {
 	p.heard(`{"n":1}`, `{"n":2}`)
 }
 
-// TestWhatThePageSays reaches the model as text that may be a stranger's, and holds for its run. What is too much
-// has its field named, and no run begins.
+// TestWhatThePageSays checks that the page's context reaches the model as text that may come from a stranger, and stays
+// for the run. Context over the limit is refused by its field, and no run begins.
 func TestWhatThePageSays(t *testing.T) {
 	p := open(t, paints("red"))
 	said := make(chan string, 9)
@@ -179,7 +179,7 @@ func TestWhatThePageSays(t *testing.T) {
 	}
 }
 
-// TestTwoToolsAtOnce are answered one after the other, or together.
+// TestTwoToolsAtOnce answers two calls one after the other, and together.
 func TestTwoToolsAtOnce(t *testing.T) {
 	p := open(t, paints("red"), paints("blue"))
 	ids := p.wants("both", paint).left(t, 2)
@@ -194,7 +194,8 @@ func TestTwoToolsAtOnce(t *testing.T) {
 	p.heard(`{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":3}`)
 }
 
-// TestAToolThatFails tells the model why, and one whose page says nothing is given up when the user goes on.
+// TestAToolThatFails checks that the model learns why a tool failed. A call whose page never answers is given up when
+// the user writes again.
 func TestAToolThatFails(t *testing.T) {
 	p := open(t, paints("red"))
 	id := p.wants("red please", paint).left(t, 1)[0]
@@ -215,7 +216,7 @@ func TestAToolThatFails(t *testing.T) {
 	}
 }
 
-// TestAnotherUsersCall is no call of the one who answers it.
+// TestAnotherUsersCall checks that a user cannot answer a call of another user.
 func TestAnotherUsersCall(t *testing.T) {
 	p := open(t, paints("red"))
 	ids := p.wants("red please", paint).left(t, 1)
@@ -229,7 +230,7 @@ func TestAnotherUsersCall(t *testing.T) {
 	p.heard(`{"by":"ana"}`, `{"by":"eve"}`)
 }
 
-// TestAToolThatIsRefused has its field named, and no run begins.
+// TestAToolThatIsRefused checks that the error names the tool's field, and no run begins.
 func TestAToolThatIsRefused(t *testing.T) {
 	p := open(t, paints("red"))
 	with := func(field string, value any) map[string]any {
@@ -273,7 +274,8 @@ func TestAToolThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPageThatIsReloadedWhileItsToolWaits gets the call back, and may answer it in either tab, once.
+// TestAPageThatIsReloadedWhileItsToolWaits checks that a reloaded page gets the call back, and that either tab can
+// answer it once.
 func TestAPageThatIsReloadedWhileItsToolWaits(t *testing.T) {
 	p := open(t, paints("red"))
 	ids := p.wants("red please", paint).left(t, 1)
@@ -294,7 +296,7 @@ func TestAPageThatIsReloadedWhileItsToolWaits(t *testing.T) {
 	p.heard(`{"tab":2}`)
 }
 
-// TestAToolOfThePageAndACard wait together, and are answered in either order or at once.
+// TestAToolOfThePageAndACard has both wait at the same time, and answers them in either order and together.
 func TestAToolOfThePageAndACard(t *testing.T) {
 	mail := fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("bob@example.com", "s", "b")}
 	p := open(t, paints("red"), mail)
@@ -324,7 +326,8 @@ func TestAToolOfThePageAndACard(t *testing.T) {
 	sent(t, p.w, 3)
 }
 
-// TestAnAnswerWhoseStreamIsCut is taken once, and the same request takes the stream up after each of its events.
+// TestAnAnswerWhoseStreamIsCut checks that an answer counts once, and that the same request resumes the stream after
+// each of its events.
 func TestAnAnswerWhoseStreamIsCut(t *testing.T) {
 	p := open(t, paints("red"))
 	whole := p.returns(`{"n":0}`, p.wants("red please", paint).left(t, 1))
@@ -335,7 +338,7 @@ func TestAnAnswerWhoseStreamIsCut(t *testing.T) {
 		answer := fmt.Sprintf(`{"n":%d}`, cut)
 		now := tab.does("returns", map[string]any{"cut": cut,
 			"results": []any{map[string]any{"toolCallId": id, "content": answer}}})
-		if now.Error != "" { // this time it had as many events
+		if now.Error != "" { // the stream ended exactly here
 			now = tab.does("retry", nil)
 		}
 		want(t, now, painted)

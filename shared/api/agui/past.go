@@ -6,12 +6,12 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// past is what a client is told of a run at once, as messages.
+// past collects the stored part of a run as messages, which are sent at once.
 type past struct{ messages []Message }
 
 func (p *past) add(m Message) { p.messages = append(p.messages, m) }
 
-// message returns the message with the id, which it makes where there is none.
+// message returns the message with the ID, and creates it if necessary.
 func (p *past) message(id string) *Message {
 	for i := range p.messages {
 		if p.messages[i].ID == id {

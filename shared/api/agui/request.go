@@ -12,20 +12,20 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Request is a client's RunAgentInput, as far as it counts.
+// Request has the fields of a client's RunAgentInput that count.
 type Request struct {
-	ThreadID  string            `json:"threadId"` // the client's own word for the conversation
-	RunID     string            `json:"runId"`    // and for this request
+	ThreadID  string            `json:"threadId"` // the client's ID for the conversation
+	RunID     string            `json:"runId"`    // the client's ID for this request
 	State     json.RawMessage   `json:"state"`
 	Messages  []json.RawMessage `json:"messages"`
 	Tools     []toolOfPage      `json:"tools"`
 	Context   []run.PageContext `json:"context"`
 	Forwarded json.RawMessage   `json:"forwardedProps"`
 	Resume    []resumed         `json:"resume"`
-	Protocol  string            `json:"protocolVersion"` // "": older than 1.0
+	Protocol  string            `json:"protocolVersion"` // "" if older than 1.0
 }
 
-// resumed is what the client says of an interrupt.
+// resumed is a client's answer to an interrupt.
 type resumed struct {
 	InterruptID string          `json:"interruptId"`
 	Status      string          `json:"status"`
@@ -36,13 +36,13 @@ type resumed struct {
 type Answer struct {
 	ApprovalID string
 	Payload    json.RawMessage
-	Field      string // where it stands in the request
+	Field      string // place in the request, for errors
 }
 
-// maxResumed is how many interrupts a request may name.
+// maxResumed is the maximum number of interrupts in one request.
 const maxResumed = 100
 
-// Check checks the client's ids.
+// Check validates the client's IDs.
 func (r Request) Check() error {
 	if err := tell.CheckID("threadId", r.ThreadID); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (r Request) Check() error {
 	return tell.CheckID("runId", r.RunID)
 }
 
-// Answers returns the user's answers, all to one run. An interrupt that was cancelled has none: nothing is decided, and
-// it waits on.
+// Answers returns the user's answers, which must all belong to one run. A cancelled interrupt yields no answer: nothing
+// is decided, and it still waits.
 func (r Request) Answers() (answers []Answer, err error) {
 	if len(r.Resume) > maxResumed {
 		return nil, fault.Invalid("resume", "%d interrupts at most are answered at once", maxResumed)
@@ -77,7 +77,8 @@ func (r Request) Answers() (answers []Answer, err error) {
 	return answers, nil
 }
 
-// Words returns what the user has said last, or "" where somebody else has spoken since, or nobody at all.
+// Words returns the user's message if it is the newest one, or "" if another message follows it or the request has
+// none. field is the message's place in the request.
 func (r Request) Words() (field, words string, err error) {
 	at := len(r.Messages) - 1
 	if at < 0 {
@@ -102,7 +103,7 @@ func (r Request) Words() (field, words string, err error) {
 	return field, words, err
 }
 
-// content reads a text, or one in parts.
+// content reads a text, or a text in parts.
 func content(field string, of json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(of, &text) == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// read tells what a request asks for, or the field that is wrong in it.
+// read returns what a request asks for, or the field that is wrong.
 func read(body string) (says string, err error) {
 	var r agui.Request
 	if err := strictjson.DecodeKnown([]byte(body), &r); err != nil {
@@ -52,7 +52,7 @@ func read(body string) (says string, err error) {
 
 const someRun = "abcdefghijklmnop"
 
-// said is a message of the user's, and answered the answers to interrupts.
+// said is a message of the user's. answered is a list of answers to interrupts.
 func said(content string) string { return `"messages":[{"role":"user","content":` + content + `}]` }
 
 func answered(interrupts ...string) string {
@@ -63,12 +63,12 @@ func answered(interrupts ...string) string {
 	return `"resume":[` + strings.Join(interrupts, ",") + `]`
 }
 
-// returned is a conversation in which the user has spoken and tools have returned since.
+// returned is a conversation with tool results after the user's message.
 func returned(messages string) string {
 	return `"messages":[{"role":"tool","toolCallId":"old","content":"1"},{"role":"user","content":"go"},` + messages + `]`
 }
 
-// requests are inputs by what is special about them, without their ids, and what they ask for.
+// requests are inputs without IDs, by what is special about them, and what they ask for.
 var requests = map[string]struct{ body, want string }{
 	"words": {said(`"one"`), "messages/0/content one"},
 	"in parts": {said(`[{"type":"text","text":"one"},{"type":"text","text":"two"}]`),
@@ -107,7 +107,7 @@ var requests = map[string]struct{ body, want string }{
 	"a long thread":      {`"threadId":"` + strings.Repeat("x", 257) + `"`, "threadId"},
 }
 
-// body is the input, with ids where it has none.
+// body adds IDs to an input that has none.
 func body(of string) string {
 	if !strings.Contains(of, "threadId") {
 		of = `"threadId":"t",` + of
@@ -129,7 +129,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// FuzzRequest has whatever is sent ask for something that is bounded and to one run, or be refused by its field.
+// FuzzRequest checks that any input either asks for something bounded, for one run, or is refused with its field.
 func FuzzRequest(f *testing.F) {
 	for _, c := range requests {
 		f.Add(body(c.body))

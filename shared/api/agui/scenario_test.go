@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// TestScenarios are what else becomes of a run, as a client reads it.
+// TestScenarios covers the other outcomes of a run, as a client reads them.
 func TestScenarios(t *testing.T) {
 	looks := func(r fakegemini.Request) fakegemini.Turn {
 		if r.NoTools {
@@ -19,7 +19,7 @@ func TestScenarios(t *testing.T) {
 		}
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "look"}}}
 	}
-	loses := func() func(string) fakegoogle.Fault { // the answer of the first mail that is sent
+	loses := func() func(string) fakegoogle.Fault { // drops the response to the first e-mail
 		var once atomic.Bool
 		return func(op string) fakegoogle.Fault {
 			if strings.HasSuffix(op, ".send") && once.CompareAndSwap(false, true) {
@@ -33,7 +33,7 @@ func TestScenarios(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		settings []string
-		to       []string // whom the model mails; none: the model looks for what is not there
+		to       []string // recipients of the model's e-mails; with none, the model looks for a missing file
 		act      func(s *scene) agent
 		want     string
 		sent     int
@@ -53,7 +53,8 @@ func TestScenarios(t *testing.T) {
 		}, wantsBoth + "; done; done; " + whatCame, 2},
 		"always allowed": {nil, bob, func(s *scene) agent {
 			s.answers(s.says("mail bob").asked(s.t).resolves("approve_and_always_allow_recipient"))
-			s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail(bob[0], "another", "b"))) // an equal one asks
+			// an identical e-mail would ask again
+			s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail(bob[0], "another", "b")))
 			return s.says("mail bob")
 		}, sentToBob + "; " + sentToBob, 2},
 		"forbidden": {[]string{"POLICY_DENIED=example.com"}, bob, func(s *scene) agent { return s.says("mail bob") },
@@ -81,7 +82,7 @@ func TestScenarios(t *testing.T) {
 			s.calls("POST", "/api/agent/runs/"+now.State.Countersign.RunID+"/cancel")
 			s.answers(now.asked(s.t).resolves("approve_once"))
 			s.w.SetModel(testkit.Says("Hello."))
-			return s.says("hello") // the client has let go of its card
+			return s.says("hello") // the client has dropped its card
 		}, wantsBob + "; told: This was cancelled.; assistant: This was cancelled.; user: hello; assistant: Hello.", 0},
 		"deleted": {nil, bob, func(s *scene) agent {
 			now := s.says("mail bob")
@@ -122,13 +123,13 @@ const (
 
 var bob, direct = []string{"bob@example.com"}, []string{"GMAIL_SEND_MODE=direct"}
 
-// scene is a client of ana's, and what it speaks to.
+// scene is a client of ana's and the deployment that it uses.
 type scene struct {
 	*client
 	w *testkit.Deployment
 }
 
-// calls calls the API as ana in the console does.
+// calls calls the API as ana's console does.
 func (s *scene) calls(method, path string) {
 	s.t.Helper()
 	if a, err := s.w.Call(s.t.Context(), "ana", method, path, ""); err != nil || a.HTTP/100 != 2 {

@@ -9,14 +9,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// toolOfPage is a tool that the page has of its own.
+// toolOfPage is a tool of the page's own.
 type toolOfPage struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// PageTools returns the page's own tools, as it describes them.
+// PageTools returns the page's own tools as the page describes them.
 func (r Request) PageTools() (all []run.PageTool) {
 	for _, t := range r.Tools {
 		if len(t.Parameters) == 0 || string(t.Parameters) == "null" {
@@ -27,17 +27,17 @@ func (r Request) PageTools() (all []run.PageTool) {
 	return all
 }
 
-// A Result is what the client says that a call has returned.
+// A Result is what the client reports that a call returned.
 type Result struct {
 	CallID string
-	Field  string // where it stands in the request
-	Failed bool   // it says why the call was not done
+	Field  string // place in the request, for errors
+	Failed bool   // the content says why the call failed
 
 	content json.RawMessage
 }
 
-// Results returns what the client says that calls have returned since its user has spoken, the newest first. Most of it
-// is its history: that of calls that do not wait for the page is nobody's concern, and is not read.
+// Results returns the results that the client reports since the user's last message, newest first. Most of them are
+// history, which the caller ignores without reading it.
 func (r Request) Results() (all []Result) {
 	for at, raw := range slices.Backward(r.Messages) {
 		var m struct {
@@ -63,5 +63,5 @@ func (r Request) Results() (all []Result) {
 	return all
 }
 
-// Text returns what was returned, or why nothing was.
+// Text returns the result, or why the call failed.
 func (r Result) Text() (string, error) { return content(r.Field, r.content) }

@@ -9,54 +9,54 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// A Voice tells a run in the events of AG-UI.
+// A Voice encodes a run in the events of AG-UI.
 type Voice struct {
 	send    func(Event)
 	in      Request
 	refused []Refusal
 
-	past    *past      // nil: what is told happens now
-	status  run.Status // that the client was told last
-	runID   string     // our own, so that no id is that of another run's message
-	parent  string     // id of the message that has the calls of the step
-	open    string     // id of the text that is open
+	past    *past      // collects the stored part; nil once events happen live
+	status  run.Status // last status sent to the client
+	runID   string     // prefix of message IDs, so that runs do not share IDs
+	parent  string     // ID of the message that has the step's calls
+	open    string     // ID of the open text
 	begun   map[string]bool
 	results map[string]int
 }
 
 var _ tell.Voice = (*Voice)(nil)
 
-// NewVoice returns a voice that answers the request by sending events.
+// NewVoice returns a Voice that answers the request with events to send.
 func NewVoice(in Request, send func(Event)) *Voice {
 	return &Voice{send: send, in: in, begun: map[string]bool{}, results: map[string]int{}}
 }
 
-// Refuse says at the beginning that an answer did not count.
+// Refuse reports an answer that did not count. It is sent at the beginning of the stream.
 func (v *Voice) Refuse(interruptID string, why *fault.Error) {
 	v.refused = append(v.refused, Refusal{interruptID, string(why.Code), why.Message})
 }
 
-// Recall has the client get all messages at once, those before the run and those of it that are stored, before it is
-// told what happens then.
+// Recall makes the client first receive all messages at once: those in before, and the stored ones of the run. Live
+// events follow.
 func (v *Voice) Recall(before []Message) { v.past = &past{messages: before} }
 
-// Idle tells a client of its conversation in which no run is open.
+// Idle sends the conversation to a client when no run is open.
 func (v *Voice) Idle(messages []Message) {
 	v.start()
 	v.send(Event{Type: "MESSAGES_SNAPSHOT", Messages: &messages})
 	v.finish(Outcome{Type: "success"})
 }
 
-// Begin begins the stream.
+// Begin starts the stream.
 func (v *Voice) Begin(r tell.Run) {
 	v.runID = r.ID
 	v.start()
 	state := map[string]json.RawMessage{}
-	if json.Unmarshal(v.in.State, &state) != nil || state == nil { // what is no object has no place for ours
+	if json.Unmarshal(v.in.State, &state) != nil || state == nil { // replace a state that is not an object
 		state = map[string]json.RawMessage{}
 	}
 	v.status = r.State.Status
-	state[Key], _ = json.Marshal(stateOf(r)) // of strings
+	state[Key], _ = json.Marshal(stateOf(r)) // cannot fail: it has only strings
 	v.send(Event{Type: "STATE_SNAPSHOT", Snapshot: state})
 }
 
@@ -67,19 +67,19 @@ func (v *Voice) start() {
 	}
 }
 
-// CaughtUp sends the messages that were recalled. From then on each is told as it comes.
+// CaughtUp sends the collected messages. Later events are sent as they happen.
 func (v *Voice) CaughtUp() {
 	if v.past == nil {
 		return
 	}
 	v.send(Event{Type: "MESSAGES_SNAPSHOT", Messages: &v.past.messages})
 	v.past = nil
-	if v.open != "" { // more of it may come
+	if v.open != "" { // more text may follow
 		v.send(Event{Type: "TEXT_MESSAGE_START", MessageID: v.open, Role: "assistant"})
 	}
 }
 
-// Changed says in the client's state how the run stands.
+// Changed updates the run's state in the client's state.
 func (v *Voice) Changed(r tell.Run) {
 	if r.State.Status == v.status {
 		return
@@ -93,13 +93,13 @@ func stateOf(r tell.Run) RunState {
 	return RunState{r.ID, r.ThreadID, r.Agent(), r.State.Status, run.RecordOf(r.State)}
 }
 
-// StartStep has no event: a step's name would be all that it says.
+// StartStep sends nothing: a step event would carry only a name.
 func (v *Voice) StartStep() {}
 
-// EndStep ends the message that has the calls of the step.
+// EndStep closes the message that has the step's calls.
 func (v *Voice) EndStep() { v.parent = "" }
 
-// StartText begins a message.
+// StartText starts a message.
 func (v *Voice) StartText(id string) {
 	v.open = v.id(id)
 	v.parent = v.open
@@ -110,7 +110,7 @@ func (v *Voice) StartText(id string) {
 	v.send(Event{Type: "TEXT_MESSAGE_START", MessageID: v.open, Role: "assistant"})
 }
 
-// Text adds to it.
+// Text adds to the message.
 func (v *Voice) Text(_, delta string) {
 	if v.past != nil {
 		v.past.message(v.open).Content += delta
@@ -119,7 +119,7 @@ func (v *Voice) Text(_, delta string) {
 	v.send(Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: v.open, Delta: delta})
 }
 
-// EndText ends it.
+// EndText ends the message.
 func (v *Voice) EndText(string) {
 	if v.past == nil {
 		v.send(Event{Type: "TEXT_MESSAGE_END", MessageID: v.open})
@@ -127,8 +127,8 @@ func (v *Voice) EndText(string) {
 	v.open = ""
 }
 
-// id returns the id of a message of the run. Recalled, it is another one than when it was told as it happened: a client
-// leaves those that it has in their places, and puts the others behind them.
+// id returns the ID of a message of the run. A recalled message gets another ID than a live one, because a client
+// leaves known messages where they are and appends the others behind them.
 func (v *Voice) id(of string) string {
 	if v.past != nil {
 		return v.runID + "-" + of + "-again"
@@ -136,7 +136,7 @@ func (v *Voice) id(of string) string {
 	return v.runID + "-" + of
 }
 
-// Thought is what the model shows of its thoughts.
+// Thought sends the thoughts that the model shows.
 func (v *Voice) Thought(id, text string) {
 	id = v.id(id)
 	if v.past != nil {
@@ -150,7 +150,8 @@ func (v *Voice) Thought(id, text string) {
 	v.send(Event{Type: "REASONING_END", MessageID: id})
 }
 
-// Call is a call. Arguments that have changed since it was told are in the card alone: no event takes them back.
+// Call sends a call once. If its arguments change later, only the card shows that: no event can revoke the arguments
+// sent.
 func (v *Voice) Call(a *run.Action, args json.RawMessage) {
 	if v.begun[a.ID] {
 		return
@@ -168,14 +169,14 @@ func (v *Voice) Call(a *run.Action, args json.RawMessage) {
 	v.send(Event{Type: "TOOL_CALL_END", ToolCallID: a.ID})
 }
 
-// Ask says that a call waits for its user; the interrupt follows when the run rests.
+// Ask reports that a call waits for the user. The interrupt follows when the run rests.
 func (v *Voice) Ask(a *run.Action) {
 	if v.past == nil {
 		v.send(Event{Type: "CUSTOM", Name: Asked, Value: Ask{a.ApprovalID, a.ArgsHash, a.ID, a.Reason}})
 	}
 }
 
-// Done says what came of a call. What the page has returned it gets back as it was.
+// Done sends the result of a call. The page gets the result of its own tool back unchanged.
 func (v *Voice) Done(a *run.Action, result json.RawMessage) {
 	var text string
 	if a.Decision == run.ConfirmDone && a.Result == nil {
@@ -186,13 +187,13 @@ func (v *Voice) Done(a *run.Action, result json.RawMessage) {
 	v.result(a, text)
 }
 
-// Denied says that a call was not made because its user said no.
+// Denied reports that the user rejected a call.
 func (v *Voice) Denied(a *run.Action) { v.result(a, "Its user said no, so it was not done.") }
 
-// Failed says why a call was not made, or failed.
+// Failed reports why a call did not run, or failed.
 func (v *Voice) Failed(a *run.Action, why string) { v.result(a, why) }
 
-// result says what became of a call: again where its outcome was not known before.
+// result sends the outcome of a call. A call whose outcome was unknown can get a second one.
 func (v *Voice) result(a *run.Action, content string) {
 	v.results[a.ID]++
 	id := v.id(fmt.Sprintf("%s-result-%d", a.ID, v.results[a.ID]))
@@ -203,7 +204,7 @@ func (v *Voice) result(a *run.Action, content string) {
 	v.send(Event{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: a.ID, Role: "tool", Content: content})
 }
 
-// Rest ends the stream: the run has ended, or asks its user, or waits for the page alone.
+// Rest ends the stream: the run has ended, waits for the user, or waits only for the page.
 func (v *Voice) Rest(r tell.Run) {
 	v.CaughtUp()
 	switch {
@@ -222,8 +223,9 @@ func (v *Voice) Rest(r tell.Run) {
 	}
 }
 
-// failAnswered tells a client that has answered why its run has failed. It lets go of its interrupts when a run
-// finishes, and not when one fails: after that it would refuse what its user says.
+// failAnswered sends why the run failed to a client that has answered an interrupt. A client drops its interrupts when
+// a run finishes but not when it errors, and would then refuse the user's next message. So the stream ends with
+// success.
 func (v *Voice) failAnswered(why string) {
 	v.StartText("error")
 	v.Text("error", why)
@@ -231,8 +233,8 @@ func (v *Voice) failAnswered(why string) {
 	v.finish(Outcome{Type: "success"})
 }
 
-// leftToPage returns the calls that wait for the client. One older than 1.0 finds them by what has no result, and
-// refuses an outcome that names them.
+// leftToPage returns the calls that wait for the client. A client older than 1.0 finds them by their missing results,
+// and refuses an outcome that names them.
 func (v *Voice) leftToPage(s *run.State) (ids []string) {
 	for _, a := range s.Actions {
 		if v.in.Protocol != "" && s.End == nil && a.WaitsForClient() {
@@ -246,7 +248,7 @@ func (v *Voice) finish(as Outcome) {
 	v.send(Event{Type: "RUN_FINISHED", ThreadID: v.in.ThreadID, RunID: v.in.RunID, Outcome: &as})
 }
 
-// Fail says that the stream ends in an error.
+// Fail reports that the stream ends in an error.
 func (v *Voice) Fail(why string) { v.fail(why, "") }
 
 func (v *Voice) fail(why, code string) { v.send(Event{Type: "RUN_ERROR", Message: why, Code: code}) }

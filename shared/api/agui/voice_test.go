@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/api/tell"
 )
 
-// aRun looks something up and says so, asks for a mail that its user approves, and says what came of it.
+// aRun looks something up, reports it, requests an e-mail that the user approves, and reports the outcome.
 func aRun() []run.Event {
 	turn := func(text string, calls int) run.Event {
 		content := fmt.Sprintf(`{"role":"model","parts":[{"text":%q}]}`, text)
@@ -32,7 +32,7 @@ func aRun() []run.Event {
 		turn("Looking.", 1), call("look", 1, false), done("look"),
 		turn("Writing.", 1), call("mail", 2, true),
 		{Type: run.ActionWaits, ActionID: "mail", Wait: &run.Wait{ApprovalID: "a", Kind: run.KindApproval,
-			Args: json.RawMessage(`{"to":"bob"}`)}}, // which is told a second time
+			Args: json.RawMessage(`{"to":"bob"}`)}}, // sent a second time
 		{Type: run.ActionDecided, ActionID: "mail",
 			Decided: &run.Decided{ApprovalID: "a", Decision: run.ApproveOnce}},
 		{Type: run.ActionStarted, ActionID: "mail", Started: &run.Started{Owner: "me", Attempt: 1}},
@@ -45,13 +45,13 @@ func aRun() []run.Event {
 	return events
 }
 
-// reader reads a stream as a client does, and refuses what the protocol does not allow.
+// reader reads a stream as a client does, and fails on what the protocol forbids.
 type reader struct {
 	t        *testing.T
 	begun    bool
 	finished bool
-	open     string            // id of the text that is open
-	calls    map[string]string // ids to how far they are told: start, args, end
+	open     string            // ID of the open text
+	calls    map[string]string // call IDs to the last part received: start, args, end
 	said     []string
 }
 
@@ -95,7 +95,7 @@ func (r *reader) read(e agui.Event) {
 	}
 }
 
-// becomes checks which text is open, and says which one is from now on.
+// becomes checks which text is open, and sets the text that is open from now on.
 func (r *reader) becomes(e agui.Event, from, to string) {
 	if r.open != from {
 		r.t.Errorf("%s %s while the text %q is open", e.Type, e.MessageID, r.open)
@@ -103,7 +103,7 @@ func (r *reader) becomes(e agui.Event, from, to string) {
 	r.open = to
 }
 
-// follows checks how far the call was told.
+// follows checks which part of the call was received last.
 func (r *reader) follows(e agui.Event, last string) {
 	if got := r.calls[e.ToolCallID]; got != last {
 		r.t.Errorf("%s of %s comes after %q", e.Type, e.ToolCallID, got)
@@ -111,8 +111,8 @@ func (r *reader) follows(e agui.Event, last string) {
 	r.calls[e.ToolCallID] = e.Type
 }
 
-// TestVoiceTakenUp tells a run whose client comes at each of its events, and one as it happens: each reads the same,
-// in a stream that the protocol allows.
+// TestVoiceTakenUp streams a run to clients that connect at each of its events, and to one from the start. All read the
+// same, in a stream that the protocol allows.
 func TestVoiceTakenUp(t *testing.T) {
 	const want = `assistant Looking.; looker {"to":"bob"}; tool {"of":"look"}; assistant Writing.; ` +
 		`mailer {"to":"bob"}; tool {"of":"mail"}; assistant Sent.`
@@ -140,8 +140,8 @@ func TestVoiceTakenUp(t *testing.T) {
 	}
 }
 
-// TestVoiceLeavesACallToThePage names the call that waits for the page, as long as it waits and nobody is asked, to a
-// client that knows of such names.
+// TestVoiceLeavesACallToThePage checks that the outcome names the call that waits for the page while nothing waits for
+// the user, for clients whose protocol has that field.
 func TestVoiceLeavesACallToThePage(t *testing.T) {
 	left := run.Event{Type: run.ActionWaits, ActionID: "look", Wait: &run.Wait{Kind: run.KindCall}}
 	waits, card := append(aRun()[:4:4], left), []run.ApprovalView{{ApprovalID: "a"}}

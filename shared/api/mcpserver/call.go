@@ -19,19 +19,19 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// KeyMeta is the field of a call's _meta whose value makes the call one: with the same value it is done once, however
-// often it is sent.
+// KeyMeta is the field of a call's _meta that makes retries safe: all calls with the same value are done once.
 const KeyMeta = "run.countersign/key"
 
-// threadsPerDay is how many conversations the calls of one agent fill in a day, where its user deletes them.
+// threadsPerDay is the maximum number of conversations that one agent's calls fill in a day. A second one is needed
+// only after the user deletes the first.
 const threadsPerDay = 100
 
-// addTools adds what the agent may call.
+// addTools adds the tools that the agent can call.
 func (c *caller) addTools(server *mcp.Server) {
 	its := c.Loop.Agents.Get(run.Assistant)
 	for name, t := range its.Of(c.Loop.AwaitTools(c.working)) {
 		if t.Waits() || t.Final || t.UserOnly {
-			continue // answered by a page or a person, or the end of a run that has more than one call
+			continue // answered by a page or a user, or ends a run with several calls
 		}
 		call := func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return c.call(name, req.Params) }
 		server.AddTool(declared(its.Spec(t)), c.answering(c.asking(call)))
@@ -53,8 +53,8 @@ func declared(t tool.Spec) *mcp.Tool {
 // handler answers a call.
 type handler func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 
-// answering returns the handler of a tool. What stands in the way of a call is told to the model, which can often mend
-// it; what is not the caller's doing is logged.
+// answering returns the handler of a tool. An error goes to the model, which can often correct its call. Errors of the
+// server are also logged.
 func (c *caller) answering(call handler) mcp.ToolHandler {
 	return func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		out, err := call(req)
@@ -70,13 +70,13 @@ func (c *caller) answering(call handler) mcp.ToolHandler {
 	}
 }
 
-// call makes a run of one call, and says how far it has come.
+// call starts a run of one call, and returns its progress.
 func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	args := in.Arguments
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	args, err := strictjson.Canonical(args) // a call that is sent again may be written in another order
+	args, err := strictjson.Canonical(args) // a repeated call may order its keys differently
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 	return c.outcome(called)
 }
 
-// start starts the run in the agent's conversation of the day, or in its next one where that takes no more.
+// start starts the run in the agent's conversation of the day, or in the next one if that conversation is closed.
 func (c *caller) start(req loop.StartRequest) (called *loop.CallResult, err error) {
 	day := c.Loop.Now().UTC().Format(time.DateOnly)
 	for n := range threadsPerDay {
@@ -107,7 +107,7 @@ func (c *caller) start(req loop.StartRequest) (called *loop.CallResult, err erro
 	return called, err
 }
 
-// key returns the key of a call as the loop knows it, which is the agent's alone, or "".
+// key returns the loop's key for the call, which no other agent shares, or "".
 func (c *caller) key(meta mcp.Meta) (string, error) {
 	v, ok := meta[KeyMeta]
 	if !ok {
@@ -128,7 +128,7 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// outcome tells what became of a run of one call.
+// outcome returns the progress or the result of a run of one call.
 func (c *caller) outcome(called *loop.CallResult) (*mcp.CallToolResult, error) {
 	v := called.Run
 	st := c.status(v)
@@ -151,7 +151,7 @@ func (c *caller) outcome(called *loop.CallResult) (*mcp.CallToolResult, error) {
 	return result(st, st.said(), failed)
 }
 
-// said returns in words what became of a call that has ended: why it failed, and what it has returned.
+// said returns the text for a call that has ended: why it failed, and its result.
 func (s *status) said() string {
 	var lines []string
 	if s.Error != "" {
@@ -166,7 +166,7 @@ func (s *status) said() string {
 	return strings.Join(lines, "\n")
 }
 
-// result returns an answer: words for the model, and the same for programs.
+// result returns an answer: text for the model, and the same as structured content for programs.
 func result(st status, text string, failed bool) (*mcp.CallToolResult, error) {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: st,
 		IsError: failed}, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 )
 
-// TestTheInspector has the protocol's inspector list the tools, and ask for a mail, which waits.
+// TestTheInspector lists the tools with the protocol's inspector, and requests an e-mail, which waits.
 func TestTheInspector(t *testing.T) {
 	inspector := mcpservers.Inspector(t, emulate.Node(t))
 	w := testkit.Open(t, testkit.Options{})
@@ -50,8 +50,8 @@ func TestTheInspector(t *testing.T) {
 	}
 }
 
-// TestACodingAgent gives a coding agent the address and a token, as the README has it. Its model asks for a mail: the
-// agent runs every tool without asking, and the mail still waits for its user.
+// TestACodingAgent configures a coding agent with the URL and a token, as in the README. Its model requests an e-mail.
+// The agent runs every tool without asking, but the e-mail still waits for the user.
 func TestACodingAgent(t *testing.T) {
 	agent := mcpservers.GeminiCLI(t)
 	w := testkit.Open(t, testkit.Options{})

@@ -9,12 +9,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// shown is the name of what a client is asked for: to show its user the page with the card.
+// shown is the name of the request that asks the client to open the card's page.
 const shown = "approval"
 
-// asking has a client that can open a page (elicitation in URL mode) send its user to the card, and answer once the
-// user has been there. That takes the protocol of 2026-07-28, whose requests say what their client can do, and bring
-// back what they were answered before: so any instance can go on with the call, and it stays one.
+// asking wraps a handler for clients that can open a page (elicitation in URL mode). Such a client sends its user to
+// the card, and its call returns after the user has been there. This needs protocol 2026-07-28, whose requests carry
+// the client's capabilities and the state of the earlier answer. Therefore any instance can continue the call, and it
+// stays one call.
 func (c *caller) asking(call handler) handler {
 	return func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if req.Params.RequestState != "" {
@@ -35,14 +36,14 @@ func (c *caller) asking(call handler) handler {
 	}
 }
 
-// opensPages reports whether the client has said with its request that it can open a page for its user.
+// opensPages reports whether the request announces that the client can open a page.
 func opensPages(req *mcp.CallToolRequest) bool {
 	can := req.ClientCapabilities()
 	return req.ProtocolVersion() >= "2026-07-28" && can != nil && can.Elicitation != nil && can.Elicitation.URL != nil
 }
 
-// afterwards answers a call whose user was sent to the card: with what became of it, or that it still waits. Of what
-// the client says it is asked only whether there is something to wait for: the user decides on the page.
+// afterwards answers a call whose user was sent to the card: with the outcome, or that the call still waits. The
+// client's report only determines whether to wait. The decision itself comes from the page.
 func (c *caller) afterwards(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	if !run.ValidID(in.RequestState) {
 		return nil, fault.Invalid("requestState", "this was not given by an earlier answer")

@@ -1,9 +1,8 @@
-// Package mcpserver is Countersign as a server of MCP: the tools of the assistant and its agents, for the agents of
-// other programs. Each call is a run of the loop, with the same approval, the same audit and the same promise to be
-// carried out once. Nothing here decides: no tool resolves an approval, and what an agent asks for never rests on what
-// its user has allowed in advance.
+// Package mcpserver is Countersign's MCP server. It offers the assistant's tools and Countersign's agents to agents of
+// other programs. Each call is a run of the loop, with the same approval, audit and exactly-once promise as any other.
+// No tool here can approve anything, and permissions that the user gave in advance do not apply to these agents.
 //
-// It is stateless, so that any instance serves any request.
+// The server is stateless, so any instance can serve any request.
 package mcpserver
 
 import (
@@ -22,17 +21,17 @@ type Server struct {
 	Loop      *loop.Loop
 	PublicURL string // where users decide
 	Release   string
-	Budget    time.Duration // how long one request may take
+	Budget    time.Duration // maximum time of one request
 	Log       *slog.Logger
 }
 
-// instructions tell the model of the other program what is different here.
+// instructions tell the other program's model how this server differs.
 const instructions = "Countersign acts for its user: a tool that changes something outside only asks for it. Nothing " +
 	"is done before the user has approved exactly that, on a page that you cannot reach. Tell the user what waits, " +
 	"with its link, and call wait_for_approval to learn what became of it. Do not ask for the same again meanwhile."
 
-// Serve answers one request of the agent as.Via, which acts for as.UID: what it asks for begins as it is said there.
-// hold counts what the user holds open while it waits.
+// Serve answers one request of the agent as.Via, which acts for as.UID. The runs that it starts take their fields from
+// as. hold counts the request as held open by the user while it waits.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, as loop.StartRequest,
 	hold func() (leave func(), err error)) {
 	working, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.Budget)
@@ -46,11 +45,11 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, as loop.StartRequ
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}).ServeHTTP(w, r)
 }
 
-// caller is one request, and for whom it is.
+// caller is one request and the user and agent that it comes from.
 type caller struct {
 	*Server
 	as      loop.StartRequest
 	hold    func() (leave func(), err error)
-	working context.Context // goes on when the client disconnects, as long as the function may run
-	request context.Context // ends with the client
+	working context.Context // continues after the client disconnects, within Budget
+	request context.Context // ends when the client disconnects
 }

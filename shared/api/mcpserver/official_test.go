@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// give has ana give an agent a token.
+// give creates an agent token of ana's.
 func give(t *testing.T, w *testkit.Deployment) (token string) {
 	t.Helper()
 	if _, err := w.As(t.Context(), "ana"); err != nil {
@@ -37,7 +37,7 @@ func give(t *testing.T, w *testkit.Deployment) (token string) {
 	return token
 }
 
-// TestConformance has the protocol's own runner try what a server with tools alone has to do.
+// TestConformance runs the protocol's conformance tests for servers that have only tools.
 func TestConformance(t *testing.T) {
 	runner := mcpservers.Conformance(t, emulate.Node(t))
 	door := httptest.NewUnstartedServer(nil)
@@ -69,7 +69,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestTheOfficialClient has the client in TypeScript ask for a mail, which its user approves.
+// TestTheOfficialClient requests an e-mail with the official TypeScript client, and the user approves it.
 func TestTheOfficialClient(t *testing.T) {
 	command, sdk := mcpservers.Client(t, "testdata/client.mjs")
 	w := testkit.Open(t, testkit.Options{})
@@ -119,7 +119,7 @@ func TestTheOfficialClient(t *testing.T) {
 
 type answer struct{ Status, RunID string }
 
-// calls sends a call, and returns what it answered.
+// calls sends a call and returns its answer.
 func calls(t *testing.T, in io.Writer, out *bufio.Scanner, call string) answer {
 	t.Helper()
 	if _, err := io.WriteString(in, call+"\n"); err != nil {

@@ -18,17 +18,17 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// The bounds of what a client may ask for.
+// The limits of a wait.
 const (
 	longestWait = 50 * time.Second // of one call, before clients give up
-	answerSpare = 2 * time.Second  // of the request's time, left for the answer after a wait
+	answerSpare = 2 * time.Second  // reserved at the end of a request's time, to send the answer
 )
 
-// status is how far a run has come, for programs.
+// status is the progress of a run, for programs.
 type status struct {
-	Status    string          `json:"status"` // of the run, or refused: nothing was begun
+	Status    string          `json:"status"` // the run's status, or refused if no run began
 	RunID     string          `json:"runId,omitempty"`
-	Link      string          `json:"link,omitempty"` // where its user sees it, and decides
+	Link      string          `json:"link,omitempty"` // where the user sees the run and decides
 	Waiting   []waiting       `json:"waiting,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Summary   string          `json:"summary,omitempty"`
@@ -38,7 +38,7 @@ type status struct {
 	Untrusted bool            `json:"untrusted,omitempty"` // the result is text from strangers
 }
 
-// waiting is what waits for the user.
+// waiting is an approval or review that waits for the user.
 type waiting struct {
 	ApprovalID string    `json:"approvalId"`
 	Kind       run.Kind  `json:"kind"`
@@ -51,7 +51,7 @@ func (c *caller) status(v *run.View) status {
 		Summary: v.Summary}
 }
 
-// told says in words what a run that has not ended waits for.
+// told returns the text for a run that has not ended: what it waits for.
 func (s *status) told() string {
 	if len(s.Waiting) == 0 {
 		return "This is under way. Call wait_for_approval with the runId " + s.RunID + " for what becomes of it."
@@ -68,7 +68,7 @@ func (s *status) told() string {
 	return b.String()
 }
 
-// addOwnTools adds the tools that are no tools of the assistant's.
+// addOwnTools adds the tools that the assistant does not have.
 func (c *caller) addOwnTools(server *mcp.Server) {
 	no := false
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no}
@@ -93,7 +93,7 @@ func (c *caller) addOwnTools(server *mcp.Server) {
 			"effect outside waits for the user's approval."}, c.answering(c.asking(c.run)))
 }
 
-// agents returns the names of the agents that take a task in words.
+// agents returns the names of the agents that accept a task in words.
 func (c *caller) agents() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Loop.Agents)) {
 		if a := c.Loop.Agents[name]; !a.Page && !a.OnTerminal && !a.Plans && c.Loop.Model != nil {
@@ -107,7 +107,8 @@ func field(description string) map[string]any {
 	return map[string]any{"type": "string", "description": description}
 }
 
-// object returns the schema of arguments, given as names and schemas of which the first is required.
+// object returns the schema of an object. The names and schemas of its properties alternate, and only the first is
+// required.
 func object(required string, schema map[string]any, more ...any) map[string]any {
 	properties := map[string]any{required: schema}
 	for i := 0; i < len(more); i += 2 {
@@ -117,14 +118,14 @@ func object(required string, schema map[string]any, more ...any) map[string]any 
 		"additionalProperties": false}
 }
 
-// which are the arguments of a question about a run.
+// which has the arguments of a question about a run.
 type which struct {
 	RunID   string `json:"runId"`
 	Seconds *int   `json:"seconds"`
 }
 
 func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
-	args, err := strictjson.Canonical(in.Arguments) // of a program without integers 5.0 is 5
+	args, err := strictjson.Canonical(in.Arguments) // a program without integers may send 5.0 for 5
 	if err == nil {
 		err = strictjson.Decode(args, &w)
 	}
@@ -149,7 +150,7 @@ func (c *caller) tellStatus(req *mcp.CallToolRequest) (*mcp.CallToolResult, erro
 	return c.tell(w.RunID)
 }
 
-// tell tells how far a run of this very agent has come. The user's other runs do not exist for it.
+// tell returns the progress of a run that this agent began. Other runs of the user are reported as not found.
 func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
 	called, err := c.Loop.CallResult(c.working, c.as.UID, runID)
 	switch {
@@ -158,7 +159,7 @@ func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
 	case err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound):
 		return nil, err
 	}
-	v, _, err := c.Loop.Get(c.working, c.as.UID, runID) // of more than one call
+	v, _, err := c.Loop.Get(c.working, c.as.UID, runID) // a run with more than one call
 	switch {
 	case err != nil:
 		return nil, err
@@ -168,10 +169,10 @@ func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
 	return c.progress(v)
 }
 
-// began reports whether it was this agent that began a run.
+// began reports whether this agent began the run.
 func (c *caller) began(via *run.Via) bool { return via != nil && via.TokenID == c.as.Via.TokenID }
 
-// progress tells how far a run has come that an agent of ours carries out.
+// progress returns the progress of a run of one of Countersign's agents.
 func (c *caller) progress(v *run.View) (*mcp.CallToolResult, error) {
 	st := c.status(v)
 	for _, a := range v.Actions {
@@ -189,7 +190,7 @@ func (c *caller) progress(v *run.View) (*mcp.CallToolResult, error) {
 	return result(st, st.told(), false)
 }
 
-// expiry returns when the approval expires, if it came with the run.
+// expiry returns when the approval expires, if the view includes the approval.
 func expiry(v *run.View, approvalID string) (at time.Time) {
 	for _, a := range v.Waiting {
 		if a.ApprovalID == approvalID {
@@ -207,7 +208,7 @@ func (c *caller) wait(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	return c.await(w)
 }
 
-// await waits until the run has ended, and tells how far it has come by then.
+// await waits until the run has ended or the time is up, and returns its progress.
 func (c *caller) await(w which) (*mcp.CallToolResult, error) {
 	leave, err := c.hold()
 	if err != nil {
@@ -231,7 +232,8 @@ func (c *caller) await(w which) (*mcp.CallToolResult, error) {
 	return c.tell(w.RunID)
 }
 
-// run starts a run of an agent of ours, and tells how far it has come when it waits, ends, or has taken long enough.
+// run starts a run of one of Countersign's agents. It returns the run's progress when the run waits or ends, or when
+// the time is up.
 func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	in := req.Params
 	var args struct {

@@ -1,5 +1,5 @@
-// Package tell tells a run to a client, from its stored events and whatever protocol the client speaks: each thing that
-// happens once and in its order, whoever moves the run, and wherever the client takes up.
+// Package tell streams a run to a client from the run's stored events, in the client's protocol. Each event is sent
+// once and in order, whichever process moves the run and wherever the client resumes.
 package tell
 
 import (
@@ -13,37 +13,37 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// A Voice says in a protocol what happens.
+// A Voice encodes what happens in a run in one protocol.
 type Voice interface {
-	Begin(r Run)   // before all else
-	Changed(r Run) // its status, or what it waits for
-	StartStep()    // one answer of the model, with the calls that it makes
+	Begin(r Run)   // before anything else
+	Changed(r Run) // the run's status or its waiting approvals changed
+	StartStep()    // a step is one answer of the model and the calls that it makes
 	EndStep()
 	StartText(id string)
 	Text(id, delta string)
 	EndText(id string)
 	Thought(id, text string)
 	Call(a *run.Action, args json.RawMessage)
-	Ask(a *run.Action) // its user may say yes or no to the call
+	Ask(a *run.Action) // the user can approve or reject the call
 	Done(a *run.Action, result json.RawMessage)
 	Denied(a *run.Action)
 	Failed(a *run.Action, why string)
-	CaughtUp()       // with what is stored: what follows happens now
-	Rest(r Run)      // it has ended, or waits for somebody
-	Fail(why string) // the stream ends, and the run may go on
+	CaughtUp()       // the stored events are sent; what follows happens now
+	Rest(r Run)      // the run has ended, or waits for someone
+	Fail(why string) // the stream ends; the run may continue
 }
 
-// Run is a run as it stands.
+// Run is the current state of a run.
 type Run struct {
 	ID, ThreadID string
 	State        *run.State
-	Approvals    []run.ApprovalView // that it waits for, where it rests
+	Approvals    []run.ApprovalView // waiting approvals, if the run rests
 }
 
 // Agent returns the name of the run's agent.
 func (r Run) Agent() string { return cmp.Or(r.State.Input.Agent, run.Assistant) }
 
-// Error returns why the run has failed, or "".
+// Error returns why the run failed, or "".
 func (r Run) Error() string {
 	if end := r.State.End; end != nil && end.Error != nil {
 		return cmp.Or(end.Error.Message, "This failed.")
@@ -51,39 +51,39 @@ func (r Run) Error() string {
 	return ""
 }
 
-// Teller tells a run by a voice. What it is told twice it passes over.
+// Teller streams a run to a Voice. It ignores events that it already has.
 type Teller struct {
 	Voice
 	run  Run
-	told int64 // number of the last event that was added
-	seen int64 // number of the last event that the client has been told of in an earlier stream
+	told int64 // number of the last event added
+	seen int64 // number of the last event that the client got in an earlier stream
 
-	answered []string   // ids of the approvals that show how far that is
-	status   run.Status // that the client was told last
+	answered []string   // IDs of approvals that the client has answered, which determine seen
+	status   run.Status // last status sent to the client
 
 	begun, step bool
-	text        string // id of the text that is open
-	streamed    string // of the turn that the model is at
-	parts       int    // texts and thoughts so far
+	text        string // ID of the open text
+	streamed    string // the part of the current turn's text that is already sent
+	parts       int    // number of texts and thoughts so far
 }
 
-// New returns what tells a run. A client that has answered approvals has it up to where it was asked about the last of
-// them, and is told what came after that.
+// New returns a Teller for the run. A client that has answered approvals already has the run up to the last of those
+// approvals, so it gets only what follows.
 func New(runID, threadID string, answered []string, by Voice) *Teller {
 	return &Teller{Voice: by, run: Run{ID: runID, ThreadID: threadID, State: &run.State{}}, answered: answered}
 }
 
-// Told returns the number of the last event that was added.
+// Told returns the number of the last event added.
 func (t *Teller) Told() int64 { return t.told }
 
-// Delta adds a piece of the model's words, as they come.
+// Delta adds a piece of the model's text as it arrives.
 func (t *Teller) Delta(text string) {
 	t.begin()
 	t.streamed += text
 	t.say(text)
 }
 
-// Add adds the run's events that were not added yet.
+// Add adds those of the run's events that are new.
 func (t *Teller) Add(events []run.Event) error {
 	var fresh []run.Event
 	for _, e := range events {
@@ -113,7 +113,7 @@ func (t *Teller) Add(events []run.Event) error {
 	return nil
 }
 
-// Rest ends the telling for now: the run has ended, or waits for somebody, who is shown the approvals.
+// Rest reports that the run has ended, or that it waits for someone to decide the approvals.
 func (t *Teller) Rest(approvals []run.ApprovalView) {
 	t.begin()
 	t.endStep()
@@ -124,7 +124,7 @@ func (t *Teller) Rest(approvals []run.ApprovalView) {
 	t.Voice.Rest(t.run)
 }
 
-// Fail ends the stream.
+// Fail ends the stream with an error.
 func (t *Teller) Fail(why string) {
 	t.endText()
 	t.Voice.Fail(cmp.Or(why, "This failed."))
@@ -143,8 +143,8 @@ func (t *Teller) changed() {
 	t.Changed(t.run)
 }
 
-// tell tells of one event. The state is that after all that are known: what was asked and has been decided since is not
-// asked any more.
+// tell sends one event. The state already includes every later event that is known, so an approval that has been
+// decided since is not asked again.
 func (t *Teller) tell(e run.Event) {
 	a := t.run.State.Action(e.ActionID)
 	switch {
@@ -165,7 +165,7 @@ func (t *Teller) tell(e run.Event) {
 	}
 }
 
-// tellTurn tells what the model has said, as far as that was not told as it came.
+// tellTurn sends the part of the model's answer that was not streamed as it arrived.
 func (t *Teller) tellTurn(turn *run.Turn) {
 	streamed := t.streamed
 	t.streamed = ""
@@ -179,7 +179,7 @@ func (t *Teller) tellTurn(turn *run.Turn) {
 	t.think(model.Thoughts(turn.Content))
 	rest, follows := strings.CutPrefix(turn.Text, streamed)
 	if !follows && strings.HasPrefix(model.Words(turn.Content), streamed) {
-		rest = "" // it was cut
+		rest = "" // the text was shortened when it was stored
 	} else if !follows { // another process has asked the model again
 		t.endText()
 	}
@@ -187,28 +187,29 @@ func (t *Teller) tellTurn(turn *run.Turn) {
 	t.endText()
 }
 
-// tellCall tells a call with the arguments that it has now: its user may have edited them.
+// tellCall sends a call with its current arguments, which the user may have edited.
 func (t *Teller) tellCall(a *run.Action) {
 	args := a.Args
-	if args == nil { // they could not be read
+	if args == nil { // the arguments could not be parsed
 		args = json.RawMessage("{}")
 	}
 	t.Call(a, args)
 }
 
-// tellWait asks the user for what may be answered with yes or no. A review may not.
+// tellWait asks the user about a call that they can approve or reject. A review has other answers, so it is not asked
+// here.
 func (t *Teller) tellWait(a *run.Action, w *run.Wait) {
 	asks := w.Kind == run.KindApproval || w.Kind == run.KindPlan
 	if !asks || !a.Waiting() || a.ApprovalID != w.ApprovalID {
 		return
 	}
-	if w.Args != nil { // they have changed since they were proposed
+	if w.Args != nil { // the arguments have changed since the proposal
 		t.tellCall(a)
 	}
 	t.Ask(a)
 }
 
-// tellDecision tells of a decision that is the end of its call.
+// tellDecision sends a decision that ends its call.
 func (t *Teller) tellDecision(a *run.Action, d run.Decision) {
 	switch d {
 	case run.Reject, run.TakeBack, run.Undo:
@@ -238,8 +239,8 @@ func result(of json.RawMessage) json.RawMessage {
 	return of
 }
 
-// tellEnd tells the run's last words, without those of the model that were told with its turn. Why it has failed is
-// told when it rests.
+// tellEnd sends the run's summary, without the words of the model that its last turn already sent. Rest reports why a
+// run failed.
 func (t *Teller) tellEnd(end *run.End) {
 	if end.Status == run.Failed {
 		return
@@ -256,7 +257,7 @@ func (t *Teller) tellEnd(end *run.End) {
 	}
 }
 
-// say adds to the text that is open, or opens one.
+// say adds to the open text, or opens one.
 func (t *Teller) say(text string) {
 	if text == "" {
 		return
@@ -269,7 +270,7 @@ func (t *Teller) say(text string) {
 	t.Text(t.text, text)
 }
 
-// think tells what the model shows of its thoughts.
+// think sends the thoughts that the model shows.
 func (t *Teller) think(text string) {
 	if text == "" {
 		return

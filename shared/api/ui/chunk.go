@@ -1,8 +1,8 @@
-// Package ui is the face that runs have for the AI SDK's useChat: a run as one message of the assistant, told in chunks
-// of its UI message stream, and what its requests ask for. It is pure: package api reads, begins and follows the runs.
+// Package ui serves the AI SDK's useChat. It encodes a run as one assistant message, in chunks of the SDK's UI message
+// stream, and decodes the client's requests. It does no I/O: package api reads, starts and follows the runs.
 //
-// A client keeps the conversation and sends all of it. What counts of a request is its newest message alone: the user's
-// words, or their answers to what the assistant has asked.
+// A client keeps the conversation and sends all of it. Only its newest message counts: the user's words, or their
+// answers to what the assistant has asked.
 package ui
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// The header by which the client's own servers say which stream this is.
+// The header that identifies the stream's protocol and version.
 const (
 	VersionHeader = "x-vercel-ai-ui-message-stream"
 	Version       = "v1"
 )
 
-// Done is the data of the last event of a stream.
+// Done is the data of a stream's last event.
 const Done = "[DONE]"
 
-// A Chunk is one event of the stream: its type, and the fields that the type has.
+// A Chunk is one event of the stream. Each type uses some of the fields.
 type Chunk struct {
 	Type       string          `json:"type"`
 	MessageID  string          `json:"messageId,omitempty"`
@@ -29,8 +29,8 @@ type Chunk struct {
 	ToolCallID string          `json:"toolCallId,omitempty"`
 	ToolName   string          `json:"toolName,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
-	Dynamic    bool            `json:"dynamic,omitempty"`          // no tool that the client knows by a type of its own
-	Executed   bool            `json:"providerExecuted,omitempty"` // not by the client
+	Dynamic    bool            `json:"dynamic,omitempty"`          // the client has no type for this tool
+	Executed   bool            `json:"providerExecuted,omitempty"` // by the server
 	ApprovalID string          `json:"approvalId,omitempty"`
 	Reason     string          `json:"reason,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
@@ -39,13 +39,13 @@ type Chunk struct {
 	Finish     string          `json:"finishReason,omitempty"`
 }
 
-// RunData is the data of the part data-run, which each message has once: the run as it stands.
+// RunData is the data of the part data-run, which each message has once: the current state of the run.
 type RunData struct {
 	RunID     string             `json:"runId"`
 	ThreadID  string             `json:"threadId"`
 	Agent     string             `json:"agent"`
 	Status    run.Status         `json:"status"`
-	Message   string             `json:"message,omitempty"`   // why it has failed
-	Record    string             `json:"record,omitempty"`    // what it has done and what it has not, at its end
-	Approvals []run.ApprovalView `json:"approvals,omitempty"` // that it waits for, as cards show them
+	Message   string             `json:"message,omitempty"`   // why the run failed
+	Record    string             `json:"record,omitempty"`    // at the end of the run: what it did and did not do
+	Approvals []run.ApprovalView `json:"approvals,omitempty"` // waiting approvals, as cards show them
 }

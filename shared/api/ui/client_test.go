@@ -23,7 +23,7 @@ type client struct {
 	t *testing.T
 }
 
-// chat is how a chat stands.
+// chat is the state of a chat.
 type chat struct {
 	Status, Error string
 	Events        int
@@ -46,7 +46,7 @@ type part struct {
 	}
 }
 
-// connect starts a client of a release for the user, who calls the chat by an id of their own.
+// connect starts a client of one release for the user. id is the client's own ID for the chat.
 func connect(t *testing.T, w *testkit.Deployment, release, uid, id string) *client {
 	t.Helper()
 	modules := chatclients.Modules(t)
@@ -58,7 +58,7 @@ func connect(t *testing.T, w *testkit.Deployment, release, uid, id string) *clie
 		"URL_OF_UI="+w.Base+"/api/agent/ui", "TOKEN="+token, "CHAT="+id), t}
 }
 
-// does has the user do something, and returns how the chat stands then.
+// does performs an action of the user, and returns the chat's new state.
 func (c *client) does(what string, with map[string]any) (now chat) {
 	c.t.Helper()
 	c.Do(what, with, &now)
@@ -73,7 +73,7 @@ func (c *client) says(text string) chat {
 	return c.does("send", map[string]any{"text": text})
 }
 
-// answers answers all that the chat asks.
+// answers answers every open approval of the chat.
 func (c *client) answers(asked chat, approved bool) chat {
 	c.t.Helper()
 	var all []any
@@ -86,7 +86,7 @@ func (c *client) answers(asked chat, approved bool) chat {
 	return c.does("answer", map[string]any{"answers": all})
 }
 
-// asks are the calls that wait for the user's yes.
+// asks returns the calls that wait for approval.
 func (now chat) asks() (calls []part) {
 	for _, m := range now.Messages {
 		for _, p := range m.Parts {
@@ -98,7 +98,7 @@ func (now chat) asks() (calls []part) {
 	return calls
 }
 
-// String tells the chat in short, one message after the other.
+// String summarises the chat's messages.
 func (now chat) String() string {
 	var said []string
 	for _, m := range now.Messages {
@@ -128,10 +128,10 @@ func want(t *testing.T, now chat, text string) {
 	}
 }
 
-// releases are those of the AI SDK that are tried.
+// releases are the tested releases of the AI SDK.
 var releases = map[string]string{"ai 7": chatclients.AI7, "ai 6": chatclients.AI6}
 
-// each has a client of each release, of ana's, do something over a Countersign of its own.
+// each runs the test with a client of each release, each with its own deployment.
 func each(t *testing.T, test func(t *testing.T, w *testkit.Deployment, c *client)) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func each(t *testing.T, test func(t *testing.T, w *testkit.Deployment, c *client
 	}
 }
 
-// sent checks how many mails were sent in all.
+// sent checks the total number of e-mails sent.
 func sent(t *testing.T, w *testkit.Deployment, n int) {
 	t.Helper()
 	if got := len(w.Google.Messages()); got != n {
@@ -178,7 +178,7 @@ func TestAMailThatIsDenied(t *testing.T) {
 	})
 }
 
-// TestAYesToOtherBytes refuses a plain yes whose id has another hash.
+// TestAYesToOtherBytes refuses an approval whose ID has another hash.
 func TestAYesToOtherBytes(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
@@ -196,7 +196,7 @@ func TestAYesToOtherBytes(t *testing.T) {
 	})
 }
 
-// TestAPageThatIsReloaded gets its card back, whether or not it has kept its messages.
+// TestAPageThatIsReloaded checks that a page gets its card back, whether or not it kept its messages.
 func TestAPageThatIsReloaded(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
@@ -210,7 +210,7 @@ func TestAPageThatIsReloaded(t *testing.T) {
 	})
 }
 
-// TestTwoTabs has both answer the card; one of them has it from the other's run.
+// TestTwoTabs has both tabs answer the card. One of them gets the result from the other's run.
 func TestTwoTabs(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
@@ -227,7 +227,7 @@ func TestTwoTabs(t *testing.T) {
 	})
 }
 
-// TestAnotherUserWithTheSameChat has a conversation of their own.
+// TestAnotherUserWithTheSameChat checks that another user with the same chat ID has a separate conversation.
 func TestAnotherUserWithTheSameChat(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
@@ -240,7 +240,7 @@ func TestAnotherUserWithTheSameChat(t *testing.T) {
 	})
 }
 
-// TestApprovedElsewhere decides in the console while the client's stream is open, because another call is under way.
+// TestApprovedElsewhere approves in the console while the client's stream is open for another call in progress.
 func TestApprovedElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		type none struct{}
@@ -282,8 +282,8 @@ func TestApprovedElsewhere(t *testing.T) {
 	})
 }
 
-// TestAStreamThatIsCut breaks the connection after each event of a stream, and takes it up: by resuming while the run
-// waits, and by the retry that clients offer.
+// TestAStreamThatIsCut breaks the connection after each event of a stream, and resumes: with the resume request while
+// the run waits, and with the client's retry.
 func TestAStreamThatIsCut(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, _ *client) {
 		chatclients.Mails(w, "bob@example.com")
@@ -307,7 +307,7 @@ func TestAStreamThatIsCut(t *testing.T) {
 			id := c.says("mail bob").asks()[0].Approval.ID
 			yes := map[string]any{"id": id, "approved": true}
 			got := c.does("answer", map[string]any{"cut": cut, "answers": []any{yes}})
-			if got.Status == "error" { // this time it had as many events
+			if got.Status == "error" { // the stream ended exactly here
 				got = c.does("retry", nil)
 			}
 			want(t, got, done.String())

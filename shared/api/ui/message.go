@@ -7,71 +7,71 @@ import (
 	"github.com/countersign-run/countersign/shared/api/tell"
 )
 
-// Message tells a run as a message of the assistant, whose id is the run's: it is called with its chunks.
+// Message encodes a run as an assistant message with the run's ID. The function receives each chunk.
 type Message func(Chunk)
 
 var _ tell.Voice = Message(nil)
 
-// Begin begins the message.
+// Begin starts the message.
 func (m Message) Begin(r tell.Run) { m(Chunk{Type: "start", MessageID: r.ID}) }
 
-// Changed says how the run stands, in a part that takes the place of the one before.
+// Changed sends the run's current state, in a part that replaces the previous one.
 func (m Message) Changed(r tell.Run) {
 	m(Chunk{Type: "data-run", ID: r.ID, Data: &RunData{RunID: r.ID, ThreadID: r.ThreadID, Agent: r.Agent(),
 		Status: r.State.Status, Message: r.Error(), Record: run.RecordOf(r.State), Approvals: r.Approvals}})
 }
 
-// StartStep begins a step.
+// StartStep starts a step.
 func (m Message) StartStep() { m(Chunk{Type: "start-step"}) }
 
-// EndStep ends it.
+// EndStep ends the step.
 func (m Message) EndStep() { m(Chunk{Type: "finish-step"}) }
 
-// StartText begins a text.
+// StartText starts a text.
 func (m Message) StartText(id string) { m(Chunk{Type: "text-start", ID: id}) }
 
-// Text adds to it.
+// Text adds to the text.
 func (m Message) Text(id, delta string) { m(Chunk{Type: "text-delta", ID: id, Delta: delta}) }
 
-// EndText ends it.
+// EndText ends the text.
 func (m Message) EndText(id string) { m(Chunk{Type: "text-end", ID: id}) }
 
-// Thought is what the model shows of its thoughts.
+// Thought sends the thoughts that the model shows.
 func (m Message) Thought(id, text string) {
 	m(Chunk{Type: "reasoning-start", ID: id})
 	m(Chunk{Type: "reasoning-delta", ID: id, Delta: text})
 	m(Chunk{Type: "reasoning-end", ID: id})
 }
 
-// Call is a call, which the client carries out only if it waits for the client.
+// Call sends a call. The client executes it only if it is a call for the client.
 func (m Message) Call(a *run.Action, args json.RawMessage) {
 	m(Chunk{Type: "tool-input-available", ToolCallID: a.ID, ToolName: a.Tool, Input: args, Dynamic: true,
 		Executed: a.Kind != run.KindCall})
 }
 
-// Ask asks for a yes or no to exactly what the call's card shows.
+// Ask asks the user to approve or reject exactly what the call's card shows.
 func (m Message) Ask(a *run.Action) {
 	m(Chunk{Type: "tool-approval-request", ApprovalID: BoundID(a.ApprovalID, a.ArgsHash), ToolCallID: a.ID,
 		Reason: a.Reason})
 }
 
-// Done says what came of a call.
+// Done sends the result of a call.
 func (m Message) Done(a *run.Action, result json.RawMessage) {
 	m(Chunk{Type: "tool-output-available", ToolCallID: a.ID, Output: result})
 }
 
-// Denied says that a call was not made because its user said no.
+// Denied reports that the user rejected a call.
 func (m Message) Denied(a *run.Action) { m(Chunk{Type: "tool-output-denied", ToolCallID: a.ID}) }
 
-// Failed says why a call was not made, or failed.
+// Failed reports why a call did not run, or failed.
 func (m Message) Failed(a *run.Action, why string) {
 	m(Chunk{Type: "tool-output-error", ToolCallID: a.ID, ErrorText: why})
 }
 
-// CaughtUp has no chunk: a message is told from its beginning.
+// CaughtUp sends nothing: a message is streamed from its beginning.
 func (m Message) CaughtUp() {}
 
-// Rest finishes the message, for now or for good.
+// Rest finishes the message, until the run continues or for good.
 func (m Message) Rest(r tell.Run) {
 	finish := "tool-calls"
 	switch {
@@ -84,5 +84,5 @@ func (m Message) Rest(r tell.Run) {
 	m(Chunk{Type: "finish", Finish: finish})
 }
 
-// Fail says that the stream ends in an error.
+// Fail reports that the stream ends in an error.
 func (m Message) Fail(why string) { m(Chunk{Type: "error", ErrorText: why}) }

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// short tells a chunk in a word and what it is about.
+// short summarises a chunk: its type and what it is about.
 func short(c ui.Chunk) string {
 	words := []string{c.Type, c.ToolCallID, c.ApprovalID, string(c.Input), string(c.Output), c.Delta, c.ErrorText,
 		c.Finish}
@@ -30,7 +30,7 @@ var (
 
 func answered(content string, calls int) run.Event {
 	var c struct{ Parts []struct{ Text string } }
-	_ = json.Unmarshal([]byte(content), &c) // the last part is the words
+	_ = json.Unmarshal([]byte(content), &c) // the last part is the text
 	text := ""
 	if n := len(c.Parts); n > 0 && calls == 0 {
 		text = c.Parts[n-1].Text
@@ -43,7 +43,7 @@ func says(text string) run.Event {
 	return answered(fmt.Sprintf(`{"role":"model","parts":[{"text":%q}]}`, text), 0)
 }
 
-// called is the turn of a model that calls, with as many calls.
+// called is a model turn with this many calls.
 func called(calls int) run.Event {
 	return answered(`{"role":"model","parts":[{"functionCall":{"id":"1","name":"mail","args":{}}}]}`, calls)
 }
@@ -92,7 +92,7 @@ func numbered(events ...run.Event) []run.Event {
 	return events
 }
 
-// asks is a run up to where it asks its user about a call.
+// asks is a run up to the approval of a call.
 func asks() []run.Event {
 	return []run.Event{queued, planning, called(1), proposed("c1", 1, 0), waits("c1", "a1")}
 }
@@ -174,7 +174,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestWordsThatCome tells the model's words once, in pieces as they come or as they are stored.
+// TestWordsThatCome checks that the model's text is sent once, in pieces as it arrives or as it is stored.
 func TestWordsThatCome(t *testing.T) {
 	const sure = "text-delta He / text-delta llo. / text-end"
 	for name, c := range map[string]struct{ stored, want string }{
@@ -197,7 +197,7 @@ func TestWordsThatCome(t *testing.T) {
 			}
 			m.Delta("He")
 			m.Delta("llo.")
-			for range 2 { // told twice it is told once
+			for range 2 { // a repeated event is sent once
 				if err := m.Add(events); err != nil {
 					t.Fatal(err)
 				}

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Request is what a client of useChat sends, as far as it counts.
+// Request has the fields of a useChat request that count.
 type Request struct {
-	ID       string            `json:"id"` // of the conversation, made by the client
+	ID       string            `json:"id"` // the client's ID for the conversation
 	Messages []json.RawMessage `json:"messages"`
 }
 
@@ -25,7 +25,7 @@ type message struct {
 	Parts []part `json:"parts"`
 }
 
-// part is a part of a message: words, or a call with its user's answer.
+// part is a part of a message: text, or a call with the user's answer.
 type part struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -37,16 +37,16 @@ type part struct {
 	} `json:"approval"`
 }
 
-// An Answer is a user's yes or no to exactly what they were shown.
+// An Answer is a user's approval or rejection of exactly what they saw.
 type Answer struct {
 	ApprovalID, ArgsHash string
 	Approved             bool
 	Comment              string
-	Field                string // where it stands in the request
+	Field                string // place in the request, for errors
 }
 
-// Newest returns what the request's newest message says: the user's words with the message's id, or their answers to
-// what one run has asked. Everything else that the client says of the conversation is passed over.
+// Newest returns the content of the newest message: the user's words with the message's ID, or their answers to one
+// run. It ignores the rest of the conversation.
 func (r Request) Newest() (id, words string, answers []Answer, err error) {
 	if err := tell.CheckID("id", r.ID); err != nil {
 		return "", "", nil, err
@@ -92,14 +92,14 @@ func (m message) words(field string) (string, error) {
 	return words, nil
 }
 
-// answered is the state of a call that the user has answered and whose outcome the client does not know.
+// answered is the state of a call that the user has answered and whose outcome the client does not know yet.
 const answered = "approval-responded"
 
-// maxEarlier limits the answers that are looked for in older messages: a user has 20 open approvals by default.
+// maxEarlier limits how many answers Earlier returns. By default a user has at most 20 open approvals.
 const maxEarlier = 20
 
-// Earlier returns the answers in the messages before the newest one, the newest first, each approval once. The client
-// also keeps answers there that have long been taken. A message that cannot be read holds none.
+// Earlier returns the answers in the messages before the newest one, newest first, one for each approval. The client
+// also keeps answers there that were recorded long ago. An unreadable message is skipped.
 func (r Request) Earlier() (answers []Answer) {
 	known := map[string]bool{}
 	for at := len(r.Messages) - 2; at >= 0; at-- {
@@ -121,8 +121,8 @@ func (r Request) Earlier() (answers []Answer) {
 	return answers
 }
 
-// answer returns the user's answer in a part, if it holds one. Its ApprovalID is empty where the part does not say
-// which bytes were shown.
+// answer returns the user's answer in a part, if it has one. Its ApprovalID is empty if the part does not carry the
+// hash of what was shown.
 func (p part) answer(field string) (a Answer, ok bool) {
 	if p.State != answered || p.Approval == nil || p.Approval.Approved == nil {
 		return Answer{}, false
@@ -161,6 +161,6 @@ func sameRun(a, b Answer) bool {
 	return one == other
 }
 
-// BoundID is the id by which a client knows an approval: with the hash of what it shows, so that a plain yes is to
-// that.
+// BoundID is the ID that a client gets for an approval. It includes the hash of what the approval shows, so a plain yes
+// approves exactly that.
 func BoundID(approvalID, argsHash string) string { return approvalID + "~" + argsHash }

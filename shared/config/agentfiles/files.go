@@ -1,8 +1,7 @@
-// Package agentfiles reads the agents that operators declare: one NAME.agent.yaml each, with the field names of the
-// Agent Config of Google's Agent Development Kit where they mean the same
-// (https://google.github.io/adk-docs/agents/config/).
-// Whatever is wrong is an error at the start, with the file, the line and what was expected, and all of it is reported
-// at once.
+// Package agentfiles reads the agents that operators declare, each in a file NAME.agent.yaml. Field names follow the
+// Agent Config of Google's Agent Development Kit where the meaning is the same
+// (https://google.github.io/adk-docs/agents/config/). Every mistake is reported at the start, all at once, with the
+// file, the line and what was expected.
 package agentfiles
 
 import (
@@ -22,29 +21,29 @@ const (
 	maxFiles  = 100
 )
 
-// Options say what a file's agent is made of.
+// Options has the tools and defaults for the agents in files.
 type Options struct {
-	Tools   tool.Set // of the deployment, which the files name
-	Actions tool.Set // those of Tools that an agent of web pages may name
-	Servers []string // how the names of tools begin that come and go (registry.Agent.Served)
+	Tools   tool.Set // the deployment's tools
+	Actions tool.Set // the subset of Tools that an agent for web pages can name
+	Servers []string // name prefixes of the tools of MCP servers (registry.Agent.Served)
 
-	// NoTools reports that this process has none of the tools that agents call. Their names are then not looked up, and
-	// the agents get none: enough to end their runs.
+	// NoTools is set if this process has none of the agents' tools. Their names are then not checked, and the agents
+	// get no tools. Such agents can only end their runs.
 	NoTools bool
 
-	// PagesAlone reports that this process answers web pages and has the tools for that alone. To the other agents
-	// NoTools applies.
+	// PagesAlone is set if this process serves web pages and has only the tools for that. NoTools then applies to all
+	// other agents.
 	PagesAlone bool
 
-	Limits     registry.Limits   // what a file's limits are where it does not say
-	PageLimits registry.Limits   // likewise, of an agent of web pages
-	OnReject   registry.OnReject // likewise
+	Limits     registry.Limits   // defaults for a file's limits
+	PageLimits registry.Limits   // the same for an agent for web pages
+	OnReject   registry.OnReject // default for a file's onReject
 }
 
-// Load reads the folder's agents, in the order of their files' names. Its error joins a [*strictyaml.Problem] for each
+// Load reads the agents in the folder, ordered by file name. Its error joins one [*strictyaml.Problem] for each
 // mistake.
 func Load(dir string, o Options) ([]registry.Agent, error) {
-	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
+	root, err := os.OpenRoot(dir) // prevents reads outside the folder, even through links
 	if err != nil {
 		return nil, fmt.Errorf("the folder of agents %q cannot be opened; a directory was expected", dir)
 	}
@@ -69,7 +68,7 @@ func Load(dir string, o Options) ([]registry.Agent, error) {
 	return all, nil
 }
 
-// list returns the names of the agents' files. Other YAML in the folder is a file whose name was mistyped.
+// list returns the names of the agent files. Any other YAML file is an error, because its name is probably mistyped.
 func list(root *os.Root) (names []string, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {

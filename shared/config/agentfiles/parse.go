@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// The bounds of a file's contents. Texts are in bytes.
+// The limits of a file's contents. Texts are in bytes.
 const (
 	maxInstruction = 32 << 10
 	maxDescription = 1 << 10
@@ -27,8 +27,8 @@ const (
 	maxOrigins     = 50
 )
 
-// Parse decodes one agent's file, of whose name file the agent's is a part. Its error joins a [*strictyaml.Problem] for
-// each mistake.
+// Parse decodes one agent file. The file name must contain the agent's name. Its error joins one [*strictyaml.Problem]
+// for each mistake.
 func Parse(file string, data []byte, o Options) (registry.Agent, error) {
 	d, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -45,11 +45,11 @@ func Parse(file string, data []byte, o Options) (registry.Agent, error) {
 	return a, nil
 }
 
-// A parser reads one file and gathers what is wrong with it.
+// A parser reads one file and collects its mistakes.
 type parser struct {
 	Options
 	doc   *strictyaml.Document
-	at    map[string]*yaml.Node // where the registry's fields are in the file
+	at    map[string]*yaml.Node // the file's nodes by the registry's field names
 	wrong []error
 }
 
@@ -63,7 +63,7 @@ func (p *parser) add(err error) {
 	}
 }
 
-// agent reads the file. What cannot be read is reported, and has its default in what is returned.
+// agent reads the file. An invalid field is reported, and has its default in the result.
 func (p *parser) agent(s strictyaml.Section, name string) registry.Agent {
 	p.at = map[string]*yaml.Node{"name": s.Values["name"], "examples": s.Values["examples"],
 		"model.name": s.Values["model"], "model.temperature": s.Values["temperature"]}
@@ -97,7 +97,7 @@ func (p *parser) agent(s strictyaml.Section, name string) registry.Agent {
 	return a
 }
 
-// examples reads the requests that users can try.
+// examples reads the examples of requests for users.
 func (p *parser) examples(s strictyaml.Section, a *registry.Agent) {
 	list := s.Values["examples"]
 	if list == nil {
@@ -116,8 +116,8 @@ func (p *parser) examples(s strictyaml.Section, a *registry.Agent) {
 	}
 }
 
-// page reads whether the agent is one of web pages. Such an agent is offered actions alone, beside the tools of the
-// page, which also keeps the history.
+// page reads whether the agent serves web pages. Such an agent can name only actions, has the tools of the page as
+// well, and leaves the history to the page.
 func (p *parser) page(s strictyaml.Section, a *registry.Agent) {
 	yes, err := s.Flag("page", false)
 	p.add(err)
@@ -127,7 +127,7 @@ func (p *parser) page(s strictyaml.Section, a *registry.Agent) {
 	p.NoTools = p.NoTools || p.PagesAlone && !yes
 }
 
-// origins reads the origins of the web pages that the agent answers.
+// origins reads the origins of the web pages that the agent serves.
 func (p *parser) origins(s strictyaml.Section, a *registry.Agent) {
 	list := s.Values["origins"]
 	switch {
@@ -153,7 +153,7 @@ func (p *parser) origins(s strictyaml.Section, a *registry.Agent) {
 	}
 }
 
-// check has the registry check what was read, and reports its errors where the fields are in the file.
+// check validates the agent with the registry, and reports the registry's errors at the fields in the file.
 func (p *parser) check(a registry.Agent) {
 	_, err := registry.New(p.Tools, nil, []registry.Agent{a})
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -163,7 +163,7 @@ func (p *parser) check(a registry.Agent) {
 	for _, err := range joined.Unwrap() {
 		f := fault.As(err)
 		field := strings.TrimPrefix(f.Field, a.Name+".")
-		name := strings.TrimSuffix(field, ".name") // model.name is the file's model
+		name := strings.TrimSuffix(field, ".name") // the registry's model.name is the file's model
 		p.fail(cmp.Or(p.at[field], p.doc.Root), "%s: %s", strings.TrimPrefix(name, "model."), f.Message)
 	}
 }
@@ -182,7 +182,7 @@ func (p *parser) temperature(n *yaml.Node) *float32 {
 	return &t
 }
 
-// tools reads the names of tools, each a text or a mapping with the key name.
+// tools reads the names of tools. Each entry is a text or a mapping with the key name.
 func (p *parser) tools(s strictyaml.Section, a *registry.Agent) {
 	a.Tools = []string{}
 	list := s.Values["tools"]
@@ -218,8 +218,8 @@ func (p *parser) tools(s strictyaml.Section, a *registry.Agent) {
 	}
 }
 
-// tool returns the name that an entry has and whether its calls wait for approval because the file says so, or "" after
-// a mistake.
+// tool returns the entry's tool name, and whether the file requires approval for its calls. It returns "" after a
+// mistake.
 func (p *parser) tool(n *yaml.Node) (name string, asks bool) {
 	at, approval := n, ""
 	if n.Kind == yaml.MappingNode {
@@ -261,14 +261,14 @@ func (p *parser) tool(n *yaml.Node) (name string, asks bool) {
 	return at.Value, approval == string(tool.Required)
 }
 
-// served reports whether the name is a server's tool, or x_* for all of a server's.
+// served reports whether the name is that of a server's tool, or x_* for all tools of server x.
 func (p *parser) served(name string) bool {
 	return slices.ContainsFunc(p.Servers, func(begin string) bool {
 		return strings.HasPrefix(name, begin) && name != begin
 	})
 }
 
-// known lists the tools that a file may name.
+// known lists the tools that a file can name.
 func (p *parser) known() string {
 	names := slices.DeleteFunc(p.Tools.Names(), func(name string) bool { return p.Tools[name].UserOnly })
 	for _, begin := range p.Servers {
@@ -280,8 +280,8 @@ func (p *parser) known() string {
 	return strings.Join(names, ", ")
 }
 
-// limits reads the limits over the defaults. Those of one step are no longer than what a call of the function has time
-// for, which differs from one function to another.
+// limits reads the limits, with defaults for the missing ones. The timeouts of one step are capped by the time of one
+// function call, which differs between functions.
 func (p *parser) limits(n *yaml.Node) registry.Limits {
 	l := p.Limits
 	if n == nil {
@@ -314,8 +314,8 @@ func (p *parser) limits(n *yaml.Node) registry.Limits {
 	return l
 }
 
-// fits holds the time of an approval to that of the run. Where the file says only how long a run lasts, its approvals
-// wait no longer.
+// fits checks that approvals do not outlast the run. If the file sets only the run's deadline, the approvals' time is
+// shortened to it.
 func (p *parser) fits(s strictyaml.Section, l *registry.Limits) {
 	switch ttl := s.Values["approvalTTL"]; {
 	case ttl == nil:
