@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestATerminalOverASocket adds a host in one process, and attaches to a terminal on it in another, as a browser does:
-// through the functions framework and everything that a function has around it.
+// TestATerminalOverASocket adds a host in one process and attaches to a terminal on it in another, as a browser does,
+// through the functions framework and the whole stack of a function.
 func TestATerminalOverASocket(t *testing.T) {
 	realpart.Long(t, "it builds the functions, and starts a process for each step")
 	host := sshd.Start(t, sshd.Options{})

@@ -29,7 +29,7 @@ func names() []string {
 	for _, f := range api.Functions {
 		out = append(out, f.Name)
 	}
-	out = append(out, "web") // the only function without a route of the API
+	out = append(out, "web") // the only function without an API route
 	slices.Sort(out)
 	return out
 }
@@ -64,7 +64,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 	}
 }
 
-// TestEachFunctionAlone starts each function as its own process by the functions framework.
+// TestEachFunctionAlone starts each function as its own process under the functions framework.
 func TestEachFunctionAlone(t *testing.T) {
 	realpart.Long(t, "it builds the functions, and starts a process for each")
 	bin := filepath.Join(t.TempDir(), "function")
@@ -82,13 +82,13 @@ func TestEachFunctionAlone(t *testing.T) {
 				want := http.StatusUnauthorized
 				switch {
 				case strings.HasSuffix(path, "/callback"):
-					want = http.StatusConflict // it authenticates by its state, and no OAuth client is configured
+					want = http.StatusConflict // authenticated by its state; no OAuth client is configured
 				case strings.HasSuffix(path, "/socket"):
-					want = http.StatusUpgradeRequired // it authenticates by its first message
+					want = http.StatusUpgradeRequired // authenticated by its first message
 				case strings.HasPrefix(path, "/.well-known/oauth-"):
 					want = http.StatusNotFound // no issuer of access tokens is configured
 				case path == "/.well-known/jwks.json":
-					want = http.StatusOK // whoever has a receipt may check it
+					want = http.StatusOK // anyone who has a receipt can verify it
 				}
 				if status != want || !json.Valid(body) {
 					t.Errorf("%s %s: %d %s", r.Method, path, status, body)
@@ -126,8 +126,8 @@ func TestEachFunctionAlone(t *testing.T) {
 	})
 }
 
-// brokenAgent starts functions with the file of an agent that has a tool which is nowhere, and a wrong limit. Who moves
-// runs is stopped by both; who only ends them knows no tools.
+// brokenAgent starts functions with an agent file that has an unknown tool and a wrong limit. Both mistakes stop a
+// function that moves runs. A function that only ends runs does not know the tools, so only the limit stops it.
 func brokenAgent(t *testing.T, bin string) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),
@@ -147,7 +147,8 @@ func brokenAgent(t *testing.T, bin string) {
 	}
 }
 
-// warnsAtStart starts a function with an action that has no handler: it logs one warning, before its first request.
+// warnsAtStart starts a function with an action that has no handler, and checks that it logs one warning before its
+// first request.
 func warnsAtStart(t *testing.T, bin string) {
 	dir, port := t.TempDir(), freeport.For(t)
 	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions: [submitRating]\n"),
@@ -173,7 +174,7 @@ func warnsAtStart(t *testing.T, bin string) {
 		}
 		if warnings++; !asked {
 			asked = true
-			go func() { // the first request opens the rest of the function; then it may end
+			go func() { // the first request opens the rest of the function; then the process can end
 				defer stop()
 				for wait.For(ctx, 20*time.Millisecond) == nil {
 					if res, err := http.Get("http://127.0.0.1:" + port + "/health"); err == nil {
@@ -281,7 +282,7 @@ func call(t *testing.T, method, url string) (int, []byte) {
 	return res.StatusCode, b.Bytes()
 }
 
-// TestAFunctionLinksOnlyItsClients looks for the client libraries among everything that each function is built from.
+// TestAFunctionLinksOnlyItsClients looks for client libraries among the packages that each function is built from.
 func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini",
 		"google.golang.org/api/gmail/v1":                                  "tools",

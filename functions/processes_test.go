@@ -69,7 +69,7 @@ func buildFunctions(t *testing.T) string {
 	return bin
 }
 
-// processes are functions that are started one by one over one store, in one cloud.
+// processes are functions started one after the other over one store and queue.
 type processes struct {
 	t        *testing.T
 	bin      string
@@ -115,7 +115,7 @@ func (p *processes) during(function string, do func(base string)) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
-		_ = cmd.Process.Kill() // its memory must not be needed again
+		_ = cmd.Process.Kill() // a later process must not need its memory
 		<-ended
 		if p.t.Failed() {
 			p.t.Logf("%s: %s", function, log.String())
@@ -125,7 +125,7 @@ func (p *processes) during(function string, do func(base string)) {
 	do(base)
 }
 
-// ask sends ana's request and expects it to be carried out.
+// ask sends ana's request and expects status 200.
 func (p *processes) ask(base, method, path, body string) testkit.Answer {
 	p.t.Helper()
 	a, err := p.user(base).Call(p.t.Context(), "ana", method, path, body)
@@ -135,12 +135,12 @@ func (p *processes) ask(base, method, path, body string) testkit.Answer {
 	return a
 }
 
-// user is who signs in at a function; the story links their account by hand.
+// user is a user of the function at base. The story links their account itself.
 func (p *processes) user(base string) *testkit.Deployment {
 	return &testkit.Deployment{Cloud: p.cloud, Base: base, Unlinked: true}
 }
 
-// story requests, approves and sends a mail; deliver pushes the queue's messages to the resume function.
+// story requests, approves and sends an e-mail. deliver pushes the queue's messages to the resume function.
 func (p *processes) story(deliver func(resume string)) {
 	p.t.Helper()
 	p.cloud.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "ten", "At ten.")))

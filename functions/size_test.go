@@ -17,37 +17,41 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// bounds is what an instance may have to read and to do before it answers. All of it is counted, so that a busy machine
-// makes no difference.
+// bounds limits what an instance reads and does before it answers. All of it is counted, so a busy machine makes no
+// difference.
 type bounds struct {
 	binary int64 // bytes
-	heap   int   // bytes that the initialisation of its packages allocates
-	allocs int   // in so many pieces
+	heap   int   // bytes allocated by the initialisation of its packages
+	allocs int   // number of those allocations
 }
 
-// The bounds of a function that links every part but what only plans have, and of one of plans, which acts at
-// GitHub and runs containers, with the clients of their APIs, 8 MB. Each that judges commands has the grammar of
-// shells in it, and each that moves operators' agents what makes Markdown of a page of the web, 2 MB. What a
-// receipt is made of, each function that answers users has, 0.1 MB, and as much is what lists events and finds
-// mails. The client of MCP, 1.5 MB, is in those that move the assistant's runs, and in no other of these. What
-// sends traces, 0.8 MB, is in those that ask a model. What checks a stranger's schema rule by rule, and where a
-// copy of a store is noticed, has 0.1 MB in each that moves runs, and some allocations in chat. What checks the
-// keys of a user's devices, less than 0.1 MB, is in each that reads users, what mails people, as much, in those
-// that resume runs, and what measures, 0.1 MB, in each that changes runs. What recognises links and disguised
-// copies has 0.1 MB in each that moves runs, of which the list of public suffixes is the most. What relates a card
-// to an earlier one, takes cards back at a user's word, and names the moments of a card, has 0.1 MB in each that
-// moves runs. The groups in the paths of packages, which each symbol has, take 0.1 MB in each.
+// The limits of a function that links every part except the planner's own, and of a function of the planner, which acts
+// at GitHub and runs containers: the clients of those APIs take 8 MB. Sizes of other parts:
+//   - the shell grammar, in functions that evaluate commands, and the converter from web pages to Markdown, in
+//     functions that move operators' agents: 2 MB
+//   - receipts, in functions that answer users: 0.1 MB; listing events and searching e-mails: 0.1 MB
+//   - the MCP client, in functions that move the assistant's runs: 1.5 MB
+//   - traces, in functions that call a model: 0.8 MB; metrics, in functions that change runs: 0.1 MB
+//   - the check of a stranger's schema, and of older copies of the store, in functions that move runs: 0.1 MB each,
+//     and some allocations in chat
+//   - the check of device keys, in functions that read users, and e-mails, in functions that resume runs: less than
+//     0.1 MB each
+//   - the detection of links and disguised copies, mostly the list of public suffixes, in functions that move runs:
+//     0.1 MB
+//   - relating a card to an earlier one, revoking cards at a user's word, and a card's local times, in functions that
+//     move runs: 0.1 MB
+//   - the group names in package paths, which every symbol has: 0.1 MB
 var (
 	ofAll   = bounds{37.0e6, 2.9e6, 9_500}
 	ofPlans = bounds{43.4e6, 3.5e6, 14_000}
-	ofHosts = bounds{36.1e6, 2.9e6, 9_500} // which has SSH
+	ofHosts = bounds{36.1e6, 2.9e6, 9_500} // includes SSH
 )
 
-// maxStatic is the most memory that a program may have for variables that begin as zero: a table that is computed at
-// the start and allocates nothing lies there. 33.6 MB of it are Go's own.
+// maxStatic is the maximum memory for variables that begin as zero. A table that is computed at the start without
+// allocating would show up here. Go's own take 33.6 MB of it.
 const maxStatic = 34.2e6
 
-// TestSize builds the functions that link every part, and those that answer pages.
+// TestSize builds the functions that link every part, and those that serve pages.
 func TestSize(t *testing.T) {
 	realpart.Long(t, "it links some functions")
 	most := map[string]bounds{"run": ofAll, "stream": ofAll, "resume": ofAll, "resume-terminal": ofHosts,
@@ -67,7 +71,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s has %.1f MB of variables, more than %.1f", f, float64(n)/1e6, maxStatic/1e6)
 		}
 		inits, heap, allocs := initialised(t, bin, f)
-		for range 4 { // how often a map grows depends on its seed, which each start draws anew
+		for range 4 { // how often a map grows depends on its seed, which differs at each start
 			if again, h, n := initialised(t, bin, f); n < allocs {
 				inits, heap, allocs = again, h, n
 			}
@@ -79,8 +83,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// initialised returns what the initialisation of each package of a program allocates, the largest first, and all
-// together. A wrong setting ends the program as the last of them begins, its function's own.
+// initialised returns what the initialisation of each package of a program allocates, largest first, and the totals. A
+// wrong setting ends the program when the last package, the function's own, begins.
 func initialised(t *testing.T, bin, name string) (inits []string, heap, allocs int) {
 	cmd := exec.Command(bin)
 	cmd.Env = []string{"FUNCTION_TARGET=" + name, "MAX_MODEL_CALLS=many", "GODEBUG=inittrace=1"}
@@ -102,7 +106,7 @@ func initialised(t *testing.T, bin, name string) (inits []string, heap, allocs i
 	return inits, heap, allocs
 }
 
-// An initOf is what the initialisation of one package took.
+// An initOf is the cost of initialising one package.
 type initOf struct {
 	ms            float64
 	bytes, allocs int
@@ -117,8 +121,8 @@ func readInit(line string) (in initOf, ok bool) {
 	return in, n == 5
 }
 
-// static returns how many bytes of variables that begin as zero the program has; 0 where programs have another format
-// than Linux's.
+// static returns the number of bytes of variables that begin as zero, or 0 on systems whose programs are not in Linux's
+// format.
 func static(t *testing.T, bin string) (n uint64) {
 	if runtime.GOOS != "linux" {
 		return 0

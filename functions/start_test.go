@@ -27,11 +27,11 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// BenchmarkStart measures the cold start of each function's binary as it is deployed, over the Firestore emulator: its
-// size, what the initialisation of its packages takes, and the time from the start of the process to the answer of its
-// first request: to /health, and to one that reads the store. Times are medians of the iterations. Beside them are the
-// minimum and the processor time of the first request's process, which depend least on the machine's other load. The
-// process has one core where taskset is there to pin it: the last, so that this program can be kept on the first.
+// BenchmarkStart measures the cold start of each function's deployed binary over the Firestore emulator: its size, the
+// time to initialise its packages, and the time from the start of the process to the first answer, to /health and to a
+// request that reads the store. Times are medians of the iterations. It also reports the minimum and the processor time
+// of the first request's process, which depend least on other load. If taskset is installed, the process is pinned to
+// the last core, and this program can be pinned to the first:
 //
 //	taskset -c 0 go test ./functions -run '^$' -bench Start -benchtime 15x
 func BenchmarkStart(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkStart(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.ReportMetric(0, "ns/op") // an iteration is three starts, which are reported below
+			b.ReportMetric(0, "ns/op") // an iteration is three starts, reported below
 			b.ReportMetric(float64(info.Size())/1e6, "MB")
 			b.ReportMetric(median(inits), "ms-in-init")
 			b.ReportMetric(median(health), "ms-to-health")
@@ -68,8 +68,8 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// firstRequests holds a request for each function: one that it answers from the store, but for a terminal's socket,
-// whose token is its first message.
+// firstRequests has a request for each function that it answers from the store. A terminal's socket is the exception:
+// its token comes in the first message.
 var firstRequests = map[string]struct {
 	method, path, body string
 	status             int
@@ -79,10 +79,11 @@ var firstRequests = map[string]struct {
 	"ui":     {"GET", "/api/agent/ui/chat/stream", "", http.StatusNoContent},
 	"agui": {"POST", "/api/agent/agui", `{"threadId":"t","runId":"r","messages":[],"tools":[],"context":[]}`,
 		http.StatusOK},
-	"resume":            {"POST", "/api/agent/resume", aMessage, http.StatusNoContent},
-	"resume-plan":       {"POST", "/api/agent/resume-plan", aMessage, http.StatusNoContent},
-	"resume-terminal":   {"POST", "/api/agent/resume-terminal", aMessage, http.StatusNoContent},
-	"notify":            {"POST", "/api/agent/notify/crm", aMessage, http.StatusNoContent}, // it is no event
+	"resume":          {"POST", "/api/agent/resume", aMessage, http.StatusNoContent},
+	"resume-plan":     {"POST", "/api/agent/resume-plan", aMessage, http.StatusNoContent},
+	"resume-terminal": {"POST", "/api/agent/resume-terminal", aMessage, http.StatusNoContent},
+	// not an event, so it is dropped
+	"notify":            {"POST", "/api/agent/notify/crm", aMessage, http.StatusNoContent},
 	"sweep":             {"POST", "/api/agent/sweep", "", http.StatusOK},
 	"approvals-pending": {"GET", "/api/agent/approvals/pending", "", http.StatusOK},
 	"approvals-resolve": {"POST", "/api/agent/approvals/resolve",
@@ -104,10 +105,10 @@ var firstRequests = map[string]struct {
 		http.StatusUpgradeRequired},
 }
 
-// aMessage asks for a run to be moved that is not there.
+// aMessage asks for a run that does not exist.
 const aMessage = `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"},"subscription":"s"}`
 
-// buildAlone builds each function as the cloud's buildpack does: as its own main package, which imports the function's
+// buildAlone builds each function as the cloud's buildpack does: as its own main package that imports the function's
 // folder and starts the functions framework, without cgo.
 func buildAlone(tb testing.TB, functions ...string) (dir string) {
 	dir = tb.TempDir()
@@ -183,14 +184,14 @@ func newCloud(tb testing.TB) *cloud {
 	return &cloud{srv.URL, emulators.Firestore(tb), iss}
 }
 
-// begun is a start of a function.
+// begun is one start of a function.
 type begun struct {
 	ms     float64 // from the start of the process to the end of its first answer
-	cpu    float64 // milliseconds of processor time until the process was ended
+	cpu    float64 // milliseconds of processor time until the process ended
 	output string
 }
 
-// start starts a function, sends it one request as soon as it listens, and ends it.
+// start starts a function, sends one request as soon as it listens, and ends it.
 func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, status int, settings ...string) (s begun) {
 	port := freeport.For(tb)
 	var out bytes.Buffer
@@ -240,7 +241,7 @@ func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, statu
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// cores returns the number of the machine's cores, however few of them this process may use.
+// cores returns the number of the machine's cores, even if this process can use fewer.
 func cores() int {
 	n, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*")
 	if err != nil || len(n) == 0 {
@@ -271,7 +272,7 @@ func (c *cloud) request(tb testing.TB, name, method, url, body string) *http.Req
 	return req
 }
 
-// initTime adds up the milliseconds of a trace's lines.
+// initTime adds up the milliseconds in a trace's lines.
 func initTime(tb testing.TB, trace string) (sum float64) {
 	lines := 0
 	for s := bufio.NewScanner(strings.NewReader(trace)); s.Scan(); {

@@ -1,5 +1,5 @@
-// Package actions is the function that carries out one declared action for the user who calls it: POST
-// /api/agent/actions/{name}. An action with a side effect is a recorded run of its own.
+// Package actions is the function that runs one declared action for the calling user: POST /api/agent/actions/{name}.
+// An action with a side effect becomes a run of its own.
 package actions
 
 import (

@@ -1,6 +1,5 @@
-// Package allowlist is the function of what the caller has set for themselves: their "always allow" entries at
-// /api/agent/allowlist, their agents' tokens, the devices on which they are told of what waits, and whether they are
-// mailed what has waited.
+// Package allowlist is the function for a user's own settings: the always-allow list at /api/agent/allowlist, agents'
+// tokens, devices for Web Push, and e-mails about waiting approvals.
 package allowlist
 
 import (

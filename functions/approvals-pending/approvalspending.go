@@ -1,5 +1,4 @@
-// Package approvalspending is the function that lists the approvals that wait for the caller: GET
-// /api/agent/approvals/pending.
+// Package approvalspending is the function that lists the caller's waiting approvals: GET /api/agent/approvals/pending.
 package approvalspending
 
 import (

@@ -1,5 +1,5 @@
 // Package approvalsresolve is the function that records the caller's decision about a waiting action: POST
-// /api/agent/approvals/resolve. The resume function carries it out.
+// /api/agent/approvals/resolve. The resume function executes the action.
 package approvalsresolve
 
 import (

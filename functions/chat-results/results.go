@@ -1,4 +1,4 @@
-// Package results is the function that takes the results of a page's tools, and continues the conversation: POST
+// Package results is the function that receives the results of a page's tools and continues the conversation: POST
 // /api/agent/chat/results.
 package results
 

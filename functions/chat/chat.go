@@ -1,5 +1,5 @@
-// Package chat is the function that takes a user's message to the agent of a page: POST /api/agent/chat. The page keeps
-// the conversation; actions with an effect become runs of their own.
+// Package chat is the function that receives a user's message to a page's agent: POST /api/agent/chat. The page keeps
+// the conversation. Actions with a side effect become runs of their own.
 package chat
 
 import (

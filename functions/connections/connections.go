@@ -1,4 +1,4 @@
-// Package connections is the function that links the caller's accounts and unlinks them: /api/agent/connections.
+// Package connections is the function that links and unlinks the caller's accounts: /api/agent/connections.
 package connections
 
 import (

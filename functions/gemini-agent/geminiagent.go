@@ -1,6 +1,6 @@
-// Package geminiagent is the function that takes one turn of the agent on a terminal for a client that turns the loop
-// itself, in Gemini's own form: POST /api/gemini/agent. The client keeps the conversation, sealed; each command becomes
-// a run of its own, which another function carries out, so this one connects to no host.
+// Package geminiagent is the function that takes one turn of the terminal agent, in Gemini's own format, for a client
+// that drives the loop itself: POST /api/gemini/agent. The client keeps the sealed conversation. Each command becomes a
+// run of its own, which another function executes, so this function connects to no host.
 package geminiagent
 
 import (

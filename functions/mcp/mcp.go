@@ -1,5 +1,5 @@
-// Package mcp is the function that serves the agents of other programs by the Model Context Protocol: POST /mcp. What
-// they ask for waits for its user as everything does.
+// Package mcp is the function that serves agents of other programs over the Model Context Protocol: POST /mcp. Their
+// calls need the user's approval like any others.
 package mcp
 
 import (

@@ -1,6 +1,6 @@
-// Package notify is the function that sends what others are told of runs to the operator's webhooks and to people's own
-// devices: the target of the push subscriptions of the topic EVENTS_TOPIC, one for each webhook and one for the people.
-// It decides nothing, and reads no run.
+// Package notify is the function that sends events about runs to the operator's webhooks and to users' devices. The
+// push subscriptions of the topic EVENTS_TOPIC call it: one for each webhook, and one for the devices. It decides
+// nothing, and reads no run.
 package notify
 
 import (

@@ -1,5 +1,5 @@
-// Package plans is the function that begins sessions of the planner, and takes what their users say of a plan:
-// /api/agent/plans. It moves none of them.
+// Package plans is the function that starts planner sessions and records what users decide about plans:
+// /api/agent/plans. It moves no session.
 package plans
 
 import (

@@ -1,6 +1,6 @@
-// Package resumeterminal is the function that advances the runs of agents that work on terminals: the target of a push
-// subscription of its own. It alone connects to people's hosts for a run; the functions that begin runs, show them and
-// take decisions only judge commands.
+// Package resumeterminal is the function that moves the runs of agents on terminals. It has a push subscription of its
+// own. It is the only function that connects to users' hosts for a run. The functions that start and show runs and
+// record decisions only evaluate commands.
 package resumeterminal
 
 import (

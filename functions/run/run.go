@@ -1,5 +1,5 @@
-// Package run is the function that takes a prompt: POST /api/agent/run. It stores the run, calls Gemini, and answers
-// when the run is over or waits for its user.
+// Package run is the function that accepts a prompt: POST /api/agent/run. It stores the run, calls Gemini, and answers
+// when the run has ended or waits for the user.
 package run
 
 import (

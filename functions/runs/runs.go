@@ -1,5 +1,5 @@
-// Package runs is the function that shows a run, sends its numbered events, takes the answers of its client,
-// cancels it, hands out its receipt, and begins to take back what was done: /api/agent/runs/{runId}.
+// Package runs is the function that shows a run, streams its numbered events, records its client's answers, cancels it,
+// issues its receipt, and starts to undo an action: /api/agent/runs/{runId}.
 package runs
 
 import (

@@ -1,5 +1,5 @@
-// Package stream is the function that takes a prompt and streams the run: POST /api/agent/run/stream, one JSON object
-// per line. The run continues when the client disconnects; the client reads the rest from the runs function.
+// Package stream is the function that accepts a prompt and streams the run: POST /api/agent/run/stream, one JSON object
+// on each line. The run continues if the client disconnects; the client reads the rest from the runs function.
 package stream
 
 import (

@@ -1,5 +1,5 @@
-// Package sweep is the function that finds runs left behind by a crash (lapsed leases, lost resumes, expired approvals)
-// and publishes them for resume. Cloud Scheduler calls it with its own account's OIDC token.
+// Package sweep is the function that finds runs that a crash left behind (lapsed leases, lost resumes, expired
+// approvals) and publishes them for resume. Cloud Scheduler calls it with its own account's OIDC token.
 package sweep
 
 import (

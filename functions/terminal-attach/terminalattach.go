@@ -1,5 +1,5 @@
-// Package terminalattach is the function that carries a person's terminal over a WebSocket, for up to an hour:
-// GET /api/agent/terminals/{terminalId}/socket. The first message is the token; then come keys, and what is printed.
+// Package terminalattach is the function that serves a user's terminal over a WebSocket, for up to an hour: GET
+// /api/agent/terminals/{terminalId}/socket. The first message is the token. Keys and output follow.
 package terminalattach
 
 import (

@@ -1,4 +1,4 @@
-// Package terminals is the function that keeps the caller's hosts and the terminals on them: /api/agent/hosts and
+// Package terminals is the function that stores the caller's hosts and the terminals on them: /api/agent/hosts and
 // /api/agent/terminals.
 package terminals
 

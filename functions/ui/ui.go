@@ -1,5 +1,5 @@
 // Package ui is the function that serves the AI SDK's useChat: POST /api/agent/ui with the user's words or answers, and
-// GET /api/agent/ui/{threadId}/stream, which resumes.
+// GET /api/agent/ui/{threadId}/stream, which resumes a stream.
 package ui
 
 import (

@@ -10,16 +10,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Accounts are users' linked accounts at one provider. Place returns the account for a user's calls, if it may be used
-// with the scopes. Client returns the HTTP client that acts as the user in that account, and nowhere else.
+// Accounts are users' linked accounts at one provider. Place returns the account for a user's calls, if its scopes
+// suffice. Client returns an HTTP client that acts as the user in that account and in no other.
 type Accounts interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
-	// Reads returns the paths of the documents that both read.
+	// Reads returns the paths of the documents that Place and Client read.
 	Reads(uid string) []string
 }
 
-// readOnlyAccounts reads which accounts are linked, and acts in none. Functions that never act need no OAuth client.
+// readOnlyAccounts finds linked accounts but cannot act in them. Functions that never act need no OAuth client.
 type readOnlyAccounts struct {
 	store    store.Store
 	provider linking.Provider

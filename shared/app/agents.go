@@ -19,8 +19,8 @@ import (
 const persona = "You are Countersign, a careful assistant who writes e-mails, makes calendar events and looks into " +
 	"the calendar for one user."
 
-// openAgents makes the registry of agents: the built-in agents, and those that declare returns. The default limits of
-// declared agents are the assistant's.
+// openAgents returns the registry of agents: the built-in ones, and those that declare returns. Declared agents have
+// the assistant's limits by default.
 func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, declare DeclaredAgents) (registry.Set,
 	error) {
 	limits := registry.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
@@ -43,8 +43,8 @@ func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, dec
 	return registry.New(tools, builtIn, declared)
 }
 
-// assistantAgent returns the agent of runs that name no agent. It has the tools of all servers except those that an
-// agent must name.
+// assistantAgent returns the agent of runs that name no agent. It has the tools of all MCP servers, except those that
+// an agent must name.
 func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	limits registry.Limits) registry.Agent {
 	examples := examplesOf(tools)
@@ -71,7 +71,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	return assistant
 }
 
-// pageAgent returns the agent of web pages.
+// pageAgent returns the agent for web pages.
 func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) registry.Agent {
 	limits.ModelCalls, limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
 	actions := pageActions(tools)
@@ -81,14 +81,14 @@ func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) regist
 		Instructions: chat.Instructions(cmp.Or(cfg.Persona, cfg.SystemPrompt), actions),
 		Tools:        append([]string{}, actions.Names()...),
 		Limits:       limits,
-		History:      registry.HistoryNone, // its page sends it
+		History:      registry.HistoryNone, // the page sends its own history
 		OnReject:     registry.OnReject(cfg.RejectOutcome),
 		Page:         true,
 	}
 }
 
-// declarable returns the tools that an agent in a file may have. Deployed, the function that moves such agents does not
-// link what runs commands and containers. A program on one machine links both.
+// declarable returns the tools that an agent in a file can have. On Cloud Run, the function that moves such agents does
+// not link the tools for commands and containers. A program on one machine links both.
 func declarable(cfg config.Config, tools tool.Set) tool.Set {
 	others := maps.Clone(tools)
 	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool {
@@ -122,7 +122,7 @@ func givenByName(tools tool.Set) (names []string) {
 	return names
 }
 
-// pageActions returns the tools of declared actions that the built-in agent of web pages has.
+// pageActions returns the declared actions that the built-in page agent has.
 func pageActions(tools tool.Set) tool.Set {
 	actions := tool.Set{}
 	for name, t := range tools {

@@ -1,6 +1,6 @@
-// Package app puts Countersign together: it reads the configuration, opens its backends, and makes the handler of each
-// function. Only this package and those under it name backends. Every program has the store and the checks of callers.
-// Everything else is a [Part] in a package of its own, so that a function links only what it uses.
+// Package app assembles Countersign: it reads the configuration, opens the backends, and makes the handler of each
+// function. Only this package and the packages below it name backends. Every program has the store and the checks of
+// callers. Everything else is a [Part] in its own package, so a function links only what it uses.
 package app
 
 import (
@@ -41,25 +41,25 @@ type options struct {
 	parts    []Part
 	replaced []Part
 	working  bool
-	checked  bool // each part's Check was called with this configuration
+	checked  bool // each part's Check has run with this configuration
 	store    func() (store.Store, error)
 }
 
-// WithClock makes now the clock of everything.
+// WithClock makes now the clock of the whole app.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // As makes New open the deployed function with the name, which moves only the runs of its own agents. Without As, the
 // app moves all runs.
 func As(function string) Option { return func(o *options) { o.function = function } }
 
-// Working says that the caller moves runs in this process, with [App.Work]. If QUEUE is embedded, a resume is then a
+// Working declares that the caller moves runs in this process with [App.Work]. If QUEUE is embedded, a resume is then a
 // wake-up in memory.
 func Working() Option { return func(o *options) { o.working = true } }
 
-// WithEnv changes the environment of the engine. Tests and proofs wrap its store, queue and tools.
+// WithEnv changes the engine's environment. Tests and proofs use it to wrap the store, queue and tools.
 func WithEnv(change func(*journal.Env)) Option { return func(o *options) { o.loop = change } }
 
-// New opens what the configuration names, with the parts that it gets ([With]). Each client is made once, and makes no
+// New opens what the configuration names, with the parts given by [With]. Each client is created once, and sends no
 // request before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
 	o := options{now: time.Now, loop: func(*journal.Env) {}}
@@ -85,17 +85,17 @@ func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Optio
 		nil
 }
 
-// Handler serves the named functions with everything around them.
+// Handler returns a handler of the functions, with logging and telemetry.
 func (a *App) Handler(functions ...api.Function) http.Handler {
 	h := sending(a.telemetry, a.API.Handler(functions...))
 	return obs.Middleware(a.Log, rand.Reader, time.Now, h)
 }
 
-// Offboard returns what takes a user's access away and deletes their data.
+// Offboard returns the operations that revoke a user's access and delete their data.
 func (a *App) Offboard() offboard.Users {
 	return offboard.Users{Records: a.API.Records, Loop: a.API.Loop, Queue: a.Queue, Accounts: a.API.Accounts,
 		GitHub: a.API.GitHub}
 }
 
-// Close closes what was opened, in the reverse order.
+// Close closes everything that New opened, in reverse order.
 func (a *App) Close() error { return a.close() }

@@ -29,24 +29,24 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Builder is an app while its parts add to it. A client that no part has opened is nil.
+// Builder is an app while its parts are added. A client that no part has opened is nil.
 type Builder struct {
 	Config config.Config
 	Log    *slog.Logger
 	Now    func() time.Time
 	Store  store.Store
 
-	Env journal.Env // what the engine moves runs with
-	API *api.API    // what the routes use
+	Env journal.Env // environment of the engine
+	API *api.API    // dependencies of the routes
 
-	Google    Accounts      // the accounts of the tools of Google; without a part, no tool acts in them
-	GitHub    Accounts      // the accounts of the tools of GitHub, likewise
+	Google    Accounts      // accounts for Google's tools; without a part, the tools cannot act
+	GitHub    Accounts      // accounts for GitHub's tools; without a part, the tools cannot act
 	Hosts     Hosts         // connections to users' hosts
 	Engine    Engine        // runs containers
-	Pages     web.Fetcher   // fetches pages of the web
-	Checkouts docker.Source // reads the files of a repository for a container
+	Pages     web.Fetcher   // fetches web pages
+	Checkouts docker.Source // reads a repository's files for a container
 
-	queue     queue.Queue // as the parts have it; tests wrap that of Env
+	queue     queue.Queue // the queue that the parts opened; tests wrap Env.Queue
 	telemetry []Telemetry
 	closers   []io.Closer
 }
@@ -56,7 +56,7 @@ type Hosts interface {
 	command.Hosts
 	io.Closer
 
-	// These are hosts.Remote, whose package is linked only where hosts are kept.
+	// Scan and Check implement hosts.Remote. That package is linked only into programs that store hosts.
 	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
 	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
 }
@@ -67,16 +67,16 @@ type Engine interface {
 	io.Closer
 }
 
-// Closes has the app close c when it closes itself, before whatever was opened earlier.
+// Closes makes the app close c when it closes, before everything opened earlier.
 func (b *Builder) Closes(c io.Closer) { b.closers = append(b.closers, c) }
 
-// Sends has the app send the telemetry after its requests, and close it.
+// Sends makes the app send the telemetry after its requests, and close it.
 func (b *Builder) Sends(t Telemetry) {
 	b.telemetry = append(b.telemetry, t)
 	b.Closes(t)
 }
 
-// Add adds tools for agents. The error names a tool that is there already.
+// Add adds tools for agents. It returns an error if a tool's name is taken.
 func (b *Builder) Add(tools tool.Set) error {
 	for name, t := range tools {
 		if b.Env.Tools[name] != nil {
@@ -87,7 +87,7 @@ func (b *Builder) Add(tools tool.Set) error {
 	return nil
 }
 
-// newBuilder returns a builder whose store may be nil.
+// newBuilder returns a Builder. st can be nil.
 func newBuilder(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) *Builder {
 	rec := &records.Records{Store: st, Now: now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
 	return &Builder{Config: cfg, Log: log, Now: now, Store: st,
@@ -101,7 +101,7 @@ func newBuilder(cfg config.Config, st store.Store, now func() time.Time, log *sl
 			Subscription: cfg.PushSubscription, Log: log, Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency}}
 }
 
-// expiry returns the deletion of expired records, or nil where the store does that itself, as Firestore does.
+// expiry returns the deletion of expired records, or nil if the store expires them itself, as Firestore does.
 func expiry(cfg config.Config, rec *records.Records) *records.Expiry {
 	if cfg.Store != "embedded" || cfg.AuditDays == 0 {
 		return nil
@@ -109,7 +109,7 @@ func expiry(cfg config.Config, rec *records.Records) *records.Expiry {
 	return &records.Expiry{Records: rec}
 }
 
-// build takes the parts through all stages.
+// build runs all stages of the parts.
 func (b *Builder) build(ctx context.Context, parts []Part, o options) error {
 	if err := b.begin(ctx, o); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (b *Builder) build(ctx context.Context, parts []Part, o options) error {
 	return each(parts, func(p Part) error { return p.Serve(b) })
 }
 
-// begin opens what every program has: the queue, and the checks of callers' tokens.
+// begin opens what every program has: the queue and the checks of callers' tokens.
 func (b *Builder) begin(ctx context.Context, o options) (err error) {
 	b.Closes(b.Store)
 	b.Env.Function = o.function
@@ -144,8 +144,8 @@ func (b *Builder) begin(ctx context.Context, o options) (err error) {
 	return err
 }
 
-// offer adds the tools of the parts, and the agents over them. It returns the operator's MCP servers. It opens no
-// client, so that names can be checked without one.
+// offer adds the tools of the parts, and the agents that use them. It returns the operator's MCP servers. It opens no
+// client, so the check of names at the start can use it.
 func (b *Builder) offer(parts []Part) ([]mcpfile.Server, error) {
 	if err := each(parts, func(p Part) error { return p.Tools(b) }); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (b *Builder) offer(parts []Part) ([]mcpfile.Server, error) {
 	return servers, err
 }
 
-// declared returns what reads the operator's agents; without such a part, there are none.
+// declared returns the part that reads the operator's agents, or one that returns none.
 func declared(parts []Part) DeclaredAgents {
 	for _, p := range parts {
 		if p.Agents != nil {
@@ -170,7 +170,7 @@ func declared(parts []Part) DeclaredAgents {
 	}
 }
 
-// start makes the engine of what the parts have added.
+// start creates the engine from what the parts have added.
 func (b *Builder) start(ctx context.Context, o options) error {
 	mdl := b.Env.Model
 	b.queue = b.Env.Queue
@@ -185,7 +185,7 @@ func (b *Builder) start(ctx context.Context, o options) error {
 	return nil
 }
 
-// close closes what was opened, in the reverse order.
+// close closes everything that was opened, in reverse order.
 func (b *Builder) close() error {
 	var errs []error
 	for _, c := range slices.Backward(b.closers) {
@@ -194,7 +194,7 @@ func (b *Builder) close() error {
 	return errors.Join(errs...)
 }
 
-// each calls do with each part, up to the first error.
+// each calls do for each part until an error.
 func each(parts []Part, do func(Part) error) error {
 	for _, p := range parts {
 		if err := do(p); err != nil {

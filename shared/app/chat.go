@@ -12,15 +12,15 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/chat"
 )
 
-// BuiltIn are the names of the tools that Countersign brings. Not every function that answers pages links these tools,
-// but each must refuse page tools of such names.
+// BuiltIn are the names of Countersign's own tools. A function that serves pages must refuse page tools with these
+// names, even if it does not link the tools.
 var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_event_delete",
 	"calendar_events_list", "docker.cleanupGroupContainers", "docker.createContainer", "docker.destroyContainer",
 	"docker.executeScript", "docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
 	"github.configureGitClientInContainer", "gmail_search", "gmail_send", "google_web_search", "run_command",
 	"run_shell_command", "task_complete", "web_fetch"}, repositoryTools...)
 
-// serveChat adds the page agent over the loop, which carries out its actions. Without a model there is none.
+// serveChat adds the page agent, whose actions run through the loop. Without a model there is no page agent.
 func serveChat(b *Builder) error {
 	if b.Env.Model == nil {
 		return nil
@@ -35,11 +35,11 @@ func serveChat(b *Builder) error {
 	return nil
 }
 
-// chatKeyFile is the name of the key's file in DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by their
-// owner alone.
+// chatKeyFile is the name of the key file in DATA_DIR that replaces CHAT_KEY: 32 random bytes, readable only by their
+// owner.
 const chatKeyFile = "chat-key"
 
-// chatKey returns the configured key, or on one machine the one in the data directory, which it makes if there is none.
+// chatKey returns the configured key, or on one machine the key in the data directory, which it creates if necessary.
 func chatKey(cfg config.Config) (chat.Key, error) {
 	if cfg.ChatKey.IsSet() {
 		return cfg.ChatKeys(), nil

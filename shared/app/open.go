@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 )
 
-// Embedded opens the embedded store in the programs that import app/embedded, which sets it. A deployed function does
-// not: the configuration refuses that store there, and it is an eighth of a binary.
+// Embedded opens the embedded store. Package app/embedded sets it in the programs that import that package. Deployed
+// functions do not: the configuration refuses the embedded store there, and it makes up an eighth of a binary.
 var Embedded func(dir string, now func() time.Time) (store.Store, error)
 
 // OpenStore opens the store that the configuration names.
@@ -31,7 +31,7 @@ func OpenStore(ctx context.Context, cfg config.Config, now func() time.Time) (st
 	return Embedded(cfg.DataDir, now)
 }
 
-// openQueue opens the queue of a program that does not publish: in the store, or where QUEUE is pubsub none.
+// openQueue opens the queue of a program that does not publish: a queue in the store, or none if QUEUE is pubsub.
 func openQueue(cfg config.Config, st store.Store, o options, log *slog.Logger) queue.Queue {
 	if cfg.Queue == "pubsub" {
 		return queue.None{}
@@ -48,8 +48,8 @@ func openQueue(cfg config.Config, st store.Store, o options, log *slog.Logger) q
 	return documents
 }
 
-// Work moves the runs that are asked for in this process, until ctx ends, and returns when those under way are moved.
-// It is for an app that was opened with [Working]; any other has nothing to move.
+// Work moves requested runs in this process until ctx ends. It returns when the moves in progress are finished. It does
+// nothing unless the app was opened with [Working].
 func (a *App) Work(ctx context.Context) {
 	w, ok := a.Queue.(*queueembedded.Worker)
 	if !ok {
@@ -58,14 +58,14 @@ func (a *App) Work(ctx context.Context) {
 	w.Run(ctx, queueembedded.Work{Serves: a.API.Loop.Serves, Move: a.move, Elsewhere: elsewhere(ctx, a.Store)})
 }
 
-// move moves the run of a message within the time that a function has for it.
+// move moves the run of a message, within the time of a function.
 func (a *App) move(ctx context.Context, m queue.Message, attempt int) error {
 	ctx, cancel := context.WithTimeout(ctx, a.API.Budget)
 	defer cancel()
 	return a.API.Move(ctx, queue.Delivery{Message: m, Attempt: attempt})
 }
 
-// elsewhere returns a channel that receives when another process may have written to the store, or nil where the store
+// elsewhere returns a channel that receives whenever another process may have written to the store, or nil if the store
 // cannot tell.
 func elsewhere(ctx context.Context, st store.Store) <-chan struct{} {
 	s, ok := st.(interface {
@@ -77,7 +77,7 @@ func elsewhere(ctx context.Context, st store.Store) <-chan struct{} {
 	return s.Elsewhere(ctx)
 }
 
-// openAuth returns the checks of callers' tokens: those that are configured.
+// openAuth returns the configured checks of callers' tokens.
 func openAuth(cfg config.Config, now func() time.Time) (users, agents *auth.Verifier, push *auth.PushVerifier,
 	err error) {
 	if cfg.AuthIssuer != "" {
@@ -100,7 +100,7 @@ func openAuth(cfg config.Config, now func() time.Time) (users, agents *auth.Veri
 	return users, agents, push, err
 }
 
-// reminding returns when people are mailed of what waits. The mail itself says so too.
+// reminding returns when users get e-mails about waiting approvals. The text of the e-mail states the same times.
 func reminding(cfg config.Config) run.Reminding {
 	if cfg.Notify != "mail" {
 		return run.Reminding{}

@@ -11,41 +11,41 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
-// Part is a part of a program: a client that it links, tools, or routes. A part adds itself to a [Builder], in stages.
-// All parts go through one stage before any part begins the next. Within a stage they keep the order of their list.
-// A part leaves out the stages in which it does nothing.
+// Part is a part of a program: a client, tools, or routes. A part adds itself to a [Builder] in stages. All parts
+// complete one stage before any begins the next. Within a stage, they run in the order of their list. A stage that a
+// part does not need is nil.
 type Part struct {
 	Name  string      // unique in a program; infra/functions.json lists the part under this name
-	Needs config.Part // what must be configured for the part; empty: nothing
-	Uses  []string    // names of the parts that must come before this one in the list
+	Needs config.Part // required configuration; empty for none
+	Uses  []string    // names of the parts that must precede this one in the list
 
-	// Of makes a bundle: the list of its parts. A bundle has no other field.
+	// Of makes a bundle: a list of parts. A bundle has no other field.
 	Of []Part
 
-	// Check runs as the process starts, before the stages. It returns an error that stops the start, and logs what an
-	// operator should look at.
+	// Check runs when the process starts, before the stages. An error stops the start. It also logs what an operator
+	// should look at.
 	Check func(cfg config.Config, log *slog.Logger) error
 
-	// Open opens the part's client. A client makes no request before it is used.
+	// Open opens the part's client. The client sends no request before it is used.
 	Open func(ctx context.Context, b *Builder) error
-	// Tools adds tools. The check of names at the start runs this stage without Open, so all clients may be nil here.
+	// Tools adds tools. The check of names at the start runs this stage without Open, so all clients can be nil here.
 	Tools func(b *Builder) error
-	// Agents returns the agents that the operator declares. It runs when all tools are known.
+	// Agents returns the agents that the operator declares. It runs once all tools are known.
 	Agents DeclaredAgents
-	// Servers opens the operator's MCP servers that have names of their own.
+	// Servers opens the operator's MCP servers whose names are not taken.
 	Servers func(b *Builder, file []mcpfile.Server) error
 	// Serve adds to the API. b.API.Loop is the engine.
 	Serve func(b *Builder) error
 }
 
-// DeclaredAgents returns the agents that the operator declares. They may name the tools, and those of the servers.
-// Their default limits are the assistant's. An agent of web pages has the limits of page. Its instructions lack the
-// rules about what the page shows.
+// DeclaredAgents returns the agents that the operator declares. They can name the given tools and the tools of the
+// servers. Their default limits are the assistant's; an agent for web pages has the limits of page. The rules about the
+// page's content are added to its instructions later.
 type DeclaredAgents func(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	assistant, page registry.Agent) ([]registry.Agent, error)
 
-// The parts that no other package brings. Every program has a store, so its part is not listed; Reading takes its place
-// in a function that writes nothing. Users and Push name the callers of a function. Chat answers web pages.
+// The parts that are not in a package of their own. Every program has a store, so its part is not listed; Reading
+// replaces it in a function that writes nothing. Users and Push name a function's callers. Chat serves web pages.
 var (
 	Users   = Part{Name: "users", Needs: config.Users}
 	Push    = Part{Name: "push", Needs: config.Push}
@@ -60,13 +60,13 @@ func With(parts ...Part) Option {
 	return func(o *options) { o.parts = append(o.parts, parts...) }
 }
 
-// Replace puts each part in the place of the part with its name.
+// Replace replaces the parts that have the same names.
 func Replace(parts ...Part) Option {
 	return func(o *options) { o.replaced = append(o.replaced, parts...) }
 }
 
-// listed returns the store and the parts of all bundles, with the replaced ones in their places. The error names a part
-// that is listed twice, and one that is missing.
+// listed returns the store and the parts of all bundles, after replacements. It returns an error if a part is listed
+// twice or is missing.
 func listed(parts, replaced []Part) ([]Part, error) {
 	all := flat(parts)
 	if place(all, Reading.Name) < 0 {
@@ -95,7 +95,7 @@ func listed(parts, replaced []Part) ([]Part, error) {
 	return all, nil
 }
 
-// complete puts a stage that does nothing in the place of each stage that the part leaves out. Agents stays nil.
+// complete sets each stage that is nil to one that does nothing, except Agents.
 func (p *Part) complete() {
 	nothing := func(*Builder) error { return nil }
 	if p.Check == nil {
@@ -115,7 +115,7 @@ func (p *Part) complete() {
 	}
 }
 
-// flat returns the parts with the parts of each bundle in its place.
+// flat returns the parts, with each bundle replaced by its parts.
 func flat(parts []Part) (all []Part) {
 	for _, p := range parts {
 		if p.Of != nil {
@@ -127,8 +127,8 @@ func flat(parts []Part) (all []Part) {
 	return all
 }
 
-// place returns the index of the part with the name; -1: none. It is a loop because a generic function over parts makes
-// the linker keep all methods of all that a Builder holds, 0.1 MB.
+// place returns the index of the part with the name, or -1. It is a loop because a generic function over parts would
+// make the linker keep all methods of everything in a Builder, 0.1 MB.
 func place(parts []Part, name string) int {
 	for i, p := range parts {
 		if p.Name == name {

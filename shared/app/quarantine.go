@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// quarantine marks the runs of a store that was found to be an older copy of itself, before any of them is moved. Only
-// the embedded store can tell; of another one the operator says it (ops quarantine).
+// quarantine marks the runs of a store that was found to be an older copy of itself, before any of them moves. Only the
+// embedded store can detect that; for another store, the operator runs ops quarantine.
 func quarantine(ctx context.Context, st store.Store, env *journal.Env) error {
 	s, ok := st.(interface {
 		PutBack() (bool, error)

@@ -15,35 +15,35 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/planner"
 )
 
-// repositoryTools are the tools of GitHub (package tools/github), which only the planner has. Most programs know them
-// by their names alone.
+// repositoryTools are the tools of package tools/github, which only the planner has. Most programs know only their
+// names.
 var repositoryTools = []string{"github.closeIssue", "github.closePullRequest", "github.commitFiles",
 	"github.createComment", "github.createIssue", "github.createPullRequest", "github.createRepository",
 	"github.listFiles", "github.listIssues", "github.listPullRequests", "github.listRepositories", "github.readFile",
 	"github.readIssue", "github.readPullRequest", "github.retrieveRepository", "github.updateIssue",
 	"github.updatePullRequest"}
 
-// The bounds of what is told of a repository when a session begins, in bytes, and of its issues and pull requests. The
-// paths of its files get what the others leave of maxState.
+// The limits of the repository's state at the start of a session, in bytes, and of its issues and pull requests. The
+// paths of its files get what the other parts leave of maxState.
 const (
 	maxState  = 32 << 10
 	maxAbout  = 1 << 10
 	maxReadme = 6 << 10
 	maxGuide  = 10 << 10
 	maxTitle  = 120
-	maxOpen   = 30 // of each kind
+	maxOpen   = 30 // of issues and of pull requests each
 )
 
-// looker reads a repository with the tools, as a plan would: as its user sees it.
+// looker reads a repository with the tools, as its user's account sees it.
 type looker struct {
 	tools tool.Set
 	uid   string
 	repo  plan.Repo
 }
 
-// repositoryState returns what planner.Planner.Repository is: it reads the repository's description, the commit at
-// which its default branch stands and the paths of the files there, its open issues and pull requests, its README and
-// its AGENT.md, or else AGENTS.md.
+// repositoryState implements planner.Planner.Repository. It reads the repository's description, the head commit of the
+// default branch, the paths of its files, the open issues and pull requests, the README, and AGENT.md or else
+// AGENTS.md.
 func repositoryState(tools tool.Set) func(ctx context.Context, uid string, repo plan.Repo) (planner.Repository, error) {
 	return func(ctx context.Context, uid string, repo plan.Repo) (planner.Repository, error) {
 		return looker{tools, uid, repo}.state(ctx)
@@ -80,16 +80,16 @@ func (l looker) state(ctx context.Context) (planner.Repository, error) {
 	if err != nil {
 		return planner.Repository{}, err
 	}
-	// What others have opened comes first, so that the name of a file cannot pass for its heading.
+	// Text that others have opened comes first, so no file name can pass for its heading.
 	before := head + open + "\nFiles:\n"
 	return planner.Repository{State: before + clip.Lines(paths, maxState-len(before)-len(text)) + text,
 		Private: about.Private, Excerpts: excerpts}, nil
 }
 
-// oneLine returns the text without line breaks, so that none can pass for another part of the state.
+// oneLine returns the text without line breaks, so it cannot pass for another part of the state.
 func oneLine(s string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(s) }
 
-// files returns the paths of the files, one a line, and the commit that they are of.
+// files returns the paths of the files, one on each line, and their commit.
 func (l looker) files(ctx context.Context) (paths, commit string, err error) {
 	var tree *struct {
 		Commit    string
@@ -115,7 +115,7 @@ type opened struct {
 	Title  string
 }
 
-// open returns the newest open issues and pull requests, one a line.
+// open returns the newest open issues and pull requests, one on each line.
 func (l looker) open(ctx context.Context) (string, error) {
 	var list *struct{ Issues, PullRequests []opened }
 	if err := l.look(ctx, "github.listIssues", nil, &list); err != nil || list == nil {
@@ -139,7 +139,7 @@ func (l looker) open(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// texts returns the README and the AGENT.md, or else the AGENTS.md, at the commit, and which of them are not whole.
+// texts returns the README and AGENT.md, or else AGENTS.md, at the commit. cut lists those that are shortened.
 func (l looker) texts(ctx context.Context, commit string) (text string, cut []run.Excerpt, err error) {
 	guide := false
 	for _, f := range []struct {
@@ -163,7 +163,7 @@ func (l looker) texts(ctx context.Context, commit string) (text string, cut []ru
 	return text, cut, nil
 }
 
-// file returns a file behind its name, or nothing if there is none, and how much of it that is if it is not all.
+// file returns a file after its name, or "" if it does not exist, and an excerpt record if the file is shortened.
 func (l looker) file(ctx context.Context, commit, path string, most int) (string, *run.Excerpt, error) {
 	var f *struct {
 		Content string
@@ -184,7 +184,7 @@ func (l looker) file(ctx context.Context, commit, path string, most int) (string
 		&run.Excerpt{Path: path, Shown: len(shown), Size: f.Size}, nil
 }
 
-// look makes one call of a tool that reads the repository.
+// look calls a tool that reads the repository.
 func (l looker) look(ctx context.Context, name string, more map[string]any, into any) error {
 	args := map[string]any{"owner": l.repo.Owner(), "repo": l.repo.Name()}
 	for k, v := range more {

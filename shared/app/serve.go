@@ -15,10 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// served holds the functions that Serve has made handlers of: one in a deployed program.
+// served has the functions passed to Serve. A deployed program has one.
 var served []Function
 
-// Function is a function of this program, with the parts that it was given.
+// Function is a function of this program, with its parts.
 type Function struct {
 	Name  string
 	parts []Part
@@ -27,7 +27,7 @@ type Function struct {
 // Served returns the functions of this program.
 func Served() []Function { return served }
 
-// Parts returns the names of the function's parts, in their order. The error names a part that is missing or doubled.
+// Parts returns the names of the function's parts in order. It returns an error if a part is missing or doubled.
 func (f Function) Parts() (names []string, err error) {
 	parts, err := listed(f.parts, nil)
 	for _, p := range parts {
@@ -36,9 +36,9 @@ func (f Function) Parts() (names []string, err error) {
 	return names, err
 }
 
-// Serve returns the handler of one function, made of the parts. If the process was started to be this function, a
-// configuration that cannot work stops it at once, and so does a broken file of actions or agents. The store is then
-// connected to while the server begins to listen. The first request opens the other clients.
+// Serve returns the handler of one function made of the parts. If the process was started as this function, an invalid
+// configuration or a broken file of actions or agents stops it at once. The store's connection is opened while the
+// server starts to listen. The first request opens the other clients.
 func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	served = append(served, Function{f.Name, parts})
 	load := sync.OnceValues(func() (config.Config, error) { return configured(parts) })
@@ -56,7 +56,7 @@ func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Reques
 			os.Exit(1)
 		}
 		if cfg.Store != "embedded" {
-			go func() { _, _ = documents() }() // the first request reports what is wrong
+			go func() { _, _ = documents() }() // the first request reports an error
 		}
 	}
 	open := sync.OnceValues(func() (http.Handler, error) {
@@ -81,7 +81,7 @@ func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Reques
 	}
 }
 
-// configured returns the configuration of a function with these parts, once they have checked it. The error has one
+// configured returns the configuration of a function with these parts, after they have checked it. The error has one
 // line for each wrong variable.
 func configured(parts []Part) (config.Config, error) {
 	all, err := listed(parts, nil)
@@ -107,8 +107,8 @@ func cannotStart(w http.ResponseWriter, r *http.Request, function string, err er
 	fmt.Fprintln(w, `{"ok":false,"error":{"class":"ToolExecutionError","code":"internal","message":"The function cannot start. Its log says why.","requestId":""}}`)
 }
 
-// check returns the error of the first part that cannot work with the configuration. Where the operator has files of
-// agents or servers, it also checks the names in them against the tools of all parts.
+// check returns the first error of a part's Check. If the operator has files of agents or servers, it also checks the
+// names in them against the tools of all parts.
 func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	warnUnused(cfg, log)
 	if err := each(parts, func(p Part) error { return p.Check(cfg, log) }); err != nil {
@@ -117,12 +117,12 @@ func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	if cfg.Agents == "" && cfg.MCPServers == "" {
 		return nil
 	}
-	_, err := newBuilder(cfg, nil, time.Now, slog.New(slog.DiscardHandler)).offer(parts) // New warns
+	_, err := newBuilder(cfg, nil, time.Now, slog.New(slog.DiscardHandler)).offer(parts) // New logs the warnings
 	return err
 }
 
-// needs returns what must be configured here for a function of these parts. Where it is deployed, a function that acts
-// needs the OAuth client too. On one machine, users who ask for an effect learn that the OAuth client is missing.
+// needs returns the required configuration of a function with these parts. Deployed, a function that acts needs the
+// OAuth client too. On one machine, users learn that the client is missing when they request an effect.
 func needs(parts []Part, deployed bool) []config.Part {
 	out := []config.Part{config.Store}
 	for _, p := range parts {

@@ -17,13 +17,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
-// ownNames are the names of tools that are no part of a set: those of runs with a form for their answer, of sessions,
-// and of the door for agents of other programs.
+// ownNames are the names of tools that are in no set: those of runs with a result schema, of planner sessions, and of
+// the MCP server.
 var ownNames = []string{tool.FinalAnswer, journal.TakeBackTool, plan.ProposeTool, plan.ReflectTool,
 	"approval_status", "wait_for_approval", "countersign_run"}
 
-// readServers returns the servers of the file MCP_SERVERS, or nil where it is not set. A server whose tools would have
-// a name that is taken is left out, with a warning. The error says that none is left.
+// readServers returns the servers in the file MCP_SERVERS, or nil if it is not set. A server is skipped with a warning
+// if its tools' names would collide with others. It returns an error if no server is left.
 func readServers(cfg config.Config, tools tool.Set, log *slog.Logger) ([]mcpfile.Server, error) {
 	if cfg.MCPServers == "" {
 		return nil, nil
@@ -53,7 +53,7 @@ func readServers(cfg config.Config, tools tool.Set, log *slog.Logger) ([]mcpfile
 	return free, nil
 }
 
-// InServers returns the error with the name of the file and the field.
+// InServers returns the error with the names of the file and the field.
 func InServers(cfg config.Config, err error) error {
 	f := fault.As(err)
 	if f.Code == fault.CodeInternal {

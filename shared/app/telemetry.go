@@ -11,18 +11,18 @@ import (
 
 // Telemetry sends traces or metrics of a process to a collector.
 type Telemetry interface {
-	// Send sends what was not sent yet, or until ctx ends. It also logs why it cannot.
+	// Send sends what is unsent, until ctx ends. It logs an error.
 	Send(ctx context.Context)
 	io.Closer
 }
 
-// sendTime is how long a request may last beyond its answer because of what is sent then.
+// sendTime is the maximum time that sending telemetry adds to a request, after its answer.
 const sendTime = 2 * time.Second
 
-// sending returns a handler that has the telemetry be sent after the answer of each request that is the last one under
-// way, and before it returns: then a function may have no CPU. While others are under way it has one, so that what is
-// left goes out by the clock, or with the last of them. What a caller says of a trace of its own does not count:
-// anybody could choose ids, and have all be sampled.
+// sending returns a handler that sends the telemetry after the answer of the last request in progress, before the
+// handler returns, because a function may have no CPU afterwards. While other requests are in progress the function has
+// CPU, so telemetry is sent by a timer or with the last of them. A caller's own trace ID is ignored: anyone could
+// choose IDs and have all runs sampled.
 func sending(all []Telemetry, next http.Handler) http.Handler {
 	if len(all) == 0 {
 		return next
@@ -40,7 +40,7 @@ func sending(all []Telemetry, next http.Handler) http.Handler {
 }
 
 func send(all []Telemetry, w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).Flush() // what cannot be flushed is sent when the handler returns
+	_ = http.NewResponseController(w).Flush() // an unflushed response is sent when the handler returns
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sendTime)
 	defer cancel()
 	var side sync.WaitGroup

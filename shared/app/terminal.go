@@ -11,10 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// terminalHome is the function that moves the runs of the agents that work on terminals, which alone connects to hosts.
+// terminalHome is the function that moves the runs of agents on terminals. No other function connects to hosts for a
+// run.
 const terminalHome = "resume-terminal"
 
-// maxTerminalCalls is how often the model is asked in one run on a terminal, the last time for words (seed 002).
+// maxTerminalCalls is the maximum number of model calls in one run on a terminal. The last one returns only text (seed
+// 002).
 const maxTerminalCalls = 20
 
 // The temperatures of seed 002.
@@ -23,15 +25,15 @@ const (
 	chatTemperature  = float32(0.7)
 )
 
-// The window of the models that work on terminals, in tokens, and the share of it above which a conversation is
+// The context window of the models for terminals, in tokens, and the share of it above which a conversation is
 // compressed. A run of 20 commands prints more than a person reads.
 const (
 	terminalWindow    = 1 << 20
 	terminalThreshold = 0.3
 )
 
-// terminalAgents returns the two agents that work on terminals: one that runs commands, and one that talks about them.
-// Their users are asked about up to perDay commands a day, apart from what other agents ask for.
+// terminalAgents returns the two agents for terminals: one that runs commands, and one that talks about them. Users are
+// asked about up to perDay commands a day, separately from other agents' approvals.
 func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 	limits.ModelCalls, limits.MaxPerDay = maxTerminalCalls, min(perDay, 10_000)
 	worker := registry.Agent{
@@ -51,7 +53,7 @@ func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 		Exclusive:    true,
 		OnTerminal:   true,
 	}
-	worker.Limits.CountAllowed = true // each command counts, be it that it only looks
+	worker.Limits.CountAllowed = true // every command counts, even one that only reads
 	talker := worker
 	talker.Name = run.TerminalChat
 	talker.Description = "Answers questions about what was done on a terminal, and runs nothing."
@@ -61,10 +63,10 @@ func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 	return []registry.Agent{worker, talker}
 }
 
-// commandTools are the tools of the agent that works on a terminal, and of no other that does not name them.
+// commandTools are the tools of the terminal agent. Another agent has them only if it names them.
 var commandTools = []string{command.Ask, command.Run, command.Complete}
 
-// without returns the names of the tools but for those, which an agent has that names them.
+// without returns the names of the tools except names.
 func without(tools tool.Set, names []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(tools)), func(name string) bool {
 		return slices.Contains(names, name)
@@ -73,8 +75,8 @@ func without(tools tool.Set, names []string) []string {
 
 func settings(temperature float32) model.Settings { return model.Settings{Temperature: &temperature} }
 
-// terminalInstructions are what the agent is told. The first five sentences are the seed's; what makes them true of its
-// commands is the judge of commands and the approval, not the sentences.
+// terminalInstructions are the terminal agent's instructions. The first five sentences come from the seed. The command
+// policy and the approvals enforce them.
 const terminalInstructions = `You are an expert Linux/macOS system administrator, and work on a terminal of one user.
 Break complex tasks into small sequential steps, one command at a time.
 Read the output of each command before you decide on the next.

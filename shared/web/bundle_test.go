@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the bundles of the console's modules and style sheets")
 
-// TestTheBundlesAreFresh holds the files in site/bundle to the modules and style sheets that they are made of. The
-// page of receipts has one of its own.
+// TestTheBundlesAreFresh compares the files in site/bundle with the modules and style sheets that they are built from.
+// The receipts page has its own bundle.
 func TestTheBundlesAreFresh(t *testing.T) {
 	for _, e := range []api.EntryPoint{{InputPath: "./site/app.js", OutputPath: "console"},
 		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "site/all.css", OutputPath: "console"}} {

@@ -12,11 +12,11 @@ import (
 //go:embed openapi.json
 var description []byte
 
-// describedServer is the one server that the description names.
+// describedServer is the only server in the description.
 const describedServer = `"url": "https://agent.example.com"`
 
-// describe returns the description with this deployment's server: the base of the API, or the origin that the
-// description itself was read from.
+// describe returns the description with this deployment's server: the API's base, or the origin that served the
+// description.
 func describe(base string) (file, error) {
 	if base == "" {
 		base = "/"

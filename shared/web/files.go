@@ -15,24 +15,24 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// types holds the media types of the files; the machine's own table may differ.
+// types maps file extensions to media types. The machine's own table may differ.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".mjs": "text/javascript; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".svg": "image/svg+xml",
-	".ts":   "text/plain; charset=utf-8", // of types
+	".ts":   "text/plain; charset=utf-8", // type declarations
 	".json": "application/json; charset=utf-8", ".png": "image/png", ".webmanifest": "application/manifest+json",
 }
 
-// files holds the served files by their exact paths.
+// files maps exact paths to the served files.
 type files map[string]file
 
 type file struct {
 	name, kind, version string
 	data                []byte
-	packed              func() []byte // the data in gzip; nil if that would be no smaller
+	packed              func() []byte // returns the data in gzip; nil if that is not smaller
 }
 
-// load reads all files below the prefix. An index.html answers for its directory too.
+// load reads all files in from, and prefixes their paths. An index.html also answers for its directory.
 func load(from fs.FS, prefix string) (files, error) {
 	all := files{}
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -59,7 +59,7 @@ func load(from fs.FS, prefix string) (files, error) {
 	return all, all.date()
 }
 
-// versioned matches an address in a page that is to name the version of its file.
+// versioned matches a URL in a page that must carry its file's version.
 var versioned = lazyregexp.New(`"/[^"?]+\?v=\{v\}"`)
 
 // date writes the versions of the files into the pages that load them.
@@ -92,9 +92,9 @@ func newFile(name string, data []byte) (file, error) {
 // page reports whether the file is an HTML page.
 func (f file) page() bool { return f.kind == types[".html"] }
 
-// serve sends the file, or answers that the browser's copy is current. Browsers revalidate a file each time, so that a
-// new release is shown at once, unless the address names its version: then they keep it. A page is always sent, because
-// its policy may change while the file does not.
+// serve sends the file, or answers that the browser's copy is current. Browsers revalidate a file each time, so they
+// show a new release at once. If the URL has the file's version, they keep the file. A page is always sent, because its
+// policy can change while the file does not.
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
@@ -119,10 +119,10 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(data))
 }
 
-// nonceMark stands in a page where the nonce of its response goes.
+// nonceMark is replaced by the response's nonce in a page.
 const nonceMark = "{nonce}"
 
-// withNonce returns the file with a new nonce in it, and the nonce; a file that is no page is as it was, without one.
+// withNonce returns the page with a new nonce in it, and the nonce. Other files are unchanged.
 func (f file) withNonce() (file, string) {
 	if !f.page() {
 		return f, ""

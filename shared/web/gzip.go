@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// leastPacked is how many bytes a file must have to be sent in gzip: a smaller one fits in one packet anyway.
+// leastPacked is the minimum size in bytes for gzip. A smaller file fits in one packet anyway.
 const leastPacked = 1200
 
-// packer returns the function that compresses the file, once and when it is first asked for, or nil for a file that is
-// sent as it is: a picture is compressed already, and a page has another nonce each time.
+// packer returns a function that compresses the file once, on first use, or nil if the file is sent uncompressed:
+// pictures are compressed already, and pages have a new nonce each time.
 func packer(kind string, data []byte) func() []byte {
 	if len(data) < leastPacked || kind == types[".html"] || kind == types[".png"] {
 		return nil
@@ -27,14 +27,14 @@ func packer(kind string, data []byte) func() []byte {
 		if err == nil {
 			err = w.Close()
 		}
-		if err != nil { // neither the level nor the buffer can be refused
+		if err != nil { // neither the level nor the buffer can fail
 			panic("web: " + err.Error())
 		}
 		return packed.Bytes()
 	})
 }
 
-// takesGzip reports whether the client takes gzip. A request for a range is answered from the file itself.
+// takesGzip reports whether the client accepts gzip. A range request is answered from the uncompressed file.
 func takesGzip(h http.Header) bool {
 	if h.Get("Range") != "" {
 		return false

@@ -15,34 +15,34 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The bounds of a discovery.
+// The limits of a discovery.
 const (
 	discoveryTime = 5 * time.Second
 	discoverySize = 64 << 10
 	discoveryKept = time.Hour
-	failureKept   = 5 * time.Second // so that an unreachable issuer delays one request, not all
+	failureKept   = 5 * time.Second // an unreachable issuer delays one request, not all
 )
 
 // google issues ID tokens to public web clients at its authorization endpoint only: its token endpoint requires a
 // secret of web clients (https://developers.google.com/identity/openid-connect/openid-connect).
 const google = "https://accounts.google.com"
 
-// endpoints holds the URLs at which a browser signs in, and the way it gets its ID token there: "code" is the
-// authorization code with PKCE, "id_token" the token itself in the answer's fragment.
+// endpoints has the URLs for sign-in, and the flow by which a browser gets its ID token: "code" is the authorization
+// code with PKCE; "id_token" is the token itself, in the fragment of the answer.
 type endpoints struct {
 	Flow          string `json:"flow"`
 	Authorization string `json:"authorizationEndpoint"`
 	Token         string `json:"tokenEndpoint,omitempty"`
 }
 
-// issuer finds the endpoints by OpenID Connect Discovery, and remembers them for an hour.
+// issuer finds the endpoints with OpenID Connect Discovery, and caches them for an hour.
 type issuer struct {
 	url    string
 	client *http.Client
 
 	mu    sync.Mutex
 	known *endpoints
-	err   error // or why the endpoints are not known
+	err   error // why the endpoints are unknown
 	until time.Time
 }
 
@@ -105,7 +105,7 @@ func unusable(why string) error {
 	return fault.New(fault.Auth, "sign_in_unusable", "Users cannot sign in with the configured issuer: %s.", why)
 }
 
-// secure accepts https, and http where the issuer itself is on this machine.
+// secure accepts https, and http if the issuer itself uses http on this machine.
 func (i *issuer) secure(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Host != "" &&

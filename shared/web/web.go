@@ -1,9 +1,9 @@
 // Package web serves what browsers load: the console at "/", the page that verifies receipts at "/verify", the chat
-// widget's files below "/widget/", the API's description at "/openapi.json", and the public configuration that the
-// console starts from. It stores nothing, reads no user data, and has no secret: the console requests all that it shows
-// from the API, with its user's own token.
+// widget's files below "/widget/", the API's description at "/openapi.json", and the console's public configuration. It
+// stores nothing, reads no user data, and has no secret. The console reads all user data from the API, with the user's
+// own token.
 //
-// Beside it, widget has the chat for any page and the API client in the browser.
+// Package widget has the chat for any page, and the API client for browsers.
 package web
 
 import (
@@ -26,15 +26,16 @@ var embedded embed.FS
 // Options configures a [Site].
 type Options struct {
 	Release string // of the build
-	APIBase string // the API's URL without a final slash, perhaps with {function}; empty: the console's origin
+	APIBase string // the API's URL without a final slash; can contain {function}; empty means the console's origin
 	Local   bool   // on the local server, which has a mailbox
 
-	// Users sign in at this issuer as this public client. Without a client, the local server signs them in.
+	// Users sign in at this issuer as this public client. Without a client, LocalUsers makes the local server sign them
+	// in.
 	Issuer, ClientID string
 	LocalUsers       bool
-	Client           *http.Client // for the issuer's endpoints; nil: one with a timeout
+	Client           *http.Client // for the issuer's endpoints; nil means one with a timeout
 
-	Widget fs.FS // the chat widget's files, by whose client.js the console asks, too; nil: none
+	Widget fs.FS // the chat widget's files, including the console's API client client.js; nil for none
 }
 
 // A Site serves the console, the widget and the configuration. It is safe for concurrent use.
@@ -42,7 +43,7 @@ type Site struct {
 	options Options
 	issuer  *issuer // nil without a client
 	console files
-	foreign files // for pages of any origin: the widget's, and the API's description
+	foreign files // readable by pages of any origin: the widget's files and the API's description
 }
 
 // New reads the files and returns a Site.
@@ -71,7 +72,7 @@ func New(o Options) (*Site, error) {
 	return s, err
 }
 
-// forWidget are the console's modules that the widget's card is edited with. They import one another alone.
+// forWidget are the console's modules for editing the widget's card. They import only each other.
 var forWidget = []string{"edit.js", "fields.js", "records.js", "chips.js", "wall.js", "dom.js", "words.js", "clock.js",
 	"still.js"}
 
@@ -115,10 +116,10 @@ func (s *Site) find(path string) http.HandlerFunc {
 	return nil
 }
 
-// policy returns the Content-Security-Policy of the console's pages: they run only the console's own files, cannot be
-// framed, and cannot turn strings into markup. They may connect to the API, and to the issuer that signs their user in.
-// Style elements need the nonce, which only the module that makes those of the terminal reads. The one policy of
-// trusted types names the service worker and nothing else (device.js).
+// policy returns the Content-Security-Policy of the console's pages. They run only the console's own files, cannot be
+// framed, and cannot turn strings into markup. They can connect to the API, and to the issuer that signs in their user.
+// Style elements need the nonce, which only the terminal's module reads. The only trusted-types policy is for the
+// service worker (device.js).
 func (s *Site) policy(r *http.Request, f file, nonce string) string {
 	if !f.page() {
 		return "default-src 'none'; frame-ancestors 'none'"
@@ -126,7 +127,7 @@ func (s *Site) policy(r *http.Request, f file, nonce string) string {
 	connect := []string{"'self'"}
 	connect = append(connect, apiOrigins(s.options.APIBase)...)
 	if s.issuer != nil {
-		// the console shows an error
+		// on an error, the console itself shows it
 		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" {
 			connect = append(connect, origin(e.Token))
 		}
@@ -161,8 +162,8 @@ const attach = "terminal-attach"
 var functions = []string{"stream", "plans", "approvals-pending", "approvals-resolve", "runs", "threads", "audit",
 	"allowlist", "connections", "terminals", attach}
 
-// apiOrigins returns the origins of the API. That of the terminals' WebSockets has their scheme: https: does not stand
-// for wss: in a policy.
+// apiOrigins returns the origins of the API. The origin for terminals has the scheme of WebSockets, because https: in a
+// policy does not cover wss:.
 func apiOrigins(base string) (origins []string) {
 	if !strings.Contains(base, "{function}") {
 		if o := origin(base); o != "" {
@@ -180,7 +181,7 @@ func apiOrigins(base string) (origins []string) {
 	return origins
 }
 
-// socket returns the origin as that of a WebSocket: http becomes ws, and https wss.
+// socket returns the origin with the scheme of a WebSocket: http becomes ws, and https becomes wss.
 func socket(origin string) string { return strings.Replace(origin, "http", "ws", 1) }
 
 func origin(address string) string {
@@ -199,7 +200,8 @@ type configuration struct {
 	SignIn  signIn `json:"signIn"`
 }
 
-// signIn is how users sign in: "local" at the local server, "redirect" at an issuer, "none" if neither is configured.
+// signIn is how users sign in: "local" at the local server, "redirect" at an issuer, or "none" if neither is
+// configured.
 type signIn struct {
 	Kind     string `json:"kind"`
 	Issuer   string `json:"issuer,omitempty"`
@@ -230,7 +232,7 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 	}{true, s.options.Release})
 }
 
-// refuse answers with the error as the API does.
+// refuse answers with the error in the API's format.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	f := fault.As(err)
 	if f.RetryAfter > 0 {
@@ -256,5 +258,5 @@ func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a client that disconnected is not an error of the server
+	_, _ = w.Write(append(data, '\n')) // a disconnected client is not an error
 }

@@ -71,7 +71,8 @@ func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
-// TestStyleElementsNeedTheNonceOfTheirResponse: xterm makes style elements (xtermjs/xterm.js#4445).
+// TestStyleElementsNeedTheNonceOfTheirResponse checks the nonce, because xterm creates style elements
+// (xtermjs/xterm.js#4445).
 func TestStyleElementsNeedTheNonceOfTheirResponse(t *testing.T) {
 	s := site(t, web.Options{})
 	nonce := regexp.MustCompile(`style-src 'self' 'nonce-([A-Z0-9]{26})';`)
@@ -89,7 +90,7 @@ func TestStyleElementsNeedTheNonceOfTheirResponse(t *testing.T) {
 	}
 }
 
-// TestTheFilesOfXtermAreThoseOfItsRelease holds what is in the tree of @xterm/xterm 6.0.0 to what its package has.
+// TestTheFilesOfXtermAreThoseOfItsRelease compares the vendored files with the package @xterm/xterm 6.0.0.
 func TestTheFilesOfXtermAreThoseOfItsRelease(t *testing.T) {
 	for name, want := range map[string]string{
 		// lib/xterm.mjs, css/xterm.css, LICENSE and typings/xterm.d.ts of the package
@@ -118,8 +119,8 @@ func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
 	}
 }
 
-// TestThePolicyNamesEachFunction compares the functions that the console may reach with the API's own table, and with
-// the paths in the console's files.
+// TestThePolicyNamesEachFunction compares the functions that the console can reach with the API's table and with the
+// paths in the console's files.
 func TestThePolicyNamesEachFunction(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
@@ -138,14 +139,14 @@ func TestThePolicyNamesEachFunction(t *testing.T) {
 			}
 		}
 	}
-	delete(asked, "run") // a prefix of the stream's path
-	delete(asked, "mcp") // its address is shown; other programs ask there
+	delete(asked, "run") // only a prefix of the stream's path
+	delete(asked, "mcp") // the console only shows its URL, for other programs
 	if !maps.Equal(reached, asked) {
 		t.Errorf("the policy names %v, the files ask %v", reached, asked)
 	}
 }
 
-// mentions reports whether one of the files that the console asks by holds the path.
+// mentions reports whether one of the console's files that call the API contains the path.
 func mentions(t *testing.T, path string) bool {
 	t.Helper()
 	files, err := filepath.Glob("site/*.js")
@@ -206,7 +207,8 @@ func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
 	}
 }
 
-// TestTheDescriptionIsForPagesOfAnyOrigin, with the deployment's own server in it, and sent once.
+// TestTheDescriptionIsForPagesOfAnyOrigin checks that the description has the deployment's server and can be read by
+// pages of any origin.
 func TestTheDescriptionIsForPagesOfAnyOrigin(t *testing.T) {
 	for base, want := range map[string]string{
 		"":                             `{"url":"/"}`,
@@ -266,8 +268,8 @@ func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// TestFilesAreSentInGzip to clients that take it; each form has an ETag of its own, and a page, a picture and a range
-// are sent as they are.
+// TestFilesAreSentInGzip checks that clients that accept gzip get it, that each form has its own ETag, and that pages,
+// pictures and ranges are sent uncompressed.
 func TestFilesAreSentInGzip(t *testing.T) {
 	s := site(t, web.Options{})
 	plain := get(s, "GET", "/app.js")
@@ -305,8 +307,8 @@ func TestFilesAreSentInGzip(t *testing.T) {
 	}
 }
 
-// TestAFileNamedWithItsVersionIsKept by browsers for good; under any other address they ask each time, so that a page
-// whose files come from a server of another release is not kept in two halves.
+// TestAFileNamedWithItsVersionIsKept checks that browsers keep such a file for good, and revalidate it under any other
+// URL. Otherwise a page could mix files of two releases.
 func TestAFileNamedWithItsVersionIsKept(t *testing.T) {
 	s := site(t, web.Options{})
 	for _, page := range []string{"/", "/verify"} {
@@ -328,7 +330,7 @@ func TestAFileNamedWithItsVersionIsKept(t *testing.T) {
 	}
 }
 
-// discovery starts an issuer that publishes document, with its URL in place of ISSUER, and returns the URL.
+// discovery starts an issuer that publishes the document, with its own URL in place of ISSUER, and returns the URL.
 func discovery(t *testing.T, document string) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -381,7 +383,8 @@ func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
 	}
 }
 
-// The files must not contain what the policy forbids, since the browser would block it without telling the user.
+// TestTheFilesHoldNoInlineCodeAndMakeNoMarkup checks that the files contain nothing that the policy forbids, because
+// browsers would block it without telling the user.
 func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
 	markup := regexp.MustCompile(
 		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
@@ -411,7 +414,8 @@ func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
 	}
 }
 
-// TestTheWidgetEditsByTheConsolesModules, which any page may load, with all that they import.
+// TestTheWidgetEditsByTheConsolesModules checks that any page can load the console's modules for editing, with all
+// their imports.
 func TestTheWidgetEditsByTheConsolesModules(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
 	imported := regexp.MustCompile(`(?m)^import [^;]*?from '\./([^']+)'`)

@@ -1,4 +1,4 @@
-// Package accounts is the part of the functions that act with users' linked Google accounts, or link them.
+// Package accounts is the part that links users' Google accounts and acts in them.
 package accounts
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// Part acts with linked accounts. Consent links accounts, too.
+// Part acts in linked accounts. Consent also links accounts.
 var (
 	Part    = app.Part{Name: "accounts", Needs: config.Accounts, Open: open}
 	Consent = app.Part{Name: "consent", Needs: config.Consent, Open: open}
 )
 
-// open opens the users' linked accounts, where an OAuth client is configured. It asks for the scopes of all tools of
-// Google that the configuration has.
+// open opens the users' linked accounts if an OAuth client is configured. It requests the scopes of all configured
+// Google tools.
 func open(ctx context.Context, b *app.Builder) error {
 	cfg := b.Config
 	if cfg.OAuthClientID == "" {

@@ -1,5 +1,5 @@
-// Package actions is the part of the functions that know the operator's declared actions: to offer them to the model,
-// to validate and show their calls, and to carry them out.
+// Package actions is the part for the operator's declared actions: it offers them to the model, validates and shows
+// their calls, and executes them.
 package actions
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// Part has the actions of the folder ACTIONS, carried out by endpoints and by the Go code of handlers.go.
+// Part has the actions in the folder ACTIONS. Endpoints and the Go code of handlers.go execute them.
 var Part = With(own())
 
-// With returns Part with other Go code.
+// With returns Part with other Go handlers.
 func With(handlers action.Handlers) app.Part {
 	open := func(cfg config.Config, now func() time.Time) (api.DeclaredActions, error) {
 		if cfg.Actions == "" {

@@ -2,13 +2,12 @@ package actions
 
 import "github.com/countersign-run/countersign/shared/tools/action"
 
-// own returns the actions that Go code of the deployment carries out, by their names, in every function that knows the
-// declared actions. This is the place to plug it in: scripts/actiongen writes the types of a folder's actions and a
-// struct Does of functions, and what that returns here is built into the archives (scripts/cookbook/actions is plugged
-// in this way):
+// own returns the deployment's Go handlers for actions, by name, for every function that knows the declared actions.
+// Change it to add your own: scripts/actiongen generates the types of a folder's actions and a struct Does of
+// functions, and what own returns is built into the archives (scripts/cookbook/actions does this):
 //
 //	func own() action.Handlers { return example.Handlers() }
 //
-// An action that is listed in ACTIONS and that neither code nor an endpoint carries out is warned about at the start; a
-// handler that no plugin.yaml lists stops it.
+// An action in ACTIONS with neither a handler nor an endpoint causes a warning at the start. A handler that no
+// plugin.yaml lists stops the start.
 func own() action.Handlers { return nil }

@@ -1,4 +1,4 @@
-// Package acts is the bundle of the functions that move runs of the operator's agents and carry out their calls.
+// Package acts is the bundle for functions that move runs of the operator's agents and execute their calls.
 package acts
 
 import (
@@ -10,5 +10,5 @@ import (
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
-// Parts asks the model, and acts with users' Google accounts and on the web.
+// Parts calls the model, acts in users' Google accounts, and reads the web.
 var Parts = app.Part{Of: []app.Part{moves.Parts, tools.Part, agents.Part, accounts.Part, fetch.Part}}

@@ -1,5 +1,4 @@
-// Package agents is the part of the functions that know the operator's declared agents: to begin their runs, to move
-// them, and to list the agents.
+// Package agents is the part for the operator's declared agents: to start their runs, move them, and list the agents.
 package agents
 
 import (
@@ -13,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
-// Part has the agents of the folder AGENTS.
+// Part has the agents in the folder AGENTS.
 var Part = app.Part{Name: "agents", Agents: declared(agentfiles.Options{})}
 
-// Pages is the part of a function that answers web pages and has no other agents' tools.
+// Pages is the part for a function that serves web pages and lacks the tools of other agents.
 var Pages = app.Part{Name: "agents", Agents: declared(agentfiles.Options{PagesAlone: true})}
 
-// Ending is the part of a function that ends runs and has no tools.
+// Ending is the part for a function that only ends runs and has no tools.
 var Ending = app.Part{Name: "agents", Agents: declared(agentfiles.Options{NoTools: true})}
 
 func declared(o agentfiles.Options) app.DeclaredAgents {

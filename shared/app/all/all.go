@@ -1,4 +1,4 @@
-// Package all is Countersign with every part, for programs that are not one function.
+// Package all has every part, for programs that serve more than one function.
 package all
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/webhooks"
 )
 
-// Parts are all of them. Telemetry opens first, so that it closes last.
+// Parts are all parts. Telemetry opens first, so it closes last.
 var Parts = app.With(acts.Parts, app.Chat, containers.Part, github.Part, github.Token, repositories.Parts,
 	terminals.Connect, terminals.Hosts, terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
 	devices.Part, devices.Direct, reminders.Part, servers.Programs)

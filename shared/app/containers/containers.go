@@ -1,4 +1,4 @@
-// Package containers is the part of the programs that run containers for agents.
+// Package containers is the part that runs containers for agents.
 package containers
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/container/docker"
 )
 
-// Part asks the engine of DOCKER_HOST, where DOCKER_IMAGES says of what containers are made.
+// Part uses the engine at DOCKER_HOST if DOCKER_IMAGES names images.
 var Part = app.Part{Name: "engine", Needs: config.Engine, Open: open}
 
 func open(_ context.Context, b *app.Builder) error {

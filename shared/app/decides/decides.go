@@ -1,5 +1,5 @@
-// Package decides is the bundle of the functions that show runs and take decisions about them. They judge calls, and
-// carry none out.
+// Package decides is the bundle for functions that show runs and record decisions. They evaluate calls but execute
+// none.
 package decides
 
 import (
@@ -11,5 +11,5 @@ import (
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
-// Parts has all built-in tools, declared actions and agents, and publishes runs to be resumed.
+// Parts has all built-in tools, declared actions and agents, and publishes runs to resume.
 var Parts = app.Part{Of: []app.Part{pubsub.Part, metrics.Part, tools.Part, actions.Part, agents.Part}}

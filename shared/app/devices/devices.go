@@ -1,5 +1,4 @@
-// Package devices is the part of the functions that tell people on their own devices of what waits, and that of a
-// program on one machine, which does so by itself.
+// Package devices is the part that notifies users on their devices, for functions and for a program on one machine.
 package devices
 
 import (
@@ -21,14 +20,14 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Part sends with VAPID_KEY.
+// Part sends Web Push messages with VAPID_KEY.
 var Part = app.Part{
 	Name:  "devices",
 	Open:  openDevices,
 	Check: func(cfg config.Config, _ *slog.Logger) error { _, err := open(cfg, nil, time.Now, nil); return err },
 }
 
-// Direct sends without a topic in between, where none is configured.
+// Direct sends without a topic if none is configured.
 var Direct = app.Part{Name: "devices-direct", Open: openDirect}
 
 func openDirect(_ context.Context, b *app.Builder) error {
@@ -45,7 +44,7 @@ func openDirect(_ context.Context, b *app.Builder) error {
 	return nil
 }
 
-// people are told by one key.
+// people notifies users with one key.
 type people struct {
 	devices.Teller
 	key webpush.Key
@@ -60,7 +59,7 @@ func openDevices(_ context.Context, b *app.Builder) error {
 	return nil
 }
 
-// open returns nil where no key is configured.
+// open returns nil if no key is configured.
 func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (*people, error) {
 	if !cfg.VapidKey.IsSet() {
 		return nil, nil
@@ -71,7 +70,7 @@ func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Log
 	}
 	subject := cfg.ConsoleURL
 	if !strings.HasPrefix(subject, "https:") {
-		subject = "" // which says of nobody that they can be asked
+		subject = "" // do not name a contact
 	}
 	kept := &records.Records{Store: st, Now: now}
 	return &people{devices.Teller{Store: st, Log: log, Forget: kept.RemoveDevice,
@@ -88,22 +87,21 @@ func (p *people) Close() error {
 	return nil
 }
 
-// mostTold is of how many notices direct knows that people were told, while others are still to be told of them.
+// mostTold is the maximum number of event IDs that direct remembers while it waits for next to accept the same events.
 const mostTold = 10_000
 
-// direct tells people beside all others, and has nobody wait for that: what their devices are not told the console
-// shows all the same.
+// direct notifies users in addition to next. Nothing waits for it: the console shows everything that a device misses.
 type direct struct {
-	next   notice.Publisher // nil where nobody else is told
+	next   notice.Publisher // nil if there is no other receiver
 	people *people
 	under  sync.WaitGroup
 
 	mu   sync.Mutex
-	told map[string]bool // ids of notices
+	told map[string]bool // IDs of events
 }
 
-// Publish implements [notice.Publisher]. Where others are still to be told, it is given the same notices again, which
-// people have heard.
+// Publish implements [notice.Publisher]. If next fails, the same events are published again; users are notified only
+// the first time.
 func (d *direct) Publish(ctx context.Context, notices ...notice.Notice) error {
 	news := d.news(notices)
 	ctx = context.WithoutCancel(ctx)
@@ -117,18 +115,18 @@ func (d *direct) Publish(ctx context.Context, notices ...notice.Notice) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, n := range notices { // which come no more
+	for _, n := range notices { // published for the last time
 		delete(d.told, n.ID)
 	}
 	return nil
 }
 
-// news returns the notices that people were not told of, and notes that they are now.
+// news returns the events of which users have not been notified, and marks them as sent.
 func (d *direct) news(notices []notice.Notice) (news []notice.Notice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.told) > mostTold {
-		clear(d.told) // what is told again shows nothing new
+		clear(d.told) // a repeated notification shows nothing new
 	}
 	for _, n := range notices {
 		if !d.told[n.ID] {
@@ -139,7 +137,7 @@ func (d *direct) news(notices []notice.Notice) (news []notice.Notice) {
 	return news
 }
 
-// tell tells people of the notices, in their order.
+// tell notifies users of the events, in order.
 func (d *direct) tell(ctx context.Context, notices []notice.Notice) {
 	for _, n := range notices {
 		if err := d.people.Tell(ctx, n.Type, n.Data); err != nil {
@@ -149,7 +147,7 @@ func (d *direct) tell(ctx context.Context, notices []notice.Notice) {
 	}
 }
 
-// Close waits for what is under way.
+// Close waits for notifications in progress.
 func (d *direct) Close() error {
 	d.under.Wait()
 	return d.people.Close()

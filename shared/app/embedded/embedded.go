@@ -1,4 +1,4 @@
-// Package embedded links the embedded store into the program that imports it, as a database driver does.
+// Package embedded links the embedded store into the program that imports it, like a database driver.
 package embedded
 
 import (

@@ -1,4 +1,4 @@
-// Package fetch is the part of the functions that fetch pages of the web for agents.
+// Package fetch is the part that fetches web pages for agents.
 package fetch
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
-// Part fetches pages of the public web, where WEB_TOOLS is on.
+// Part fetches public web pages if WEB_TOOLS is on.
 var Part = With(fetch.Options{})
 
-// With is [Part] with options that no setting has: tests play the internet with them, and scripts/dev opens a site of
-// its own.
+// With is [Part] with options that no setting has: tests simulate the internet with them, and scripts/dev adds its own
+// site.
 func With(o fetch.Options) app.Part {
 	return app.Part{Name: "fetch", Open: func(_ context.Context, b *app.Builder) error {
 		if b.Config.WebTools {

@@ -1,4 +1,4 @@
-// Package gemini is the part of the functions that call the model.
+// Package gemini is the part that calls the model.
 package gemini
 
 import (
@@ -12,7 +12,7 @@ import (
 // Part calls Gemini.
 var Part = app.Part{Name: "model", Needs: config.Model, Open: open}
 
-// open opens the model, where one is configured. config.Load makes sure that a function that needs one has one.
+// open opens the model if one is configured. config.Load ensures that a function that needs a model has one.
 func open(ctx context.Context, b *app.Builder) error {
 	if !b.Config.GeminiAPIKey.IsSet() && b.Config.VertexProject == "" {
 		return nil

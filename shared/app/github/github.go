@@ -1,4 +1,4 @@
-// Package github is the part of the functions that link users' GitHub accounts, or act with them.
+// Package github is the part that links users' GitHub accounts and acts in them.
 package github
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 )
 
-// Part links GitHub accounts where a GitHub App is configured. Token has one user act with the token of GITHUB_TOKEN,
-// which only programs on one machine do.
+// Part links GitHub accounts if a GitHub App is configured. Token makes one user act with GITHUB_TOKEN, only in
+// programs on one machine.
 var (
 	Part  = app.Part{Name: "github", Open: open}
 	Token = app.Part{Name: "github-token", Uses: []string{"github"}, Open: openToken}
 )
 
-// openToken has the user of the token act with it. Other users act in their linked accounts.
+// openToken makes the token's user act with it. Other users act in their linked accounts.
 func openToken(_ context.Context, b *app.Builder) error {
 	cfg := b.Config
 	if cfg.GitHubTokenUser == "" {
@@ -36,7 +36,7 @@ func openToken(_ context.Context, b *app.Builder) error {
 	return nil
 }
 
-// open opens the users' linked accounts, where a GitHub App is configured.
+// open opens the users' linked accounts if a GitHub App is configured.
 func open(ctx context.Context, b *app.Builder) error {
 	cfg := b.Config
 	if cfg.GitHubClientID == "" {

@@ -1,4 +1,4 @@
-// Package mcp is the part of the function that serves the agents of other programs.
+// Package mcp is the part that serves agents of other programs.
 package mcp
 
 import (

@@ -1,5 +1,4 @@
-// Package metrics has the part of the functions that move runs or decide about them, and have what is measured of that
-// sent.
+// Package metrics is the part that sends metrics of runs, for functions that move runs or decide about them.
 package metrics
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// Part sends metrics, where a collector is configured.
+// Part sends metrics if a collector is configured.
 var Part = app.Part{Name: "metrics", Open: open}
 
 func open(_ context.Context, b *app.Builder) error {
@@ -30,7 +29,7 @@ func open(_ context.Context, b *app.Builder) error {
 	return nil
 }
 
-// resource says who measures. Each process is an instance of its own.
+// resource identifies the sender. Each process is its own instance.
 func resource(cfg config.Config) []metrics.Attr {
 	all := []metrics.Attr{{Key: "service.name", Value: cfg.TraceService},
 		{Key: "service.version", Value: release(cfg)}, {Key: "service.instance.id", Value: rand.Text()}}

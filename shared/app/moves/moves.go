@@ -1,4 +1,4 @@
-// Package moves is the bundle of the functions that ask the model.
+// Package moves is the bundle for functions that call the model.
 package moves
 
 import (
@@ -10,5 +10,5 @@ import (
 	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
-// Parts publishes runs to be resumed, calls the model, sends telemetry, and has the declared actions.
+// Parts publishes runs to resume, calls the model, sends telemetry, and has the declared actions.
 var Parts = app.Part{Of: []app.Part{pubsub.Part, traces.Part, metrics.Part, gemini.Part, actions.Part}}

@@ -1,4 +1,4 @@
-// Package pubsub has the part of the functions that ask for runs to be resumed, and that of the one that sweeps.
+// Package pubsub is the part that publishes to Pub/Sub: runs to resume, events, and the sweep's shards.
 package pubsub
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 )
 
-// Part publishes to Pub/Sub: requests to resume runs, and events about runs, where there is a topic for these.
+// Part publishes runs to resume, and events about runs if EVENTS_TOPIC is set.
 var Part = app.Part{Name: "queue", Needs: config.Queue, Open: open}
 
-// Sweeping publishes the shards for which one sweep has no time to the sweep function itself, where that topic is
-// configured.
+// Sweeping publishes the shards that one sweep has no time for, if SWEEP_TOPIC is set. The sweep function receives
+// them.
 var Sweeping = app.Part{Name: "sweeping", Open: openSweeper}
 
 func openSweeper(ctx context.Context, b *app.Builder) error {

@@ -1,4 +1,4 @@
-// Package receipts is the part of the functions that hand out receipts.
+// Package receipts is the part that issues receipts.
 package receipts
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/receipts/receiptkey"
 )
 
-// Part signs with RECEIPT_KEY or RECEIPT_KMS_KEY, and except on Cloud Run with a key of its own where neither is set.
+// Part signs with RECEIPT_KEY or RECEIPT_KMS_KEY. If neither is set, it creates a key, except on Cloud Run.
 var Part = app.Part{Name: "receipts", Open: open}
 
 func open(ctx context.Context, b *app.Builder) error {
@@ -29,7 +29,7 @@ func open(ctx context.Context, b *app.Builder) error {
 		if i.published, err = receipt.ParseKeys([]byte(cfg.ReceiptJWKS)); err != nil {
 			return fmt.Errorf("RECEIPT_JWKS: %w", err)
 		}
-		if cfg.ReceiptKMSKey == "" { // KMS is asked with the first receipt
+		if cfg.ReceiptKMSKey == "" { // a KMS key is checked with the first receipt
 			err = i.check(ctx)
 		}
 	}
@@ -37,10 +37,10 @@ func open(ctx context.Context, b *app.Builder) error {
 	return err
 }
 
-// issuer signs with one key, and only where its public half is published: nobody could verify the receipt otherwise.
+// issuer signs with one key, and only if its public half is published: otherwise nobody could verify the receipt.
 type issuer struct {
 	signer    receipt.Signer
-	published receipt.Keys // empty: the signer's alone
+	published receipt.Keys // empty: only the signer's key
 }
 
 func (i issuer) Issue(ctx context.Context, r receipt.Receipt) ([]byte, error) {

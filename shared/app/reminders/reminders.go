@@ -1,4 +1,4 @@
-// Package reminders is the part of the functions that mail people what has waited for their decision for a while.
+// Package reminders is the part that sends users e-mails about approvals that have waited for a while.
 package reminders
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/reminder"
 )
 
-// Part sends by SMTP_URL, where NOTIFY is mail.
+// Part sends through SMTP_URL if NOTIFY is mail.
 var Part = app.Part{Name: "mail", Needs: config.Mail, Open: open}
 
 func open(_ context.Context, b *app.Builder) error {
@@ -21,7 +21,7 @@ func open(_ context.Context, b *app.Builder) error {
 	if cfg.Notify != "mail" {
 		return nil
 	}
-	// its server may be in the operator's own network
+	// The server may be in the operator's own network.
 	guard := netguard.New(netguard.Options{Private: true, Literal: true, Loopback: !cfg.OnCloudRun})
 	m := &mailer.Mailer{From: cfg.NotifyFrom, Dial: guard.DialContext}
 	if err := m.Server(cfg.SMTP.Reveal()); err != nil {

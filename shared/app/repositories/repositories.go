@@ -1,6 +1,5 @@
-// Package repositories is the part of the functions that know the tools of GitHub: to offer them to the planner, to
-// judge and show their calls, and to carry them out. Whose accounts they act in, the part github says; without it they
-// act in none.
+// Package repositories is the part for GitHub's tools: it offers them to the planner, evaluates and shows their calls,
+// and executes them. Part github provides the accounts; without it the tools cannot act.
 package repositories
 
 import (
@@ -10,14 +9,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// Part has the tools of GitHub, and what checks repositories out into containers. Parts also has the tools that work in
+// Part has GitHub's tools, and checks out repositories into containers. Parts also has the tools that work in
 // containers.
 var (
 	Part  = app.Part{Name: "repositories", Tools: add}
 	Parts = app.Part{Of: []app.Part{Part, tools.Containers}}
 )
 
-// add adds the tools. Where there are containers, files can be committed from them.
+// add adds the tools. If there are containers, files can be committed from them.
 func add(b *app.Builder) error {
 	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now}
 	b.Checkouts = github.NewSnapshots(b.GitHub, o)
@@ -27,7 +26,7 @@ func add(b *app.Builder) error {
 	return b.Add(github.New(b.GitHub, o))
 }
 
-// reader returns what reads containers' files.
+// reader returns a reader of files in containers.
 func reader(engine app.Engine) docker.Reader {
 	if engine == nil {
 		return docker.Reader{}

@@ -1,5 +1,5 @@
-// Package servers is the part of the functions that know the tools of the operator's MCP servers: to offer them to the
-// model, to judge and show their calls, and to carry them out.
+// Package servers is the part for the tools of the operator's MCP servers: it offers them to the model, evaluates and
+// shows their calls, and executes them.
 package servers
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcptools"
 )
 
-// Part has the servers of the file MCP_SERVERS that are reached over HTTP.
+// Part has the servers in the file MCP_SERVERS that use HTTP.
 var Part = part(false)
 
-// Programs is Part for a program on one machine, which also starts servers that are programs there.
+// Programs is Part for a program on one machine, which can also start servers as programs.
 var Programs = part(true)
 
 func part(programs bool) app.Part {
@@ -46,7 +46,7 @@ func part(programs bool) app.Part {
 			file, err := mcpfile.Read(cfg.MCPServers)
 			if err == nil {
 				o := options(cfg)
-				o.Log = slog.New(slog.DiscardHandler) // the start itself warns
+				o.Log = slog.New(slog.DiscardHandler) // the start itself logs the warnings
 				err = mcptools.Check(file.Servers, o)
 			}
 			if err != nil {

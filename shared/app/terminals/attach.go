@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/attach"
 )
 
-// Attach carries users' terminals over WebSockets.
+// Attach serves users' terminals over WebSockets.
 var Attach = app.Part{Name: "attach", Uses: []string{Connect.Name}, Serve: serveSockets}
 
 func serveSockets(b *app.Builder) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
-// Connect opens connections to users' hosts, on which the commands of agents then run.
+// Connect opens connections to users' hosts, on which agents' commands run.
 var Connect = app.Part{Name: "hosts", Needs: config.Hosts, Open: connect}
 
 func connect(ctx context.Context, b *app.Builder) error {
@@ -30,7 +30,7 @@ func connect(ctx context.Context, b *app.Builder) error {
 	return nil
 }
 
-// connections are those to hosts, whose secrets are opened where one is made.
+// connections opens a host's secret when it connects to the host.
 type connections struct {
 	*remote.Pool
 	vault terminal.Vault

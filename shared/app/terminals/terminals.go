@@ -1,4 +1,4 @@
-// Package terminals is the part of the functions that log in to users' hosts: to keep and check the hosts (Hosts).
+// Package terminals has the parts that connect to users' hosts, store and check the hosts, and serve terminals.
 package terminals
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
-// Hosts keeps users' hosts and terminals, and checks hosts.
+// Hosts stores users' hosts and terminals, and checks hosts.
 var Hosts = app.Part{Name: "terminals", Uses: []string{Connect.Name}, Serve: serveHosts}
 
 func serveHosts(b *app.Builder) error {
@@ -32,10 +32,10 @@ func serveHosts(b *app.Builder) error {
 	return nil
 }
 
-// sshPort is the only port of public addresses that is dialled, unless TERMINAL_HOSTS opens more.
+// sshPort is the only port that is dialled at public addresses, unless TERMINAL_HOSTS permits more.
 const sshPort = 22
 
-// newPool returns what connects to hosts, of those that may be reached.
+// newPool returns a pool of connections to the permitted hosts.
 func newPool(cfg config.Config) (*remote.Pool, error) {
 	open, err := netguard.ParseAll(cfg.TerminalHosts)
 	if err != nil {
@@ -45,7 +45,7 @@ func newPool(cfg config.Config) (*remote.Pool, error) {
 	return remote.NewPool(guard, remote.Times{}), nil
 }
 
-// vault opens the cipher of the hosts' secrets.
+// vault opens the encryption of the hosts' secrets.
 func vault(ctx context.Context, cfg config.Config) (terminal.Vault, error) {
 	key, err := tokenkey.Open(ctx, tokenkey.Config{KMSKey: cfg.TokenKMSKey, Keyset: cfg.TokenKey.Reveal(),
 		Dir: cfg.DataDir})

@@ -1,5 +1,5 @@
-// Package tools is the part of the functions that know the built-in tools: to offer them to the model, to validate and
-// show their calls, and to carry them out.
+// Package tools is the part for the built-in tools: it offers them to the model, validates and shows their calls, and
+// executes them.
 package tools
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Part has Gmail and Calendar, the tools that work on terminals where these are on, and those that read the web where
-// that is on. Containers has the tools that work in containers, where an engine is configured.
+// Part has Gmail and Calendar, the terminal tools if TERMINAL is on, and the web tools if WEB_TOOLS is on. Containers
+// has the tools that work in containers, if an engine is configured.
 var (
 	Part       = app.Part{Name: "tools", Tools: add}
 	Containers = app.Part{Name: "containers", Uses: []string{"repositories"}, Tools: addContainers}
@@ -28,7 +28,7 @@ func add(b *app.Builder) error {
 	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now)), b.Add(commands(b)), b.Add(reading(b)))
 }
 
-// Scopes returns the OAuth scopes of the tools of Google.
+// Scopes returns the OAuth scopes of Google's tools.
 func Scopes(cfg config.Config) (scopes []string) {
 	for _, t := range ofGoogle(cfg, nil, nil) {
 		scopes = append(scopes, t.Scopes...)

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// TestBuiltInToolsAreNamed compares the list of names with the tools. Functions that answer pages know the built-in
-// tools by their names alone.
+// TestBuiltInToolsAreNamed compares the list of names with the tools, because functions that serve pages have only the
+// names.
 func TestBuiltInToolsAreNamed(t *testing.T) {
 	b := &app.Builder{Now: time.Now, Env: journal.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
 		Terminal: true, WebTools: true, DockerHost: "unix:///x", DockerImages: []string{"x"}}}

@@ -1,4 +1,4 @@
-// Package traces has the part of the functions that move runs, and have OpenTelemetry's traces of that sent.
+// Package traces is the part that sends OpenTelemetry traces of runs, for functions that move runs.
 package traces
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/traces"
 )
 
-// Part sends the traces of runs, where a collector is configured.
+// Part sends the traces of runs if a collector is configured.
 var Part = app.Part{Name: "traces", Open: open}
 
 func open(ctx context.Context, b *app.Builder) error {

@@ -1,5 +1,5 @@
-// Package web makes the function that serves the console and the chat widget. It opens no store and authenticates no
-// caller: it links nothing of the API.
+// Package web makes the function that serves the console and the chat widget. It opens no store, authenticates no
+// caller, and links nothing of the API.
 package web
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/web/widget"
 )
 
-// Options returns what the configuration says about the site.
+// Options returns the site's options from the configuration.
 func Options(cfg config.Config) web.Options {
 	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID,
 		Widget: widget.Files()}
@@ -26,8 +26,8 @@ func Options(cfg config.Config) web.Options {
 	return o
 }
 
-// Function returns the handler of the function. As with the others, a configuration that cannot work stops its process
-// at once.
+// Function returns the handler of the function. An invalid configuration stops the process at once, as in the other
+// functions.
 func Function(name string) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (http.Handler, error) {
 		cfg, err := config.Load(os.Getenv)

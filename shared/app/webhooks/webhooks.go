@@ -1,5 +1,5 @@
-// Package webhooks is the part of the function that sends what others are told of runs to the operator's endpoints, and
-// that of a program on one machine, which does so by itself.
+// Package webhooks is the part that sends events to the operator's endpoints, for functions and for a program on one
+// machine.
 package webhooks
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
 
-// Part has the endpoints of the file WEBHOOKS.
+// Part has the endpoints in the file WEBHOOKS.
 var Part = app.Part{Name: "webhooks", Check: check, Open: open}
 
-// Direct sends to these endpoints without a topic in between, where none is configured.
+// Direct sends to these endpoints without a topic if none is configured.
 var Direct = app.Part{Name: "webhooks-direct", Open: openDirect}
 
-// direct is a [webhook.Direct] with the connections that it keeps.
+// direct is a [webhook.Direct] with its HTTP client.
 type direct struct {
 	*webhook.Direct
 	client *http.Client
@@ -58,7 +58,7 @@ func warn(log *slog.Logger, f webhook.Failure) {
 		f.Hook, "noticeId", f.NoticeID, "error", f.Err)
 }
 
-// Close ends what is being sent, and closes idle connections.
+// Close stops sending, and closes idle connections.
 func (d direct) Close() error {
 	err := d.Direct.Close()
 	d.client.CloseIdleConnections()
@@ -70,7 +70,7 @@ func check(cfg config.Config, _ *slog.Logger) error {
 	return err
 }
 
-// read returns the endpoints of the file, or none where none is configured.
+// read returns the endpoints in the file, or none if WEBHOOKS is not set.
 func read(cfg config.Config) (webhook.Hooks, error) {
 	if cfg.Webhooks == "" {
 		return nil, nil

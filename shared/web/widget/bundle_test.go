@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the bundles of the widget's modules")
 
-// TestTheBundlesAreFresh holds the files in bundle to the modules that they are made of: what pages import, what the
-// chat loads when it needs it, and what several of these share.
+// TestTheBundlesAreFresh compares the files in bundle with the modules that they are built from: the modules that pages
+// import, those that the chat loads on demand, and those that several of them share.
 func TestTheBundlesAreFresh(t *testing.T) {
 	entries := []api.EntryPoint{{InputPath: "./site/client.d.ts", OutputPath: "client.d"}}
 	for _, name := range []string{"gemini-chat", "automation", "client", "launcher", "examples", "approvals", "card",

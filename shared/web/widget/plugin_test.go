@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// The plugin for jay-stack is also read by this project's loader; its actions have no handlers here.
+// TestThePluginsFilesAreRead reads the jay-stack plugin with this project's loader. Its actions have no handlers here.
 func TestThePluginsFilesAreRead(t *testing.T) {
 	r, err := action.Open("gemini-agent", action.Options{})
 	if err != nil {
@@ -149,7 +149,8 @@ func TestThePluginIsHeldByItsFramework(t *testing.T) {
 	}
 }
 
-// The component and the actions have the types that the framework and the contract require.
+// TestThePluginsTypes checks that the component and the actions have the types that the framework and the contract
+// require.
 func TestThePluginsTypes(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")

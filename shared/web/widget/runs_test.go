@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// heldFor says for how long a yes to these is held.
+// heldFor is how long an approval of these runs is held.
 var heldFor = map[string]time.Duration{"held": time.Minute, "passes": 1500 * time.Millisecond, "tardy": time.Minute,
 	"halts": time.Minute, "elsewhere": time.Minute}
 
-// A run has one approval, and as many events as its lastEvent says: it waits, it is decided, it has ended.
+// stand returns a run with one approval and as many events as its lastEvent: it waits, is decided, or has ended.
 func (s *chatServer) stand(id string) object {
 	if run := s.runs[id]; run != nil {
 		return run
@@ -21,7 +21,7 @@ func (s *chatServer) stand(id string) object {
 	return s.set(id, 1, "awaiting_confirmation", object{})
 }
 
-// set puts a run down as it stands, and tells those who listen.
+// set stores the state of a run, and wakes its listeners.
 func (s *chatServer) set(id string, events int, status string, action object) object {
 	action = maps.Clone(action)
 	action["approvalId"], action["status"] = id+"-1", status
@@ -34,7 +34,7 @@ func (s *chatServer) set(id string, events int, status string, action object) ob
 	return s.runs[id]
 }
 
-// expires ends a run after a while.
+// expires ends a run after d.
 func (s *chatServer) expires(id string, d time.Duration) {
 	s.Lock()
 	defer s.Unlock()
@@ -66,12 +66,12 @@ func (s *chatServer) elsewhere(w http.ResponseWriter, r *http.Request) {
 	s.decide(w, in)
 }
 
-// decide answers a decision: most runs take longer than the wait for them.
+// decide answers a decision. Most runs take longer than a client waits for them.
 func (s *chatServer) decide(w http.ResponseWriter, in object) {
 	id := strings.TrimSuffix(in["approvalId"].(string), "-1")
 	hold, decision := heldFor[id], in["decision"]
 	switch {
-	case decision == "undo" && id == "tardy": // somebody has set its clock forward
+	case decision == "undo" && id == "tardy": // someone has set the client's clock forward
 		s.set(id, 3, "completed", object{"decision": "approve_once"})
 		refuse(w, http.StatusConflict, "already_resolved", "It is too late to undo this.")
 		return
@@ -95,7 +95,8 @@ func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, s.stand(r.PathValue("id")))
 }
 
-// events tells what happens to a run as it happens. What was decided about, and is not held, ends when that was told.
+// events streams a run's events as they happen. A run that was decided and is not held ends once its decision has been
+// sent.
 func (s *chatServer) events(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	after, err := strconv.Atoi(r.FormValue("after"))

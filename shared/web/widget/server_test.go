@@ -19,13 +19,13 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 type object = map[string]any
 
-// turn is one answer of the scripted server: words, or calls.
+// turn is one answer of the scripted server: text or calls.
 type turn struct {
 	say    string
 	calls  []object
-	status int  // of an error, the first time
-	hold   bool // sends a part and then nothing until the client disconnects
-	plain  bool // answers with JSON though a stream is requested
+	status int  // status of an error, sent the first time
+	hold   bool // sends a part, and then nothing until the client disconnects
+	plain  bool // answers with JSON although a stream is requested
 	broken bool // ends the stream in the middle
 }
 
@@ -33,7 +33,7 @@ func use(name string, args object) object {
 	return object{"id": "call-" + name, "name": name, "args": args, "category": "page-automation"}
 }
 
-// scripts holds the server's answers, by the message that begins them.
+// scripts maps a user's message to the server's answers.
 var scripts = map[string][]turn{
 	"hello":  {{say: "Hello **you**, see [the shop](https://shop.example/mugs) and `code`.\n\n- one\n- two"}},
 	"json":   {{say: "By JSON.", plain: true}},
@@ -104,7 +104,7 @@ func asked(name string) object {
 		}}
 }
 
-// always has the recipients of the mail be offered to be always allowed.
+// always offers to always allow the e-mail's recipients.
 func always(call object) object {
 	a := call["approval"].(object)
 	a["args"] = object{"to": []string{"ana@example.com", "ken@example.org"}}
@@ -112,7 +112,7 @@ func always(call object) object {
 	return call
 }
 
-// planned makes the approval that of a plan.
+// planned turns the approval into one of a plan.
 func planned(call object) object {
 	a := call["approval"].(object)
 	a["kind"], a["tool"] = "plan", "propose_plan"
@@ -122,8 +122,7 @@ func planned(call object) object {
 	return call
 }
 
-// chatServer implements the HTTP contract with the scripted answers, and records what was wrong or secret in the
-// requests.
+// chatServer implements the HTTP contract with the scripted answers. It records mistakes and secrets in the requests.
 type chatServer struct {
 	sync.Mutex
 	url       string
@@ -131,15 +130,15 @@ type chatServer struct {
 	results   []object
 	pageState object // of the newest request
 	failed    map[string]bool
-	messages  map[string]string    // the message of each message id
-	lost      map[string]string    // the ids of messages whose answer was an error
-	runs      map[string]object    // as they stand, without the kind of their approval
+	messages  map[string]string    // message IDs to messages
+	lost      map[string]string    // IDs of messages that were answered with an error
+	runs      map[string]object    // current state, without the kind of the approval
 	expire    map[string]time.Time // runs that end by themselves
-	changed   chan struct{}        // closed when one of them has changed
+	changed   chan struct{}        // closed when one of the runs changes
 	resolved  []object
 	region    string // of the last request
 	agent     string // of the last message
-	looks     int    // at runs, and requests for their events
+	looks     int    // number of requests for runs and their events
 }
 
 func newServer(t *testing.T) *chatServer {
@@ -233,7 +232,7 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, script, step, turns[step], in)
 }
 
-// identified checks that each message has an id of its own, and the same one when it is sent again.
+// identified checks that each message has its own ID, and the same ID when it is sent again.
 func (s *chatServer) identified(in request) {
 	use := fmt.Sprintf("%q after %d", in.Message, len(in.History))
 	s.Lock()
@@ -253,7 +252,7 @@ func (s *chatServer) identified(in request) {
 	}
 }
 
-// answered checks that all calls of the page, and only those, have their results.
+// answered checks that exactly the page's calls have results.
 func (s *chatServer) answered(last object, results []object) {
 	var want, got []string
 	for _, call := range last["calls"].([]any) {
@@ -351,7 +350,7 @@ func reply(w http.ResponseWriter, status int, body object) {
 	line(w, body)
 }
 
-// line writes one line of JSON, and ignores a client that has disconnected.
+// line writes one line of JSON, and ignores a disconnected client.
 func line(w http.ResponseWriter, body object) {
 	if json.NewEncoder(w).Encode(body) == nil {
 		w.(http.Flusher).Flush()

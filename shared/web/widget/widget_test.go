@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestWidget uses the chat in Chromium on a page of another origin, under a strict policy (testdata/widget.mjs). If
-// SCREENSHOT_DIR is set, screenshots are written there.
+// TestWidget uses the chat in Chromium on a page of another origin, under a strict policy (testdata/widget.mjs). It
+// writes screenshots to SCREENSHOT_DIR if that is set.
 func TestWidget(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newServer(t)
@@ -31,7 +31,7 @@ func TestWidget(t *testing.T) {
 	}
 }
 
-// TestSize checks how many files a page loads for each module that pages import, and their bytes in gzip.
+// TestSize checks how many files a page loads for each importable module, and their total size in gzip.
 func TestSize(t *testing.T) {
 	for name, most := range map[string]int{"gemini-chat.js": 17_000, "automation.js": 11_000, "client.js": 5_000} {
 		sizes := map[string]int{}
@@ -50,7 +50,7 @@ func TestSize(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([^"]+)"`)
 
-// load adds the sizes of a module and of those that it imports.
+// load adds the sizes of a module and its imports.
 func load(t *testing.T, name string, sizes map[string]int) {
 	t.Helper()
 	source, err := fs.ReadFile(widget.Files(), name)
