@@ -92,7 +92,7 @@ function line(a, state, approval, runId) {
 // printer shows what an action without a step prints, as text and with nothing in it hidden, and follows it to its end.
 function printer() {
   const printed = new Printed();
-  const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'What it prints' });
+  const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'Output' });
   return {
     node,
     print(offset, bytes) {
