@@ -1,5 +1,5 @@
-// The nodes of a run's actions: a row or a card for each, and what it prints. A node stays the same until what it shows
-// changes, so that it keeps the focus.
+// The nodes of a run's actions: a row or a card for each, and its output. A node is replaced only when its content
+// changes, so it keeps the focus.
 
 import { card, version } from './card.js';
 import { el } from './dom.js';
@@ -13,23 +13,22 @@ import { Step } from './step.js';
 import { actionState, lasts, toolIcon, toolName } from './words.js';
 
 /**
- * @typedef {{node: HTMLElement, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what an action
- * prints
+ * @typedef {{node: HTMLElement, print: (offset: number, bytes: Uint8Array) => void}} Printer shows an action's output
  */
 
 export class Actions {
   /** @type {Map<string, HTMLElement>} */ #cards = new Map();
   /** @type {Map<string, Printer>} by action */ #outputs = new Map();
 
-  /** @param {(run: any, line?: HTMLElement) => void} decided is given the run after a decision or an answer */
+  /** @param {(run: any, line?: HTMLElement) => void} decided receives the run after a decision or an answer */
   constructor(decided) {
     this.decided = decided;
   }
 
   /**
-   * nodes returns those of an action.
-   * @param {string} runId @param {any} a @param {any} approval the newest of the action @param {any} asks the call,
-   * where its user answers it
+   * nodes returns the nodes of an action.
+   * @param {string} runId @param {any} a @param {any} approval the action's newest one @param {any} asks the call, if
+   * the user answers it
    * @returns {HTMLElement[]}
    */
   nodes(runId, a, approval, asks) {
@@ -89,7 +88,8 @@ function line(a, state, approval, runId) {
     toLink(a.errorReason, a.tool, a.updatedAt), settled && opened(runId, a.actionId));
 }
 
-// printer shows what an action without a step prints, as text and with nothing in it hidden, and follows it to its end.
+// printer shows the output of an action that has no step, as text with nothing hidden. It follows the output to the
+// end.
 function printer() {
   const printed = new Printed();
   const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'Output' });

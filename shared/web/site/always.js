@@ -1,4 +1,4 @@
-// The line that tells what is always allowed from now on, with a way to take that back at once.
+// The line that says what is now always allowed, with a button to undo that at once.
 
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
@@ -6,9 +6,9 @@ import { icon } from './icons.js';
 import { always, alwaysDays, lasts, sentence } from './words.js';
 
 /**
- * alwaysLine makes it.
- * @param {any} a the approval that was decided so, as the API returns it @param {string} [until] when the approval is
- * held: until then its own Undo takes all of it back
+ * alwaysLine makes the line.
+ * @param {any} a the decided approval, as the API returns it @param {string} [until] the end of the approval's hold;
+ * until then the hold's own Undo revokes everything
  */
 export function alwaysLine(a, until) {
   const what = sentence(always(a));
@@ -39,21 +39,21 @@ export function alwaysLine(a, until) {
     icon('star'), words, held, undo, error);
 }
 
-// withdraw takes back those of what is always allowed that are chosen, and returns their ids. With an approval it takes
-// back what that one allowed: what was allowed before stays so.
+// withdraw removes the chosen always-allow entries, and returns their IDs. With an approval ID, it removes only what
+// that approval allowed; entries from before stay.
 async function withdraw(chosen, approvalId = '') {
   const { entries = [] } = await call('GET', '/api/agent/allowlist');
   const its = entries.filter(chosen);
   const of = approvalId && `?approvalId=${encodeURIComponent(approvalId)}`;
   for (const e of its) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}${of}`).catch((err) => {
-    if (err.status !== 404) throw err; // it is gone, or another approval's
+    if (err.status !== 404) throw err; // already removed, or allowed by another approval
   });
   return its.map((e) => e.id);
 }
 
 /**
- * takeBack is the way to be asked again about what was done because its user always allows it.
- * @param {string[]} ids of what they always allow, as the record has them
+ * takeBack returns a button to be asked again about an action that the user always allows.
+ * @param {string[]} ids of the always-allow entries, from the record
  */
 export function takeBack(ids) {
   const error = el('span', { class: 'error', role: 'alert' });

@@ -7,13 +7,13 @@ import { renew } from './signin.js';
 import { connect, reach, read } from './widget/client.js';
 import { working } from './working.js';
 
-// An expired token is renewed once, if that needs no user.
+// An expired token is renewed once, if that is possible without the user.
 export const client = connect({ base: address, heard: hear, token: async (refused) => {
   if (refused) await renew();
   return user.get()?.token;
 } });
 
-/** address returns where the path is served, where each function has an address of its own. @param {string} path */
+/** address returns the URL of an API path. Each function may have a URL of its own. @param {string} path */
 export function address(path) {
   const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
   const terminals = path.endsWith('/socket') ? 'terminal-attach' : 'terminals';
@@ -22,11 +22,11 @@ export function address(path) {
   return new URL(config().apiBase.replace('{function}', name) + path, location.origin).href;
 }
 
-/** mcp returns where agents of other programs ask. */
+/** mcp returns the URL for agents of other programs. */
 export const mcp = () => new URL(`${config().apiBase.replace('{function}', 'mcp')}/mcp`, location.origin).href;
 
 /** call makes a request and returns its JSON. @type {typeof client.call} */
 export const call = (method, path, request) => working(() => client.call(method, path, request));
 
-/** local reads what is of this machine alone, such as the mailbox. @param {string} path @returns {Promise<any>} */
+/** local reads what only the local server has, such as the mailbox. @param {string} path @returns {Promise<any>} */
 export const local = (path) => working(async () => read(await reach(path)));

@@ -62,7 +62,7 @@ let leave = new AbortController();
 let title = '';
 let waiting = '';
 
-/** show replaces the view by the one that the address names. @param {boolean} moved whether the user navigated here */
+/** show replaces the view by the one in the URL. @param {boolean} moved whether the user navigated here */
 function show(moved) {
   leave.abort();
   leave = new AbortController();
@@ -94,14 +94,14 @@ function entitle() {
   document.title = `${waiting ? `(${waiting}) ` : ''}${title} · Countersign`;
 }
 
-// menu opens or closes the menu of a narrow page, which lies over everything else.
+// menu opens or closes the menu of a narrow page, which covers everything else.
 function menu(open) {
   byId('side').classList.toggle('open', open);
   byId('stage').inert = open;
   byId('menu').setAttribute('aria-expanded', String(open));
 }
 
-/** notice shows, above every view, a problem that affects all of them. */
+/** notice shows a problem that affects all views, above every view. */
 function notice(words, ...beside) {
   const now = byId('notice');
   if (words && now.firstElementChild?.textContent === words) return; // already shown, and may have the focus
@@ -112,7 +112,7 @@ function notice(words, ...beside) {
 /** note shows a notice that the user can close. @param {string} words */
 const note = (words) => notice(words, button('Close', () => notice(''), 'small'));
 
-/** @param {Error} [problem] what the sign-in shows, where nobody is signed in */
+/** @param {Error} [problem] shown on the sign-in page, if nobody is signed in */
 function enter(problem) {
   const { uid, email } = user.get() ?? {};
   if (!uid) {
@@ -132,14 +132,14 @@ function enter(problem) {
   show(true);
 }
 
-// offer shows the views of terminals and of plans where the server has an agent for them, as soon as that is known.
+// offer shows the views of terminals and plans once the server reports that it has agents for them.
 async function offer() {
   /** @type {any[]|undefined} */ let agents;
   while (!agents && user.get()) {
     try {
       agents = await known();
     } catch (err) {
-      if (!err.passing) return; // every view says what this is
+      if (!err.passing) return; // every view reports the problem
       await pause(15000);
     }
   }
@@ -152,11 +152,11 @@ async function offer() {
   }
 }
 
-// whose names the user: by the address, where the issuer's id of them says nothing to anybody.
+// whose returns a name for the user: the e-mail address, because issuers' IDs mean nothing to people.
 const whose = (uid, email) => (!email ? uid : config().local ? `${uid} · ${email}` : email);
 
 async function signOut() {
-  const patience = new Promise((_, stop) => setTimeout(stop, 2000)); // a push service may be out of reach
+  const patience = new Promise((_, stop) => setTimeout(stop, 2000)); // a push service may be unreachable
   const left = await Promise.race([device.leave(), patience]).then(() => undefined, () => new Error(
     'You are signed out, but this device may still get notifications about waiting approvals, without their '
       + 'content. You can turn them off in your browser’s settings for this page.'));
@@ -166,7 +166,7 @@ async function signOut() {
   away(unsent ?? left);
 }
 
-/** away shows the sign-in: the user has signed out, here or in another tab. @param {Error} [problem] */
+/** away shows the sign-in page after the user has signed out, here or in another tab. @param {Error} [problem] */
 function away(problem) {
   leave.abort();
   forget();
@@ -200,7 +200,7 @@ function dress() {
   });
 }
 
-// seek searches the conversations as the form beside their list says.
+// seek searches the conversations with the form beside their list.
 function seek() {
   const [q, state, days] = ['search', 'state', 'days']
     .map((name) => /** @type {HTMLInputElement} */ (byId(`threads-${name}`)).value.trim());
@@ -236,7 +236,8 @@ function listen() {
   });
   signin.onExpired(() => notice('Your sign-in has expired. What you typed is kept.',
     button('Sign in again', () => signin.leave(), 'primary small')));
-  // Approvals expire, and are asked for and decided elsewhere: reload now and then, less often where nobody looks.
+  // Approvals expire, and are requested and decided elsewhere: reload regularly, and less often while the page is
+  // hidden.
   let unseen = 0;
   const look = () => {
     unseen = document.hidden ? unseen + 1 : 0;
@@ -264,7 +265,7 @@ async function begin() {
     gate(() => enter(), err);
     return;
   }
-  // A reload that began before the question had a conversation has no address of it.
+  // A reload right after a first question does not have the conversation in its URL yet.
   if (begun.get() && fresh()) history.replaceState(null, '', `#/t/${begun.get()}`);
   enter();
   notice(unlinked, button('Close', () => notice(''), 'small'));

@@ -1,4 +1,4 @@
-// The audit: what was requested, decided, started and done, for one run with its chain of hashes checked, or for all.
+// The audit: what was requested, decided, started and done, for all runs, or for one run with its hash chain verified.
 
 import { call } from './api.js';
 import { AuditFilter } from './auditfilter.js';
@@ -19,7 +19,7 @@ const kinds = {
   deletion: 'Deletion started', deleted: 'Deletion complete', exported: 'Data exported',
 };
 
-// ofRun reports whether id is a run's chain and not the user's own.
+// ofRun reports whether the ID names a run's chain, not the user's own.
 const ofRun = (id) => !id.startsWith('user-');
 
 /** @param {HTMLElement} main @param {string} runId empty for all runs @param {AbortSignal} signal */
@@ -35,7 +35,7 @@ export async function audit(main, runId, signal) {
   await (runId ? one(place, runId, signal) : all(place, signal));
 }
 
-// all tells what each run, and the user, has left, the newest first.
+// all shows the entries of each run and of the user, newest first.
 async function all(place, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
   const list = el('div', { class: 'stories' });
@@ -46,7 +46,7 @@ async function all(place, signal) {
   /** @type {Map<string, Story>} */
   const stories = new Map();
   let cursor = '';
-  let searches = 0; // counts them: what an earlier one finds is not shown
+  let searches = 0; // number of the search; results of earlier searches are dropped
   const older = async (search) => {
     trouble(error);
     list.setAttribute('aria-busy', 'true');
@@ -81,7 +81,7 @@ async function all(place, signal) {
   await begin();
 }
 
-// one shows a chain, entry by entry, and whether it is whole.
+// one shows all entries of a chain, and whether it is intact.
 async function one(place, runId, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
   const verdict = el('div', { class: 'verdict', role: 'status', hidden: true });
@@ -114,11 +114,11 @@ async function one(place, runId, signal) {
   await check();
 }
 
-// after is where a page begins.
+// after returns the query parameter for the next page.
 const after = (cursor) => (cursor ? `&cursor=${encodeURIComponent(cursor)}` : '');
 
-// chain reads all entries of a run. A live run may add more between two pages: the newest head counts, and is read
-// again if entries are newer.
+// chain reads all entries of a run. A live run may add entries between two pages, so it reads again until the head
+// matches the last entry.
 async function chain(runId, signal) {
   for (let again = 2; ; again--) {
     const entries = [];
@@ -137,10 +137,10 @@ async function chain(runId, signal) {
   }
 }
 
-// cameTo is what an action has come to, once it is known.
+// cameTo maps execution states to words.
 const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown: 'Outcome unknown' };
 
-/** cells are those of an entry. @param {any} e @param {any} [about] what its action does */
+/** cells returns the table cells of an entry. @param {any} e @param {any} [about] what its action does */
 function cells(e, about) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
   const came = e.facts?.ran && e.executionStatus === 'failed' ? 'Failed partway: what it did remains'

@@ -1,11 +1,11 @@
-// The filter above the audit: whom or what, what came of it, and when.
+// The filter above the audit: recipient or subject, outcome, and time.
 
 import { el } from './dom.js';
 
 const states = { '': 'Anything', done: 'Done', failed: 'Failed or unknown', rejected: 'Rejected',
   waiting: 'Needs your decision', running: 'Running' };
 
-/** AuditFilter is the form. What it asks for is looked for as soon as nothing more is typed. */
+/** AuditFilter is the form. It searches as soon as the user stops typing. */
 export class AuditFilter {
   #words = /** @type {HTMLInputElement} */ (el('input', { type: 'search', name: 'q', maxlength: 100,
     autocomplete: 'off', placeholder: 'Recipient or subject', 'aria-label': 'Search the audit: recipient or subject' }));
@@ -29,7 +29,7 @@ export class AuditFilter {
     for (const field of [this.#state, this.#from, this.#to]) field.addEventListener('change', now);
   }
 
-  /** query is the part of the address that asks for it; empty where all is wanted. */
+  /** query returns the query parameters of the search, or "" without a filter. */
   get query() {
     const wanted = { q: this.#words.value.trim(), state: this.#state.value, from: instant(this.#from.value, 0),
       to: instant(this.#to.value, 1) };
@@ -41,7 +41,7 @@ export class AuditFilter {
 const day = (name, words) =>
   /** @type {HTMLInputElement} */ (el('input', { type: 'date', name, 'aria-label': words }));
 
-// instant is when the day begins, or ends, where its reader is.
+// instant returns when the day begins, or ends, in the reader's time zone.
 function instant(text, days) {
   const at = text && new Date(`${text}T00:00:00`);
   if (!at) return '';

@@ -1,10 +1,10 @@
-// What is seen of a tab that nobody looks at, and of the installed console: that something waits.
+// Marks for waiting approvals that are visible while the tab is in the background, or the installed console is closed.
 
 import { byId } from './dom.js';
 
-/** badge marks the tab's icon, and that of the installed console. @param {number} count of what waits */
+/** badge marks the tab's icon and the installed console's icon. @param {number} count of waiting approvals */
 export function badge(count) {
   byId('icon').setAttribute('href', count ? '/waiting.svg' : '/favicon.svg');
   const set = count ? navigator.setAppBadge?.(count) : navigator.clearAppBadge?.();
-  set?.catch(() => {}); // a browser may have no place for it
+  set?.catch(() => {}); // not all platforms support it
 }

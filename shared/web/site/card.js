@@ -1,4 +1,4 @@
-// The card of a call that waits for its user: what exactly will be done, why approval is needed, and the decisions.
+// The card of a waiting call: exactly what will be done, why approval is needed, and the decisions.
 
 import { alwaysLine } from './always.js';
 import { call } from './api.js';
@@ -19,15 +19,14 @@ import { commentBox, passOver } from './unsent.js';
 import { showUnsent } from './waits.js';
 import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from './words.js';
 
-/** version names exactly what a card shows. @param {any} a an approval as the API returns it */
+/** version identifies the exact content of a card. @param {any} a an approval as the API returns it */
 export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 
 /**
  * card makes the card.
  * @param {any} a an approval as the API returns it
- * @param {(run: any, line?: HTMLElement) => void} done is given the run after a decision, and a line to show with it
- * @param {number} [wait] seconds that it may take until the run has ended or waits again; 0 where the run is followed
- * anyway
+ * @param {(run: any, line?: HTMLElement) => void} done receives the run after a decision, and a line to show with it
+ * @param {number} [wait] seconds to wait until the run has ended or waits again; 0 if the run is followed anyway
  */
 export function card(a, done, wait = 0) {
   a = { ...a, preview: inWords(a.preview) };
@@ -55,7 +54,7 @@ export function card(a, done, wait = 0) {
     el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]);
   const lines = el('dl', { class: 'fields' }, ...pairs(from < 0 ? fields : fields.slice(0, from)));
   const rest = from < 0 ? undefined : el('dl', { class: 'fields' }, ...pairs(fields.slice(from)));
-  // The decisions stay in view from here on: they never cover whom it reaches and when.
+  // From here on the decisions stay in view. They never cover the recipients and the time.
   const body = el('div', { class: 'card-body' }, rest,
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${warned(a.reason, a.preview)}`),
     buttons, error);
@@ -80,7 +79,7 @@ export function card(a, done, wait = 0) {
         el('p', {}, covers.value)), comment.node));
   measured(node, buttons);
 
-  // lapsed shows at once that the time is over, whenever the server says so.
+  // lapsed shows at once that the approval has expired, before the server reports it.
   function lapsed() {
     for (const part of [buttons, form, plan?.every, plan?.other, comment.node]) part?.remove();
     node.classList.replace('wait', 'lapsed');
@@ -125,7 +124,7 @@ export function card(a, done, wait = 0) {
     }
   }
 
-  // taken shows what came of a decision that the server has taken.
+  // taken shows the result of a decision that the server has accepted.
   function taken(run, { decision, rejects }) {
     edits.set(version(a), undefined);
     plan?.forget();
@@ -137,14 +136,14 @@ export function card(a, done, wait = 0) {
     onward(node, next);
   }
 
-  // waits shows a decision that no answer came to.
+  // waits shows a decision that got no answer.
   function waits(kept) {
     leaveEdit();
     const back = () => edits.set(version(a), kept.body.editedArgs);
     showUnsent(kept, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
 
-  // passed are the user's words that a decision does not carry out: a comment is told to the agent with a rejection.
+  // passed returns the user's words that a decision would ignore. A comment is sent to the agent only with a rejection.
   const passed = (decision) => [decision !== 'refine' ? plan?.words ?? '' : '',
     /^approve|refine/.test(decision) ? comment.typed.words : ''].filter(Boolean);
 
@@ -200,8 +199,8 @@ export function card(a, done, wait = 0) {
   return node;
 }
 
-// measured tells the style how high the decisions are that stay in view, so that what has the focus is never below
-// them, and where there is too little room for them to stay.
+// measured sets the height of the sticky decisions for the style sheet, so they never cover the focused element. It
+// marks cards that have too little room for sticky decisions.
 function measured(node, buttons) {
   const sizes = new ResizeObserver(() => {
     const high = Math.max(...[buttons, ...buttons.children].map((b) => b.getBoundingClientRect().height));
@@ -213,13 +212,14 @@ function measured(node, buttons) {
   sizes.observe(document.documentElement);
 }
 
-// holds is for how many seconds a yes can be undone. A command on a host can be stopped, and is not held.
+// holds returns for how many seconds an approval can be undone. A command can be stopped while it runs, so it is not
+// held.
 const holds = (a, decision) =>
   (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_/.test(decision) ? 10 : undefined);
 
 let waiting = false;
 
-// patient lets one decision at a time wait for its run: a browser has few connections to a server.
+// patient lets only one decision at a time wait for its run, because a browser has few connections to a server.
 async function patient(wait, send) {
   if (!wait || waiting) return send(0);
   waiting = true;
@@ -233,20 +233,20 @@ async function patient(wait, send) {
 const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient',
   'approve_and_always_allow_command', 'reject', 'confirm_done', 'start_new'];
 
-// choices returns the possible decisions, the plain yes first. "Always allow" needs a recipient.
+// choices returns the possible decisions, the plain approval first. "Always allow" needs a recipient.
 function choices(a) {
   return shown.filter((d) => a.decisions?.includes(d)
     && (d !== 'approve_and_always_allow_recipient' || reached(a.args).length));
 }
 
-// after returns the card that follows another one, or else the one before it.
+// after returns the card after a card, or else the one before it.
 function after(node) {
   const all = [...document.querySelectorAll('#main .card')];
   const at = all.indexOf(node);
   return all[at + 1] ?? all[at - 1];
 }
 
-// onward gives the focus that was on a decided card to the next one, or to what came of it, and keeps its Undo in view.
+// onward moves the focus from a decided card to the next card or to the result, and keeps the Undo button in view.
 function onward(node, following) {
   const focused = document.activeElement;
   if (focused && focused !== document.body && focused.isConnected) return;
@@ -259,12 +259,12 @@ function onward(node, following) {
   document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: 'nearest' });
 }
 
-// long returns a text in a box that scrolls, also by keyboard.
+// long returns a text in a scrollable box, which the keyboard can scroll too.
 const long = (f, code) => el('div', { class: 'copied' },
   el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value),
     copy(f.value, f.label.toLowerCase()));
 
-// own returns the time of a field by the reader's clock, if that differs.
+// own returns the field's time in the reader's time zone, if that differs.
 function own(f, timeZone) {
   const words = ownClock(f, timeZone);
   return words && el('span', { class: 'own quiet' }, 'By your clock: ', el('time', { datetime: f.at }, words));

@@ -1,32 +1,32 @@
-// Checking a run's audit chain in the browser: each entry's SHA-256 over its canonical JSON (RFC 8785) without its own
-// hash, but with the hash of the entry before. The last hash is the head in the run's document.
+// Verifies a run's audit chain in the browser. Each entry's hash is the SHA-256 of its canonical JSON (RFC 8785)
+// without its own hash, but with the previous entry's hash. The last hash is the head in the run's document.
 
 import { count } from './words.js';
 
-/** canonical writes JSON as RFC 8785 has it. @param {any} v @returns {string} */
+/** canonical serializes JSON as in RFC 8785. @param {any} v @returns {string} */
 export function canonical(v) {
   if (Array.isArray(v)) return `[${v.map(canonical).join(',')}]`;
   if (v === null || typeof v !== 'object') return JSON.stringify(v);
-  // by UTF-16 code units, as sort() does
+  // by UTF-16 code units, like sort()
   return `{${Object.keys(v).sort().map((k) => `${JSON.stringify(k)}:${canonical(v[k])}`).join(',')}}`;
 }
 
-/** sum is the hash that the entry should have. @param {any} entry @returns {Promise<string>} */
+/** sum computes the hash that the entry should have. @param {any} entry @returns {Promise<string>} */
 export async function sum({ hash: _, ...rest }) {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(canonical(rest)));
   return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-// atEnd says what is wrong with the last entry. @param {number} missing how many should come after it
+// atEnd describes a problem with the last entry. @param {number} missing how many should come after it
 function atEnd(missing) {
   if (missing < 1) return 'The last entry does not match the recorded end of the chain.';
   return missing === 1 ? 'The last entry is missing.' : `The last ${missing} entries are missing.`;
 }
 
 /**
- * verify holds the entries, in their order, to the head.
- * @param {any[]} entries @param {{seq: number, hash: string}|undefined} head absent where the run itself is gone
- * @returns {Promise<{ok: boolean, words: string, bad: Set<number>}>} bad are the numbers of the entries at fault
+ * verify compares the entries, in order, with the head.
+ * @param {any[]} entries @param {{seq: number, hash: string}|undefined} head absent if the run was deleted
+ * @returns {Promise<{ok: boolean, words: string, bad: Set<number>}>} bad has the numbers of the faulty entries
  */
 export async function verify(entries, head) {
   const problems = [];

@@ -1,4 +1,4 @@
-// A conversation with an agent: its transcript, and the line to type in.
+// A conversation with an agent: its transcript and the input.
 
 import { call } from './api.js';
 import { button, busy, confirm, el, home, say, trouble } from './dom.js';
@@ -12,12 +12,12 @@ import { Transcript } from './transcript.js';
 import { region } from './widget/client.js';
 
 const assistant = 'assistant';
-const page = 'page'; // answers web pages, and takes no run
+const page = 'page'; // serves web pages; cannot be chosen for a run
 
 /**
- * chat shows a conversation, or an empty one.
+ * chat shows a conversation, or a new one.
  * @param {HTMLElement} main @param {string} threadId @param {AbortSignal} signal
- * @param {string} [agent] whom an empty one is with; absent: the assistant
+ * @param {string} [agent] of a new conversation; the default is the assistant
  */
 export async function chat(main, threadId, signal, agent) {
   const talk = new Conversation(main, threadId, signal, agent || assistant);
@@ -28,7 +28,7 @@ class Conversation {
   /** @type {Transcript} */ #talk;
   /** @type {HTMLElement} */ #form;
   /** @type {HTMLElement|undefined} */ #place;
-  #refusal = false; // the error is about a request that was refused
+  #refusal = false; // the error is about a refused request
   #error = el('p', { class: 'error', role: 'alert' });
   #title = new Named(() => this.threadId, (err) => trouble(this.#error, err));
   #remove = button('', () => this.#delete(), 'icon',
@@ -64,7 +64,7 @@ class Conversation {
       failed: (/** @type {any} */ err, again) => {
         if (err?.status === 404) return this.#unknown();
         if (err || !this.#refusal) trouble(this.#error, err, again);
-      }, // the end of an earlier run says nothing about a request that was refused
+      }, // the end of an earlier run must not hide the error of a refused request
     });
     const back = /[?]from=inbox$/.test(location.hash) && el('a', { href: '#/inbox', class: 'back' }, '‹ Inbox');
     this.#place = main;
@@ -74,7 +74,7 @@ class Conversation {
     threads.onThreads((all) => this.#named(all), signal);
   }
 
-  // unknown says that there is no such conversation, and offers the way home.
+  // unknown shows that the conversation does not exist, with a link home.
   #unknown() {
     const why = 'This conversation does not exist or is not yours. It may have been deleted.';
     this.#place?.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, why), home());
@@ -92,11 +92,11 @@ class Conversation {
     else if (!this.threadId) await this.#offer();
   }
 
-  // offer shows the agents, of whom there may be only one, to choose from before the first request.
+  // offer shows the choice of agents before the first request, if there are several.
   async #offer() {
     try {
       const known = await agents();
-      if (this.signal.aborted || this.threadId || this.#talk.sending()) return; // it has begun meanwhile
+      if (this.signal.aborted || this.threadId || this.#talk.sending()) return; // the conversation has begun meanwhile
       const all = known.filter((a) => !a.page && !a.terminal && !a.plans);
       if (!all.some((a) => a.name === this.agent)) {
         trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
@@ -116,7 +116,7 @@ class Conversation {
     history.replaceState(null, '', name === assistant ? '#/' : `#/new?agent=${name}`);
   }
 
-  // followed learns who goes on with the conversation: its agent, or its terminal's chat.
+  // followed learns which agent continues the conversation: its own, or the chat of its terminal.
   #followed(run) {
     if (run.agent !== page && run.agent !== this.agent) {
       this.agent = run.agent;
@@ -154,8 +154,8 @@ class Conversation {
     else threads.load();
   }
 
-  // refused puts the words back into the input: no run was started. A user who must sign in first keeps the request as
-  // it is.
+  // refused puts the words back into the input, because no run was started. If the user must sign in first, the request
+  // is kept.
   #refused(live, err) {
     if (err.status === 401) return;
     this.#talk.drop(live);
@@ -168,14 +168,15 @@ class Conversation {
     }
   }
 
-  // anew takes the words along to a new conversation: this one is gone, or its agent is.
+  // anew takes the words to a new conversation, because this conversation or its agent no longer exists.
   #anew() {
     drafts.set('', this.#prompt.value);
     drafts.set(this.threadId, undefined);
     location.hash = '#/';
   }
 
-  // again asks once more. Where a part was done already, the words wait in the input, to be changed first.
+  // again sends the same request again. If part of it was done already, the words go to the input for the user to
+  // change.
   #again(prompt, safe) {
     if (!prompt || this.#talk.sending()) return;
     if (safe) return this.#ask(prompt);
@@ -223,9 +224,9 @@ class Conversation {
       this.#try));
   }
 
-  #try = el('div'); // examples of what the agent can be asked
+  #try = el('div'); // example requests for the agent
 
-  // suggest shows what the agent can be asked.
+  // suggest shows example requests for the agent.
   async #suggest() {
     const of = this.agent;
     const all = await examplesOf(of);
@@ -234,7 +235,7 @@ class Conversation {
     this.#talk.offer(all);
   }
 
-  // use puts an example where its user can still change it.
+  // use puts an example into the input, where the user can change it.
   #use(words) {
     this.#prompt.value = words;
     drafts.set(this.threadId, words);

@@ -1,11 +1,11 @@
-// The field for a list of addresses: each is a chip that can be taken away, and what is typed becomes one.
+// The field for a list of addresses: each address is a removable chip, and typed text becomes a chip.
 
 import { button, el, say } from './dom.js';
 
 const ends = /[\s,;]+/;
 
 /**
- * chips makes it.
+ * chips makes the field.
  * @param {string} id @param {string} name @param {string[]} value @param {string} label
  * @returns {import('./fields.js').Field}
  */

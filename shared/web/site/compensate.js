@@ -1,13 +1,12 @@
-// What takes back what an action has done, such as deleting an event that was made: a card of its own, in the same
-// conversation.
+// Undoes an action, such as deleting an event that was created. The undo has its own card, in the same conversation.
 
 import { call } from './api.js';
 import { button, busy, el, trouble } from './dom.js';
 import { when } from './time.js';
 
 /**
- * compensation offers it, or tells how far it is; there is none for most actions.
- * @param {any} run as GET /runs/{id} answers @param {any} a one of its actions
+ * compensation returns the button to undo an action, or the state of the undo. Most actions have none.
+ * @param {any} run from GET /runs/{id} @param {any} a one of its actions
  */
 export function compensation(run, a) {
   const c = a.record.compensation;
@@ -22,13 +21,13 @@ export function compensation(run, a) {
     try {
       const path = `/api/agent/runs/${encodeURIComponent(run.runId)}/compensate`;
       const its = await busy([begin], begin, () => call('POST', path, { body: { actionId: a.actionId } }));
-      // The conversation shows its card, where that is what is on the page.
+      // The conversation shows the card itself if it is the current view.
       if (window.dispatchEvent(new CustomEvent('countersign:begun', { detail: its, cancelable: true }))) {
         location.hash = `#/t/${its.threadId}`;
       }
     } catch (err) {
       trouble(error, err);
-      if (err.code === 'not_applicable') begin.remove(); // somebody has taken it back at the provider
+      if (err.code === 'not_applicable') begin.remove(); // already undone at the provider
     }
   }, 'small');
   return el('span', { class: 'unprinted' }, begin, error);

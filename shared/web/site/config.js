@@ -1,4 +1,4 @@
-// The public configuration that the console starts from.
+// The console's public configuration.
 
 /**
  * @typedef {object} SignIn

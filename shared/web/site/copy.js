@@ -3,9 +3,9 @@
 import { button, el, say } from './dom.js';
 
 /**
- * copy makes it; nothing where the browser has no clipboard for this page.
+ * copy makes the button, or returns null if the browser has no clipboard for this page.
  * @param {string} text
- * @param {string} [what] it is, for those who do not see it
+ * @param {string} [what] the text is, for screen readers
  */
 export function copy(text, what) {
   if (!navigator.clipboard) return null;

@@ -1,9 +1,9 @@
-// The deadline that a wish names: “by tonight”, “until Friday at 5 pm”, “within two hours”.
+// The deadline in a request's words: “by tonight”, “until Friday at 5 pm”, “within two hours”.
 
 const days = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
 const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven',
   'twelve'];
-/** @type {Record<string, number>} at which hour a part of a day is over */
+/** @type {Record<string, number>} hour at which each part of the day ends */
 const parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, midnight: 24 };
 /** @type {Record<string, number>} in minutes */
 const units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
@@ -21,7 +21,7 @@ const vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|\\d{1,2}
   + 'november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})', 'i');
 
 /**
- * deadline reads it from the words. It has the words that name it, and the moment where that is certain.
+ * deadline finds the deadline in the words. It returns the words that name it, and the time if that is unambiguous.
  * @param {string} words @param {Date} now @returns {{said: string, at?: Date}|undefined}
  */
 export function deadline(words, now) {
@@ -48,7 +48,7 @@ function moment([, , onDay, at, ofToday, time, ofDay], now) {
   const date = dateOf(said, now);
   if (!date || !(hour <= 24) || minute > 59) return undefined;
   date.setHours(hour, minute - (hour === 24 ? 1 : 0), 0, 0);
-  // a time without a day is the next one
+  // a time without a day is the next such time
   if (date <= now && time && !ofDay) date.setDate(date.getDate() + 1);
   return date;
 }
@@ -61,7 +61,7 @@ function dateOf(said, now) {
     date.setFullYear(Number(iso[1]), Number(iso[2]) - 1, Number(iso[3]));
     return date.getDate() === Number(iso[3]) ? date : undefined;
   }
-  if (said.startsWith('next ')) return undefined; // of this week or the next
+  if (said.startsWith('next ')) return undefined; // ambiguous: this week or the next
   const at = days.indexOf(said.replace(/^this /, ''));
   if (at >= 0) date.setDate(date.getDate() + ((at - date.getDay() + 7) % 7));
   if (said === 'tomorrow') date.setDate(date.getDate() + 1);

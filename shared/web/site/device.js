@@ -1,5 +1,5 @@
-// Whether this device tells its user of what waits while no page of the console is open (sw.js). It is asked for with
-// a button here, and never by itself.
+// Whether this device notifies the user while no page of the console is open (sw.js). The browser's permission is
+// requested only when the user presses the button.
 
 import { call } from './api.js';
 import { changed, onPending } from './pending.js';
@@ -7,22 +7,22 @@ import { toggle } from './toggle.js';
 
 const path = '/api/agent/push-subscriptions';
 
-// the policy of the page lets nothing else name a script
+// the page's policy permits only this script URL
 const policy = /** @type {any} */ (window).trustedTypes?.createPolicy('worker', { createScriptURL: () => '/sw.js' });
 const worker = policy ? policy.createScriptURL('') : '/sw.js';
 
 const able = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window;
 
-/** registered returns the service worker, if the user has asked for it. */
+/** registered returns the service worker, if the user has turned notifications on. */
 const registered = async () => (able ? navigator.serviceWorker.getRegistration('/') : undefined);
 
-/** id is what the server calls a subscription. @param {PushSubscription} s */
+/** id returns the server's ID of a subscription. @param {PushSubscription} s */
 async function id(s) {
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(s.endpoint)));
   return btoa(String.fromCharCode(...sum)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
 }
 
-/** own returns this device's subscription. One that is not the user's, but of who was here before, is ended. */
+/** own returns this device's subscription. A subscription of an earlier user is ended. */
 async function own(known) {
   const s = await (await registered())?.pushManager.getSubscription();
   if (!s) return undefined;
@@ -32,7 +32,7 @@ async function own(known) {
   return undefined;
 }
 
-/** offer returns a button by which the user is told on this device, or no longer. @param {Element} error */
+/** offer returns a button that turns notifications on this device on or off. @param {Element} error */
 export const offer = (error) => toggle(error, async () => {
   const { publicKey, subscriptions } = await call('GET', path);
   if (!able || !publicKey) return undefined;
@@ -55,8 +55,8 @@ async function ask(publicKey) {
 }
 
 /**
- * stop ends the subscription, at the server and in the browser. Either is enough: the server forgets what the browser
- * has left.
+ * stop ends the subscription at the server and in the browser. Either is enough, because the server forgets
+ * subscriptions that the browser has ended.
  * @param {PushSubscription} s
  */
 async function stop(s) {
@@ -64,7 +64,7 @@ async function stop(s) {
   if (first.status === 'rejected' && second.status === 'rejected') throw first.reason;
 }
 
-/** leave ends what this device tells its user, who signs out: whoever comes next is not told of it. */
+/** leave turns this device's notifications off when the user signs out, so the next user does not get them. */
 export async function leave() {
   const there = await registered();
   there?.active?.postMessage({ waits: [], asked: Infinity });
@@ -72,7 +72,7 @@ export async function leave() {
   if (s) await stop(s);
 }
 
-/** listen has the service worker's word heard, and what it shows end with what waits. */
+/** listen handles the service worker's messages, and closes notifications whose approval no longer waits. */
 export function listen() {
   if (!able) return;
   navigator.serviceWorker.addEventListener('message', ({ data }) => {

@@ -1,20 +1,18 @@
-// The card while it is changed: the lines of its preview become fields under the same labels, and what is wrong stands
-// at its field.
+// A card in edit mode: the lines of its preview become fields under the same labels, and errors appear at their fields.
 
 import { button, el, trouble } from './dom.js';
 import { field, parseAny, Unread } from './fields.js';
 import { argument, sentence } from './words.js';
 
-const always = ['Always allow covers', 'Day', 'Days', 'Time']; // lines that say nothing while it is changed
+const always = ['Always allow covers', 'Day', 'Days', 'Time']; // lines that are hidden in edit mode
 
-let forms = 0; // for ids that are unique in the page
+let forms = 0; // for unique IDs in the page
 
 /**
  * Editor is the form.
  * @typedef {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void,
  *   json?: boolean}} On
- * keep is called with each change that can be read; json tells whether all of it may be edited as text, which is so
- * unless said otherwise
+ * keep receives each change that can be parsed; json: false hides the JSON editor
  */
 export class Editor {
   /** @type {import('./fields.js').Field[]} */ #fields = [];
@@ -29,7 +27,7 @@ export class Editor {
   #flip = button('Edit as JSON', () => this.#turn(), 'quiet-button');
   node;
 
-  /** @param {any} a the approval @param {Record<string, any>} args what is in the fields at first @param {On} on */
+  /** @param {any} a the approval @param {Record<string, any>} args initial values @param {On} on */
   constructor(a, args, on) {
     this.a = a;
     this.on = on;
@@ -42,14 +40,14 @@ export class Editor {
         button('Back', on.close, 'small'), on.json !== false && this.#flip));
   }
 
-  /** focus goes to the first field. */
+  /** focus focuses the first field. */
   focus() {
     const box = this.#fields[0]?.box;
     box?.focus();
-    box?.scrollIntoView({ block: 'nearest' }); // focus alone is content with a part of it
+    box?.scrollIntoView({ block: 'nearest' }); // focus alone may leave part of the field out of view
   }
 
-  // fill makes the lines: those of the preview in their order, then what it does not show.
+  // fill makes the lines: those of the preview in their order, then the remaining arguments.
   #fill(args) {
     this.args = args;
     this.#fields = [];
@@ -97,7 +95,7 @@ export class Editor {
     return own ? own.value() : this.args.timeZone ?? this.a.timeZone ?? 'UTC';
   }
 
-  // moved has the end go along with the start.
+  // moved shifts the end by as much as the start was moved.
   #moved(name, ms) {
     if (name !== 'start') return;
     this.#fields.find((f) => f.name === 'end')?.box.dispatchEvent(new CustomEvent('countersign:shift', { detail: ms }));
@@ -107,7 +105,7 @@ export class Editor {
     if (this.#rows.hidden) return parse(this.#json.value);
     const args = Object.fromEntries(this.#fields.map((f) => [f.name, f.value()]));
     const bare = ['start', 'end'].some((n) => typeof args[n] === 'string' && args[n] !== this.args[n]);
-    // by whose clocks they are
+    // the zone of the edited times
     if (bare && this.args.summary !== undefined && !args.allDay) args.timeZone ??= this.#zone();
     return args;
   }
@@ -139,7 +137,7 @@ export class Editor {
     try {
       this.on.keep(this.#current());
     } catch {
-      // what cannot be read yet is not kept
+      // not parseable yet, so not kept
     }
   }
 
@@ -148,7 +146,7 @@ export class Editor {
     one.box.removeAttribute('aria-invalid');
   }
 
-  /** wrong shows an error where it belongs: at its field, if it has one here. @param {any} err */
+  /** wrong shows an error at its field if it has one here. @param {any} err */
   wrong(err) {
     const [name, part] = String(err.field ?? '').replace(/^editedArgs\/?/, '').split('/');
     const one = this.#rows.hidden ? undefined : this.#fields.find((f) => f.name === name);

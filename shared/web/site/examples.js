@@ -1,11 +1,14 @@
-// Requests that can be tried. Each agent has its own, and they alone become buttons: what a model writes makes none.
+// Example requests. Each agent has its own. Only these become buttons; text that a model writes never does.
 
 import { call } from './api.js';
 import { button, el } from './dom.js';
 
 /** @type {Promise<any[]>|undefined} */ let known;
 
-/** agents tells who can be asked; asked once, until the answer comes. @returns {Promise<any[]>} */
+/**
+ * agents returns the available agents. It asks the server once, and again only after an error. @returns
+ * {Promise<any[]>}
+ */
 export function agents() {
   known ??= call('GET', '/api/agent/agents').then((all) => all.agents, (err) => {
     known = undefined;
@@ -15,7 +18,7 @@ export function agents() {
 }
 
 /**
- * examplesOf returns what can be tried with an agent: nothing where that cannot be known.
+ * examplesOf returns an agent's examples, or none if the agents cannot be read.
  * @param {string} name @returns {Promise<string[]>}
  */
 export async function examplesOf(name) {
@@ -24,14 +27,14 @@ export async function examplesOf(name) {
 }
 
 /**
- * examples shows requests that are put to use when pressed.
+ * examples shows requests as buttons.
  * @param {string[]} all @param {(words: string) => void} use
  */
 export const examples = (all, use) => all.length > 0
   && el('div', { class: 'examples' }, ...all.map((words) => button(words, () => use(words), 'example')));
 
 /**
- * withExamples parts an answer from the examples in it, which are lines of a list.
+ * withExamples separates an answer from the examples in it, which are lines of a list.
  * @param {string} text @param {string[]} known @returns {[string, string[]]}
  */
 export function withExamples(text, known) {

@@ -1,5 +1,4 @@
-// The fields in which an argument of a call is changed, by what it is: addresses, times, texts, switches, anything
-// else.
+// The fields for editing a call's arguments, by type: addresses, times, texts, switches, and anything else.
 
 import { chips } from './chips.js';
 import { el } from './dom.js';
@@ -10,20 +9,20 @@ import { clockIn, shiftDay, wallTime } from './wall.js';
  * @typedef {object} Field
  * @property {string} name of the argument
  * @property {HTMLElement} node
- * @property {HTMLElement} box what takes the focus, and has the label
- * @property {() => any} value as the server takes it; throws where it cannot be read
- * @property {(i: number) => void} [mark] shows which part of it is wrong
+ * @property {HTMLElement} box the element that has the focus and the label
+ * @property {() => any} value as the server accepts it; throws if it cannot be parsed
+ * @property {(i: number) => void} [mark] marks the faulty part
  */
 
 /** @param {string} name */
 const isList = (name) => ['to', 'cc', 'bcc', 'attendees'].includes(name);
 
 /**
- * field makes the one for an argument.
+ * field makes the field for an argument.
  * @param {string} id @param {string} name @param {any} value @param {string} label
- * @param {{args: any, zone: () => string, first: string, moved: (name: string, ms: number) => void,
- * choices?: {value: string, name: string}[], fixed?: string[], legend?: (entry: any) => string|undefined}} of the call;
- *   choices are what it may be, if that is known, and fixed and legend are of the entries of lists
+ * @param {{args: any, zone: () => string, first: string, moved: (name: string, ms: number) => void, choices?: {value:
+ * string, name: string}[], fixed?: string[], legend?: (entry: any) => string|undefined}} of the call; choices are the
+ * possible values, if known; fixed and legend are for the entries of lists
  * @returns {Field}
  */
 export function field(id, name, value, label, of) {
@@ -103,7 +102,7 @@ function zone(id, name, value) {
   return { name, node: el('div', {}, box, list), box, value: () => box.value.trim() };
 }
 
-// moment shows a time by the clocks of its zone. What was not touched keeps the form in which it came.
+// moment shows a time in its time zone. An unchanged time keeps its original form.
 /** @returns {Field} */
 function moment(id, name, value, of) {
   const shown = clockIn(value, of.first);
@@ -122,7 +121,7 @@ function moment(id, name, value, of) {
   return { name, node: box, box, value: () => (same() ? value : box.value && `${box.value}:00`) };
 }
 
-// day shows a date, and as the end the last day: the server means the one after it.
+// day shows a date. For an end, it shows the last day, because the server's value is the day after it.
 /** @returns {Field} */
 function day(id, name, value) {
   const off = name === 'end' ? 1 : 0;
@@ -140,7 +139,7 @@ function other(id, name, value) {
   return { name, node: box, box, value: () => (list ? lines() : parseAny(box.value, name)) };
 }
 
-/** Unread is an input that cannot be read. */
+/** Unread is an input that cannot be parsed. */
 export class Unread extends Error {
   /** @param {string} message @param {string} [field] the argument's name */
   constructor(message, field = '') {
@@ -149,7 +148,7 @@ export class Unread extends Error {
   }
 }
 
-/** parseAny reads JSON. @param {string} words @param {string} [name] of the argument */
+/** parseAny parses JSON. @param {string} words @param {string} [name] of the argument */
 export function parseAny(words, name = '') {
   try {
     return JSON.parse(words);

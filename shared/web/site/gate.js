@@ -6,8 +6,8 @@ import { mark } from './icons.js';
 import * as signin from './signin.js';
 
 /**
- * gate shows how to sign in, and calls enter when the user has signed in.
- * @param {() => void} enter @param {Error} [problem] what went wrong before
+ * gate shows the sign-in, and calls enter after the user has signed in.
+ * @param {() => void} enter @param {Error} [problem] to show
  */
 export function gate(enter, problem) {
   const error = el('p', { class: 'error', role: 'alert' });
@@ -20,7 +20,9 @@ export function gate(enter, problem) {
   byId('shell').hidden = true;
 }
 
-/** closed shows that the console cannot start, with a way to try again. @param {Error} err @param {() => void} again */
+/**
+ * closed shows that the console cannot start, with a button to try again. @param {Error} err @param {() => void} again
+ */
 export function closed(err, again) {
   const error = el('p', { class: 'error', role: 'alert' });
   trouble(error, err, again);

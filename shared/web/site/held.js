@@ -1,4 +1,4 @@
-// What was approved a moment ago and has not begun: how long that can be undone, and the way to do so.
+// An approved action that has not started: the time left to undo the approval, and the button for that.
 
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
@@ -7,10 +7,10 @@ import { changed } from './pending.js';
 import { decided, holding, toolIcon, toolName } from './words.js';
 
 /**
- * heldRow makes its row.
- * @param {any} a an action as the API returns it @param {any} approval the newest of the action, if it is known
- * @param {(run: any) => void} done is given the run once the yes was taken back @param {() => void} [begins] is told
- * when its time is over
+ * heldRow makes the row.
+ * @param {any} a an action as the API returns it @param {any} approval the action's newest one, if known
+ * @param {(run: any) => void} done receives the run after an undo @param {() => void} [begins] is called when the time
+ * to undo is over
  */
 export function heldRow(a, approval, done, begins) {
   const error = el('p', { class: 'error', role: 'alert' });
@@ -20,7 +20,7 @@ export function heldRow(a, approval, done, begins) {
       const body = { approvalId: a.approvalId, decision: 'undo' };
       const run = await busy([undo], undo, () => call('POST', '/api/agent/approvals/resolve', { body }));
       say(decided.undo);
-      document.querySelector(`[data-always="${a.approvalId}"]`)?.remove(); // it is not allowed any more
+      document.querySelector(`[data-always="${a.approvalId}"]`)?.remove(); // no longer allowed
       done(run);
       changed();
     } catch (err) {

@@ -23,7 +23,7 @@ const paths = {
   spin: 'M12 3a9 9 0 109 9',
 };
 
-/** icon returns one, hidden from screen readers. @param {keyof typeof paths} name */
+/** icon returns an icon, hidden from screen readers. @param {keyof typeof paths} name */
 export function icon(name) {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
@@ -35,7 +35,7 @@ export function icon(name) {
   return svg;
 }
 
-/** mark is the sign beside the name. */
+/** mark is the logo beside the name. */
 export function mark() {
   const sign = icon('check');
   sign.classList.add('mark');

@@ -1,4 +1,4 @@
-// The inbox: everything that waits for its user, in any conversation, and the outcomes of the decisions made here.
+// The inbox: everything that waits for the user, in any conversation, and the outcomes of decisions made here.
 
 import { card, version } from './card.js';
 import * as device from './device.js';
@@ -29,10 +29,10 @@ export async function inbox(main, signal) {
   const lives = new Map();
   signal.addEventListener('abort', () => lives.forEach((l) => l.stop()));
 
-  // decided puts what comes of a decision in the place of its card, where the user looks.
+  // decided replaces a card by the result of its decision.
   const decided = (a, run, line) => {
     const known = lives.get(run.runId);
-    const approvals = [a, ...(run.approvals ?? [])]; // this one as it was shown here
+    const approvals = [a, ...(run.approvals ?? [])]; // with this approval as it was shown here
     const live = known ?? new Live({ run: { ...run, approvals } });
     if (line) live.node.append(line);
     if (known) return;
@@ -47,7 +47,7 @@ export async function inbox(main, signal) {
   };
   onPending((known) => {
     trouble(error, known.error, () => changed());
-    const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their cards
+    const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their own cards
     for (const a of shown) if (!cards.has(version(a))) cards.set(version(a),
       el('li', {}, card(a, (run, line) => decided(a, run, line), 5)));
     arrange(list, placed(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a))))));
@@ -61,10 +61,10 @@ export async function inbox(main, signal) {
   await changed();
 }
 
-// deciding tells whether the answer to a decision on this card is still awaited: its row takes the place of the card.
+// deciding reports whether a decision on this card is still being sent. Its result replaces the card.
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 
-// placed returns the cards, and the rows of decided, expired and half-decided ones, each row behind its old neighbour.
+// placed returns the cards with the rows of decided, expired and undecided ones, each behind its former neighbour.
 function placed(list, cards) {
   const all = [...cards];
   const before = [...list.children];

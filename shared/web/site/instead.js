@@ -1,17 +1,17 @@
-// What a newer card says of earlier ones that it may correct, and what those say of it.
+// The relation between a newer card and the earlier cards that it may correct.
 
 import { button, el } from './dom.js';
 import { onPending } from './pending.js';
 import { when } from './time.js';
 
-/** waitingOf returns which of the earlier cards of an approval still wait, as far as that is known. */
+/** waitingOf returns the approval's earlier cards that still wait, as far as known. */
 const waitingOf = (a, known) => (a.insteadOf ?? []).filter((e) => !known.loaded || known.more
   || known.approvals.some((x) => x.approvalId === e.approvalId));
 
 /**
- * related makes what a card says of the others, and the decision that approves the card and rejects the earlier ones.
+ * related makes the note about related cards, and the button that approves this card and rejects the earlier ones.
  * @param {any} a an approval as the API returns it
- * @param {(used: Element, earlier: string[]) => void} approve is given the ids of the earlier ones
+ * @param {(used: Element, earlier: string[]) => void} approve receives the IDs of the earlier ones
  */
 export function related(a, approve) {
   const note = el('card-others', {});
@@ -31,7 +31,7 @@ export function related(a, approve) {
   return { note, yes };
 }
 
-/** line names another card, by what differs in it, and leads there. */
+/** line names another card and the first difference, with a link to it. */
 function line(a, other, known, words) {
   const known1 = known.approvals.find((x) => x.approvalId === other.approvalId);
   const link = el('a', { href: `#/t/${a.threadId}`, onclick: (e) => {
@@ -45,7 +45,7 @@ function line(a, other, known, words) {
   return el('p', { class: 'quiet' }, words, link, differs(a, known1), ', requested ', when(other.requestedAt), '.');
 }
 
-/** differs tells the first value that another card shows otherwise. */
+/** differs returns the first value that differs in another card. */
 function differs(a, other) {
   const shown = (f) => a.preview?.fields?.find((own) => own.label === f.label)?.value;
   const field = other?.preview?.fields?.find((f) => shown(f) !== undefined && shown(f) !== f.value);
@@ -54,7 +54,7 @@ function differs(a, other) {
   return ` (${field.label}: ${value})`;
 }
 
-/** <card-others> follows what waits for as long as it is in the page. */
+/** <card-others> follows the waiting approvals while it is in the page. */
 class CardOthers extends HTMLElement {
   /** @type {AbortController|undefined} */ #gone;
   /** @type {(known: any) => void} */ show = () => {};

@@ -1,19 +1,19 @@
-// The way out where an account is missing, or does not allow enough: a button that leads to where it is linked, and
-// from there back to this view.
+// The button for a missing or insufficient account. It leads to the page that links the account, and from there back to
+// this view.
 
 import { call } from './api.js';
 import { button, busy, el, trouble } from './dom.js';
 import { user } from './session.js';
 
-/** providers are those whose accounts can be linked, by the names that people know. @type {Record<string, string>} */
+/** providers maps the providers of linked accounts to their names. @type {Record<string, string>} */
 export const providers = { google: 'Google', github: 'GitHub' };
 
-/** @type {[RegExp, string][]} in whose accounts tools act; others act in none that can be linked */
+/** @type {[RegExp, string][]} tools and the provider whose accounts they act in; other tools need no account */
 const acting = [[/^(gmail|calendar)_/, 'google'], [/^(github|docker)\.|^propose_plan$/, 'github']];
 
 /**
- * begin sends the browser to where an account is linked; it comes back to this view.
- * @param {string} provider @param {string} [tool] that needs more than the account allows, at Google
+ * begin sends the browser to link an account. It comes back to this view.
+ * @param {string} provider @param {string} [tool] that needs more scopes, at Google
  */
 export async function begin(provider, tool) {
   const body = { returnTo: `/${location.hash}`, ...(tool && { tools: [tool] }) };
@@ -22,7 +22,7 @@ export async function begin(provider, tool) {
 }
 
 /**
- * Why an account is not linked, by the code that comes back with the browser.
+ * The messages for accounts that were not linked, by error code.
  * @type {Record<string, (name: string) => string>}
  */
 const reasons = {
@@ -33,7 +33,7 @@ const reasons = {
     `This was started in another browser or too long ago, so no ${name} account was linked. Please start again.`,
 };
 
-/** returned says why an account that was to be linked is not, or nothing, and puts the address right. */
+/** returned returns why an account was not linked, or "", and cleans the URL. */
 export function returned() {
   const q = new URLSearchParams(location.search);
   const [name, why] = [providers[q.get('unlinked') ?? ''], q.get('why') ?? ''];
@@ -43,10 +43,10 @@ export function returned() {
 }
 
 /**
- * toLink returns the button for an error that a linked account mends; nothing for others, and where it is not known
- * whose account that would be.
- * @param {string|undefined} code of the error @param {string} tool whose call it is about
- * @param {string} [since] when it was refused: what was linked after that is not asked for again
+ * toLink returns a button for an error that linking an account fixes, and null for other errors and for tools that need
+ * no account.
+ * @param {string|undefined} code of the error @param {string} tool of the call
+ * @param {string} [since] time of the error; an account linked later makes the button unnecessary
  */
 export function toLink(code, tool, since) {
   const provider = acting.find(([names]) => names.test(tool))?.[1];
@@ -69,7 +69,9 @@ export function toLink(code, tool, since) {
   return node;
 }
 
-/** @type {Map<string|undefined, Promise<any[]>>} by user; who links an account comes back to a page that begins anew */
+/**
+ * @type {Map<string|undefined, Promise<any[]>>} by user; linking an account reloads the page, so this never gets stale
+ */
 const known = new Map();
 
 async function linked(provider, since) {

@@ -10,7 +10,7 @@ import { named } from './widget/clock.js';
 import { toolName } from './words.js';
 
 /**
- * list is a view that loads something, shows it, and shows its errors.
+ * list is a view that loads something, and shows it or the error.
  * @param {HTMLElement} main @param {string} title @param {string} about
  * @param {(again: () => Promise<void>, error: Element) => Promise<Node[]>} load
  */
@@ -30,7 +30,7 @@ export async function list(main, title, about, load) {
   await again();
 }
 
-/** change makes a button that changes something and loads the list again. */
+/** change makes a button that changes something and reloads the list. */
 export function change(words, what, told, error, again, kind, label) {
   return button(words, async (e) => {
     const used = /** @type {Element} */ (e.currentTarget);
@@ -60,20 +60,20 @@ export const allowed = (main) => list(main, 'Always allowed',
         `Remove ${e.recipient || e.command} for ${toolName(e.tool)}`)));
   });
 
-// What is said before an account of each provider is unlinked.
+// The warnings before an account is unlinked, by provider.
 const gone = {
   google: 'Until you link one again, nothing can be sent or added to the calendar.',
   github: 'Until you link one again, nothing can be read or changed at GitHub.',
 };
 
-// What is said of an account that GITHUB_TOKEN of the server gives to its user.
+// The descriptions of the account of the server's GITHUB_TOKEN.
 const GIVEN = {
   linked: 'From this server’s GITHUB_TOKEN; you need not link anything.',
   broken: 'GitHub does not accept this server’s GITHUB_TOKEN.',
   unknown: 'From this server’s GITHUB_TOKEN; GitHub could not be reached to find its account.',
 };
 
-/** @type {Record<string, string>} what a scope lets us do */
+/** @type {Record<string, string>} what a scope permits */
 const may = {
   'gmail.compose': 'write drafts', 'gmail.send': 'send mail', 'gmail.readonly': 'read mail',
   'calendar.events': 'see and change events',
@@ -81,7 +81,7 @@ const may = {
   'read:user': 'read the profile',
 };
 
-// mayDo says what the scopes let us do, beside learning whose account it is.
+// mayDo describes what the scopes permit, apart from the identity of the account.
 function mayDo(scopes) {
   const all = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ''));
   return all.length ? `Can ${new Intl.ListFormat('en').format(all.map((s) => may[s] ?? s))}` : '';
@@ -134,7 +134,7 @@ export const mailbox = (main) => list(main, 'Local mailbox',
       el('h2', {}, 'Calendar'), ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event was made yet.')])];
   });
 
-// mine leaves out what other local users sent, and puts the newest first.
+// mine omits what other local users sent, and puts the newest first.
 function mine(items) {
   const { uid, email } = user.get() ?? {};
   return items.filter((i) => i.user === uid || i.user === email || i.from === email).reverse();
@@ -151,7 +151,7 @@ const event = (e) => el('article', { class: 'item event' }, el('div', {}, el('h3
     ...pairs(['Starts', moment(e.start)], ['Ends', moment(e.end)],
       ['Invited', (e.attendees ?? []).map((a) => a.email).join(', ')], ['Location', e.location]))));
 
-// moment shows a time of the calendar in the event's own time zone.
+// moment shows a calendar time in the event's own time zone.
 const moment = ({ date = '', dateTime = date, timeZone = '' } = {}) => dateTime && named({ at: dateTime, timeZone });
 
 const pairs = (...all) => all.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);

@@ -1,4 +1,4 @@
-// One live run, in the conversation or after a decision: its words as they arrive, a card for each action, and its
+// One live run, in its conversation or after a decision: its text as it arrives, a card for each action, and its
 // status. It follows the run until the run ends or the view is closed.
 
 import { Actions } from './actions.js';
@@ -15,9 +15,9 @@ import { actionState, given, lasts, runWords, toolName } from './words.js';
  * @property {string} prompt
  * @property {string} threadId
  * @property {string} key
- * @property {string} [agent] who is asked; absent: the assistant
+ * @property {string} [agent] the default is the assistant
  * @property {string} [terminalId] the terminal that it is about
- * @property {string} [slot] where it is kept until its run is known; absent: the thread's
+ * @property {string} [slot] where it is stored until its run is known; the default is the thread's slot
  * @property {{timeZone?: string, locale?: string}} [region] the reader's region when they asked
  */
 
@@ -31,7 +31,7 @@ export class Live {
   /** @type {Map<string, any>} */ #actions = new Map();
   /** @type {Map<string, any>} by action */ #approvals = new Map();
   #shown = new Actions((run, line) => this.#decided(run, line));
-  /** @type {Map<string, any>} calls that their user answers */ #questions = new Map();
+  /** @type {Map<string, any>} calls that the user answers */ #questions = new Map();
   #last = 0; // number of the last event applied
   #message = '';
   #reason = '';
@@ -46,8 +46,8 @@ export class Live {
    * @param {object} from a question to pose, or a run to follow
    * @param {Question} [from.question]
    * @param {any} [from.run]
-   * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
-   * @param {boolean} [from.bare] what is around it has its own way to stop it
+   * @param {boolean} [from.alone] shown on the run's own page, which needs no link to itself
+   * @param {boolean} [from.bare] its surroundings have their own stop button
    * @param {{asked?: (l: Live) => string, again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void,
    * changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
@@ -66,49 +66,49 @@ export class Live {
     return over(this.status);
   }
 
-  /** actions returns them as they are now, in their order. @returns {any[]} */
+  /** actions returns the current actions in their order. @returns {any[]} */
   get actions() {
     return [...this.#actions.values()];
   }
 
-  /** held tells whether something was approved that begins in a moment. */
+  /** held reports whether an approved action is still in its hold. */
   get held() {
     return !this.over && this.actions.some((a) => a.decision && lasts(a.heldUntil));
   }
 
-  /** words returns what the run has said, or why it failed. */
+  /** words returns the run's text, or why it failed. */
   get words() {
     return this.#message || this.#text.trim();
   }
 
-  // said is the beginning of the answer, for those who hear it.
+  // said is the beginning of the answer, for screen readers.
   get #said() {
     const text = this.#text.trim();
     return text && `Countersign says: ${text.length > 400 ? `${text.slice(0, 400)}…` : text}`;
   }
 
-  // waiting are the titles of the cards that need a decision.
+  // waiting returns the titles of the cards that need a decision.
   get #waiting() {
     return this.actions.filter((a) => /^(wait|review)$/.test(actionState(a).kind))
       .map((a) => this.#approvals.get(a.actionId)?.preview?.title ?? toolName(a.tool));
   }
 
-  /** concluded tells whether a card has the last words already. */
+  /** concluded reports whether a card already shows the final words. */
   get concluded() {
     return this.#ended || Boolean(this.unmet && !this.#did) || this.actions.some((a) => a.step?.kind === 'complete');
   }
 
-  // did tells whether something was done, or may have been.
+  // did reports whether something was done, or may have been.
   get #did() {
     return this.actions.some((a) => a.executionStatus === 'succeeded' || a.executionStatus === 'unknown');
   }
 
-  // ended tells whether a card says why the run did not come to its end.
+  // ended reports whether a card shows why the run failed.
   get #ended() {
     return this.status === 'failed' && Boolean(this.terminalId);
   }
 
-  /** unmet says that the run was cancelled or not decided in time, which is no failure; empty: it was neither. */
+  /** unmet returns a message if the run was cancelled or expired, which is no failure; otherwise "". */
   get unmet() {
     return this.status === 'failed' ? given[this.#reason] ?? '' : '';
   }
@@ -142,7 +142,7 @@ export class Live {
     }
   }
 
-  /** stop lets go of the run without stopping it. */
+  /** stop stops following the run, without cancelling it. */
   stop() {
     this.#stop.abort();
   }
@@ -155,14 +155,14 @@ export class Live {
     this.start();
   }
 
-  // asks sends the question, which has the same words, key and region when it is sent again.
+  // asks sends the question. A retry has the same words, key and region.
   #asks() {
     const { prompt, key, threadId, agent, terminalId, region } = /** @type {Question} */ (this.question);
     return client.stream(prompt, { key, signal: this.#stop.signal, threadId: threadId || undefined, agent, terminalId,
       ...region });
   }
 
-  // told takes what happens to the run.
+  // told handles an update of the run.
   #told(e) {
     const lost = e.type === 'lost' ? e.error.message : '';
     if (lost !== this.#lost) this.#show(() => { this.#lost = lost; });
@@ -210,7 +210,7 @@ export class Live {
     if (e.status) this.#enter(e.status);
   }
 
-  // take keeps the newer version: lines and answers may arrive out of order.
+  // take keeps the newer version, because lines and answers may arrive out of order.
   #take(a) {
     const known = this.#actions.get(a.actionId);
     if (!known || a.updatedAt >= known.updatedAt) this.#actions.set(a.actionId, a);
@@ -226,7 +226,7 @@ export class Live {
     this.#render();
   }
 
-  /** decided sets the run to its state after a decision here. */
+  /** decided shows the run's state after a decision here. */
   #decided(run, line) {
     if (line) this.#foot.before(line);
     this.#show(() => this.#state(run));
@@ -255,7 +255,7 @@ export class Live {
       return;
     }
     if (this.unmet) {
-      const said = this.actions.some((a) => a.errorReason === this.#reason); // by its own line
+      const said = this.actions.some((a) => a.errorReason === this.#reason); // the action's own line says it
       this.#fill(!said && el('span', {}, this.unmet),
         this.on.asked?.(this) && button('Ask again', () => this.on.again?.(this, !this.#did), 'small'), link);
       return;
@@ -278,9 +278,9 @@ export class Live {
   }
 
   /**
-   * cancel asks for the run to be ended.
+   * cancel requests the end of the run.
    * @param {any} used the control that was used
-   * @returns {Promise<boolean>} whether it was taken
+   * @returns {Promise<boolean>} whether the request was accepted
    */
   async cancel(used) {
     trouble(this.#error);

@@ -1,11 +1,11 @@
-// Whether the user is mailed what has waited for a while.
+// Whether the user gets e-mails about waiting approvals.
 
 import { call } from './api.js';
 import { toggle } from './toggle.js';
 
 const path = '/api/agent/reminders';
 
-/** offer returns a button by which the user is mailed no longer, or again. @param {Element} error */
+/** offer returns a button that turns the e-mails on or off. @param {Element} error */
 export const offer = (error) => toggle(error, async () => {
   const { mail, address } = await call('GET', path);
   if (!address) return undefined;

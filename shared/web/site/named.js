@@ -1,11 +1,11 @@
-// The title of a conversation, and the line in which its user gives it another one.
+// The title of a conversation, and the form to rename it.
 
 import { call } from './api.js';
 import { button, busy, el, say } from './dom.js';
 import { icon } from './icons.js';
 import * as threads from './threads.js';
 
-/** Named is the title of one. */
+/** Named is the title of a conversation. */
 export class Named {
   #title = el('h1', {}, 'New conversation');
   #rename = button('', () => this.#ask(), 'icon',
@@ -18,7 +18,7 @@ export class Named {
   node = el('div', { class: 'named' }, this.#title, this.#rename, this.#form);
 
   /**
-   * @param {() => string} threadId whose title it is
+   * @param {() => string} threadId returns the conversation
    * @param {(err: Error|null) => void} failed shows an error, or none
    */
   constructor(threadId, failed) {
@@ -28,7 +28,7 @@ export class Named {
     this.#form.addEventListener('keydown', (e) => e.key === 'Escape' && this.#close());
   }
 
-  /** known tells that there is a conversation, which can be renamed. */
+  /** known sets whether the conversation exists and can be renamed. */
   set known(is) {
     this.#rename.hidden = !is;
   }

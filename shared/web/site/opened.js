@@ -1,4 +1,4 @@
-// What was done, exactly: the record of an action, which opens where the action is told. It is read when it is opened.
+// The exact record of an action, in a section that the user can open. It is loaded when it is opened.
 
 import { takeBack } from './always.js';
 import { call } from './api.js';
@@ -25,21 +25,21 @@ const rules = {
   declared_not_required: 'The operator has declared that it needs no approval.',
 };
 
-/** unasked says of an action with an effect that nobody was asked about it. @param {any} a */
+/** unasked marks an action that had an effect without asking anyone. @param {any} a */
 export const unasked = (a) => a.unasked && el('span', { class: 'chip work' }, 'Done without asking');
 
-/** @type {Record<string, (a: any) => Node>} how what allows it is taken back */
+/** @type {Record<string, (a: any) => Node>} the buttons to revoke the permission, by rule */
 const ways = {
   allowlisted: (a) => takeBack(a.record.entries ?? []),
   command_allowed: (a) => takeBack(a.record.entries ?? []),
 };
 
-/** fields are pairs of words. @param {[string, any][]} some */
+/** pairs makes a definition list. @param {[string, any][]} some */
 const pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
 
 /**
- * recordOf shows all that is on record of an action.
- * @param {any} run as GET /runs/{id} answers @param {any} a one of its actions
+ * recordOf shows the whole record of an action.
+ * @param {any} run from GET /runs/{id} @param {any} a one of its actions
  */
 export function recordOf(run, a) {
   const r = a.record;
@@ -74,7 +74,7 @@ function words(v) {
   return Array.isArray(v) ? v.join(', ') : JSON.stringify(v);
 }
 
-// changes tells what an edit has changed: what stood there before.
+// changes shows what an edit has changed: the values before.
 function changes(tool, { proposed: before, args: after, preview }) {
   const names = Object.keys({ ...before, ...after })
     .filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after[k]));
@@ -82,7 +82,7 @@ function changes(tool, { proposed: before, args: after, preview }) {
     el('del', {}, words(before[k])))));
 }
 
-// answer is what the provider has answered: its ids, what was seen of it afterwards, and the link to what was made.
+// answer shows the provider's response: IDs, what was verified afterwards, and the link to what was created.
 function answer(r) {
   if (r.result === undefined) return '';
   const ids = typeof r.result === 'object' && r.result
@@ -95,8 +95,8 @@ function answer(r) {
 }
 
 /**
- * opened makes the part that opens to the record.
- * @param {string} runId @param {string} actionId @param {string} [words] that it is headed with
+ * opened makes the section with the record.
+ * @param {string} runId @param {string} actionId @param {string} [words] its heading
  */
 export function opened(runId, actionId, words = 'Exact details') {
   const error = el('p', { class: 'error', role: 'alert' });
@@ -125,8 +125,8 @@ export function opened(runId, actionId, words = 'Exact details') {
   return node;
 }
 
-// refresh has the records that are open read again: what was done may have been taken back in another tab. A user who
-// comes back to the page may have done so at the provider, which is asked then.
+// refresh reloads the open records, because an action may have been undone in another tab. When the user returns to the
+// page, the provider is asked too, because the user may have undone it there.
 function refresh(ask) {
   if (document.hidden) return;
   for (const open of document.querySelectorAll('details.opened[open]')) {
@@ -138,12 +138,12 @@ onPending(() => refresh(false));
 window.addEventListener('focus', () => refresh(true));
 document.addEventListener('visibilitychange', () => refresh(true));
 
-/** records shows those of all actions of a run. @param {any} run */
+/** records shows the records of all actions of a run. @param {any} run */
 export const records = (run) => run.actions.filter((a) => a.record).map((a) => el('section', { class: 'record-of' },
   recordOf(run, a), el('p', { class: 'quiet' }, 'Planned ', instant(a.plannedAt))));
 
 /**
- * retold returns a text about a run or its receipt with the times of its calls in the reader's language.
+ * retold returns a text about a run or its receipt, with the times of its calls in the reader's language.
  * @param {string|undefined} text @param {any} run
  */
 export const retold = (text, run) => told(text ?? '', run.actions.flatMap((a) => a.record?.preview?.fields ?? [])

@@ -1,5 +1,5 @@
-// Decisions that could not be sent. The browser keeps each until its approval expires, also when the page is closed.
-// Only the user who made a decision sees and sends it, with the hash of what they saw. Their sign-out drops it.
+// Decisions that could not be sent. The browser stores each until its approval expires, even if the page is closed.
+// Only the user who made a decision sees and sends it, with the hash of what they saw. Signing out drops it.
 
 import { call } from './api.js';
 import { now } from './clock.js';
@@ -8,7 +8,7 @@ import { changed } from './pending.js';
 import { outbox, user } from './session.js';
 
 const week = 7 * 86400000; // ms
-const again = 15000; // ms until the next try, where the browser does not say that it is online
+const again = 15000; // ms until the next try, if the browser does not report that it is online
 
 /**
  * @typedef {object} Unsent
@@ -16,23 +16,23 @@ const again = 15000; // ms until the next try, where the browser does not say th
  * @property {string} version of the card @property {string} expiresAt when the approval expires
  */
 
-/** @type {Map<string, (run: any, err?: Error) => void>} by approval: the cards that show one */
+/** @type {Map<string, (run: any, err?: Error) => void>} callbacks of the cards that show one, by approval */
 const shown = new Map();
 let sending = false;
-/** @type {Set<string>} */ const earlier = new Set(); // the approvals whose decisions an earlier page has kept
+/** @type {Set<string>} */ const earlier = new Set(); // approvals whose decisions were stored by an earlier page
 let timer = 0;
 /** @type {(words: string) => void} */ let told = say;
 
-/** unsent returns what is kept of an approval for the user who is signed in. @param {string} approvalId */
+/** unsent returns the stored decision about an approval, for the signed-in user. @param {string} approvalId */
 export function unsent(approvalId) {
   const kept = /** @type {Unsent|undefined} */ (outbox.get(approvalId));
   return kept?.uid === user.get()?.uid ? kept : undefined;
 }
 
-/** own lists the approvals with a decision of this user. */
+/** own lists the approvals that this user has a stored decision about. */
 const own = () => Object.keys(outbox.all()).filter(unsent);
 
-/** opened drops what has expired, and returns what to tell the user about decisions that an earlier page has kept. */
+/** opened drops expired decisions, and returns a message about decisions that an earlier page stored. */
 export function opened() {
   const late = [];
   for (const [id, { title, expiresAt }] of Object.entries(outbox.all())) {
@@ -49,11 +49,13 @@ export function opened() {
   return [...waiting, ...late].join(' ');
 }
 
-/** keepable tells whether no answer came, so that the decision can be sent again. @param {any} err @param {any} body */
+/**
+ * keepable reports whether there was no answer, so the decision can be sent again. @param {any} err @param {any} body
+ */
 export const keepable = (err, body) => err.status === 0 && err.passing
   && /^(approve_|reject$)/.test(body.decision);
 
-/** keep keeps a decision until it is sent. @param {Omit<Unsent, 'uid'>} decision @returns {Unsent} */
+/** keep stores a decision until it is sent. @param {Omit<Unsent, 'uid'>} decision @returns {Unsent} */
 export function keep(decision) {
   const kept = { ...decision, uid: user.get()?.uid ?? '' };
   outbox.set(decision.body.approvalId, kept);
@@ -62,17 +64,17 @@ export function keep(decision) {
   return kept;
 }
 
-/** drop forgets a decision that was not sent. @param {string} approvalId */
+/** drop removes an unsent decision. @param {string} approvalId */
 export const drop = (approvalId) => outbox.set(approvalId, undefined);
 
-/** takeBack forgets a decision and returns true, unless a tab is sending it. @param {string} approvalId */
+/** takeBack removes a decision and returns true, unless a tab is sending it. @param {string} approvalId */
 export const takeBack = (approvalId) => alone(approvalId, (lock) => {
   if (lock) drop(approvalId);
   return Boolean(lock);
 }, { ifAvailable: true });
 
 /**
- * alone calls f while no other tab sends or takes back the decision. Browsers have locks in secure contexts only.
+ * alone calls f while no other tab sends or removes the decision. Browsers have locks only in secure contexts.
  * @template T
  * @param {string} approvalId @param {(lock: any) => T|Promise<T>} f @param {LockOptions} [options]
  * @returns {Promise<T>}
@@ -81,12 +83,12 @@ const alone = async (approvalId, f, options = {}) => (navigator.locks
   ? navigator.locks.request(`countersign.outbox.${approvalId}`, options, f) : f(true));
 
 /**
- * onSent has a card learn what came of its decision: the run, or why it was not taken.
+ * onSent registers a card's callback for the result of its decision: the run, or why it was refused.
  * @param {string} approvalId @param {(run: any, err?: Error) => void} f
  */
 export const onSent = (approvalId, f) => void shown.set(approvalId, f);
 
-/** flush sends what is kept, one after the other. */
+/** flush sends the stored decisions one after the other. */
 export async function flush() {
   if (sending) return;
   sending = true;
@@ -100,7 +102,7 @@ export async function flush() {
   }
 }
 
-/** send sends one, and tells whether the server has answered. @param {string} approvalId */
+/** send sends one decision, and reports whether the server has answered. @param {string} approvalId */
 async function send(approvalId) {
   const uid = user.get()?.uid;
   const kept = unsent(approvalId);
@@ -114,7 +116,7 @@ async function send(approvalId) {
     if (err.passing || err.status === 401 || err.status === 429) return false;
     refused = err;
   }
-  if (user.get()?.uid !== uid) return true; // signed out meanwhile: it is forgotten already
+  if (user.get()?.uid !== uid) return true; // signed out meanwhile: already dropped
   drop(body.approvalId);
   if (refused) told(`Your decision on “${title}” was refused: ${refused.message}`);
   else (earlier.has(approvalId) ? told : say)(`Sent: your decision on “${title}”.`);
@@ -129,12 +131,12 @@ function later() {
   if (user.get()) timer = window.setTimeout(flush, again);
 }
 
-/** count is how many wait to be sent. */
+/** count returns the number of unsent decisions. */
 export const count = () => own().length;
 
 /**
- * listen sends what is kept as soon as the browser is online.
- * @param {(words: string) => void} refused is told of a decision that was not taken
+ * listen sends stored decisions as soon as the browser is online.
+ * @param {(words: string) => void} refused shows that a decision was refused
  */
 export function listen(refused) {
   told = refused;

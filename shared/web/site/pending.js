@@ -1,21 +1,21 @@
-// The waiting approvals, loaded once for the whole console: the inbox lists them, and their number is shown beside the
-// inbox.
+// The waiting approvals, loaded once for the whole console. The inbox lists them, and their number is shown beside its
+// link.
 
 import { call, client } from './api.js';
 import * as tabs from './tabs.js';
 import { pause } from './widget/client.js';
 
 const page = 10;
-const patience = 25; // seconds that the server may take until something has changed
-const rest = 15000; // ms before it is asked again, where it did not wait
+const patience = 25; // seconds that the server may wait for a change
+const rest = 15000; // ms before the next request, if the server did not wait
 
 /**
- * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean, asked: number,
- * mark?: string}} held: approved a moment ago, and can be undone; asked: when, in ms; mark: the server's, of this state
+ * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean, asked: number, mark?:
+ * string}} held: just approved, can be undone; asked: time of the request, in ms; mark: the server's mark of this state
  */
 let known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
 let pages = 1;
-let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
+let user = 0; // counts sign-ins, so that results for an earlier user are dropped
 /** @type {AbortController|null} */
 let attending = null;
 /** @type {Promise<void>|null} */
@@ -26,7 +26,7 @@ let next = null;
 const watchers = new Set();
 
 /**
- * onPending is called with what is known, now and after each change, until the signal.
+ * onPending calls f with the current state, now and after each change, until the signal.
  * @param {(k: typeof known) => void} f
  * @param {AbortSignal} [signal]
  */
@@ -36,7 +36,7 @@ export function onPending(f, signal) {
   f(known);
 }
 
-/** changed reloads it after a decision or a request. A load in progress may be older than that. */
+/** changed reloads the state after a decision or a request. A load in progress may be older than that. */
 export function changed() {
   next ??= (running ?? Promise.resolve()).then(() => {
     next = null;
@@ -46,11 +46,11 @@ export function changed() {
   return next;
 }
 
-/** heard reloads it where another tab knows otherwise. @param {string} theirs what waits, as that tab knows it */
+/** heard reloads the state if another tab has a different one. @param {string} theirs the approvals that tab knows */
 export const heard = (theirs) => theirs === waiting(known) || changed();
 
 /**
- * openIn returns what waits in a conversation now, by the server's word.
+ * openIn asks the server for the waiting approvals of a conversation.
  * @param {string} threadId @returns {Promise<any[]>} approvals
  */
 export async function openIn(threadId) {
@@ -65,28 +65,28 @@ export async function openIn(threadId) {
   return all;
 }
 
-/** openWords says what waits. @param {any[]} open approvals @returns {string} */
+/** openWords describes the waiting approvals. @param {any[]} open approvals @returns {string} */
 export function openWords(open) {
   const titles = open.map((a) => `“${a.preview?.title ?? a.tool}”`);
   const some = titles.length > 3 ? [...titles.slice(0, 2), `${titles.length - 2} more`] : titles;
   return `${new Intl.ListFormat('en').format(some)} still ${titles.length === 1 ? 'needs' : 'need'} your decision.`;
 }
 
-/** rejectAll rejects what can be rejected of these. @param {any[]} open approvals */
+/** rejectAll rejects those that can be rejected. @param {any[]} open approvals */
 export async function rejectAll(open) {
   for (const { approvalId, argsHash, decisions } of open) {
-    if (!decisions?.includes('reject')) continue; // whether it was done is asked for, and nothing more is done
+    if (!decisions?.includes('reject')) continue; // a review cannot be rejected, and does nothing more anyway
     await call('POST', '/api/agent/approvals/resolve', { body: { approvalId, argsHash, decision: 'reject' } });
   }
 }
 
-/** older loads a page more. */
+/** older loads one more page. */
 export function older() {
   pages++;
   return changed();
 }
 
-/** reset forgets it: another user is here. */
+/** reset clears the state for another user. */
 export function reset() {
   user++;
   attending?.abort();
@@ -96,7 +96,7 @@ export function reset() {
   for (const f of watchers) f(known);
 }
 
-/** waiting names what waits and what is held. @param {typeof known} k */
+/** waiting identifies the waiting and held approvals. @param {typeof known} k */
 const waiting = (k) => [...k.approvals, null, ...k.held].map((a) => a?.approvalId).join();
 
 async function load() {
@@ -126,7 +126,7 @@ async function load() {
   for (const f of watchers) f(known);
 }
 
-/** attend has the server tell at once what another device asks for or decides. One tab of a browser does, for all. */
+/** attend lets the server report changes from other devices at once. One tab of the browser does that for all tabs. */
 async function attend() {
   if (attending || !known.mark || !navigator.locks) return;
   const { signal } = attending = new AbortController();
@@ -139,7 +139,7 @@ async function attend() {
   }
 }
 
-// news waits for something newer than the mark, and has it loaded.
+// news waits for a change since the mark, and loads it.
 /** @param {string} mark @param {AbortSignal} signal */
 async function news(mark, signal) {
   const began = Date.now();
@@ -149,7 +149,7 @@ async function news(mark, signal) {
     if (answer.mark !== mark) await changed();
     if (known.mark !== mark) return;
   } catch {
-    signal.throwIfAborted(); // else the page says elsewhere that the server cannot be reached
+    signal.throwIfAborted(); // otherwise the page shows elsewhere that the server is unreachable
   }
   if (Date.now() - began < rest) await pause(rest, signal);
 }

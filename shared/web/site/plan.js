@@ -1,5 +1,5 @@
-// One session of the planner: what waits, its tasks and their steps, what was allowed, and what came of it. All of it
-// is what the server has on record; the run's events only say when to read it again.
+// One session of the planner: its approvals, its tasks and their steps, its grants, and its results. Everything shown
+// is read from the server's record; the run's events only trigger another read.
 
 import { call, client } from './api.js';
 import { card, version } from './card.js';
@@ -48,7 +48,7 @@ export async function planView(main, id, signal) {
     show(s);
   }, (err) => signal.aborted || trouble(error, err, read));
   const line = (err) => { lost.textContent = err ? `${err.message} Nothing is lost; trying again` : ''; };
-  // session reads it, again where that may help: also where this user has asked too often.
+  // session reads the session. It retries temporary errors and rate limits.
   async function session() {
     for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
       try {
@@ -78,7 +78,7 @@ export async function planView(main, id, signal) {
   await follow();
 }
 
-/** latest runs one at a time, and once more where it was asked for meanwhile. */
+/** latest runs work one at a time, and once more if it was requested meanwhile. */
 function latest(work, failed) {
   let running = false;
   let wanted = false;
@@ -99,7 +99,9 @@ function latest(work, failed) {
   };
 }
 
-/** keeper makes a node anew only if what it shows has changed; what was unfolded or had the focus then has it again. */
+/**
+ * keeper rebuilds a node only if its content has changed. What was unfolded or focused is unfolded or focused again.
+ */
 function keeper() {
   const known = new Map();
   return (name, shown, make) => {
@@ -145,7 +147,7 @@ const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidd
     && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),
     ...s.log.filter((l) => !l.taskId).map(step)));
 
-// changes are those that needed no further yes, oldest first.
+// changes lists the changes that needed no further approval, oldest first.
 function changes(s) {
   const title = (c) => c.task?.title ?? s.tasks.find((t) => t.id === c.taskId)?.title ?? c.taskId;
   return el('section', { class: 'stack', 'aria-label': 'Changed since you confirmed', hidden: !s.changes.length },
@@ -157,7 +159,7 @@ function changes(s) {
 
 const json = (v) => (typeof v === 'string' ? v : JSON.stringify(v, null, 2));
 
-// refused is the code of the error that a call ended with, before which it did nothing.
+// refused returns the error code of a call that did nothing.
 const refused = (l) => (l.executionStatus === 'not_started' ? l.observation?.error?.code : undefined);
 
 const step = (l) => el('div', {}, told(l), toLink(refused(l), l.action.tool, l.at));
@@ -173,7 +175,7 @@ const told = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.s
 const part = (words, value) => el('div', {}, el('p', { class: 'quiet' }, words),
   el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': words }, json(value)));
 
-// grants are those of the confirmed plan: those of a plan that waits stand on its card.
+// grants lists the grants of the confirmed plan. The grants of a waiting plan are on its card.
 function grants(s, path, again, error) {
   const take = (g) => button('Revoke', async (e) => {
     const used = /** @type {Element} */ (e.currentTarget);

@@ -1,36 +1,37 @@
-// What the card of a plan has beside other cards: a box to tick for each grant, and one to ask for another plan.
+// The parts that only a plan's card has: a checkbox for each grant, and a form to request another plan.
 
 import { button, el } from './dom.js';
 import { drafts } from './session.js';
 import { Typed } from './unsent.js';
 import { sentence } from './words.js';
 
-const granted = 'Allowed by this approval'; // a line for each grant, in their order
+const granted = 'Allowed by this approval'; // label of a grant's line; the lines are in the grants' order
 const changed = /^Change(?:, (.+ before))?$/;
-const edited = /^(Task|Question|Assumption) \d/; // what the form has fields for
-const fixed = ['id', 'version', 'tool', 'target', 'until']; // of tasks and grants; changed as JSON alone
+const edited = /^(Task|Question|Assumption) \d/; // the form has fields for these
+// members of tasks and grants that only the JSON editor can change
+const fixed = ['id', 'version', 'tool', 'target', 'until'];
 
-// change is a line: what is otherwise, or how a task read before.
+// change is a line: a difference, or the earlier text of a task.
 function change(f) {
   const before = f.label.match(changed)?.[1];
   if (!before) return el('li', {}, f.value);
   return el('li', { class: 'quiet before' }, `${sentence(before)}: `, el('del', {}, f.value));
 }
 
-/** PlanParts are those of one card. */
+/** PlanParts are the parts of one card. */
 export class PlanParts {
   /** @type {Map<string, HTMLInputElement>} by grant */ #boxes = new Map();
   #words;
   #strict;
   /** above the decisions @type {HTMLElement} */ every;
-  /** below the decisions, so that they never cover it @type {HTMLElement} */ other;
+  /** below the decisions, so the decisions never cover it @type {HTMLElement} */ other;
 
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
   constructor(a, refine) {
     this.a = a;
     this.#strict = this.#tick(!!drafts.get(this.#slot('strict')));
     const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
-    this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision has them too
+    this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision shows them too
     this.every = el('label', { class: 'check' }, this.#strict,
       el('span', {}, 'Ask me about every change to this plan'));
     this.other = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
@@ -41,15 +42,15 @@ export class PlanParts {
       }, 'small', { 'data-decision': 'refine' })));
   }
 
-  /** words are those that should be different, and were not sent. */
+  /** words returns what should be different, if it was not sent yet. */
   get words() {
     return this.#words.words;
   }
 
-  // slot names what is kept of this card, as it was shown, until it is decided.
+  // slot names what is stored for this version of the card, until it is decided.
   #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
 
-  // tick makes a box that is as its user left it.
+  // tick makes a checkbox that remembers its state.
   #tick(checked) {
     const box = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
     box.checked = checked;
@@ -61,17 +62,17 @@ export class PlanParts {
     return box;
   }
 
-  /** strict tells whether every change of the plan is to be asked about. */
+  /** strict reports whether every change to the plan needs approval. */
   get strict() {
     return this.#strict.checked;
   }
 
-  /** lines are the fields that stand below each other: all but the changes. */
+  /** lines returns the fields of the card, without the changes. */
   get lines() {
     return this.#fields.filter((f) => !changed.test(f.label));
   }
 
-  /** changes tells what is different from the plan before; undefined where there was none. */
+  /** changes shows the differences from the previous plan, or returns undefined for the first plan. */
   get changes() {
     const all = this.#fields.filter((f) => changed.test(f.label));
     return all.length ? el('section', { class: 'plan-changes', 'aria-label': 'Changed since the previous plan' },
@@ -82,7 +83,7 @@ export class PlanParts {
     return this.a.preview?.fields ?? [];
   }
 
-  /** tell has the button that confirms say what that allows, as the boxes stand. @param {HTMLElement} yes */
+  /** tell makes the confirm button say what it allows, with the current checkboxes. @param {HTMLElement} yes */
   tell(yes) {
     const words = el('span', { class: 'allows' });
     const now = () => { words.textContent = `: ${this.#allowed()}`; };
@@ -103,20 +104,20 @@ export class PlanParts {
     return grant && !this.#off(grant.id);
   }
 
-  // grant returns the one that a field of the preview is about.
+  // grant returns the grant of a preview field.
   #grant(field) {
     const at = this.#fields.filter((f) => f.label.startsWith(granted)).indexOf(field);
     return (this.a.args?.grants ?? [])[at];
   }
 
-  /** forget drops what was typed and ticked, once it was sent. */
+  /** forget drops what was typed and ticked, after it was sent. */
   forget() {
     for (const what of ['off', 'strict']) drafts.set(this.#slot(what), undefined);
     this.#words.forget();
   }
 
   /**
-   * box returns a grant's words with its box; undefined for a field of another kind.
+   * box returns a grant's text with its checkbox, or undefined for another kind of field.
    * @param {any} field of the preview
    */
   box(field) {
@@ -127,19 +128,21 @@ export class PlanParts {
     return el('label', { class: 'check' }, box, el('span', {}, field.value));
   }
 
-  /** args returns the plan without what is not the user's to edit here, and without the grants that were unticked. */
+  /** args returns the plan without the members that the user cannot edit here, and without unticked grants. */
   get args() {
     const { repo, deadline, grants = [], ...rest } = this.a.args;
     const left = grants.filter((g) => !this.#off(g.id));
     return left.length ? { ...rest, grants: left } : rest;
   }
 
-  /** edited is the same where a grant was unticked, and else undefined. */
+  /** edited returns args if a grant was unticked, and otherwise undefined. */
   edited() {
     return [...this.#boxes.keys()].some((id) => this.#off(id)) ? this.args : undefined;
   }
 
-  /** approval is what its form is made of: the lines that cannot be changed, and what the grants are headed with. */
+  /**
+   * approval returns the approval for the edit form: the lines that cannot be changed, and the headings of the grants.
+   */
   get approval() {
     const fields = this.lines.filter((f) => !f.label.startsWith(granted) && !edited.test(f.label));
     const legends = Object.fromEntries(this.lines.map((f) => [this.#grant(f)?.id, f.value]));

@@ -1,4 +1,4 @@
-// The view of plans: the form that begins a session, and the sessions that there are.
+// The view of plans: the form that starts a session, and the list of sessions.
 
 import { call } from './api.js';
 import { deadline } from './deadline.js';
@@ -11,8 +11,8 @@ import { newId, region } from './widget/client.js';
 import { sessionMoods, sessionWords } from './words.js';
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const repository = 'github.retrieveRepository'; // which a session begins with
-const slot = 'plan'; // of the draft; no id of a conversation is that short
+const repository = 'github.retrieveRepository'; // the first call of a session
+const slot = 'plan'; // slot of the draft; no conversation ID is that short
 
 /** @param {HTMLElement} main @param {string} from a session whose unfinished tasks are to be continued; or '' */
 export async function plans(main, from) {
@@ -40,11 +40,11 @@ const row = (s) => el('li', { class: 'item' },
     el('p', { class: 'quiet' }, `${s.repoUrl} · until `, when(s.deadline), ' · started ', when(s.createdAt))),
   state(s));
 
-/** state says how far a session is. @param {any} s */
+/** state returns a session's state as a chip. @param {any} s */
 export const state = (s) => el('span', { class: `chip ${sessionMoods[s.status] ?? ''}` },
   sessionWords[s.status] ?? s.status);
 
-// local is a moment as a field for dates and times has it: by the reader's clock, to the minute.
+// local returns a time for an input of dates and times: in the reader's time zone, to the minute.
 const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 
 function form(from) {
@@ -58,7 +58,7 @@ function form(from) {
   const reading = el('p', { class: 'quiet', id: 'plan-reading', role: 'status' });
   until.setAttribute('aria-describedby', reading.id);
   let set = Boolean(known.set); // by the user
-  // readWish takes the deadline that the wish names, until its user sets one.
+  // readWish takes the deadline from the request's words, until the user sets one.
   const readWish = () => {
     const named = set ? undefined : deadline(prompt.value, new Date());
     if (named?.at) until.value = local(named.at.getTime());
@@ -71,7 +71,7 @@ function form(from) {
   const error = el('p', { class: 'error', role: 'alert' });
   [prompt.value, repo.value] = [known.prompt ?? '', known.repo ?? ''];
   until.value = new Date(known.until) > new Date() ? known.until : local(Date.now() + 4 * 3600 * 1000);
-  // The key stays the same for the same words: sent again after an answer was lost, they begin no second session.
+  // The key stays the same for the same words, so a retry after a lost answer starts no second session.
   const keep = (key) => drafts.set(slot,
     { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key });
   const send = async (e) => {
@@ -87,7 +87,7 @@ function form(from) {
       say('Started: the planner is reading the repository.');
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
-      if (err.status && err.status < 500) keep(undefined); // answered, and nothing was begun
+      if (err.status && err.status < 500) keep(undefined); // the server answered, and nothing was started
       trouble(error, err);
       error.append(toLink(err.code, repository) ?? '');
     }

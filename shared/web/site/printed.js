@@ -1,7 +1,7 @@
-// What a command prints, as text: the pieces in their order, without what only moves a cursor or paints.
+// A command's output as text: the pieces in order, without sequences that only move the cursor or set colours.
 
 /**
- * plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible.
+ * plain returns a text with visible control and direction characters, except tabs and line ends.
  * @param {string} text
  */
 export const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\n]|[\u2028\u2029]/gu,
@@ -9,23 +9,23 @@ export const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\
 
 // eslint-disable-next-line no-control-regex
 const sequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-OQ-WYZ\\`-~])/g;
-const open = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b]*\u001b?|[ -/]*)?$/; // not whole yet
+const open = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b]*\u001b?|[ -/]*)?$/; // incomplete
 
-/** Printed joins the pieces of what is printed. */
+/** Printed joins the pieces of an output. */
 export class Printed {
-  /** @param {number} most the number of characters that are kept: the last ones */
+  /** @param {number} most characters to keep; the last ones are kept */
   constructor(most = 64 << 10) {
     this.most = most;
   }
 
   #decoder = new TextDecoder();
-  next = 0; // the number of bytes that were taken
+  next = 0; // number of bytes read
   #open = '';
   text = '';
 
   /**
-   * add appends a piece and returns all of the text.
-   * @param {number|undefined} offset of the piece, in bytes: what was there already is not taken twice @param
+   * add appends a piece and returns the whole text.
+   * @param {number|undefined} offset of the piece, in bytes; bytes that were already read are skipped @param
    * {Uint8Array} bytes
    */
   add(offset, bytes) {
@@ -40,7 +40,7 @@ export class Printed {
     return this.text;
   }
 
-  // take lets a carriage return begin its line anew, and a backspace take a character back.
+  // take applies carriage returns, which restart their line, and backspaces.
   #take(raw) {
     const lines = (this.text + raw).replaceAll(/\r+\n/g, '\n').split('\n');
     const from = Math.max(0, this.text.split('\n').length - 1);
@@ -54,7 +54,7 @@ export class Printed {
   }
 }
 
-// rubbed takes a character away for each backspace behind it.
+// rubbed removes a character for each backspace after it.
 function rubbed(line) {
   if (!line.includes('\b')) return line;
   const left = [];

@@ -1,4 +1,4 @@
-// A question of an agent to its user, answered in the chat.
+// A question of an agent to the user, answered in the chat.
 
 import { call } from './api.js';
 import { busy, el, say, trouble } from './dom.js';
@@ -7,8 +7,8 @@ import { plain } from './printed.js';
 import { edits } from './session.js';
 
 /**
- * question makes its card.
- * @param {string} runId @param {any} asked a call as the API returns it @param {(run: any) => void} done is given the
+ * question makes the card.
+ * @param {string} runId @param {any} asked a call as the API returns it @param {(run: any) => void} done receives the
  * run after the answer
  */
 export function question(runId, asked, done) {

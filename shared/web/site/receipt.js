@@ -1,4 +1,4 @@
-// The receipt of a run, to be printed or kept as a file that /verify knows.
+// The receipt of a run, to print or to save as a file that /verify accepts.
 
 import { client } from './api.js';
 import { copy } from './copy.js';
@@ -30,7 +30,7 @@ export async function receiptView(main, runId, signal) {
   await show();
 }
 
-// parts are those of the page. @param {any} file @param {string} text its bytes, as they were signed
+// parts returns the parts of the page. @param {any} file @param {string} text the file's bytes, as signed
 function parts({ receipt, jws }, text) {
   const facts = [
     ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user],
@@ -54,7 +54,7 @@ function parts({ receipt, jws }, text) {
   ];
 }
 
-// confirmed tells what the user of a session has confirmed. @param {any} p
+// confirmed shows the plan that the user confirmed. @param {any} p
 const confirmed = ({ plan, planHash, confirmedAt }) => el('section', { class: 'record-of' },
   el('h2', {}, 'What was confirmed'),
   el('dl', { class: 'facts' }, el('dt', {}, 'When'), el('dd', {}, exactly(confirmedAt)),

@@ -1,4 +1,4 @@
-// A list of things in the form of a card: a group of fields for each, which can be taken out.
+// The field for a list of objects: a removable group of fields for each.
 
 import { button, el } from './dom.js';
 import { label as words } from './words.js';
@@ -8,8 +8,8 @@ import { label as words } from './words.js';
 /**
  * records makes the field.
  * @param {string} id @param {string} name @param {any[]} list objects @param {string} label
- * @param {{fixed?: string[], legend?: (entry: any) => string|undefined}} of the call: what stays as it is, and what an
- *   entry is headed with
+ * @param {{fixed?: string[], legend?: (entry: any) => string|undefined}} of the members that cannot be changed, and the
+ * headings of the entries
  * @param {(id: string, name: string, value: any, label: string) => Field} make makes the field of a member
  * @returns {Field}
  */

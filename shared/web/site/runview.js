@@ -1,4 +1,4 @@
-// One run: its actions, and its numbered events with when each happened and how long it took.
+// One run: its actions, and its numbered events with the time and duration of each.
 
 import { call, client } from './api.js';
 import { el, heading, home, trouble } from './dom.js';
@@ -26,7 +26,7 @@ export async function runView(main, runId, signal) {
   let shown;
   signal.addEventListener('abort', () => shown?.stop());
   let last = 0;
-  // check asks the provider whether what could be taken back is still there.
+  // check asks the provider whether actions can still be undone.
   const check = () => call('GET', `/api/agent/runs/${encodeURIComponent(runId)}?check=true`)
     .then((run) => state(run, true), (err) => trouble(error, err));
   const state = (run, checked = false) => {

@@ -1,5 +1,5 @@
-// State that survives a reload of this tab, and nothing longer: the user, questions in progress, unsent input. Only
-// decisions that were not sent survive the tab.
+// State that survives a reload of this tab, but not the tab: the user, questions in progress, unsent input. Only unsent
+// decisions outlive the tab.
 
 /**
  * @template T
@@ -12,7 +12,7 @@ function slot(key, empty, storage = sessionStorage) {
       try {
         return JSON.parse(storage.getItem(key) ?? 'null') ?? empty;
       } catch {
-        return empty; // not the console's, or truncated: treat as empty
+        return empty; // not written by the console, or truncated
       }
     },
     /** @param {T} value */
@@ -31,7 +31,7 @@ function shelf(key, storage) {
   return {
     /** @param {string} name */
     get: (name) => all.get()[name],
-    /** @param {string} name @param {any} value undefined or '' takes it away */
+    /** @param {string} name @param {any} value undefined or '' removes it */
     set(name, value) {
       const next = { ...all.get(), [name]: value };
       if (value === undefined || value === '') delete next[name];
@@ -45,16 +45,16 @@ function shelf(key, storage) {
 /** @typedef {{uid: string, email: string, token: string, expires: number}} User */
 
 export const user = slot('countersign.user', /** @type {User|null} */ (null));
-export const trip = slot('countersign.trip', /** @type {any} */ (null)); // on the way to the issuer and back
-export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, run not yet known
+export const trip = slot('countersign.trip', /** @type {any} */ (null)); // the sign-in in progress at the issuer
+export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, run not known yet
 export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
-export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
-export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
-export const outbox = shelf('countersign.outbox', localStorage); // approval → a decision that no answer came to
-// terminal → {threadId, agent}: its conversation, and whether its agent is on
+export const drafts = shelf('countersign.drafts'); // thread → unsent words
+export const edits = shelf('countersign.edits'); // approval → unsent edited arguments
+export const outbox = shelf('countersign.outbox', localStorage); // approval → a decision that got no answer
+// terminal → {threadId, agent}: its conversation, and whether the agent is on
 export const chats = shelf('countersign.chats');
 
-/** forget drops everything that is kept for the user who signs out. */
+/** forget drops everything stored for the user who signs out. */
 export function forget() {
   const uid = user.get()?.uid;
   for (const [id, kept] of Object.entries(outbox.all())) if (kept.uid === uid) outbox.set(id, undefined);

@@ -1,4 +1,4 @@
-// Keys of one letter, for those who decide much: they act on cards, and never while something is typed.
+// One-letter shortcuts for users who decide often. They act on cards, and never while the user types.
 
 import { button, byId, el, hint } from './dom.js';
 
@@ -25,8 +25,8 @@ function step(by) {
   to?.scrollIntoView({ block: 'nearest' });
 }
 
-// decide uses a button of the card that has the focus, or of the only one. Of several none is guessed. While a card is
-// edited it has none of these: what was changed is approved by its own button alone.
+// decide uses a button of the focused card, or of the only card. If there are several, it guesses none. A card in edit
+// mode has none of these buttons: its changes need its own button.
 function decide(decision) {
   const all = cards();
   const card = current() ?? (all.length === 1 ? all[0] : undefined);
@@ -42,7 +42,7 @@ function decide(decision) {
   else used.click();
 }
 
-// undo takes back what was approved last, while that is possible.
+// undo undoes the last approval, while that is possible.
 function undo() {
   const all = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main [data-undo]')]);
   const last = all.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
@@ -50,12 +50,12 @@ function undo() {
   else hint('Nothing can be undone here any more.');
 }
 
-/** @param {HTMLElement} card @returns {HTMLElement|null} the first field of one that is edited */
+/** @param {HTMLElement} card @returns {HTMLElement|null} the first field of a card in edit mode */
 const field = (card) => card.querySelector('.edit input, .edit textarea');
 
-// leave takes the focus out of a field, to its card where it is in one: what was typed stays.
+// leave moves the focus out of a field, to its card if it is in one. Typed text stays.
 function leave(at) {
-  if (at.closest('dialog, .xterm, .rename')) return; // these have a way of their own
+  if (at.closest('dialog, .xterm, .rename')) return; // these handle Escape themselves
   const card = /** @type {HTMLElement|null} */ (at.closest('.card'));
   if (card) card.focus();
   else at.blur();
@@ -73,7 +73,7 @@ function search() {
   else byId('menu').focus();
 }
 
-/** show lists the keys, and lets them be turned off. */
+/** show lists the shortcuts, and lets the user turn them off. */
 export function show() {
   if (document.querySelector('dialog[open]')) return;
   const on = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
@@ -89,7 +89,7 @@ export function show() {
   box.showModal();
 }
 
-/** listen follows the keys while they are on. @param {() => boolean} ready whether somebody is signed in */
+/** listen handles the shortcuts while they are on. @param {() => boolean} ready whether a user is signed in */
 export function listen(ready) {
   document.addEventListener('keydown', (e) => {
     if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || !ready()) return;
@@ -98,6 +98,6 @@ export function listen(ready) {
     const act = acts[e.key];
     if (!act) return;
     e.preventDefault();
-    if (!e.repeat || e.key === 'j' || e.key === 'k') act(); // a key that is held decides one card, not the next as well
+    if (!e.repeat || e.key === 'j' || e.key === 'k') act(); // a held key must not decide several cards
   });
 }

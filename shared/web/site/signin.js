@@ -1,5 +1,4 @@
-// Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token lies in the storage of tabs
-// only (tabs.js).
+// Sign-in: at the local server, or by redirect to an OpenID Connect issuer. The token is stored only in tabs (tabs.js).
 
 import { config } from './config.js';
 import { trip, user } from './session.js';
@@ -18,7 +17,8 @@ export async function local(uid, email) {
 }
 
 /**
- * renew gets a new token without the user if possible. Otherwise the user is asked, and unsent input is kept.
+ * renew gets a new token without the user, if possible. Otherwise it asks the user to sign in, and unsent input is
+ * kept.
  * @returns {Promise<boolean>} whether there is a new token
  */
 export async function renew() {
@@ -49,8 +49,7 @@ export async function leave() {
 }
 
 /**
- * arrive takes what the issuer sent the browser back with, and puts the address right again. It throws where the answer
- * is no answer to our own question.
+ * arrive reads the issuer's answer from the URL, and cleans the URL. It throws if this tab did not send the request.
  */
 export async function arrive() {
   const q = new URLSearchParams(location.search || location.hash.slice(1));
@@ -77,7 +76,7 @@ async function redeem(code, verifier) {
   return (await read(res)).id_token;
 }
 
-/** take keeps the token. Who it is for is read for show alone: the API checks it. @param {string} token */
+/** take stores the token. Its claims are read only for display; the API verifies them. @param {string} token */
 function take(token) {
   const claims = claimsOf(token);
   user.set({ uid: claims.sub, email: claims.email ?? '', token, expires: claims.exp * 1000 });

@@ -1,4 +1,4 @@
-// The card of one step of an agent on a terminal: a command with its output, the end of the task, or what went wrong.
+// The card of one step of a terminal agent: a command with its output, the end of the task, or an error.
 
 import { client } from './api.js';
 import { button, busy, el, trouble } from './dom.js';
@@ -41,12 +41,12 @@ export class Step {
 
   /**
    * print shows a piece of live output.
-   * @param {number|undefined} offset in the whole, in bytes
+   * @param {number|undefined} offset in the whole output, in bytes
    * @param {Uint8Array} bytes
    */
   print(offset, bytes) {
     const text = this.#printed.add(offset, bytes);
-    // else its text is known, as the model got it
+    // after the command, the step has the text that the model got
     if (this.action.step.exitCode === undefined) this.#put(text.slice(-most));
   }
 
@@ -108,7 +108,7 @@ function command(step, a, state) {
   ].filter(Boolean);
 }
 
-// leftBehind tells what a command left running, which was ended with it.
+// leftBehind describes the processes that a command left running, and that were ended.
 function leftBehind({ leftBehind: n, ended = [] }) {
   const which = ended.length ? ` (${plain(ended.join(', '))}${n > ended.length ? ', …' : ''})` : '';
   return n === 1 ? `It left a process running${which}, which was ended.`
@@ -120,7 +120,7 @@ const complete = (step) =>
   el('span', { class: 'unseen' }, 'Done: '),
   plain(step.output ?? step.reasoning ?? ''))];
 
-/** end is the card of a run that was stopped, or that failed. @param {boolean} stopped @param {string} why */
+/** end is the card of a run that was stopped or that failed. @param {boolean} stopped @param {string} why */
 export const end = (stopped, why) =>
   el('article', { class: `step ${stopped ? 'aborted' : 'error'}`, 'aria-label': stopped ? 'Stopped' : 'Failed' },
   el('p', {}, icon(stopped ? 'cross' : 'alert'), el('strong', {}, stopped ? 'Stopped. ' : 'Failed. '), why));

@@ -1,14 +1,14 @@
-// Cards that have just appeared, or moved, cannot be decided for half a second: the second click of a double click was
-// meant for what was there before.
+// A card that has just appeared or moved cannot be decided for half a second, because the second click of a double
+// click was meant for what was there before.
 
 const hold = 500; // ms
 
 let timer = 0;
 
-/** still tells whether the cards have lain where they are for long enough. */
+/** still reports whether the cards have not moved for long enough. */
 export const still = () => timer === 0;
 
-/** moved holds the decisions of all cards for a while. */
+/** moved disables the decisions of all cards for a while. */
 export function moved() {
   clearTimeout(timer);
   timer = window.setTimeout(() => {

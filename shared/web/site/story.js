@@ -1,4 +1,4 @@
-// What a run has left in the audit as one story: what it was about and what came of it, which opens to its entries.
+// The audit entries of one run as a story: what the run was about and its outcome. It opens to the entries.
 
 import { el } from './dom.js';
 import { icon } from './icons.js';
@@ -8,7 +8,7 @@ import { aboutOf, toolIcon, toolName } from './words.js';
 
 /** @typedef {'done'|'fail'|'off'|'wait'|'work'} Mood */
 
-// came says what an entry tells of its action, the newest of them. @param {any} e @returns {[Mood, string]}
+// came describes the newest entry of an action. @param {any} e @returns {[Mood, string]}
 function came(e) {
   switch (e.kind) {
     case 'outcome':
@@ -30,7 +30,7 @@ function came(e) {
 const drawn = { done: 'check', fail: 'alert', off: 'cross', wait: 'clock', work: 'clock' };
 const telling = (e) => came(e)[1] !== '';
 
-/** Opened are the records of a chain's actions, each once, to be opened where the chain is told. */
+/** Opened has one record for each action of a chain. */
 export class Opened {
   /** @type {Map<string, HTMLElement>} by action */ #all = new Map();
   node = el('div', { class: 'story-records' });
@@ -40,7 +40,7 @@ export class Opened {
     this.runId = runId;
   }
 
-  /** add takes an entry. @param {any} e @param {boolean} older than those that are here */
+  /** add adds an entry. @param {any} e @param {boolean} older than the entries so far */
   add(e, older) {
     if (!e.actionId || !e.tool || this.#all.has(e.actionId)) return;
     const one = opened(this.runId, e.actionId, `Exact details: ${toolName(e.tool)}`);
@@ -50,13 +50,13 @@ export class Opened {
   }
 }
 
-/** Story is that of one chain. */
+/** Story is the story of one chain. */
 export class Story {
-  /** @type {any[]} */ #entries = []; // the newest first
+  /** newest first */ #entries = []; // the newest first
   #head = el('summary', { class: 'story-head' });
   #rows = el('tbody');
   /** @type {Opened} */ #records;
-  /** @type {Map<string, any>} what the actions do, the newest first */ #about = new Map();
+  /** @type {Map<string, any>} what the actions do, newest first */ #about = new Map();
   node;
 
   /** @param {string} runId @param {(e: any, about?: any) => Node[]} row makes the cells of an entry */
@@ -75,7 +75,7 @@ export class Story {
   }
 
   /**
-   * add takes an entry that is older than those that are here.
+   * add adds an entry that is older than those so far.
    * @param {any} e @param {any} [about] what its action does
    */
   add(e, about) {
@@ -95,14 +95,14 @@ export class Story {
       ...(this.own ? [] : this.#ends()), el('span', { class: 'story-time' }, when(newest.at)));
   }
 
-  // whom says to whom and what, of the two actions that were asked for first.
+  // whom describes the first two actions.
   #whom() {
     const all = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
     const more = all.length > 2 ? [`and ${all.length - 2} more`] : [];
     return [...all.slice(0, 2), ...more].map((words) => el('span', { class: 'about' }, words));
   }
 
-  // ends says what came of each action, alike ones once.
+  // ends lists the outcomes of the actions, each once.
   #ends() {
     const last = new Map();
     for (const e of this.#entries) if (telling(e) && !last.has(e.actionId)) last.set(e.actionId, came(e));

@@ -1,18 +1,18 @@
-// The service worker: it tells the user that something waits, also where no page of the console is open. What it gets
-// has no content, and nothing can be decided here: a click opens the card.
+// The service worker. It notifies the user of waiting approvals, even while no page of the console is open. The
+// messages have no content, and nothing can be decided here: a click opens the card.
 
-const worker = /** @type {any} */ (self); // the types of a page do not know it
+const worker = /** @type {any} */ (self); // a page's types do not include it
 
 let last = Promise.resolve();
 
 /**
- * inTurn does one thing after the other. Chromium forgets a notification that is shown while it is asked which there
- * are: a click on it then does nothing. So nobody else asks.
+ * inTurn runs one task after the other. Chromium drops a notification that is shown while another task lists the
+ * notifications: a click on it then does nothing.
  * @param {() => Promise<void>} f
  */
 const inTurn = (f) => (last = last.catch(() => {}).then(f));
 
-/** told shows what waits, or takes back what does not, and has open pages look. @param {any} m */
+/** told shows or closes a notification, and makes open pages reload their approvals. @param {any} m */
 async function told(m) {
   const pages = await worker.clients.matchAll({ type: 'window' });
   for (const page of pages) page.postMessage('changed');
@@ -26,14 +26,17 @@ async function told(m) {
   for (const n of await worker.registration.getNotifications({ tag: m.approvalId })) n.close();
 }
 
-/** keep takes back what was shown before a page has asked for what waits, and is not in the answer. @param {any} m */
+/**
+ * keep closes the notifications that were shown before a page loaded the approvals and are not among them. @param {any}
+ * m
+ */
 async function keep({ waits, asked }) {
   for (const n of await worker.registration.getNotifications()) {
     if (!waits.includes(n.tag) && n.data.at < asked) n.close();
   }
 }
 
-/** show brings the card to the front, in a page that is open or a new one. @param {string} path */
+/** show opens the card, in an open page or a new one. @param {string} path */
 async function show(path) {
   const [page] = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
   if (!page) return void await worker.clients.openWindow(path);

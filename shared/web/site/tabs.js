@@ -1,19 +1,18 @@
-// One sign-in for all tabs. The token lies in each tab's own storage and nowhere else: a tab without one asks the
-// others, which tell it as long as they are open.
+// One sign-in for all tabs. The token is stored only in the tabs: a tab without one asks the other open tabs.
 
 import { user } from './session.js';
 
 /** @type {BroadcastChannel|undefined} */
 let channel;
 
-const patience = 300; // ms for the others to answer before the sign-in is shown; a later answer is taken as well
+const patience = 300; // ms to wait for other tabs before the sign-in is shown; a later answer is accepted too
 
 /**
- * join takes part.
+ * join connects this tab to the others.
  * @param {object} on
- * @param {() => void} on.enter another tab has signed in, or was
- * @param {() => void} on.leave it has signed out
- * @param {(waiting: string) => void} on.news what waits, as it knows
+ * @param {() => void} on.enter another tab shared its user
+ * @param {() => void} on.leave another tab has signed out
+ * @param {(waiting: string) => void} on.news the approvals that another tab knows
  */
 export function join(on) {
   channel = new BroadcastChannel('countersign.user');
@@ -29,16 +28,16 @@ export function join(on) {
   });
 }
 
-/** tell has the tabs without a user take this one's. */
+/** tell shares this tab's user with tabs that have none. */
 export const tell = () => channel?.postMessage({ user: user.get() });
 
-/** out has the tabs of the same user sign out. @param {string} uid */
+/** out signs out the other tabs of the user. @param {string} uid */
 export const out = (uid) => channel?.postMessage({ out: uid });
 
-/** news has the tabs of the same user know what waits. @param {string} waiting */
+/** news shares the known approvals with the user's other tabs. @param {string} waiting */
 export const news = (waiting) => channel?.postMessage({ of: user.get()?.uid, news: waiting });
 
-/** ask waits a moment for another tab's user, where this one has none. */
+/** ask waits a moment for another tab's user, if this tab has none. */
 export async function ask() {
   if (user.get()) return;
   channel?.postMessage({ asks: true });

@@ -1,4 +1,4 @@
-// Light or dark: as the system is, or as the reader has chosen in this browser.
+// Light or dark colours: the system's, or the reader's choice in this browser.
 
 import { byId, el } from './dom.js';
 
@@ -6,7 +6,7 @@ const key = 'countersign.theme';
 const media = { system: '(prefers-color-scheme: dark)', light: 'not all', dark: 'all' };
 const words = { system: 'System colours', light: 'Light', dark: 'Dark' };
 
-/** changed is fired on the window when the colours are others. */
+/** changed is fired on the window when the colours change. */
 export const changed = 'countersign:theme';
 
 /** chosen returns the reader's choice. @returns {keyof typeof media} */
@@ -15,7 +15,7 @@ function chosen() {
   return known === 'light' || known === 'dark' ? known : 'system';
 }
 
-// dark is the rule of the style sheet that holds the dark colours.
+// dark is the style sheet's rule with the dark colours.
 const dark = [.../** @type {HTMLLinkElement} */ (byId('style')).sheet?.cssRules ?? []]
   .find((rule) => rule instanceof CSSMediaRule && rule.media.mediaText === media.system);
 
@@ -24,7 +24,7 @@ function apply() {
   window.dispatchEvent(new Event(changed));
 }
 
-/** themes makes the choice, and has it followed from now on. */
+/** themes makes the selector, and applies the choice from now on. */
 export function themes() {
   const choice = /** @type {HTMLSelectElement} */ (el('select', { 'aria-label': 'Colours' },
     ...Object.entries(words).map(([value, name]) => el('option', { value }, name))));

@@ -9,12 +9,12 @@ import { count } from './words.js';
 let all = [];
 let open = '';
 let cursor = '';
-let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
+let user = 0; // counts sign-ins, so that results for an earlier user are dropped
 /** @type {Set<(all: any[]) => void>} */
 const watchers = new Set();
 
 /**
- * onThreads is called with the list, now and when it changes, until the signal.
+ * onThreads calls f with the list, now and when it changes, until the signal.
  * @param {(all: any[]) => void} f
  * @param {AbortSignal} signal
  */
@@ -30,7 +30,7 @@ export function current(threadId) {
   render();
 }
 
-/** load reads the newest conversations, or the page after those that are shown. @param {boolean} [more] */
+/** load reads the newest conversations, or the next page. @param {boolean} [more] */
 export async function load(more = false) {
   const whose = user;
   try {
@@ -46,17 +46,17 @@ export async function load(more = false) {
   for (const f of watchers) f(all);
 }
 
-// What is searched for, and what was found of it; null while nothing is searched for.
+// The search and its results; found is null without a search.
 let wanted = new URLSearchParams();
 /** @type {{threads: any[], cursor: string, busy: boolean}|null} */
 let found = null;
 let searches = 0;
 let typing = 0;
 
-const enough = 30; // conversations that a search shows before it asks whether to go on
+const enough = 30; // conversations that a search shows before "Show older"
 
 /**
- * search has the server look for conversations, as soon as nothing more is typed.
+ * search searches the conversations as soon as the user stops typing.
  * @param {{q?: string, state?: string, from?: string}} what
  */
 export function search(what) {
@@ -68,10 +68,10 @@ export function search(what) {
   if (found) typing = window.setTimeout(() => look(), 250);
 }
 
-/** more shows older conversations, of those that are searched for if there is a search. */
+/** more shows older conversations, or older results of the search. */
 export const more = () => (found ? look() : load(true));
 
-// look reads on until it has found enough, or all.
+// look reads on until it has found enough, or everything.
 async function look() {
   const [search, of, before] = [searches, found, found?.threads.length ?? 0];
   if (!of) return;

@@ -15,12 +15,12 @@ function moment(iso, format) {
   return el('time', { datetime: at.toISOString(), title: full.format(at) }, format.format(at));
 }
 
-/** when shows a moment: today's by its clock, others with their day. @param {string} iso */
+/** when shows a time: only the clock for today, and the date for other days. @param {string} iso */
 export const when = (iso) => moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? clock : full);
 
 const zoned = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
 
-/** clocked shows a moment as when does, and names the time zone, beside times that have one. @param {string} iso */
+/** clocked shows a time like when, with the time zone. @param {string} iso */
 export const clocked = (iso) =>
   moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? zoned : named);
 
@@ -28,23 +28,23 @@ const named = new Intl.DateTimeFormat(undefined, {
   day: 'numeric', month: 'short', year: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short',
 });
 
-/** exactly returns a moment in words that hold for others too: with its day and its zone. @param {string} iso */
+/** exactly returns a time with its day and time zone, which is valid for other readers too. @param {string} iso */
 export const exactly = (iso) => named.format(new Date(iso));
 
 const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const long = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 
-/** day shows when something was, in little room: today's by its clock. @param {string} iso */
+/** day shows a time briefly: the clock for today, otherwise the date. @param {string} iso */
 export function day(iso) {
   const [at, now] = [new Date(iso), new Date()];
   if (at.toDateString() === now.toDateString()) return moment(iso, clock);
   return moment(iso, at.getFullYear() === now.getFullYear() ? short : long);
 }
 
-/** instant shows a moment to the millisecond. @param {string} iso */
+/** instant shows a time to the millisecond. @param {string} iso */
 export const instant = (iso) => moment(iso, exact);
 
-/** took returns a duration in words. @param {number} ms */
+/** took returns a duration as text. @param {number} ms */
 export function took(ms) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 59950) return `${(ms / 1000).toFixed(1)} s`;
@@ -54,7 +54,7 @@ export function took(ms) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** left returns the time until then in words. @param {string} iso */
+/** left returns the remaining time as text. @param {string} iso */
 export function left(iso) {
   const seconds = Math.round((new Date(iso).getTime() - now()) / 1000);
   if (Number.isNaN(seconds) || seconds <= 0) return '';
@@ -67,8 +67,8 @@ export function left(iso) {
 }
 
 /**
- * <time-left until="…"> counts down while it is in the page, and fires "lapsed" once the time is over. With the
- * attribute plain it says only how much is left.
+ * <time-left until="…"> counts down while it is in the page, and fires "lapsed" at the end. With the attribute plain it
+ * shows only the remaining time.
  */
 class TimeLeft extends HTMLElement {
   /** @type {number|undefined} */ #timer;
@@ -96,9 +96,7 @@ class TimeLeft extends HTMLElement {
 }
 customElements.define('time-left', TimeLeft);
 
-/**
- * <hold-left until="…" words="Sending"> counts the seconds down before something begins, and fires "lapsed" then.
- */
+/** <hold-left until="…" words="Sending"> counts down the seconds before something starts, and fires "lapsed" then. */
 class HoldLeft extends HTMLElement {
   /** @type {number|undefined} */ #timer;
 
@@ -120,9 +118,7 @@ class HoldLeft extends HTMLElement {
 }
 customElements.define('hold-left', HoldLeft);
 
-/**
- * <time-spent since="…"> counts the seconds of work in progress; it is hidden from screen readers.
- */
+/** <time-spent since="…"> counts the seconds of work in progress. It is hidden from screen readers. */
 class TimeSpent extends HTMLElement {
   /** @type {number|undefined} */ #timer;
 

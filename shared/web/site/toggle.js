@@ -1,10 +1,9 @@
-// A button by which its user changes how they are told of what waits.
+// A button that turns a kind of notification on or off.
 
 import { busy, button, el, say, trouble } from './dom.js';
 
 /**
- * toggle returns the button with what it does now, and later with the opposite; nothing where there is nothing to
- * change.
+ * toggle returns the button, or nothing if there is nothing to change.
  * @param {Element} error
  * @param {() => Promise<{ words: string, said: string, change: () => Promise<unknown> } | undefined>} read
  */
@@ -27,7 +26,7 @@ export function toggle(error, read) {
     place.hidden = false;
   };
   const begin = () => draw().catch((err) => {
-    if (err.status === 0) return; // the view says itself that nothing can be reached
+    if (err.status === 0) return; // the view itself reports that the server is unreachable
     trouble(place, err, begin);
     place.hidden = false;
   });

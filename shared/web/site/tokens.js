@@ -1,4 +1,4 @@
-// The agents of other programs that may ask in the user's name, and the tokens that they ask with.
+// The agents of other programs that can make requests in the user's name, and their tokens.
 
 import { call, mcp } from './api.js';
 import { copy } from './copy.js';
@@ -12,7 +12,7 @@ const about =
 
 /** @param {HTMLElement} main */
 export function agents(main) {
-  /** @type {{ name: string, token: string } | null} the one that was just made */
+  /** @type {{ name: string, token: string } | null} the token just created */
   let made = null;
   return list(main, 'Your agents', about, async (again, error) => {
     const { tokens = [] } = await call('GET', '/api/agent/tokens');
@@ -31,7 +31,7 @@ const row = (t, again, error) => el('div', { class: 'item' },
     `The token of ${t.name} is revoked.`, error, again, 'small', `Revoke the token of ${t.name}`));
 
 /**
- * form asks for the agent's name, and has a token made.
+ * form asks for the agent's name, and creates a token.
  * @param {(name: string, token: string) => Promise<void>} give
  * @param {Element} error
  */
@@ -54,7 +54,7 @@ function form(give, error) {
   } }, el('label', {}, 'What you call the agent', name), submit);
 }
 
-/** shown is a token with what is needed to use it. @param {string} name @param {string} token */
+/** shown is a token with instructions to use it. @param {string} name @param {string} token */
 function shown(name, token) {
   const url = mcp();
   const bearer = `Authorization: Bearer ${token}`;

@@ -9,20 +9,20 @@ import { copy } from './copy.js';
 import { unsaid } from './widget/client.js';
 import { told as localised } from './widget/clock.js';
 
-const recent = 5; // runs of a conversation whose actions are shown with it
+const recent = 5; // runs of a conversation whose actions are shown
 
 /**
- * @typedef {object} Watcher is told of a conversation.
+ * @typedef {object} Watcher receives changes of a conversation
  * @property {(live: Live) => void} [known] which run answers a question
  * @property {(live: Live, err: any) => void} [ended]
- * @property {(live: Live) => void} [moved] something of the run has changed
- * @property {(prompt: string, safe: boolean) => void} [again] to ask what was cancelled, or has expired, once more;
- *   safe: nothing of it was done
+ * @property {(live: Live) => void} [moved] something in the run has changed
+ * @property {(prompt: string, safe: boolean) => void} [again] requests a cancelled or expired request again; safe:
+ * nothing of it was done
  * @property {() => void} [rendered]
- * @property {(run: any) => void} [followed] the newest run of what was loaded
- * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or begins anew
- * @property {() => Element} empty what is shown while there is nothing
- * @property {(words: string) => void} [use] takes an example that an answer names
+ * @property {(run: any) => void} [followed] the newest loaded run
+ * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or starts again
+ * @property {() => Element} empty what is shown while there are no messages
+ * @property {(words: string) => void} [use] uses an example in an answer
  */
 
 export class Transcript {
@@ -38,7 +38,7 @@ export class Transcript {
 
   /**
    * @param {string} threadId @param {AbortSignal} signal @param {Watcher} on
-   * @param {{bare?: boolean}} [how] of its runs
+   * @param {{bare?: boolean}} [how] options of its runs
    */
   constructor(threadId, signal, on, how = {}) {
     this.threadId = threadId;
@@ -50,7 +50,7 @@ export class Transcript {
     window.addEventListener('countersign:begun', (e) => this.#begun(/** @type {CustomEvent} */ (e)), { signal });
   }
 
-  // begun shows a run that something else on the page has begun in this conversation.
+  // begun shows a run that another part of the page has started in this conversation.
   #begun(e) {
     if (e.detail.threadId !== this.threadId) return;
     e.preventDefault();
@@ -58,16 +58,16 @@ export class Transcript {
     this.load();
   }
 
-  #low = true; // the end is in sight, and stays so while it grows
+  #low = true; // the end is in view, and stays in view while it grows
 
-  #aimed = -1; // where the scroll was put for a card
+  #aimed = -1; // scroll position set for a card
 
-  // follows keeps the end in sight, and of a card that waits and is higher than there is room for, its beginning.
+  // follows keeps the end in view. If a waiting card is higher than the view, it keeps the card's beginning in view.
   #follows() {
     if (!this.#low) return;
     const end = this.node.scrollHeight - this.node.clientHeight;
     const card = [...this.#list.querySelectorAll('.live')].at(-1)?.querySelector('.card');
-    if (card?.contains(document.activeElement)) return; // what has the focus stays where it is
+    if (card?.contains(document.activeElement)) return; // keep the focused element where it is
     const from = this.node.getBoundingClientRect().top - this.node.scrollTop + 8;
     const top = card ? card.getBoundingClientRect().top - from : end;
     this.node.scrollTop = Math.min(end, Math.floor(top));
@@ -83,7 +83,7 @@ export class Transcript {
       const { scrollTop } = this.node;
       const low = this.node.scrollHeight - scrollTop - this.node.clientHeight < 80;
       if (scrollTop === this.#aimed) this.#low = true;
-      // who moves down, but not to the end, may only be slower than what comes
+      // a user who scrolls down, but not to the end, may only be slower than the new content
       else if (low || scrollTop < last) this.#low = low;
       last = scrollTop;
     });
@@ -92,7 +92,7 @@ export class Transcript {
 
   /** @type {string[]} */ #examples = [];
 
-  /** offer makes the agent's examples buttons in the answers that name them. @param {string[]} all */
+  /** offer makes the agent's examples buttons in answers that contain them. @param {string[]} all */
   offer(all) {
     this.#examples = all;
     this.#bubbles.clear();
@@ -150,7 +150,7 @@ export class Transcript {
   #on = {
     known: (l) => {
       this.threadId ||= l.threadId;
-      // it came with the conversation, before its question was answered
+      // the same run was loaded with the conversation
       for (const twin of this.lives) if (twin !== l && twin.runId === l.runId) this.drop(twin);
       this.on.known?.(l);
       this.render();
@@ -167,7 +167,7 @@ export class Transcript {
     },
   };
 
-  // promptOf returns the user's words that a run answers; none where their agent has asked.
+  // promptOf returns the user's words that a run answers, or "" if an agent started the run.
   #promptOf(live) {
     return live.question?.prompt
       ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user' && !m.read)?.text ?? '';
@@ -187,14 +187,14 @@ export class Transcript {
     return live;
   }
 
-  /** drop takes a run away: its question was refused, or it is no longer of interest. @param {Live} live */
+  /** drop removes a run: its question was refused, or it is no longer relevant. @param {Live} live */
   drop(live) {
     live.stop();
     this.#lives.delete(live);
     this.render();
   }
 
-  /** sending reports whether a request is in progress, so that a second press sends nothing. */
+  /** sending reports whether a request is in progress, so a second press sends nothing. */
   sending() {
     return [...this.#lives].some((l) => !l.over && (l.held || l.status !== 'awaiting_confirmation'));
   }
@@ -220,7 +220,7 @@ export class Transcript {
     this.on.rendered?.();
   }
 
-  // optimistic shows the request as it was typed, until the conversation has it.
+  // optimistic shows the request as typed, until the conversation contains it.
   #optimistic(live) {
     if (!this.#asked.has(live)) this.#asked.set(live, bubble('user', live.question?.prompt ?? ''));
     return /** @type {HTMLElement} */ (this.#asked.get(live));
@@ -234,7 +234,7 @@ export class Transcript {
 
 const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === messages[i].runId);
 
-// who asked: the user, or an agent of theirs, by the name that stands with its words.
+// who returns the sender: the user, or the name of their agent.
 const who = (m) => (m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : 'You');
 
 function bubble(role, text, m, known = [], use) {
@@ -247,13 +247,13 @@ function bubble(role, text, m, known = [], use) {
     el('p', { class: 'text' }, words), recorded(text, m), examples(named, use));
 }
 
-// said is an answer with the server's times in the reader's language. The model's own words stay as they are.
+// said returns an answer with the server's times in the reader's language. The model's own words are unchanged.
 function said(text, m) {
   const own = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, m?.words ?? 0));
   return own + localised(text.slice(own.length), m?.moments);
 }
 
-// recorded tells what the run of an answer has done, in the server's words, unless the answer has them.
+// recorded shows what the run of an answer did, in the server's words, unless the answer already contains them.
 function recorded(text, m) {
   const done = (m?.outcome ?? '').replace(/^\w+(?: \(\w+\))?: /, '')
     .replace(/^Nothing was sent or changed\.$/, 'Nothing was sent or changed in this run.');

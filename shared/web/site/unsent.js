@@ -1,4 +1,4 @@
-// Words that a user has typed beside a card, and that a decision would pass over.
+// Words that the user has typed beside a card and that a decision would ignore.
 
 import { confirm, el } from './dom.js';
 import { drafts } from './session.js';
@@ -12,8 +12,8 @@ const effects = {
 const asShown = 'They change nothing: what you confirm is done exactly as the card shows it.';
 
 /**
- * passOver asks the user whether a decision may pass over their words. Without words it asks nothing.
- * @param {string} decision @param {string[]} words @returns {Promise<boolean>} whether to go on
+ * passOver asks the user whether a decision may ignore their words. Without words it does not ask.
+ * @param {string} decision @param {string[]} words @returns {Promise<boolean>} whether to continue
  */
 export async function passOver(decision, words) {
   if (!words.length) return true;
@@ -22,9 +22,9 @@ export async function passOver(decision, words) {
     `You wrote ${said}. ${effects[decision] ?? asShown}`, yes[decision] ?? 'Confirm as shown', 'Go back');
 }
 
-/** Typed is a field whose words are kept over a reload until they are sent or dropped. */
+/** Typed is a field whose words survive a reload, until they are sent or dropped. */
 export class Typed {
-  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot names the words */
+  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot stores the words */
   constructor(box, slot) {
     this.box = box;
     this.slot = slot;
@@ -44,7 +44,7 @@ export class Typed {
 }
 
 /**
- * commentBox makes a card's field for a comment, which is open while it has one.
+ * commentBox makes a card's field for a comment. It is open if it has one.
  * @param {any} a an approval as the API returns it
  */
 export function commentBox(a) {

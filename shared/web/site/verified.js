@@ -1,4 +1,4 @@
-// Whether a file is a receipt that one of the keys has signed: what shared/receipts/receipt says of it, in the browser.
+// Verifies a receipt in the browser, like shared/receipts/receipt.
 
 import { canonical, sum } from './chain.js';
 import { exactly } from './time.js';
@@ -13,7 +13,7 @@ const sha256 = async (text) => crypto.subtle.digest('SHA-256', bytes(text));
 /** encode is base64url without padding. @param {Uint8Array} b */
 const encode = (b) => btoa(String.fromCharCode(...b)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=/g, '');
 
-/** decode takes the one spelling of each text. @param {string} text @returns {Uint8Array<ArrayBuffer>} */
+/** decode accepts only the canonical spelling. @param {string} text @returns {Uint8Array<ArrayBuffer>} */
 function decode(text) {
   const b = Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0));
   if (encode(b) !== text) throw new Error('not the one spelling');
@@ -28,7 +28,7 @@ const no = (words) => ({ verdict: 'false', words });
 const changed = (words) => ({ verdict: 'changed', words });
 
 /**
- * verify says whether the file is true, and why.
+ * verify reports whether the file is a genuine receipt, and why.
  * @param {ArrayBuffer} data @param {{keys: any[]}} keys a JWK Set @returns {Promise<Verdict>}
  */
 export async function verify(data, { keys }) {
@@ -67,7 +67,7 @@ export async function verify(data, { keys }) {
   return consistent(file.receipt, said);
 }
 
-/** consistent holds what a genuine receipt says of the audit to itself. @returns {Promise<Verdict>} */
+/** consistent checks that a genuine receipt and its audit entries match. @returns {Promise<Verdict>} */
 async function consistent(r, said) {
   if (r.runId !== said.runId) return no('It is signed for another run.');
   let before;

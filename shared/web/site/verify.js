@@ -1,4 +1,4 @@
-// The page at /verify: it reads a file, and nothing of that leaves the browser.
+// The page at /verify. It reads a file that never leaves the browser.
 
 import { verify } from './verified.js';
 
@@ -10,7 +10,7 @@ const words = { true: 'This receipt is true.', changed: 'This receipt was change
 
 const fail = (text) => { at('error').textContent = text; };
 
-// published are the server's keys, read before any file is chosen.
+// published are the server's keys, read before a file is chosen.
 const published = (async () => {
   const { apiBase } = await (await fetch('/config.json')).json();
   const res = await fetch(new URL(`${apiBase.replace('{function}', 'runs')}/.well-known/jwks.json`, location.origin));

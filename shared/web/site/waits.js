@@ -1,17 +1,17 @@
-// What a card shows while its decision waits to be sent, in the place of its buttons.
+// What a card shows in place of its buttons while its decision is unsent.
 
 import { button, el, say, trouble } from './dom.js';
 import { onSent, takeBack } from './outbox.js';
 import { decisionWords } from './words.js';
 
 /**
- * showUnsent shows it, until it was sent, or was taken back.
+ * showUnsent shows the unsent decision until it is sent or taken back.
  * @param {import('./outbox.js').Unsent} kept
- * @param {object} of the card's
- * @param {HTMLElement} of.buttons @param {(HTMLElement|undefined)[]} of.parts which nobody may use meanwhile
+ * @param {object} of the card's parts
+ * @param {HTMLElement} of.buttons @param {(HTMLElement|undefined)[]} of.parts hidden meanwhile
  * @param {HTMLElement} of.chip @param {HTMLElement} of.error
- * @param {(run: any, body: any) => void} of.taken is given the run once the server has taken the decision
- * @param {() => void} of.back is told that the user has taken it back
+ * @param {(run: any, body: any) => void} of.taken receives the run after the server has accepted the decision
+ * @param {() => void} of.back is called after the user has taken the decision back
  */
 export function showUnsent(kept, { buttons, parts, chip, error, taken, back }) {
   const { body } = kept;

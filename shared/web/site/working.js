@@ -1,4 +1,4 @@
-// The progress line at the top: it is shown once a request takes a while.
+// The progress line at the top, shown when a request takes a while.
 
 import { byId } from './dom.js';
 
@@ -6,7 +6,7 @@ let under = 0;
 let timer = 0;
 
 /**
- * working shows the line while the work goes on, if it takes longer than a blink.
+ * working shows the line during the work, unless the work is quick.
  * @template T
  * @param {() => Promise<T>} work
  * @returns {Promise<T>}

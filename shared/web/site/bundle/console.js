@@ -48,7 +48,7 @@ function shelf(key3, storage) {
   return {
     /** @param {string} name */
     get: (name) => all3.get()[name],
-    /** @param {string} name @param {any} value undefined or '' takes it away */
+    /** @param {string} name @param {any} value undefined or '' removes it */
     set(name, value) {
       const next3 = { ...all3.get(), [name]: value };
       if (value === void 0 || value === "") delete next3[name];
@@ -112,7 +112,7 @@ function requests({ base = new URL(import.meta.url).origin, token, heard: heard2
       return await token(refused3);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      throw new ApiError("You could not be signed in just now.", { cause });
+      throw new ApiError("Sign-in failed. Please try again.", { cause });
     }
   };
   const address2 = typeof base === "function" ? base : (path4) => base.replace(/\/+$/, "") + path4;
@@ -652,7 +652,7 @@ var AuditFilter = class {
     });
     for (const field3 of [this.#state, this.#from, this.#to]) field3.addEventListener("change", now2);
   }
-  /** query is the part of the address that asks for it; empty where all is wanted. */
+  /** query returns the query parameters of the search, or "" without a filter. */
   get query() {
     const wanted2 = {
       q: this.#words.value.trim(),
@@ -1554,7 +1554,7 @@ var Opened = class {
   constructor(runId) {
     this.runId = runId;
   }
-  /** add takes an entry. @param {any} e @param {boolean} older than those that are here */
+  /** add adds an entry. @param {any} e @param {boolean} older than the entries so far */
   add(e, older2) {
     if (!e.actionId || !e.tool || this.#all.has(e.actionId)) return;
     const one2 = opened(this.runId, e.actionId, `Exact details: ${toolName(e.tool)}`);
@@ -1564,14 +1564,14 @@ var Opened = class {
   }
 };
 var Story = class {
-  /** @type {any[]} */
+  /** newest first */
   #entries = [];
   // the newest first
   #head = el("summary", { class: "story-head" });
   #rows = el("tbody");
   /** @type {Opened} */
   #records;
-  /** @type {Map<string, any>} what the actions do, the newest first */
+  /** @type {Map<string, any>} what the actions do, newest first */
   #about = /* @__PURE__ */ new Map();
   node;
   /** @param {string} runId @param {(e: any, about?: any) => Node[]} row makes the cells of an entry */
@@ -1607,7 +1607,7 @@ var Story = class {
     );
   }
   /**
-   * add takes an entry that is older than those that are here.
+   * add adds an entry that is older than those so far.
    * @param {any} e @param {any} [about] what its action does
    */
   add(e, about3) {
@@ -1631,13 +1631,13 @@ var Story = class {
       el("span", { class: "story-time" }, when(newest.at))
     );
   }
-  // whom says to whom and what, of the two actions that were asked for first.
+  // whom describes the first two actions.
   #whom() {
     const all3 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
     const more2 = all3.length > 2 ? [`and ${all3.length - 2} more`] : [];
     return [...all3.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
   }
-  // ends says what came of each action, alike ones once.
+  // ends lists the outcomes of the actions, each once.
   #ends() {
     const last = /* @__PURE__ */ new Map();
     for (const e of this.#entries) if (telling(e) && !last.has(e.actionId)) last.set(e.actionId, came(e));
@@ -1953,7 +1953,7 @@ var Named = class {
   );
   node = el("div", { class: "named" }, this.#title, this.#rename, this.#form);
   /**
-   * @param {() => string} threadId whose title it is
+   * @param {() => string} threadId returns the conversation
    * @param {(err: Error|null) => void} failed shows an error, or none
    */
   constructor(threadId, failed) {
@@ -1962,7 +1962,7 @@ var Named = class {
     this.#rename.append(icon("pencil"));
     this.#form.addEventListener("keydown", (e) => e.key === "Escape" && this.#close());
   }
-  /** known tells that there is a conversation, which can be renamed. */
+  /** known sets whether the conversation exists and can be renamed. */
   set known(is) {
     this.#rename.hidden = !is;
   }
@@ -2264,7 +2264,7 @@ var Editor = class {
   );
   #flip = button("Edit as JSON", () => this.#turn(), "quiet-button");
   node;
-  /** @param {any} a the approval @param {Record<string, any>} args what is in the fields at first @param {On} on */
+  /** @param {any} a the approval @param {Record<string, any>} args initial values @param {On} on */
   constructor(a, args, on) {
     this.a = a;
     this.on = on;
@@ -2284,13 +2284,13 @@ var Editor = class {
       )
     );
   }
-  /** focus goes to the first field. */
+  /** focus focuses the first field. */
   focus() {
     const box = this.#fields[0]?.box;
     box?.focus();
     box?.scrollIntoView({ block: "nearest" });
   }
-  // fill makes the lines: those of the preview in their order, then what it does not show.
+  // fill makes the lines: those of the preview in their order, then the remaining arguments.
   #fill(args) {
     this.args = args;
     this.#fields = [];
@@ -2340,7 +2340,7 @@ var Editor = class {
     const own4 = this.#fields.find((f) => f.name === "timeZone");
     return own4 ? own4.value() : this.args.timeZone ?? this.a.timeZone ?? "UTC";
   }
-  // moved has the end go along with the start.
+  // moved shifts the end by as much as the start was moved.
   #moved(name, ms) {
     if (name !== "start") return;
     this.#fields.find((f) => f.name === "end")?.box.dispatchEvent(new CustomEvent("countersign:shift", { detail: ms }));
@@ -2385,7 +2385,7 @@ var Editor = class {
     );
     one2.box.removeAttribute("aria-invalid");
   }
-  /** wrong shows an error where it belongs: at its field, if it has one here. @param {any} err */
+  /** wrong shows an error at its field if it has one here. @param {any} err */
   wrong(err) {
     const [name, part3] = String(err.field ?? "").replace(/^editedArgs\/?/, "").split("/");
     const one2 = this.#rows.hidden ? void 0 : this.#fields.find((f) => f.name === name);
@@ -2622,7 +2622,7 @@ async function passOver(decision, words3) {
   );
 }
 var Typed = class {
-  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot names the words */
+  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot stores the words */
   constructor(box, slot3) {
     this.box = box;
     this.slot = slot3;
@@ -2670,7 +2670,7 @@ var PlanParts = class {
   #strict;
   /** above the decisions @type {HTMLElement} */
   every;
-  /** below the decisions, so that they never cover it @type {HTMLElement} */
+  /** below the decisions, so the decisions never cover it @type {HTMLElement} */
   other;
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
   constructor(a, refine) {
@@ -2701,13 +2701,13 @@ var PlanParts = class {
       }, "small", { "data-decision": "refine" }))
     );
   }
-  /** words are those that should be different, and were not sent. */
+  /** words returns what should be different, if it was not sent yet. */
   get words() {
     return this.#words.words;
   }
-  // slot names what is kept of this card, as it was shown, until it is decided.
+  // slot names what is stored for this version of the card, until it is decided.
   #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
-  // tick makes a box that is as its user left it.
+  // tick makes a checkbox that remembers its state.
   #tick(checked) {
     const box = (
       /** @type {HTMLInputElement} */
@@ -2721,15 +2721,15 @@ var PlanParts = class {
     });
     return box;
   }
-  /** strict tells whether every change of the plan is to be asked about. */
+  /** strict reports whether every change to the plan needs approval. */
   get strict() {
     return this.#strict.checked;
   }
-  /** lines are the fields that stand below each other: all but the changes. */
+  /** lines returns the fields of the card, without the changes. */
   get lines() {
     return this.#fields.filter((f) => !changed2.test(f.label));
   }
-  /** changes tells what is different from the plan before; undefined where there was none. */
+  /** changes shows the differences from the previous plan, or returns undefined for the first plan. */
   get changes() {
     const all3 = this.#fields.filter((f) => changed2.test(f.label));
     return all3.length ? el(
@@ -2742,7 +2742,7 @@ var PlanParts = class {
   get #fields() {
     return this.a.preview?.fields ?? [];
   }
-  /** tell has the button that confirms say what that allows, as the boxes stand. @param {HTMLElement} yes */
+  /** tell makes the confirm button say what it allows, with the current checkboxes. @param {HTMLElement} yes */
   tell(yes2) {
     const words3 = el("span", { class: "allows" });
     const now2 = () => {
@@ -2761,18 +2761,18 @@ var PlanParts = class {
     const grant = this.#grant(f);
     return grant && !this.#off(grant.id);
   }
-  // grant returns the one that a field of the preview is about.
+  // grant returns the grant of a preview field.
   #grant(field3) {
     const at = this.#fields.filter((f) => f.label.startsWith(granted)).indexOf(field3);
     return (this.a.args?.grants ?? [])[at];
   }
-  /** forget drops what was typed and ticked, once it was sent. */
+  /** forget drops what was typed and ticked, after it was sent. */
   forget() {
     for (const what of ["off", "strict"]) drafts.set(this.#slot(what), void 0);
     this.#words.forget();
   }
   /**
-   * box returns a grant's words with its box; undefined for a field of another kind.
+   * box returns a grant's text with its checkbox, or undefined for another kind of field.
    * @param {any} field of the preview
    */
   box(field3) {
@@ -2782,17 +2782,19 @@ var PlanParts = class {
     this.#boxes.set(id3, box);
     return el("label", { class: "check" }, box, el("span", {}, field3.value));
   }
-  /** args returns the plan without what is not the user's to edit here, and without the grants that were unticked. */
+  /** args returns the plan without the members that the user cannot edit here, and without unticked grants. */
   get args() {
     const { repo, deadline: deadline2, grants: grants2 = [], ...rest2 } = this.a.args;
     const left2 = grants2.filter((g) => !this.#off(g.id));
     return left2.length ? { ...rest2, grants: left2 } : rest2;
   }
-  /** edited is the same where a grant was unticked, and else undefined. */
+  /** edited returns args if a grant was unticked, and otherwise undefined. */
   edited() {
     return [...this.#boxes.keys()].some((id3) => this.#off(id3)) ? this.args : void 0;
   }
-  /** approval is what its form is made of: the lines that cannot be changed, and what the grants are headed with. */
+  /**
+   * approval returns the approval for the edit form: the lines that cannot be changed, and the headings of the grants.
+   */
   get approval() {
     const fields = this.lines.filter((f) => !f.label.startsWith(granted) && !edited.test(f.label));
     const legends = Object.fromEntries(this.lines.map((f) => [this.#grant(f)?.id, f.value]));
@@ -3170,18 +3172,18 @@ var plain = (text2) => text2.replaceAll("\r\n", "\n").replace(
 var sequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-OQ-WYZ\\`-~])/g;
 var open2 = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b]*\u001b?|[ -/]*)?$/;
 var Printed = class {
-  /** @param {number} most the number of characters that are kept: the last ones */
+  /** @param {number} most characters to keep; the last ones are kept */
   constructor(most5 = 64 << 10) {
     this.most = most5;
   }
   #decoder = new TextDecoder();
   next = 0;
-  // the number of bytes that were taken
+  // number of bytes read
   #open = "";
   text = "";
   /**
-   * add appends a piece and returns all of the text.
-   * @param {number|undefined} offset of the piece, in bytes: what was there already is not taken twice @param
+   * add appends a piece and returns the whole text.
+   * @param {number|undefined} offset of the piece, in bytes; bytes that were already read are skipped @param
    * {Uint8Array} bytes
    */
   add(offset, bytes) {
@@ -3197,7 +3199,7 @@ var Printed = class {
     this.#take(raw.slice(0, raw.length - this.#open.length));
     return this.text;
   }
-  // take lets a carriage return begin its line anew, and a backspace take a character back.
+  // take applies carriage returns, which restart their line, and backspaces.
   #take(raw) {
     const lines3 = (this.text + raw).replaceAll(/\r+\n/g, "\n").split("\n");
     const from = Math.max(0, this.text.split("\n").length - 1);
@@ -3307,7 +3309,7 @@ var Step = class {
   }
   /**
    * print shows a piece of live output.
-   * @param {number|undefined} offset in the whole, in bytes
+   * @param {number|undefined} offset in the whole output, in bytes
    * @param {Uint8Array} bytes
    */
   print(offset, bytes) {
@@ -3417,14 +3419,14 @@ var Actions = class {
   #cards = /* @__PURE__ */ new Map();
   /** @type {Map<string, Printer>} by action */
   #outputs = /* @__PURE__ */ new Map();
-  /** @param {(run: any, line?: HTMLElement) => void} decided is given the run after a decision or an answer */
+  /** @param {(run: any, line?: HTMLElement) => void} decided receives the run after a decision or an answer */
   constructor(decided2) {
     this.decided = decided2;
   }
   /**
-   * nodes returns those of an action.
-   * @param {string} runId @param {any} a @param {any} approval the newest of the action @param {any} asks the call,
-   * where its user answers it
+   * nodes returns the nodes of an action.
+   * @param {string} runId @param {any} a @param {any} approval the action's newest one @param {any} asks the call, if
+   * the user answers it
    * @returns {HTMLElement[]}
    */
   nodes(runId, a, approval, asks) {
@@ -3526,7 +3528,7 @@ var Live = class {
   /** @type {Map<string, any>} by action */
   #approvals = /* @__PURE__ */ new Map();
   #shown = new Actions((run, line3) => this.#decided(run, line3));
-  /** @type {Map<string, any>} calls that their user answers */
+  /** @type {Map<string, any>} calls that the user answers */
   #questions = /* @__PURE__ */ new Map();
   #last = 0;
   // number of the last event applied
@@ -3542,8 +3544,8 @@ var Live = class {
    * @param {object} from a question to pose, or a run to follow
    * @param {Question} [from.question]
    * @param {any} [from.run]
-   * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
-   * @param {boolean} [from.bare] what is around it has its own way to stop it
+   * @param {boolean} [from.alone] shown on the run's own page, which needs no link to itself
+   * @param {boolean} [from.bare] its surroundings have their own stop button
    * @param {{asked?: (l: Live) => string, again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void,
    * changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
@@ -3560,40 +3562,40 @@ var Live = class {
   get over() {
     return over(this.status);
   }
-  /** actions returns them as they are now, in their order. @returns {any[]} */
+  /** actions returns the current actions in their order. @returns {any[]} */
   get actions() {
     return [...this.#actions.values()];
   }
-  /** held tells whether something was approved that begins in a moment. */
+  /** held reports whether an approved action is still in its hold. */
   get held() {
     return !this.over && this.actions.some((a) => a.decision && lasts(a.heldUntil));
   }
-  /** words returns what the run has said, or why it failed. */
+  /** words returns the run's text, or why it failed. */
   get words() {
     return this.#message || this.#text.trim();
   }
-  // said is the beginning of the answer, for those who hear it.
+  // said is the beginning of the answer, for screen readers.
   get #said() {
     const text2 = this.#text.trim();
     return text2 && `Countersign says: ${text2.length > 400 ? `${text2.slice(0, 400)}…` : text2}`;
   }
-  // waiting are the titles of the cards that need a decision.
+  // waiting returns the titles of the cards that need a decision.
   get #waiting() {
     return this.actions.filter((a) => /^(wait|review)$/.test(actionState(a).kind)).map((a) => this.#approvals.get(a.actionId)?.preview?.title ?? toolName(a.tool));
   }
-  /** concluded tells whether a card has the last words already. */
+  /** concluded reports whether a card already shows the final words. */
   get concluded() {
     return this.#ended || Boolean(this.unmet && !this.#did) || this.actions.some((a) => a.step?.kind === "complete");
   }
-  // did tells whether something was done, or may have been.
+  // did reports whether something was done, or may have been.
   get #did() {
     return this.actions.some((a) => a.executionStatus === "succeeded" || a.executionStatus === "unknown");
   }
-  // ended tells whether a card says why the run did not come to its end.
+  // ended reports whether a card shows why the run failed.
   get #ended() {
     return this.status === "failed" && Boolean(this.terminalId);
   }
-  /** unmet says that the run was cancelled or not decided in time, which is no failure; empty: it was neither. */
+  /** unmet returns a message if the run was cancelled or expired, which is no failure; otherwise "". */
   get unmet() {
     return this.status === "failed" ? given[this.#reason] ?? "" : "";
   }
@@ -3623,7 +3625,7 @@ var Live = class {
       this.on.ended?.(this, err);
     }
   }
-  /** stop lets go of the run without stopping it. */
+  /** stop stops following the run, without cancelling it. */
   stop() {
     this.#stop.abort();
   }
@@ -3634,7 +3636,7 @@ var Live = class {
     this.#render();
     this.start();
   }
-  // asks sends the question, which has the same words, key and region when it is sent again.
+  // asks sends the question. A retry has the same words, key and region.
   #asks() {
     const { prompt, key: key3, threadId, agent, terminalId, region: region2 } = (
       /** @type {Question} */
@@ -3649,7 +3651,7 @@ var Live = class {
       ...region2
     });
   }
-  // told takes what happens to the run.
+  // told handles an update of the run.
   #told(e) {
     const lost = e.type === "lost" ? e.error.message : "";
     if (lost !== this.#lost) this.#show(() => {
@@ -3695,7 +3697,7 @@ var Live = class {
     if (e.action) this.#take(e.action);
     if (e.status) this.#enter(e.status);
   }
-  // take keeps the newer version: lines and answers may arrive out of order.
+  // take keeps the newer version, because lines and answers may arrive out of order.
   #take(a) {
     const known6 = this.#actions.get(a.actionId);
     if (!known6 || a.updatedAt >= known6.updatedAt) this.#actions.set(a.actionId, a);
@@ -3709,7 +3711,7 @@ var Live = class {
     this.on.changed?.(this);
     this.#render();
   }
-  /** decided sets the run to its state after a decision here. */
+  /** decided shows the run's state after a decision here. */
   #decided(run, line3) {
     if (line3) this.#foot.before(line3);
     this.#show(() => this.#state(run));
@@ -3772,9 +3774,9 @@ var Live = class {
     this.#foot.replaceChildren(...children.filter(there));
   }
   /**
-   * cancel asks for the run to be ended.
+   * cancel requests the end of the run.
    * @param {any} used the control that was used
-   * @returns {Promise<boolean>} whether it was taken
+   * @returns {Promise<boolean>} whether the request was accepted
    */
   async cancel(used) {
     trouble(this.#error);
@@ -3816,7 +3818,7 @@ var Transcript = class {
   );
   /**
    * @param {string} threadId @param {AbortSignal} signal @param {Watcher} on
-   * @param {{bare?: boolean}} [how] of its runs
+   * @param {{bare?: boolean}} [how] options of its runs
    */
   constructor(threadId, signal, on, how = {}) {
     this.threadId = threadId;
@@ -3830,7 +3832,7 @@ var Transcript = class {
       e
     ), { signal });
   }
-  // begun shows a run that something else on the page has begun in this conversation.
+  // begun shows a run that another part of the page has started in this conversation.
   #begun(e) {
     if (e.detail.threadId !== this.threadId) return;
     e.preventDefault();
@@ -3838,10 +3840,10 @@ var Transcript = class {
     this.load();
   }
   #low = true;
-  // the end is in sight, and stays so while it grows
+  // the end is in view, and stays in view while it grows
   #aimed = -1;
-  // where the scroll was put for a card
-  // follows keeps the end in sight, and of a card that waits and is higher than there is room for, its beginning.
+  // scroll position set for a card
+  // follows keeps the end in view. If a waiting card is higher than the view, it keeps the card's beginning in view.
   #follows() {
     if (!this.#low) return;
     const end2 = this.node.scrollHeight - this.node.clientHeight;
@@ -3868,7 +3870,7 @@ var Transcript = class {
   }
   /** @type {string[]} */
   #examples = [];
-  /** offer makes the agent's examples buttons in the answers that name them. @param {string[]} all */
+  /** offer makes the agent's examples buttons in answers that contain them. @param {string[]} all */
   offer(all3) {
     this.#examples = all3;
     this.#bubbles.clear();
@@ -3935,7 +3937,7 @@ var Transcript = class {
       this.render();
     }
   };
-  // promptOf returns the user's words that a run answers; none where their agent has asked.
+  // promptOf returns the user's words that a run answers, or "" if an agent started the run.
   #promptOf(live) {
     return live.question?.prompt ?? this.#messages.find((m) => m.runId === live.runId && m.role === "user" && !m.read)?.text ?? "";
   }
@@ -3951,13 +3953,13 @@ var Transcript = class {
     this.render();
     return live;
   }
-  /** drop takes a run away: its question was refused, or it is no longer of interest. @param {Live} live */
+  /** drop removes a run: its question was refused, or it is no longer relevant. @param {Live} live */
   drop(live) {
     live.stop();
     this.#lives.delete(live);
     this.render();
   }
-  /** sending reports whether a request is in progress, so that a second press sends nothing. */
+  /** sending reports whether a request is in progress, so a second press sends nothing. */
   sending() {
     return [...this.#lives].some((l) => !l.over && (l.held || l.status !== "awaiting_confirmation"));
   }
@@ -3980,7 +3982,7 @@ var Transcript = class {
     arrange(this.#list, nodes.length ? nodes : [this.on.empty()]);
     this.on.rendered?.();
   }
-  // optimistic shows the request as it was typed, until the conversation has it.
+  // optimistic shows the request as typed, until the conversation contains it.
   #optimistic(live) {
     if (!this.#asked.has(live)) this.#asked.set(live, bubble("user", live.question?.prompt ?? ""));
     return (
@@ -4040,7 +4042,7 @@ var Conversation = class {
   /** @type {HTMLElement|undefined} */
   #place;
   #refusal = false;
-  // the error is about a request that was refused
+  // the error is about a refused request
   #error = el("p", { class: "error", role: "alert" });
   #title = new Named(() => this.threadId, (err) => trouble(this.#error, err));
   #remove = button(
@@ -4109,7 +4111,7 @@ var Conversation = class {
         if (err?.status === 404) return this.#unknown();
         if (err || !this.#refusal) trouble(this.#error, err, again2);
       }
-      // the end of an earlier run says nothing about a request that was refused
+      // the end of an earlier run must not hide the error of a refused request
     });
     const back = /[?]from=inbox$/.test(location.hash) && el("a", { href: "#/inbox", class: "back" }, "‹ Inbox");
     this.#place = main;
@@ -4123,7 +4125,7 @@ var Conversation = class {
     ));
     onThreads((all3) => this.#named(all3), signal);
   }
-  // unknown says that there is no such conversation, and offers the way home.
+  // unknown shows that the conversation does not exist, with a link home.
   #unknown() {
     const why = "This conversation does not exist or is not yours. It may have been deleted.";
     this.#place?.replaceChildren(el("h1", { tabindex: -1 }, "Not found"), el("p", {}, why), home());
@@ -4139,7 +4141,7 @@ var Conversation = class {
     if (question2 && !this.signal.aborted) this.#pose(question2);
     else if (!this.threadId) await this.#offer();
   }
-  // offer shows the agents, of whom there may be only one, to choose from before the first request.
+  // offer shows the choice of agents before the first request, if there are several.
   async #offer() {
     try {
       const known6 = await agents();
@@ -4161,7 +4163,7 @@ var Conversation = class {
     this.#suggest();
     history.replaceState(null, "", name === assistant ? "#/" : `#/new?agent=${name}`);
   }
-  // followed learns who goes on with the conversation: its agent, or its terminal's chat.
+  // followed learns which agent continues the conversation: its own, or the chat of its terminal.
   #followed(run) {
     if (run.agent !== page2 && run.agent !== this.agent) {
       this.agent = run.agent;
@@ -4198,8 +4200,8 @@ var Conversation = class {
     if (!live.runId) this.#refused(live, err);
     else load2();
   }
-  // refused puts the words back into the input: no run was started. A user who must sign in first keeps the request as
-  // it is.
+  // refused puts the words back into the input, because no run was started. If the user must sign in first, the request
+  // is kept.
   #refused(live, err) {
     if (err.status === 401) return;
     this.#talk.drop(live);
@@ -4211,13 +4213,14 @@ var Conversation = class {
       this.#error.append(button("New conversation", () => this.#anew(), "small"));
     }
   }
-  // anew takes the words along to a new conversation: this one is gone, or its agent is.
+  // anew takes the words to a new conversation, because this conversation or its agent no longer exists.
   #anew() {
     drafts.set("", this.#prompt.value);
     drafts.set(this.threadId, void 0);
     location.hash = "#/";
   }
-  // again asks once more. Where a part was done already, the words wait in the input, to be changed first.
+  // again sends the same request again. If part of it was done already, the words go to the input for the user to
+  // change.
   #again(prompt, safe) {
     if (!prompt || this.#talk.sending()) return;
     if (safe) return this.#ask(prompt);
@@ -4266,8 +4269,8 @@ var Conversation = class {
     );
   }
   #try = el("div");
-  // examples of what the agent can be asked
-  // suggest shows what the agent can be asked.
+  // example requests for the agent
+  // suggest shows example requests for the agent.
   async #suggest() {
     const of = this.agent;
     const all3 = await examplesOf(of);
@@ -4275,7 +4278,7 @@ var Conversation = class {
     this.#try.replaceChildren(examples(all3, (words3) => this.#use(words3)) || "");
     this.#talk.offer(all3);
   }
-  // use puts an example where its user can still change it.
+  // use puts an example into the input, where the user can change it.
   #use(words3) {
     this.#prompt.value = words3;
     drafts.set(this.threadId, words3);
@@ -5607,7 +5610,7 @@ function listen3(ready) {
 var over3 = ["completed", "failed", "rejected"];
 var AgentChat = class {
   agentMode = false;
-  /** @type {any[]} the task so far, in Gemini's form */
+  /** @type {any[]} the task so far, in Gemini's format */
   agentHistory = [];
   /** @type {any[]} what the cards show */
   agentSteps = [];
@@ -5616,13 +5619,13 @@ var AgentChat = class {
   /** @type {Live|null} */
   #live = null;
   #taken = 0;
-  // steps that are in the history
+  // number of steps in the history
   /** @type {Set<() => void>} */
   #waiting = /* @__PURE__ */ new Set();
   /**
    * @param {Pick<Terminal, 'runAgentCommand'>} terminal
-   * @param {(text: string) => Live} pose begins a run with the task
-   * @param {() => void} changed is called when something of the above has changed
+   * @param {(text: string) => Live} pose starts a run with the task
+   * @param {() => void} changed is called when any of the fields above has changed
    */
   constructor(terminal, pose, changed4) {
     this.terminal = terminal;
@@ -5630,9 +5633,9 @@ var AgentChat = class {
     this.changed = changed4;
   }
   /**
-   * startAgentLoop begins the task and follows it to its end.
+   * startAgentLoop starts the task and follows it to its end.
    * @param {string} text
-   * @param {Live} [live] a run that goes on, after a reload
+   * @param {Live} [live] a run to continue, after a reload
    */
   async startAgentLoop(text2, live) {
     this.abortAgentRef.current = false;
@@ -5650,7 +5653,7 @@ var AgentChat = class {
     }
   }
   /**
-   * runAgentStep takes one step, as the model gave it, and returns whether there may be another.
+   * runAgentStep handles the model's next step, and returns whether another may follow.
    * @param {any[]} history
    */
   async runAgentStep(history2) {
@@ -5668,10 +5671,10 @@ var AgentChat = class {
     return kind !== "complete";
   }
   /**
-   * executeAgentCommand shows a command in its terminal until the server has carried it out, or has not, and tells the
-   * history what became of it.
+   * executeAgentCommand shows a command in its terminal until the server has run or refused it, and adds the result to
+   * the history.
    * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the
-   * call, which nothing but the server carries out
+   * call, which only the server executes
    */
   async executeAgentCommand(command2, reasoning, history2, { actionId }) {
     history2.push({ role: "model", parts: [{ functionCall: { name: "run_command", args: { command: command2, reasoning } } }] });
@@ -5682,7 +5685,7 @@ var AgentChat = class {
     history2.push({ role: "user", parts: [{ functionResponse: { name: "run_command", response } }] });
   }
   /**
-   * stopAgent ends the task: nothing of it starts any more, and what runs is ended.
+   * stopAgent ends the task: nothing more starts, and a running command is ended.
    * @param {Element|null} [used] the control that was used
    */
   async stopAgent(used = null) {
@@ -5693,21 +5696,21 @@ var AgentChat = class {
     this.abortAgentRef.current = false;
     this.changed();
   }
-  /** moved is called when something of the run has changed. @param {Live} live */
+  /** moved is called when something in the run has changed. @param {Live} live */
   moved(live) {
     if (live !== this.#live) return;
     this.agentSteps = this.#steps().map((a) => a.step);
     for (const look2 of [...this.#waiting]) look2();
     this.changed();
   }
-  /** follows tells whether this is the run that it follows, or has followed to the task's end. @param {Live} live */
+  /** follows reports whether this is the run that it follows, or has followed to its end. @param {Live} live */
   follows(live) {
     return live === this.#live;
   }
   #steps() {
     return this.#live?.actions.filter((a) => a.step) ?? [];
   }
-  // until waits for something of the run, or for its end.
+  // until waits for something in the run, or for its end.
   /** @template T @param {() => T} what @returns {Promise<T|undefined>} */
   #until(what) {
     return new Promise((found3) => {
@@ -5804,8 +5807,8 @@ var TerminalChat = class {
     this.#render();
   }
   #refusal = false;
-  // the error is about a request that was refused
-  /** enter loads the conversation, and follows what is under way. */
+  // the error is about a refused request
+  /** enter loads the conversation, and follows a run in progress. */
   async enter() {
     this.talk.render();
     examplesOf(agents2.true).then((all3) => this.signal.aborted || this.talk.offer(all3));
@@ -5813,27 +5816,27 @@ var TerminalChat = class {
     const question2 = asked.get(this.slot);
     if (question2 && !this.signal.aborted) this.#pose(question2);
   }
-  // use puts an example where its user can still change it.
+  // use puts an example into the input, where the user can change it.
   #use(words3) {
     this.#prompt.value = words3;
     drafts.set(this.slot, words3);
     this.#prompt.focus();
   }
-  // follow has the agent go on with what is under way, where it has nothing else to do. A question that has no run yet
-  // comes first: what is under way may be its run.
+  // follow makes an idle agent follow the run in progress. A question without a run comes first, because the run in
+  // progress may be its own.
   async #follow() {
     const live = this.talk.lives.find((l) => !l.over);
     if (!live || this.agent.agentRunning || this.agent.follows(live) || asked.get(this.slot)) return;
     await this.agent.startAgentLoop("", live);
     this.#next();
   }
-  // next looks for what is under way when a run is over.
+  // next looks for a run in progress after a run has ended.
   #next() {
     this.#follow();
     if (this.#elsewhere) this.adopt(this.#elsewhere);
   }
   /**
-   * adopt follows a run that was begun on the terminal from elsewhere, with its conversation or beside this one.
+   * adopt follows a run that was started on the terminal from elsewhere, with its conversation or beside this one.
    * @param {string} runId
    */
   async adopt(runId) {
@@ -5854,7 +5857,7 @@ var TerminalChat = class {
   }
   #adopting = false;
   #elsewhere = "";
-  // a run that was heard of while another one seemed to be under way
+  // a run that was reported while another run seemed to be in progress
   #question(prompt) {
     return {
       prompt,
@@ -6243,13 +6246,13 @@ var Socket = class {
   /** @type {WebSocket|null} */
   #socket = null;
   #opening = false;
-  // the sign-in is looked after first
+  // the token is being checked first
   #ready = false;
   // the server knows where keys go
-  /** @type {Uint8Array[]} typed before that */
+  /** @type {Uint8Array[]} keys typed before that */
   #held = [];
   #dropped = false;
-  // of what was typed before
+  // keys typed before that were dropped
   #wait = 0;
   #timer = 0;
   #closed = false;
@@ -6266,7 +6269,7 @@ var Socket = class {
     );
     window.addEventListener("offline", () => this.#leave(), { signal: this.#live.signal });
   }
-  /** open connects, and again whenever the connection is lost. @param {{cols: number, rows: number}} size */
+  /** open connects, and reconnects whenever the connection is lost. @param {{cols: number, rows: number}} size */
   async open(size) {
     this.size = size;
     this.on.state("connecting");
@@ -6292,7 +6295,7 @@ var Socket = class {
     );
     socket.addEventListener("close", () => this.#socket === socket && this.#lost());
   }
-  // signedIn renews a token that has run out, or soon will, and tells whether it is worth while to connect.
+  // signedIn renews a token that has expired or soon will, and reports whether to connect.
   async #signedIn() {
     const known6 = user.get();
     const refused3 = this.#ended === "unauthenticated";
@@ -6321,7 +6324,7 @@ var Socket = class {
     this.#dropped = false;
     for (const keys of this.#held.splice(0)) this.send(keys);
   }
-  /** #leave lets go of a connection that is down: it would say so only after a while. */
+  /** #leave closes a broken connection, which the browser would report only later. */
   #leave() {
     if (!this.#socket) return;
     this.#socket.close();
@@ -6345,7 +6348,7 @@ var Socket = class {
   #hurry() {
     if (!final.includes(this.#ended)) this.again();
   }
-  /** again connects now, where there is no connection. */
+  /** again connects now, if there is no connection. */
   again() {
     if (this.#socket || this.#opening || this.#closed) return;
     clearTimeout(this.#timer);
@@ -6357,8 +6360,8 @@ var Socket = class {
     );
   }
   /**
-   * send types something. Until the server is ready it does not know whether a command of the agent takes the keys, and
-   * would give them to the shell: they wait here.
+   * send sends keys. Until the server is ready, it does not know whether the agent's command receives the keys, and
+   * would send them to the shell. So they wait.
    * @param {string|Uint8Array} keys
    */
   send(keys) {
@@ -6373,12 +6376,12 @@ var Socket = class {
     if (!this.#dropped) this.#held.push(bytes);
     if (this.#held.reduce((n, b) => n + b.length, 0) > most3) this.drop();
   }
-  /** drop forgets the keys that wait, and has it told when the connection is there. */
+  /** drop discards the waiting keys. The next connection reports that. */
   drop() {
     this.#dropped ||= this.#held.length > 0;
     this.#held = [];
   }
-  /** resize tells the terminal its size, if that is another one. @param {{cols: number, rows: number}} size */
+  /** resize sends the terminal its new size. @param {{cols: number, rows: number}} size */
   resize(size) {
     if (size.cols === this.size?.cols && size.rows === this.size?.rows) return;
     this.size = size;
@@ -6387,7 +6390,7 @@ var Socket = class {
   #tell(frame) {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
   }
-  /** close lets go of the terminal, which stays. */
+  /** close disconnects from the terminal, which stays. */
   close() {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -6558,7 +6561,7 @@ var Terminal = class {
   );
   /** @type {Map<string, Command>} */
   #commands = /* @__PURE__ */ new Map();
-  /** @type {Map<string, string>} what the host says of each command */
+  /** @type {Map<string, string>} state of each command, from the host */
   #told = /* @__PURE__ */ new Map();
   #watch = new ResizeObserver(() => this.#fit());
   #leave = new AbortController();
@@ -6581,7 +6584,7 @@ var Terminal = class {
       this.#box
     );
   }
-  /** open shows the screen and connects it, once. It has to be in the page. */
+  /** open shows the screen and connects it, once. It must be in the page. */
   open() {
     if (this.#term) this.#fit();
     else this.#opening ??= this.#begin().catch(() => this.#show("closed", "unloaded")).finally(() => {
@@ -6624,8 +6627,8 @@ var Terminal = class {
     if (size) term.resize(size.cols, size.rows);
     this.#socket.open({ cols: term.cols, rows: term.rows });
   }
-  // fit gives the screen the size of its box. A shell that is told of another size draws its prompt over the line that
-  // the cursor is on. While a command runs that line is the command's, so that the host is told when it has ended.
+  // fit resizes the screen to its box. A shell that gets another size redraws its prompt over the cursor's line. While
+  // a command runs, that line belongs to the command, so the host gets the size after the command.
   #fit() {
     const term = this.#term;
     const size = term && fit(term, this.#box);
@@ -6633,8 +6636,8 @@ var Terminal = class {
     if (size.cols !== term.cols || size.rows !== term.rows) term.resize(size.cols, size.rows);
     if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size);
   }
-  // ready has the screen begin anew, in its place among what is printed. Of a command that still runs the server tells
-  // anew too. Where one ran, keys that waited were for it, and it may have ended: they may be a password.
+  // ready resets the screen, in order with the output. The server reports a running command again. If one was running,
+  // waiting keys may have been for it, even a password, and it may have ended: so they are dropped.
   #ready(keeps) {
     this.#prints++;
     this.#term?.write(anew);
@@ -6645,8 +6648,7 @@ var Terminal = class {
     this.#render();
   }
   #keeps = true;
-  // print shows what is printed. A tab in the background shows it slowly, and nothing can have the host wait: what is
-  // too much is left out.
+  // print shows output. A background tab shows it slowly and cannot make the host wait, so excess output is omitted.
   #print(term, bytes) {
     this.#leftOut ||= this.#unshown > most4;
     if (this.#leftOut) return;
@@ -6669,7 +6671,7 @@ var Terminal = class {
     this.#retry.textContent = retries[reason] ?? "Try now";
   }
   /**
-   * runAgentCommand shows the command in the pane until it has ended, and returns what it has printed.
+   * runAgentCommand shows the command in the pane until it has ended, and returns its output.
    * @param {Command} command
    * @returns {Promise<string>}
    */
@@ -6684,7 +6686,7 @@ var Terminal = class {
       this.#render();
     }
   }
-  /** @type {(runId: string) => void} which run works here */
+  /** @type {(runId: string) => void} called with the run that works here */
   onrun = () => {
   };
   #hear({ runId, actionId, state: state2 }) {
@@ -6699,8 +6701,8 @@ var Terminal = class {
     if (state2 === "input") say("The command asks for input. Type it in the terminal.");
     this.#render();
   }
-  // begun gives a command a line of its own. What stood there, the shell's prompt as a rule, stands below its output
-  // again when it has ended: the shell takes its cursor to be behind it.
+  // begun gives a command its own line. What was there, usually the shell's prompt, is restored below its output,
+  // because the shell assumes that its cursor is behind it.
   #begun(actionId) {
     const term = this.#term;
     if (!term || this.#printing === actionId) return;
@@ -6712,10 +6714,10 @@ var Terminal = class {
     this.#printing = actionId;
   }
   #printing = "";
-  // the command whose output comes: the host tells its end behind all of it
+  // the command that prints; the host reports its end after all of its output
   #line = "";
   #prints = 0;
-  // how often something was written
+  // number of writes
   #ended(actionId) {
     const term = this.#term;
     if (!term || this.#printing !== actionId) return;
@@ -6733,7 +6735,7 @@ var Terminal = class {
   focus() {
     this.#term?.focus();
   }
-  /** close lets go of the terminal, which stays. */
+  /** close disconnects from the terminal, which stays. */
   close() {
     this.#leave.abort();
     this.#watch.disconnect();
@@ -6815,7 +6817,7 @@ var Terminals = class {
     this.#show(t.terminalId);
     this.#tabs.get(t.terminalId)?.head.focus();
   }
-  // label returns the host's name, with a number from the second terminal on it on.
+  // label returns the host's name, with a number for further terminals on it.
   #label(t) {
     const name = this.#hosts.find((h) => h.hostId === t.hostId)?.name ?? "host";
     const at = this.#all.filter((o) => o.hostId === t.hostId).indexOf(t);
@@ -6926,7 +6928,7 @@ var Terminals = class {
       t.head.tabIndex = chosen2 ? 0 : -1;
     }
   }
-  // key moves between the tabs, as people expect of tabs.
+  // key moves between the tabs with the usual keys.
   #key(e) {
     const ids = [...this.#tabs.keys()];
     const at = ids.indexOf(this.open);

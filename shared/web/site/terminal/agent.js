@@ -1,25 +1,25 @@
-// The agent of a terminal as its chat follows it (seed 002): the server moves the run, step by step, and this is the
-// same run seen from here. The names are those of the seed.
+// A terminal's agent as its chat follows it (seed 002). The server moves the run step by step; this class follows the
+// same run. The names come from the seed.
 
 /** @typedef {import('../live.js').Live} Live */
 /** @typedef {import('./terminal.js').Terminal} Terminal */
 
-const over = ['completed', 'failed', 'rejected']; // an action that is so stays so
+const over = ['completed', 'failed', 'rejected']; // final states of an action
 
 export class AgentChat {
   agentMode = false;
-  /** @type {any[]} the task so far, in Gemini's form */ agentHistory = [];
+  /** @type {any[]} the task so far, in Gemini's format */ agentHistory = [];
   /** @type {any[]} what the cards show */ agentSteps = [];
   agentRunning = false;
   abortAgentRef = { current: false };
   /** @type {Live|null} */ #live = null;
-  #taken = 0; // steps that are in the history
+  #taken = 0; // number of steps in the history
   /** @type {Set<() => void>} */ #waiting = new Set();
 
   /**
    * @param {Pick<Terminal, 'runAgentCommand'>} terminal
-   * @param {(text: string) => Live} pose begins a run with the task
-   * @param {() => void} changed is called when something of the above has changed
+   * @param {(text: string) => Live} pose starts a run with the task
+   * @param {() => void} changed is called when any of the fields above has changed
    */
   constructor(terminal, pose, changed) {
     this.terminal = terminal;
@@ -28,9 +28,9 @@ export class AgentChat {
   }
 
   /**
-   * startAgentLoop begins the task and follows it to its end.
+   * startAgentLoop starts the task and follows it to its end.
    * @param {string} text
-   * @param {Live} [live] a run that goes on, after a reload
+   * @param {Live} [live] a run to continue, after a reload
    */
   async startAgentLoop(text, live) {
     this.abortAgentRef.current = false;
@@ -49,7 +49,7 @@ export class AgentChat {
   }
 
   /**
-   * runAgentStep takes one step, as the model gave it, and returns whether there may be another.
+   * runAgentStep handles the model's next step, and returns whether another may follow.
    * @param {any[]} history
    */
   async runAgentStep(history) {
@@ -67,16 +67,16 @@ export class AgentChat {
   }
 
   /**
-   * executeAgentCommand shows a command in its terminal until the server has carried it out, or has not, and tells the
-   * history what became of it.
+   * executeAgentCommand shows a command in its terminal until the server has run or refused it, and adds the result to
+   * the history.
    * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the
-   * call, which nothing but the server carries out
+   * call, which only the server executes
    */
   async executeAgentCommand(command, reasoning, history, { actionId }) {
     history.push({ role: 'model', parts: [{ functionCall: { name: 'run_command', args: { command, reasoning } } }] });
     const its = (...states) => () => this.#steps().find((a) => a.actionId === actionId && states.includes(a.status));
     const output = this.#until(its(...over)).then((a) => a?.step.output ?? a?.message ?? '');
-    const begun = await this.#until(its('executing', ...over)); // it may wait for its user before
+    const begun = await this.#until(its('executing', ...over)); // it may wait for approval first
     const response = { output: begun?.status === 'executing'
       ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? '', actionId, text: command, output })
       : await output };
@@ -84,19 +84,19 @@ export class AgentChat {
   }
 
   /**
-   * stopAgent ends the task: nothing of it starts any more, and what runs is ended.
+   * stopAgent ends the task: nothing more starts, and a running command is ended.
    * @param {Element|null} [used] the control that was used
    */
   async stopAgent(used = null) {
     this.abortAgentRef.current = true;
     this.changed();
-    const known = await this.#until(() => this.#live?.runId); // it may not be known yet
+    const known = await this.#until(() => this.#live?.runId); // the run may not be known yet
     if (!known || (await this.#live?.cancel(used))) return;
     this.abortAgentRef.current = false;
     this.changed();
   }
 
-  /** moved is called when something of the run has changed. @param {Live} live */
+  /** moved is called when something in the run has changed. @param {Live} live */
   moved(live) {
     if (live !== this.#live) return;
     this.agentSteps = this.#steps().map((a) => a.step);
@@ -104,7 +104,7 @@ export class AgentChat {
     this.changed();
   }
 
-  /** follows tells whether this is the run that it follows, or has followed to the task's end. @param {Live} live */
+  /** follows reports whether this is the run that it follows, or has followed to its end. @param {Live} live */
   follows(live) {
     return live === this.#live;
   }
@@ -113,7 +113,7 @@ export class AgentChat {
     return this.#live?.actions.filter((a) => a.step) ?? [];
   }
 
-  // until waits for something of the run, or for its end.
+  // until waits for something in the run, or for its end.
   /** @template T @param {() => T} what @returns {Promise<T|undefined>} */
   #until(what) {
     return new Promise((found) => {

@@ -1,4 +1,4 @@
-// The chat beside a terminal: its agent, or words alone; a transcript, and the line to type in.
+// The chat beside a terminal, with its agent or with text only: a transcript and the input.
 
 import { call } from '../api.js';
 import { button, el, trouble } from '../dom.js';
@@ -56,9 +56,9 @@ export class TerminalChat {
     this.#render();
   }
 
-  #refusal = false; // the error is about a request that was refused
+  #refusal = false; // the error is about a refused request
 
-  /** enter loads the conversation, and follows what is under way. */
+  /** enter loads the conversation, and follows a run in progress. */
   async enter() {
     this.talk.render();
     examplesOf(agents.true).then((all) => this.signal.aborted || this.talk.offer(all));
@@ -67,15 +67,15 @@ export class TerminalChat {
     if (question && !this.signal.aborted) this.#pose(question);
   }
 
-  // use puts an example where its user can still change it.
+  // use puts an example into the input, where the user can change it.
   #use(words) {
     this.#prompt.value = words;
     drafts.set(this.slot, words);
     this.#prompt.focus();
   }
 
-  // follow has the agent go on with what is under way, where it has nothing else to do. A question that has no run yet
-  // comes first: what is under way may be its run.
+  // follow makes an idle agent follow the run in progress. A question without a run comes first, because the run in
+  // progress may be its own.
   async #follow() {
     const live = this.talk.lives.find((l) => !l.over);
     if (!live || this.agent.agentRunning || this.agent.follows(live) || asked.get(this.slot)) return;
@@ -83,14 +83,14 @@ export class TerminalChat {
     this.#next();
   }
 
-  // next looks for what is under way when a run is over.
+  // next looks for a run in progress after a run has ended.
   #next() {
     this.#follow();
     if (this.#elsewhere) this.adopt(this.#elsewhere);
   }
 
   /**
-   * adopt follows a run that was begun on the terminal from elsewhere, with its conversation or beside this one.
+   * adopt follows a run that was started on the terminal from elsewhere, with its conversation or beside this one.
    * @param {string} runId
    */
   async adopt(runId) {
@@ -110,7 +110,7 @@ export class TerminalChat {
     }
   }
   #adopting = false;
-  #elsewhere = ''; // a run that was heard of while another one seemed to be under way
+  #elsewhere = ''; // a run that was reported while another run seemed to be in progress
 
   #question(prompt) {
     return { prompt, threadId: this.talk.threadId, terminalId: this.of.terminalId,
@@ -154,7 +154,7 @@ export class TerminalChat {
     this.#refusal = true;
     trouble(this.#error, err);
     if (err.status === 404) this.#keep({ threadId: (this.talk.threadId = '') }); // the conversation was deleted
-    if (err.runId) this.adopt(err.runId); // it stands in the way
+    if (err.runId) this.adopt(err.runId); // the run that blocks the request
   }
 
   #mode(on) {

@@ -1,14 +1,15 @@
-// The form for a new host: where it is, how to log in, and its fingerprint, which is compared before anything is sent.
+// The form for a new host: its address, the login, and its fingerprint, which the user compares before anything is
+// sent.
 
 import { call } from '../api.js';
 import { button, busy, el, say, trouble } from '../dom.js';
 
 const kinds = { generated: 'A new key, generated here', privateKey: 'My private key', password: 'A password' };
 
-/** lines returns those of a text that say something. @param {string} text */
+/** lines returns the non-empty lines of a text. @param {string} text */
 export const lines = (text) => text.split('\n').map((s) => s.trim()).filter(Boolean);
 
-/** @param {(host: any) => void} added is given the host that was added */
+/** @param {(host: any) => void} added receives the new host */
 export function connect(added) {
   const input = (id, label, more = {}) => {
     const box = /** @type {HTMLInputElement} */ (
@@ -58,13 +59,13 @@ export function connect(added) {
 
   const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value) });
   let keys = [];
-  function forget() { // another host may stand in the form now
+  function forget() { // the form may name another host now
     if (found.hidden) return;
     found.hidden = true;
     submit.hidden = false;
   }
 
-  // scan asks the host for its keys, without a login.
+  // scan asks the host for its keys, without logging in.
   async function scan(e) {
     e.preventDefault();
     if (!found.hidden) return void add(e.submitter);

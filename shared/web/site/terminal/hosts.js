@@ -1,4 +1,4 @@
-// The hosts of the user: open a terminal on one, check it, take it away, add another.
+// The user's hosts: open a terminal on one, check it, delete it, add another.
 
 import { call } from '../api.js';
 import { button, busy, confirm, el, say, trouble } from '../dom.js';

@@ -1,30 +1,30 @@
-// The connection of a pane to its terminal: it comes back by itself, with a new token, and the host sends what was
+// The connection of a pane to its terminal. It reconnects by itself, with a new token, and the host sends what was
 // missed.
 
 import { address } from '../api.js';
 import { user } from '../session.js';
 import { renew } from '../signin.js';
 
-const piece = 32 << 10; // bytes of one frame; the server takes 64 KiB
+const piece = 32 << 10; // bytes in one frame; the server accepts 64 KiB
 const most = 4 << 10; // bytes of keys that wait for a connection
-const soon = 60000; // ms of a token's life that are too few to begin with
-const longest = 10000; // ms between two tries
+const soon = 60000; // a token with fewer ms left is renewed first
+const longest = 10000; // maximum ms between two tries
 
 /**
- * @typedef {object} Ends is told what comes over the connection.
- * @property {(bytes: Uint8Array) => void} data what the terminal prints
- * @property {(keeps: boolean) => void} ready the connection is there, and what the terminal has shown so far follows;
- * keeps: the shell outlives it. Then come the keys that waited, unless they are dropped
- * @property {(about: {runId: string, actionId: string, state: string}) => void} agent what the agent's command does
+ * @typedef {object} Ends receives what comes over the connection
+ * @property {(bytes: Uint8Array) => void} data the terminal's output
+ * @property {(keeps: boolean) => void} ready the connection is open, and the terminal's screen so far follows; keeps:
+ * the shell outlives the connection. Waiting keys are sent next, unless they are dropped
+ * @property {(about: {runId: string, actionId: string, state: string}) => void} agent the state of the agent's command
  * @property {(state: 'connecting'|'open'|'lost'|'closed', reason?: string) => void} state
  */
 
 export class Socket {
   /** @type {WebSocket|null} */ #socket = null;
-  #opening = false; // the sign-in is looked after first
+  #opening = false; // the token is being checked first
   #ready = false; // the server knows where keys go
-  /** @type {Uint8Array[]} typed before that */ #held = [];
-  #dropped = false; // of what was typed before
+  /** @type {Uint8Array[]} keys typed before that */ #held = [];
+  #dropped = false; // keys typed before that were dropped
   #wait = 0;
   #timer = 0;
   #closed = false;
@@ -40,7 +40,7 @@ export class Socket {
     window.addEventListener('offline', () => this.#leave(), { signal: this.#live.signal });
   }
 
-  /** open connects, and again whenever the connection is lost. @param {{cols: number, rows: number}} size */
+  /** open connects, and reconnects whenever the connection is lost. @param {{cols: number, rows: number}} size */
   async open(size) {
     this.size = size;
     this.on.state('connecting');
@@ -65,12 +65,12 @@ export class Socket {
     socket.addEventListener('close', () => this.#socket === socket && this.#lost());
   }
 
-  // signedIn renews a token that has run out, or soon will, and tells whether it is worth while to connect.
+  // signedIn renews a token that has expired or soon will, and reports whether to connect.
   async #signedIn() {
     const known = user.get();
     const refused = this.#ended === 'unauthenticated';
     if (!refused && !(known && known.expires - Date.now() < soon)) return true;
-    return (await renew().catch(() => !refused)) || !refused; // a line that is down is tried again
+    return (await renew().catch(() => !refused)) || !refused; // an unreachable server is tried again
   }
 
   #told(frame) {
@@ -84,7 +84,7 @@ export class Socket {
       case 'closed':
         this.#ended = String(frame.reason ?? '');
         break;
-      default: // of a later release
+      default: // from a later release
     }
   }
 
@@ -97,7 +97,7 @@ export class Socket {
     for (const keys of this.#held.splice(0)) this.send(keys);
   }
 
-  /** #leave lets go of a connection that is down: it would say so only after a while. */
+  /** #leave closes a broken connection, which the browser would report only later. */
   #leave() {
     if (!this.#socket) return;
     this.#socket.close();
@@ -121,18 +121,18 @@ export class Socket {
     if (!final.includes(this.#ended)) this.again();
   }
 
-  /** again connects now, where there is no connection. */
+  /** again connects now, if there is no connection. */
   again() {
     if (this.#socket || this.#opening || this.#closed) return;
     clearTimeout(this.#timer);
     this.#wait = 0;
-    if (final.includes(this.#ended)) this.#held = []; // they were for the shell that is no more
+    if (final.includes(this.#ended)) this.#held = []; // they were for a shell that has ended
     this.open(/** @type {any} */ (this.size));
   }
 
   /**
-   * send types something. Until the server is ready it does not know whether a command of the agent takes the keys, and
-   * would give them to the shell: they wait here.
+   * send sends keys. Until the server is ready, it does not know whether the agent's command receives the keys, and
+   * would send them to the shell. So they wait.
    * @param {string|Uint8Array} keys
    */
   send(keys) {
@@ -147,16 +147,17 @@ export class Socket {
 
   #hold(bytes) {
     if (!this.#dropped) this.#held.push(bytes);
-    if (this.#held.reduce((n, b) => n + b.length, 0) > most) this.drop(); // all: half of a line would be another one
+    // drop all of them: half a line would be another command
+    if (this.#held.reduce((n, b) => n + b.length, 0) > most) this.drop();
   }
 
-  /** drop forgets the keys that wait, and has it told when the connection is there. */
+  /** drop discards the waiting keys. The next connection reports that. */
   drop() {
     this.#dropped ||= this.#held.length > 0;
     this.#held = [];
   }
 
-  /** resize tells the terminal its size, if that is another one. @param {{cols: number, rows: number}} size */
+  /** resize sends the terminal its new size. @param {{cols: number, rows: number}} size */
   resize(size) {
     if (size.cols === this.size?.cols && size.rows === this.size?.rows) return;
     this.size = size;
@@ -167,7 +168,7 @@ export class Socket {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
   }
 
-  /** close lets go of the terminal, which stays. */
+  /** close disconnects from the terminal, which stays. */
   close() {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -176,6 +177,6 @@ export class Socket {
   }
 }
 
-// final are the reasons after which a person has to do something first.
+// final are the reasons that need the user before a reconnect.
 const final = ['deleted', 'not_found', 'disabled', 'user_disabled', 'exited', 'no_home', 'host_key_changed',
   'host_login'];

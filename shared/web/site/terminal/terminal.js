@@ -1,4 +1,4 @@
-// The pane of a terminal: what its shell and its agent's commands print, and the person's keys.
+// The pane of a terminal: the output of its shell and of the agent's commands, and the user's keys.
 
 import { button, el, say } from '../dom.js';
 import { Socket } from './socket.js';
@@ -16,15 +16,15 @@ const reasons = {
 };
 const most = 8 << 20; // bytes that wait to be shown
 const leftOut = '\u0018\r\n[… some output was omitted …]\r\n';
-const newLine = (term) => ' '.repeat(term.cols - 1) + '\r'; // it wraps unless one has just begun
+const newLine = (term) => ' '.repeat(term.cols - 1) + '\r'; // wraps, unless a line has just begun
 const anew = Uint8Array.of(0x1b, 0x63); // resets the screen
-// by the reason; where nobody has to do anything it is tried again anyway
+// by reason; connections are retried automatically if the user need not act
 const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again',
   unloaded: 'Try again' };
 
 /**
- * @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command what the agent runs, and
- * what it will have printed
+ * @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command the agent's command and
+ * its final output
  */
 
 export class Terminal {
@@ -38,7 +38,7 @@ export class Terminal {
   #agent = el('p', { class: 'pane-agent', hidden: true }, el('span', { class: 'prefix' }, '⚡ The agent runs '),
     this.#words, this.#asks);
   /** @type {Map<string, Command>} */ #commands = new Map();
-  /** @type {Map<string, string>} what the host says of each command */ #told = new Map();
+  /** @type {Map<string, string>} state of each command, from the host */ #told = new Map();
   #watch = new ResizeObserver(() => this.#fit());
   #leave = new AbortController();
 
@@ -51,7 +51,7 @@ export class Terminal {
         this.#box);
   }
 
-  /** open shows the screen and connects it, once. It has to be in the page. */
+  /** open shows the screen and connects it, once. It must be in the page. */
   open() {
     if (this.#term) this.#fit();
     else this.#opening ??= this.#begin().catch(() =>
@@ -65,7 +65,7 @@ export class Terminal {
     this.#term = term;
     term.open(this.#box);
     term.textarea?.setAttribute('aria-label', `Keys for the terminal on ${this.of.label}; F6 leaves it`);
-    // F6 leaves it (view.js): Tab is the host's.
+    // F6 leaves the terminal (view.js), because Tab belongs to the host.
     term.attachCustomKeyEventHandler((e) => e.key !== 'F6' && !copies(term, e));
     this.#socket = new Socket(this.of.terminalId, {
       data: (bytes) => this.#print(term, bytes), ready: (keeps) => this.#ready(keeps),
@@ -83,8 +83,8 @@ export class Terminal {
     this.#socket.open({ cols: term.cols, rows: term.rows });
   }
 
-  // fit gives the screen the size of its box. A shell that is told of another size draws its prompt over the line that
-  // the cursor is on. While a command runs that line is the command's, so that the host is told when it has ended.
+  // fit resizes the screen to its box. A shell that gets another size redraws its prompt over the cursor's line. While
+  // a command runs, that line belongs to the command, so the host gets the size after the command.
   #fit() {
     const term = this.#term;
     const size = term && fit(term, this.#box);
@@ -93,8 +93,8 @@ export class Terminal {
     if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size);
   }
 
-  // ready has the screen begin anew, in its place among what is printed. Of a command that still runs the server tells
-  // anew too. Where one ran, keys that waited were for it, and it may have ended: they may be a password.
+  // ready resets the screen, in order with the output. The server reports a running command again. If one was running,
+  // waiting keys may have been for it, even a password, and it may have ended: so they are dropped.
   #ready(keeps) {
     this.#prints++;
     this.#term?.write(anew);
@@ -106,8 +106,7 @@ export class Terminal {
   }
   #keeps = true;
 
-  // print shows what is printed. A tab in the background shows it slowly, and nothing can have the host wait: what is
-  // too much is left out.
+  // print shows output. A background tab shows it slowly and cannot make the host wait, so excess output is omitted.
   #print(term, bytes) {
     this.#leftOut ||= this.#unshown > most;
     if (this.#leftOut) return;
@@ -133,7 +132,7 @@ export class Terminal {
   }
 
   /**
-   * runAgentCommand shows the command in the pane until it has ended, and returns what it has printed.
+   * runAgentCommand shows the command in the pane until it has ended, and returns its output.
    * @param {Command} command
    * @returns {Promise<string>}
    */
@@ -149,7 +148,7 @@ export class Terminal {
     }
   }
 
-  /** @type {(runId: string) => void} which run works here */ onrun = () => {};
+  /** @type {(runId: string) => void} called with the run that works here */ onrun = () => {};
 
   #hear({ runId, actionId, state }) {
     this.onrun(runId);
@@ -164,8 +163,8 @@ export class Terminal {
     this.#render();
   }
 
-  // begun gives a command a line of its own. What stood there, the shell's prompt as a rule, stands below its output
-  // again when it has ended: the shell takes its cursor to be behind it.
+  // begun gives a command its own line. What was there, usually the shell's prompt, is restored below its output,
+  // because the shell assumes that its cursor is behind it.
   #begun(actionId) {
     const term = this.#term;
     if (!term || this.#printing === actionId) return;
@@ -174,15 +173,15 @@ export class Terminal {
     term.write(newLine(term));
     this.#printing = actionId;
   }
-  #printing = ''; // the command whose output comes: the host tells its end behind all of it
+  #printing = ''; // the command that prints; the host reports its end after all of its output
   #line = '';
-  #prints = 0; // how often something was written
+  #prints = 0; // number of writes
 
   #ended(actionId) {
     const term = this.#term;
     if (!term || this.#printing !== actionId) return;
     const printed = ++this.#prints;
-    // Where more has come since, it would stand behind that.
+    // If more has been written since, it would appear behind that.
     term.write(newLine(term), () => printed === this.#prints && term.write(this.#line));
     this.#printing = '';
   }
@@ -193,14 +192,14 @@ export class Terminal {
     this.#words.textContent = this.#commands.get(id ?? '')?.text ?? 'a command';
     this.#asks.textContent = id && this.#told.get(id) === 'input'
       ? 'It asks for input: type it here. It is neither stored nor shown to the model.' : '';
-    this.#fit(); // at once: the bar has come or gone
+    this.#fit(); // at once, because the bar has appeared or disappeared
   }
 
   focus() {
     this.#term?.focus();
   }
 
-  /** close lets go of the terminal, which stays. */
+  /** close disconnects from the terminal, which stays. */
   close() {
     this.#leave.abort();
     this.#watch.disconnect();

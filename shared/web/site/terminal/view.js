@@ -1,5 +1,5 @@
 // The view of terminals: a tab for the hosts, and one for each terminal, with its pane on the left and its chat on the
-// right. Each terminal is independent of the others.
+// right. Terminals are independent of each other.
 
 import { call } from '../api.js';
 import { arrange, button, busy, confirm, el, heading, say, trouble } from '../dom.js';
@@ -8,7 +8,7 @@ import { TerminalChat } from './chat.js';
 import { hosts } from './hosts.js';
 import { Terminal } from './terminal.js';
 
-/** @param {HTMLElement} main @param {string} terminalId of the tab that is open @param {AbortSignal} signal */
+/** @param {HTMLElement} main @param {string} terminalId of the open tab @param {AbortSignal} signal */
 export async function terminals(main, terminalId, signal) {
   dress();
   const view = new Terminals(main, terminalId, signal);
@@ -61,7 +61,7 @@ class Terminals {
   #known(all) {
     this.#hosts = all;
     const there = new Set(all.map((h) => h.hostId));
-    this.#all = this.#all.filter((t) => there.has(t.hostId)); // a host that is deleted takes its terminals along
+    this.#all = this.#all.filter((t) => there.has(t.hostId)); // deleting a host ends its terminals
     this.#render();
   }
 
@@ -72,7 +72,7 @@ class Terminals {
     this.#tabs.get(t.terminalId)?.head.focus();
   }
 
-  // label returns the host's name, with a number from the second terminal on it on.
+  // label returns the host's name, with a number for further terminals on it.
   #label(t) {
     const name = this.#hosts.find((h) => h.hostId === t.hostId)?.name ?? 'host';
     const at = this.#all.filter((o) => o.hostId === t.hostId).indexOf(t);
@@ -148,7 +148,7 @@ class Terminals {
   }
 
   #show(id) {
-    if (this.signal.aborted) return; // another view has the address now
+    if (this.signal.aborted) return; // another view is shown now
     this.open = this.#tabs.has(id) ? id : '';
     history.replaceState(null, '', this.open ? `#/terminal/${this.open}` : '#/terminal');
     this.#mark();
@@ -164,7 +164,7 @@ class Terminals {
     }
   }
 
-  // key moves between the tabs, as people expect of tabs.
+  // key moves between the tabs with the usual keys.
   #key(e) {
     const ids = [...this.#tabs.keys()];
     const at = ids.indexOf(this.open);
@@ -185,7 +185,7 @@ class Terminals {
 const tab = (id, words) =>
   el('button', { type: 'button', role: 'tab', class: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}` }, words);
 
-// dress loads the styles of this view, which no other needs.
+// dress loads the styles that only this view needs.
 function dress() {
   if (document.getElementById('terminal-style')) return;
   document.head.append(el('link', { rel: 'stylesheet', href: '/xterm/xterm.css' }),

@@ -1,10 +1,10 @@
-// The screen of a terminal: xterm, dressed for this page, without what a host must not do to the person who looks.
+// The screen of a terminal: xterm, adapted to this page, without what a host must not do to the user.
 
 import { byId, confirm, say } from '../dom.js';
 
 /** @typedef {import("@xterm/xterm").Terminal} Xterm */
 
-/** screen makes one. @returns {Promise<Xterm>} */
+/** screen makes a screen. @returns {Promise<Xterm>} */
 export async function screen() {
   if (!dressed) dress();
   const at = '../xterm/xterm.mjs';
@@ -20,9 +20,9 @@ export async function screen() {
   return term;
 }
 
-// dress has the page make elements as its policy takes them, also for xterm, which takes no document of ours for all
-// that it makes. Its style elements (xtermjs/xterm.js#4445) need the nonce of this response, and a style attribute is
-// never taken: it becomes properties.
+// dress makes the page create elements as its policy permits, also for xterm, which does not use a given document for
+// everything. Style elements (xtermjs/xterm.js#4445) get the nonce of this response, and a style attribute, which the
+// policy forbids, becomes properties.
 function dress() {
   const made = document.createElement.bind(document);
   document.createElement = /** @type {any} */ ((name, options) => {
@@ -36,30 +36,27 @@ function dress() {
 }
 let dressed = false;
 
-// hush takes from what a host prints all that is more than text on the screen: the page's title, the clipboard, and
-// questions to the terminal, whose answers would arrive at the host as if the person had typed them.
+// hush ignores everything in a host's output that is more than text on the screen: the page's title, the clipboard, and
+// queries to the terminal, whose answers would reach the host as if the user had typed them.
 function hush(term) {
   const done = () => true;
   const { parser } = term;
   // titles, colours, clipboard
   for (const id of [0, 1, 2, 4, 5, 10, 11, 12, 52, 104, 105, 110, 111, 112]) parser.registerOscHandler(id, done);
-  // which terminal is it
+  // terminal type
   for (const prefix of [undefined, '>', '=']) parser.registerCsiHandler({ prefix, final: 'c' }, done);
   for (const prefix of [undefined, '?']) {
-    parser.registerCsiHandler({ prefix, final: 'n' }, done); // where is the cursor
-    parser.registerCsiHandler({ prefix, intermediates: '$', final: 'p' }, done); // which modes are on
+    parser.registerCsiHandler({ prefix, final: 'n' }, done); // cursor position
+    parser.registerCsiHandler({ prefix, intermediates: '$', final: 'p' }, done); // active modes
   }
-  parser.registerCsiHandler({ final: 't' }, done); // how large is the window
-  parser.registerCsiHandler({ prefix: '>', final: 'q' }, done); // which version is it
-  parser.registerCsiHandler({ prefix: '?', final: 'u' }, done); // which keys does it know
-  parser.registerDcsHandler({ intermediates: '$', final: 'q' }, done); // which settings are on
+  parser.registerCsiHandler({ final: 't' }, done); // window size
+  parser.registerCsiHandler({ prefix: '>', final: 'q' }, done); // version
+  parser.registerCsiHandler({ prefix: '?', final: 'u' }, done); // keyboard protocol
+  parser.registerDcsHandler({ intermediates: '$', final: 'q' }, done); // settings
   parser.registerDcsHandler({ intermediates: '+', final: 'q' }, done);
 }
 
-/**
- * reports are what a screen sends by itself, where the host has asked it to: that it has the focus, or has it no
- * longer.
- */
+/** reports are what a screen sends by itself when the host has asked for it: that it has gained or lost the focus. */
 export const reports = ['\u001b[I', '\u001b[O'];
 
 async function visit(address) {
@@ -83,15 +80,15 @@ export function theme() {
 }
 
 /**
- * fit returns how many characters the box takes.
+ * fit returns how many characters fit in the box.
  * @param {Xterm} term @param {HTMLElement} box @returns {{cols: number, rows: number}|undefined} undefined while it is
- * not shown
+ * hidden
  */
 export function fit(term, box) {
   const shown = box.querySelector('.xterm-screen')?.getBoundingClientRect();
   if (!shown?.width || !shown.height) return undefined;
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
-  const bar = 14; // the scrollbar's width
+  const bar = 14; // width of the scrollbar
   const style = getComputedStyle(box);
   const room = (size, ...paddings) => paddings.reduce((left, p) => left - parseFloat(p), size);
   const width = room(box.clientWidth, style.paddingLeft, style.paddingRight) - bar;
@@ -101,13 +98,13 @@ export function fit(term, box) {
 }
 
 /**
- * copies reports whether the keys are those that copy in a terminal, where Ctrl+C is the host's, and copies what is
- * selected.
+ * copies reports whether the keys are the copy shortcut in a terminal, where Ctrl+C belongs to the host, and copies the
+ * selection.
  * @param {Xterm} term @param {KeyboardEvent} e
  */
 export function copies(term, e) {
   if (!e.ctrlKey || !e.shiftKey || e.altKey || e.metaKey || e.code !== 'KeyC') return false;
-  e.preventDefault(); // some browsers open their tools
+  e.preventDefault(); // some browsers open their developer tools
   if (e.type === 'keydown' && term.hasSelection()) {
     const done = (words) => () => say(words);
     void navigator.clipboard?.writeText(term.getSelection()).then(done('Copied'), done('Could not copy'));
@@ -115,9 +112,9 @@ export function copies(term, e) {
   return true;
 }
 
-/** beforeCursor returns what stands before the cursor on its line. @param {Xterm} term */
+/** beforeCursor returns the text before the cursor on its line. @param {Xterm} term */
 export function beforeCursor(term) {
   const { active } = term.buffer;
-  if (active.type === 'alternate') return ''; // a program has the whole screen
+  if (active.type === 'alternate') return ''; // a program uses the whole screen
   return active.getLine(active.baseY + active.cursorY)?.translateToString(false, 0, active.cursorX) ?? '';
 }

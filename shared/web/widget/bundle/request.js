@@ -32,7 +32,7 @@ function requests({ base = new URL(import.meta.url).origin, token, heard }) {
       return await token(refused);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      throw new ApiError("You could not be signed in just now.", { cause });
+      throw new ApiError("Sign-in failed. Please try again.", { cause });
     }
   };
   const address = typeof base === "function" ? base : (path) => base.replace(/\/+$/, "") + path;

@@ -40,7 +40,7 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
       return await token(refused);
     } catch (/** @type {any} */ cause) {
       if (cause instanceof ApiError) throw cause;
-      throw new ApiError('You could not be signed in just now.', { cause }); // who signs in may be back in a moment
+      throw new ApiError('Sign-in failed. Please try again.', { cause }); // the sign-in service may be back soon
     }
   };
   const address = typeof base === 'function' ? base : (/** @type {string} */ path) => base.replace(/\/+$/, '') + path;

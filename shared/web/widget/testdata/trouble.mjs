@@ -86,7 +86,7 @@ export const trouble = {
     await page.getByText('You are not signed in').waitFor();
     await page.locator('gemini-chat').evaluate((el) => (el.getToken = async () => { throw new TypeError('no line'); }));
     await ask(page, 'who then');
-    await page.getByText('You could not be signed in just now.').waitFor();
+    await page.getByText('Sign-in failed. Please try again.').waitFor();
     await page.locator('gemini-chat').evaluate((el) => (el.getToken = null));
   },
 
