@@ -71,8 +71,8 @@ func postAction(r *request) (any, error) {
 func (r *request) perform(ctx context.Context, name, key string, input json.RawMessage) (any, error) {
 	sum := sha256.Sum256(append([]byte(name+"\x00"), input...))
 	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Email: r.email,
-		Origin: r.Header.Get("Origin"), Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
-		Call: &loop.Call{Tool: r.api.Actions.Tool(name).Name, Args: input, Own: true}})
+		Origin: r.Header.Get("Origin"), Key: key, BodyHash: hex.EncodeToString(sum[:])},
+		loop.Call{Prompt: "Called " + name + ".", Tool: r.api.Actions.Tool(name).Name, Args: input, Own: true})
 	if err != nil {
 		return nil, err
 	}

@@ -65,19 +65,19 @@ func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words s
 			return fault.Within("forwardedProps", err)
 		}
 	}
-	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true, Thoughts: true,
-		PageTools: in.PageTools(), PageContext: in.Context}
-	if err := r.asks(&q, field, words, of); err != nil {
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true}
+	p := loop.Prompt{Text: words, Thoughts: true, PageTools: in.PageTools(), PageContext: in.Context}
+	if err := r.asks(&q, &p, field, of); err != nil {
 		return err
 	}
-	if err := r.checkPageTools(ctx, q.PageTools); err != nil {
+	if err := r.checkPageTools(ctx, p.PageTools); err != nil {
 		return err
 	}
 	sum := sha256.Sum256([]byte(words))
 	q.Key, q.BodyHash = keyAGUI(q.ThreadID, in.RunID), hex.EncodeToString(sum[:])
 	t, _, stop := r.tellingAGUI(in, run.KeyedRunID(r.uid, q.Key))
 	defer stop()
-	return t.ended(ctx, t.begin(ctx, q))
+	return t.ended(ctx, t.begin(ctx, q, p))
 }
 
 // answerAGUI records the user's answers and streams their run. An answer that no longer counts is reported in the

@@ -51,8 +51,9 @@ func (r *request) events(header [2]string, last string) (out *stream, stop func(
 }
 
 // begin starts a run and streams it until it rests.
-func (t telling) begin(ctx context.Context, q loop.StartRequest) error {
-	v, err := t.r.api.Loop.Start(ctx, q, t.emit(ctx))
+func (t telling) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) error {
+	q.Sink = t.emit(ctx)
+	v, err := t.r.api.Loop.Start(ctx, q, p)
 	if err != nil {
 		return err
 	}

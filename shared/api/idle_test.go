@@ -77,7 +77,7 @@ func (w *idle) awaits(texts ...string) *run.View {
 		turn.Calls = append(turn.Calls, script.Call{Name: "mail", Args: letter{text}})
 	}
 	w.model.Then(turn)
-	v, err := w.Loop.Start(w.t.Context(), loop.StartRequest{UID: "ana", Prompt: "mail"}, nil)
+	v, err := w.Loop.Start(w.t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "mail"})
 	if err != nil || v.Status != run.Awaiting {
 		w.t.Fatal(v, err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // ask decodes the request of POST /run and /run/stream.
-func (r *request) ask() (loop.StartRequest, error) {
+func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 	var in struct {
 		Prompt   string  `json:"prompt"`
 		ThreadID *string `json:"threadId"`
@@ -29,21 +29,22 @@ func (r *request) ask() (loop.StartRequest, error) {
 	}
 	hash, err := r.decode(&in)
 	if err != nil {
-		return loop.StartRequest{}, err
+		return q, p, err
 	}
 	key, err := r.key()
 	switch {
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
-		return loop.StartRequest{}, fault.Invalid("threadId", "invalid ID")
+		return q, p, fault.Invalid("threadId", "invalid ID")
 	case err != nil:
-		return loop.StartRequest{}, err
+		return q, p, err
 	}
-	q := loop.StartRequest{Key: key, BodyHash: hash}
+	q.Key, q.BodyHash = key, hash
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}
-	err = r.asks(&q, "prompt", in.Prompt, in.chosenBody)
-	return q, err
+	p.Text = in.Prompt
+	err = r.asks(&q, &p, "prompt", in.chosenBody)
+	return q, p, err
 }
 
 // chosenBody has the fields that choose the agent and describe the client's locale.
@@ -53,14 +54,14 @@ type chosenBody struct {
 	regionBody
 }
 
-// asks validates the prompt and the choices in of, and puts them into q. field is the prompt's place in the request,
-// for errors.
-func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody) error {
+// asks validates the prompt and the choices in of, and completes p and q. field is the prompt's field in the body, for
+// errors.
+func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of chosenBody) error {
 	region, err := of.region()
 	switch {
-	case visible.Blank(prompt):
+	case visible.Blank(p.Text):
 		return fault.Invalid(field, "a prompt is needed")
-	case len(prompt) > loop.MaxPrompt:
+	case len(p.Text) > loop.MaxPrompt:
 		return fault.Invalid(field, "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case of.TerminalID != nil && !run.ValidID(*of.TerminalID):
 		return fault.Invalid("terminalId", "invalid ID")
@@ -68,14 +69,14 @@ func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody
 		return err
 	}
 	if of.TerminalID != nil {
-		q.Terminal = *of.TerminalID
+		p.Terminal = *of.TerminalID
 		if of.Agent == nil {
 			of.Agent = new(run.Terminal)
 		}
 	}
-	q.UID, q.Email, q.Origin, q.Region, q.Prompt = r.uid, r.email, r.Header.Get("Origin"), region, prompt
+	q.UID, q.Email, q.Origin, q.Region = r.uid, r.email, r.Header.Get("Origin"), region
 	if !r.own() {
-		q.Barred = r.api.Loop.Agents.Barred(q.Origin)
+		p.Barred = r.api.Loop.Agents.Barred(q.Origin)
 	}
 	q.Agent, err = chosen(r.api.Loop.Agents, of.Agent, q.ThreadID != "" && !q.Opens)
 	return err
@@ -107,7 +108,7 @@ func printable(s string) bool {
 
 func postRun(r *request) (any, error) {
 	p := r.patience(maxWait)
-	q, err := r.ask()
+	q, in, err := r.ask()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func postRun(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	v, err := r.api.Loop.Start(ctx, q, nil)
+	v, err := r.api.Loop.Start(ctx, q, in)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ type (
 )
 
 func postStream(r *request) (any, error) {
-	q, err := r.ask()
+	q, in, err := r.ask()
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func postStream(r *request) (any, error) {
 	defer stop()
 	ctx, cancel := r.working()
 	defer cancel()
-	v, err := r.api.Loop.Start(ctx, q, func(n journal.Update) {
+	q.Sink = func(n journal.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
@@ -189,7 +189,8 @@ func postStream(r *request) (any, error) {
 		case n.Status == run.Planning || n.Status == run.Executing || n.Status == run.Awaiting:
 			out.write(statusLine{"status", n.Status, n.RunID, n.ThreadID})
 		}
-	})
+	}
+	v, err := r.api.Loop.Start(ctx, q, in)
 	if err == nil && !out.started() { // the key names an earlier run, which sends no updates here
 		out.write(statusLine{"status", run.Planning, v.RunID, v.ThreadID})
 	}

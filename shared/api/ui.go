@@ -40,8 +40,9 @@ func postUI(r *request) (any, error) {
 	if len(answers) > 0 {
 		return nil, r.answerUI(ctx, answers)
 	}
-	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ID), Opens: true, Thoughts: true}
-	if err := r.asks(&q, "messages", words, in.chosenBody); err != nil {
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ID), Opens: true}
+	p := loop.Prompt{Text: words, Thoughts: true}
+	if err := r.asks(&q, &p, "messages", in.chosenBody); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(words))
@@ -49,7 +50,7 @@ func postUI(r *request) (any, error) {
 	q.Key = clientKey(q.ThreadID, messageID, q.BodyHash)
 	t, stop := r.tellingUI(run.KeyedRunID(r.uid, q.Key), q.ThreadID, nil)
 	defer stop()
-	return nil, t.ended(ctx, t.begin(ctx, q))
+	return nil, t.ended(ctx, t.begin(ctx, q, p))
 }
 
 // answerEarlierUI records the answers in older messages. useChat marks an older card as answered but sends nothing, so

@@ -442,7 +442,7 @@ func TestOneStoreWithAServer(t *testing.T) {
 		server := loop.New(journal.Env{Store: st, Queue: asked, Model: m, Tools: tool.Set{},
 			Agents: registry.Set{run.Assistant: assistant}})
 		asked.server = server
-		theirs, err := server.Start(t.Context(), loop.StartRequest{UID: "local", Prompt: "hi"}, nil)
+		theirs, err := server.Start(t.Context(), loop.StartRequest{UID: "local"}, loop.Prompt{Text: "hi"})
 		if err != nil {
 			t.Fatal(err)
 		}

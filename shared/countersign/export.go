@@ -77,12 +77,12 @@ func (a *Agent) Import(ctx context.Context, r io.Reader) (*Session, error) {
 	s := a.NewSession()
 	for _, l := range lines {
 		said := messagesOf("", l.Contents)
-		in := loop.Imported{Contents: l.Contents, By: l.By, Recorded: l.Record, Mark: head.Mark,
+		in := loop.Import{Contents: l.Contents, By: l.By, Recorded: l.Record, Mark: head.Mark,
 			Prompt: clip.Text(said[0].Text, maxPrompt)}
 		if last := said[len(said)-1]; last.Role == string(model.Answer) {
 			in.Answer = clip.Text(last.Text, run.MaxMessageText)
 		}
-		err := loop.Import(ctx, a.core.loop, loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id,
+		_, err := a.core.loop.Start(ctx, loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id,
 			Title: head.Title}, in)
 		if err != nil {
 			return nil, public(err)

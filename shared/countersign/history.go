@@ -209,7 +209,7 @@ func (s *Session) Compress(ctx context.Context) (*ChatCompressed, error) {
 		m := newMove(s)
 		m.begin = func(ctx context.Context, _ journal.Sink) (*run.View, error) {
 			return s.agent.core.loop.Start(ctx, loop.StartRequest{UID: s.agent.user, Agent: s.agent.core.name,
-				ThreadID: s.id, Compress: true, Tools: s.agent.core.offered(nil)}, sink)
+				ThreadID: s.id, Sink: sink}, loop.Compress{Tools: s.agent.core.offered(nil)})
 		}
 		return m, nil
 	})

@@ -143,14 +143,15 @@ func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessa
 		return nil, err
 	}
 	a := s.agent
-	req := loop.StartRequest{UID: a.user, Agent: a.core.name, Prompt: prompt, ThreadID: s.id, Title: prompt,
-		Instructions: text, Answer: form}
+	req := loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id, Title: prompt}
+	in := loop.Prompt{Text: prompt, Instructions: text, Answer: form}
 	m := newMove(s)
-	if m.invoked, err = a.core.invoke(&req); err != nil {
+	if m.invoked, err = a.core.invoke(&in); err != nil {
 		return nil, err
 	}
 	m.begin = func(ctx context.Context, sink journal.Sink) (*run.View, error) {
-		return a.core.loop.Start(ctx, req, sink)
+		req.Sink = sink
+		return a.core.loop.Start(ctx, req, in)
 	}
 	return m, nil
 }

@@ -142,16 +142,16 @@ func (c *core) withSkills(instructions string) string {
 	return strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + c.catalogue)
 }
 
-// invoke adds to the request what the skill says that its prompt invokes, and returns the skill's name; empty: the
-// prompt invokes none.
-func (c *core) invoke(req *loop.StartRequest) (string, error) {
-	i := c.skills.Invoked(req.Prompt)
-	req.Tools = c.offered(i)
+// invoke adds the text of the skill that the prompt invokes to the instructions, and returns the skill's name. The name
+// is empty if the prompt invokes none.
+func (c *core) invoke(in *loop.Prompt) (string, error) {
+	i := c.skills.Invoked(in.Text)
+	in.Tools = c.offered(i)
 	if i == nil {
 		return "", nil
 	}
 	text, err := i.Text()
-	req.Instructions = strings.TrimSpace(req.Instructions + "\n\n" + text)
+	in.Instructions = strings.TrimSpace(in.Instructions + "\n\n" + text)
 	return i.Skill.Name, err
 }
 

@@ -200,7 +200,7 @@ func (w *walk) ask(ctx context.Context) {
 		}
 	}
 	v, err := w.loop.Start(ctx,
-		loop.StartRequest{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
+		loop.StartRequest{UID: uid, ThreadID: thread, Key: prompt, BodyHash: prompt}, loop.Prompt{Text: prompt})
 	w.check("start", err)
 	w.look(v)
 	if err == nil && thread == "" {
@@ -213,7 +213,7 @@ func (w *walk) compress(ctx context.Context) {
 	if len(w.threads) == 0 || !w.verbatim {
 		return
 	}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: uid, ThreadID: pick(w.r, w.threads...), Compress: true}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: uid, ThreadID: pick(w.r, w.threads...)}, loop.Compress{})
 	w.check("compress", err)
 	w.look(v)
 	w.count["compressed by hand"]++

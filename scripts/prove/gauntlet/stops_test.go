@@ -160,7 +160,7 @@ func overdue(t *testing.T) (*proved, *clock, *run.View) {
 	if _, err := w.SignIn(t.Context(), trial.First); err != nil {
 		t.Fatal(err)
 	}
-	v, err := w.App.API.Loop.Start(t.Context(), loop.StartRequest{UID: trial.First, Prompt: "send both"}, nil)
+	v, err := w.App.API.Loop.Start(t.Context(), loop.StartRequest{UID: trial.First}, loop.Prompt{Text: "send both"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,9 +86,9 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 	}
 	req := c.as
 	req.Key, req.BodyHash = key, digest(name, string(args))
-	req.Title, req.Prompt = req.Via.Name, fmt.Sprintf("Your agent “%s” calls %s.", req.Via.Name, name)
-	req.Call = &loop.Call{Tool: name, Args: args, Model: "mcp"}
-	called, err := c.start(req)
+	req.Title = req.Via.Name
+	called, err := c.start(req, loop.Call{Prompt: fmt.Sprintf("Your agent “%s” calls %s.", req.Via.Name, name),
+		Tool: name, Args: args, Model: "mcp"})
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +96,11 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 }
 
 // start starts the run in the agent's conversation of the day, or in the next one if that conversation is closed.
-func (c *caller) start(req loop.StartRequest) (called *loop.CallResult, err error) {
+func (c *caller) start(req loop.StartRequest, call loop.Call) (called *loop.CallResult, err error) {
 	day := c.Loop.Now().UTC().Format(time.DateOnly)
 	for n := range threadsPerDay {
 		req.ThreadID = run.KeyedThreadID(c.as.UID, fmt.Sprintf("mcp:%s:%s:%d", c.as.Via.TokenID, day, n))
-		if called, err = c.Loop.StartCall(c.working, req); !loop.ThreadClosed(err) {
+		if called, err = c.Loop.StartCall(c.working, req, call); !loop.ThreadClosed(err) {
 			break
 		}
 	}

@@ -255,10 +255,10 @@ func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, fault.Invalid("agent", "there is no such agent; there are %v", c.agents())
 	}
 	asked := c.as
-	asked.Agent, asked.Prompt = args.Agent, args.Prompt
+	asked.Agent = args.Agent
 	asked.Key, asked.BodyHash = key, digest("countersign_run", args.Prompt, args.Agent)
 	asked.Until = time.Now().Add(min(longestWait, c.Budget))
-	v, err := c.Loop.Start(c.working, asked, nil)
+	v, err := c.Loop.Start(c.working, asked, loop.Prompt{Text: args.Prompt})
 	if err != nil {
 		return nil, err
 	}

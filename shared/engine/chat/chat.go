@@ -172,7 +172,7 @@ func (c *Chat) Answer(ctx context.Context, r Request, emit journal.Sink) (*Reply
 	if err != nil {
 		return nil, err
 	}
-	return c.run(ctx, r, h, loop.StartRequest{History: kept}, emit)
+	return c.run(ctx, r, h, loop.Prompt{Client: &loop.ClientSide{History: *kept}}, emit)
 }
 
 // abandon answers the open calls of a user who continues without them.

@@ -90,12 +90,11 @@ func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool,
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
 			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Region: p.r.Region, Email: p.r.Email,
-			Prompt: p.asked(e.action.Tool), Terminal: p.h.Terminal,
 			ThreadID: run.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
 			Title:    p.title(),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
-			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.askedBy},
-		})
+		}, loop.Call{Prompt: p.asked(e.action.Tool), Terminal: p.h.Terminal,
+			Tool: e.action.Tool, Args: e.action.Args, Model: e.askedBy})
 		switch {
 		case err == nil:
 			p.h.Effects = append(p.h.Effects, n)

@@ -63,20 +63,20 @@ const noteIntro = "For your information, from the record and not from the user: 
 
 // continued returns the start of a run that continues with the user's words, after the calls that they wait for were
 // abandoned.
-func (c *Chat) continued(ctx context.Context, uid string, h *history, words string) (loop.StartRequest, error) {
+func (c *Chat) continued(ctx context.Context, uid string, h *history, words string) (loop.Prompt, error) {
 	note, err := c.systemNote(ctx, uid, h)
 	if err != nil {
-		return loop.StartRequest{}, err
+		return loop.Prompt{}, err
 	}
 	if err := c.abandon(ctx, uid, h); err != nil {
-		return loop.StartRequest{}, err
+		return loop.Prompt{}, err
 	}
 	waits, numbered, err := h.waits()
 	if note != "" && numbered != "" {
 		note += "\n"
 	}
-	return loop.StartRequest{Prompt: words, SystemNote: note + numbered, Waiting: waits,
-		History: &conversation.ClientHistory{Contents: h.contents}}, err
+	return loop.Prompt{Text: words, Client: &loop.ClientSide{SystemNote: note + numbered, Waiting: waits,
+		History: conversation.ClientHistory{Contents: h.contents}}}, err
 }
 
 // waiting describes a proposal to the model that waits for its user.

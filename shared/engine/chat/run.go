@@ -22,9 +22,9 @@ import (
 )
 
 // run moves the conversation as far as it goes without the page and without an approval.
-func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit journal.Sink) (*Reply,
+func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, emit journal.Sink) (*Reply,
 	error) {
-	l, v, settle, err := c.begin(ctx, r, h, req, emit)
+	l, v, settle, err := c.begin(ctx, r, h, in, emit)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 
 // begin counts a request with its ledger and moves it, on a loop of its own, as far as that goes alone. settle counts
 // what the request has used by then.
-func (c *Chat) begin(ctx context.Context, r Request, h *history, req loop.StartRequest,
+func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
 	emit journal.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, req.Prompt != "", r.Region)
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, in.Text != "", r.Region)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -71,8 +71,8 @@ func (c *Chat) begin(ctx context.Context, r Request, h *history, req loop.StartR
 	if l, err = c.loop(ctx, r, admitted.Usage); err != nil {
 		return nil, nil, nil, err
 	}
-	req.UID, req.Agent, req.Origin, req.Region = r.UID, r.agent.Name, r.Origin, r.Region
-	if v, err = l.Start(ctx, req, emit); err != nil {
+	req := loop.StartRequest{UID: r.UID, Agent: r.agent.Name, Origin: r.Origin, Region: r.Region, Sink: emit}
+	if v, err = l.Start(ctx, req, in); err != nil {
 		return nil, nil, nil, err
 	}
 	return l, v, func() { c.settle(ctx, l, r.UID, v.RunID, admitted) }, nil

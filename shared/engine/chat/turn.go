@@ -161,7 +161,7 @@ type turn struct {
 }
 
 // next returns what the model is asked, or nil where a call of the turn before is still under way.
-func (t *turn) next(ctx context.Context, words, key string) (*loop.StartRequest, error) {
+func (t *turn) next(ctx context.Context, words, key string) (*loop.Prompt, error) {
 	if len(t.h.calls) > 0 {
 		open, err := t.answer(ctx, words)
 		if err != nil {
@@ -169,7 +169,10 @@ func (t *turn) next(ctx context.Context, words, key string) (*loop.StartRequest,
 		}
 		if !open {
 			kept, err := t.h.clientHistory()
-			return &loop.StartRequest{History: kept}, err
+			if err != nil {
+				return nil, err
+			}
+			return &loop.Prompt{Client: &loop.ClientSide{History: *kept}}, nil
 		}
 		if words == "" {
 			return nil, nil
@@ -254,7 +257,7 @@ func (t *turn) start(ctx context.Context, k *call) error {
 }
 
 // ask asks the model.
-func (t *turn) ask(ctx context.Context, start loop.StartRequest) (*TurnReply, error) {
+func (t *turn) ask(ctx context.Context, start loop.Prompt) (*TurnReply, error) {
 	l, v, settle, err := t.begin(ctx, t.r, t.h, start, nil)
 	if err != nil {
 		return nil, err

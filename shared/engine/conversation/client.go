@@ -14,7 +14,7 @@ import (
 // ClientHistory is a conversation that the client keeps: a run starts from it on an empty store, and continues as if it
 // had never stopped. The caller guarantees that it is what [Loop.Conversation] returned.
 type ClientHistory struct {
-	Contents []json.RawMessage // up to the user's last message, or all of it where StartRequest.Prompt brings a new one
+	Contents []json.RawMessage // up to the user's last message, or all of it if loop.Prompt has a new one
 	Turns    []ClientTurn      // the model's answers since then
 }
 

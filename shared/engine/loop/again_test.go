@@ -49,7 +49,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
 			w.loop.Model = &asked{tool: "draft"}
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,8 +64,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			mortalLoop.Store = mortal(w.store, 3, true) // the run, the model's answer, the intent
 			runID := ""
 			died, err := mortally(func() error {
-				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
-					func(n journal.Update) { runID = n.RunID })
+				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana",
+					Sink: func(n journal.Update) { runID = n.RunID }}, loop.Prompt{Text: "tell bob again"})
 				return err
 			})
 			if !died || err != nil || len(w.effects) != 1 {
@@ -90,7 +90,7 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	w := newEnv(t)
 	// the handle comes before the intent, and the permission for the call may be gone by then
 	w.loop.Model, w.assistant().Limits.MaxOpen = &asked{tool: "draft"}, 1
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,8 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	mortalLoop := *w.loop
 	mortalLoop.Store = mortal(w.store, 2, true) // the run, the model's answer
 	died, err := mortally(func() error {
-		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
-			func(n journal.Update) { proposed = n.RunID })
+		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana",
+			Sink: func(n journal.Update) { proposed = n.RunID }}, loop.Prompt{Text: "tell bob again"})
 		return err
 	})
 	if !died || err != nil {
@@ -139,7 +139,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 		err = w.rec.Disallow(ctx, "ana", entries[0].ID, "")
 	}
 	if err == nil {
-		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and again"}, nil)
+		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "and again"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestWokenAfterAnothersEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

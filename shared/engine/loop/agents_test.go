@@ -25,12 +25,12 @@ func TestAnAgentIsWhatItsRequestsSay(t *testing.T) {
 	w.model.Then(script.Turn{Text: "Hello."},
 		script.Turn{Calls: []script.Call{{Name: "lookup", Args: map[string]any{"word": "tea"}}}},
 		script.Turn{Text: "It is about tea."})
-	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Agent: "clerk", Prompt: "tea", ThreadID: first.ThreadID},
-		nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Agent: "clerk", ThreadID: first.ThreadID},
+		loop.Prompt{Text: "tea"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestInstructionsThatFail(t *testing.T) {
 	w.assistant().Instructions = func(context.Context, registry.State) (string, error) {
 		return "half", context.Canceled
 	}
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 	if err != nil || v.Status != "failed" || v.ErrorCode != fault.Model || len(w.model.Requests()) != 0 {
 		t.Errorf("%v %+v, and the model got %v", err, v, w.model.Requests())
 	}
@@ -73,7 +73,7 @@ func TestAKeyIsOfItsAgent(t *testing.T) {
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	w.model.Then(script.Turn{Text: "Hello."})
 	start := func(name string) (string, error) {
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Agent: name, Prompt: "hello", Key: "k"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Agent: name, Key: "k"}, loop.Prompt{Text: "hello"})
 		if err != nil {
 			return "", err
 		}

@@ -71,7 +71,7 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 	w.loop.Tools["click"] = remote(t)
 	w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: "click"}
 	life := func() error {
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click", Key: "k1", BodyHash: "h"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}, loop.Prompt{Text: "click"})
 		if err != nil {
 			return err
 		}
@@ -119,18 +119,19 @@ func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 	ctx := context.Background()
 	w.loop.Tools["click"] = remote(t)
 	w.loop.Model = &asked{tool: "click"}
-	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
+	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
 	if err != nil || len(first.Calls) != 1 {
 		t.Fatalf("%v %+v", err, first)
 	}
 	w.loop.Store = mortal(w.store, n, after)
 	w.loop.Tools["lookup"], w.loop.Model = w.lookup(), &asked{tool: "lookup"}
-	on := loop.StartRequest{UID: "ana", Prompt: "and?", ThreadID: first.ThreadID, Key: "k2", BodyHash: "h"}
-	died, err := mortally(func() error { _, err := w.loop.Start(ctx, on, nil); return err })
+	on := loop.StartRequest{UID: "ana", ThreadID: first.ThreadID, Key: "k2", BodyHash: "h"}
+	and := loop.Prompt{Text: "and?"}
+	died, err := mortally(func() error { _, err := w.loop.Start(ctx, on, and); return err })
 	if err != nil || !died {
 		t.Fatalf("%v, and the kill happened: %v", err, died)
 	}
-	if _, err := w.loop.Start(ctx, on, nil); err != nil {
+	if _, err := w.loop.Start(ctx, on, and); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -160,16 +161,15 @@ func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 	w.loop.Tools["click"] = remote(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}},
 		script.Turn{Text: "Hello."})
-	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
+	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := sending("ten", true)
-	call.ThreadID = first.ThreadID
-	if _, err := w.loop.StartCall(ctx, call); err != nil {
+	same := loop.StartRequest{UID: "ana", ThreadID: first.ThreadID}
+	if _, err := w.loop.StartCall(ctx, same, sending("ten", true)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hello"}, nil); err != nil {
+	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	if v, _, err := w.loop.Get(ctx, "ana", first.RunID); err != nil || len(v.Calls) != 1 {
@@ -186,7 +186,7 @@ func TestAClientsEffectIsOnRecord(t *testing.T) {
 		w := newEnv(t)
 		w.loop.Tools["sign"] = sign(t)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "sign it"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "sign it"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestEndedWhileItsClientSigns(t *testing.T) {
 		ctx, w := context.Background(), newEnv(t)
 		w.loop.Tools["sign"] = sign(t)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "sign it"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "sign it"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,8 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 				ctx, w := context.Background(), open(t)
 				w.loop.Model = &asked{tool: "send"}
 				v, err := w.loop.Start(ctx,
-					loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+					loop.StartRequest{UID: "ana"},
+					loop.Prompt{Text: "tell bob " + strings.Repeat("everything ", 40<<10)})
 				if err != nil || v.Status != run.Awaiting {
 					t.Fatalf("%v %+v", err, v)
 				}
@@ -126,7 +127,7 @@ func (w *env) midEffect() *run.View {
 	}
 	w.loop.Tools["send"] = tool.Define(d)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err == nil {
 		_, err = w.loop.Resolve(ctx,
 			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
@@ -194,7 +195,7 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 			for n := 1; n <= 2; n++ { // the mark, the run
 				ctx, w := context.Background(), open(t)
 				w.loop.Model = &asked{tool: "send"}
-				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 				if err == nil {
 					_, err = w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 						Decision: run.ApproveOnce})

@@ -17,7 +17,7 @@ func TestARefusedDecisionLeavesARunAside(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		w.loop.Model = &asked{tool: "send"}
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err != nil || v.Status != run.Awaiting {
 			t.Fatalf("%v %+v", err, v)
 		}

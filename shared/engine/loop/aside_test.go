@@ -50,7 +50,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 		}
 		w.model.Then(script.Turn{
 			Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err == nil {
 			_, err = w.loop.Resolve(ctx,
 				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
@@ -96,7 +96,7 @@ func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

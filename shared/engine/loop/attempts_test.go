@@ -44,7 +44,7 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	w.loop.Tools["break"] = breaking(w, func() { tries++; panic("CANARY") })
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}},
 		script.Turn{Text: "It cannot be looked up."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "look it up"})
 	if err != nil || v.Status != run.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" ||
 		strings.Contains(v.Actions[0].Message, "CANARY") {
 		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
@@ -68,7 +68,7 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 		ctx, w, logs := context.Background(), newEnv(t), &bytes.Buffer{}
 		w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
 		w.loop.Model = &asked{tool: name}
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err == nil {
 			_, err = w.loop.Resolve(ctx,
 				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
@@ -98,7 +98,7 @@ func TestAPanicWhileAnEffectIsSettled(t *testing.T) {
 		panic("CANARY")
 	}
 	w.loop.Tools["send"], w.loop.Model = tool.Define(d), &asked{tool: "send"}
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 		w.model.Then(script.Turn{
 			Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 			script.Turn{Text: "It cannot be sent."})
-		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err != nil || v.Status != run.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
 			t.Errorf("%s: %v %+v", name, err, v)
 		}
@@ -213,8 +213,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 			c.set(w, func() { starts = append(starts, w.clock()); runtime.Goexit() })
 			runID := ""
 			dying(func() {
-				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"},
-					func(n journal.Update) { runID = n.RunID })
+				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana",
+					Sink: func(n journal.Update) { runID = n.RunID }}, loop.Prompt{Text: "do it"})
 				t.Errorf("it lived: %v", err)
 			})
 			for range 6 * 60 {
@@ -355,7 +355,7 @@ func (w *env) late() (runID string) {
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: "send"}
 	v, err := w.loop.Start(ctx,
-		loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+		loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob " + strings.Repeat("everything ", 40<<10)})
 	if err == nil {
 		_, err = w.loop.Resolve(ctx,
 			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
@@ -396,7 +396,7 @@ func TestAPanicAfterTheYes(t *testing.T) {
 	w.loop.Tools["send"] = tool.Define(d)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args([]string{"bob@x.org"}, "ten")}}},
 		script.Turn{Text: "It was not sent."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,9 +120,9 @@ func TestABudgetHolds(t *testing.T) {
 
 // spend moves the run to its end in several processes, the first of which may die, and approves every waiting call.
 func (w *env) spend(t *testing.T) (died bool) {
-	start := loop.StartRequest{UID: "ana", Prompt: "write", Key: "k1", BodyHash: "h"}
+	start := loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}
 	for range 20 {
-		gone, err := mortally(func() error { return w.liveAll(start) })
+		gone, err := mortally(func() error { return w.liveAll(start, "write") })
 		if err != nil && !journal.Held(err) {
 			t.Fatal(err)
 		}
@@ -138,9 +138,9 @@ func (w *env) spend(t *testing.T) (died bool) {
 }
 
 // liveAll is one process: it starts the run, or finds it started, and carries out and approves its calls.
-func (w *env) liveAll(start loop.StartRequest) error {
+func (w *env) liveAll(start loop.StartRequest, prompt string) error {
 	ctx := context.Background()
-	if _, err := w.loop.Start(ctx, start, nil); err != nil {
+	if _, err := w.loop.Start(ctx, start, loop.Prompt{Text: prompt}); err != nil {
 		return err
 	}
 	for range 6 {
@@ -194,7 +194,7 @@ func (w *env) spentBy(t *testing.T, runID string) spent {
 func TestAModelWithoutAPrice(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Limits.Budget = run.Budget{Money: 1 << 40, Prices: map[string]run.Price{"another": {Input: 1}}}
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 	if err != nil || v.Status != run.Failed || v.ErrorReason != run.CodeRunBudget || len(w.model.Requests()) != 0 {
 		t.Errorf("%v %+v, and the model got %v", err, v, w.model.Requests())
 	}
@@ -229,8 +229,8 @@ func TestASummaryCountsInTheBudget(t *testing.T) {
 		its := w.assistant()
 		its.OnReject, its.Limits.ModelCalls = registry.RejectContinues, 50
 		for i := range 4 {
-			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: fmt.Sprintf("question %d", i),
-				ThreadID: w.thread}, nil)
+			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", ThreadID: w.thread},
+				loop.Prompt{Text: fmt.Sprintf("question %d", i)})
 			if err != nil || v.Status != run.Completed {
 				t.Fatalf("%v %+v", err, v)
 			}
@@ -241,10 +241,10 @@ func TestASummaryCountsInTheBudget(t *testing.T) {
 			w.loop.Store = mortal(w.store, (n+1)/2, n%2 == 0)
 		}
 		died = false
-		start := loop.StartRequest{UID: "ana", Prompt: "question 3", ThreadID: w.thread, Key: "k1", BodyHash: "h"}
+		start := loop.StartRequest{UID: "ana", ThreadID: w.thread, Key: "k1", BodyHash: "h"}
 		v := &run.View{}
 		for range 5 {
-			gone, err := mortally(func() error { return w.liveAll(start) })
+			gone, err := mortally(func() error { return w.liveAll(start, "question 3") })
 			if err != nil && !journal.Held(err) {
 				t.Fatal(err)
 			}

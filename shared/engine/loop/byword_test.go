@@ -24,7 +24,8 @@ type chatting struct {
 func (c *chatting) say(prompt string, turns ...script.Turn) *run.View {
 	c.t.Helper()
 	c.model.Then(turns...)
-	v, err := c.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: prompt, ThreadID: c.thread}, nil)
+	v, err := c.loop.Start(context.Background(), loop.StartRequest{UID: "ana", ThreadID: c.thread},
+		loop.Prompt{Text: prompt})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -108,8 +109,8 @@ func TestNotTakenBack(t *testing.T) {
 		}
 		ctx := context.Background()
 		c.model.Then(script.Turn{Text: "Well."})
-		if _, err := c.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "no, cancel", ThreadID: c.thread,
-			Via: &run.Via{TokenID: "t1", Name: "helper"}}, nil); err != nil || c.offered(1) {
+		byHelper := loop.StartRequest{UID: "ana", ThreadID: c.thread, Via: &run.Via{TokenID: "t1", Name: "helper"}}
+		if _, err := c.loop.Start(ctx, byHelper, loop.Prompt{Text: "no, cancel"}); err != nil || c.offered(1) {
 			t.Errorf("another program's words: %v, and the tool is offered: %t", err, c.offered(1))
 		}
 		if _, err := c.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(waits.RunID, 1),

@@ -3,26 +3,88 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Call is a tool call that forms a whole run. No model is called.
+// Call is the [Input] of a run of one tool call. No model is called.
 type Call struct {
+	Prompt   string // the user's message in the thread, which describes the call
+	Terminal string // the user's terminal, for an agent with OnTerminal
+
 	Tool string
 	Args json.RawMessage
 	Own  bool // the user makes the call, so it needs no approval; the policy can still deny it
 
-	Compensates *run.ActionRef // the action that the call undoes; the call then needs the user's approval in any case
-	In          tool.Place     // with Compensates: the place of that action
+	Undoes *Undo  // set if the call undoes an action; the call then needs the user's approval in any case
+	Model  string // the model that requested the call, for the record; empty for a user's own call
+}
 
-	Model string // the model that requested the call, for the record; empty for a user's own call
+// Undo names the action that a call undoes.
+type Undo struct {
+	Action run.ActionRef
+	Place  tool.Place // the place of that action
+}
+
+func (c Call) check(ctx context.Context, ex *journal.Execution, its *registry.Agent) error {
+	if ex.Tools[c.Tool] == nil {
+		ex.Tools = ex.AwaitTools(ctx)
+	}
+	t := ex.Tools[c.Tool]
+	if t == nil {
+		return fault.NotFound()
+	}
+	if _, err := t.Normalize(c.Args); err != nil {
+		return err
+	}
+	if err := checkTerminal(its, c.Terminal); err != nil {
+		return err
+	}
+	return checkNoSession(its)
+}
+
+func (c Call) needs(ex *journal.Execution, req StartRequest) needs {
+	n := needs{message: c.Prompt, terminal: c.Terminal, tool: ex.Tools[c.Tool], noModel: true}
+	n.paths = slices.Clone(n.tool.Reads(tool.Scope{UID: req.UID, Terminal: c.Terminal}))
+	if c.Undoes != nil {
+		n.paths = append(n.paths, document.RunPath(c.Undoes.Action.RunID))
+	}
+	return n
+}
+
+func (c Call) stored(tx *journal.Tx) *run.Input {
+	return seeThread(tx, &run.Input{Prompt: c.Prompt, SingleCall: true})
+}
+
+// begin adds the call as if it were the model's first answer.
+func (c Call) begin(ctx context.Context, tx *journal.Tx, places approval.Places) error {
+	at, err := places.Of(ctx, tx, tx.Ex.Tools[c.Tool])
+	if err != nil {
+		return err
+	}
+	call := run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}
+	if c.Undoes != nil {
+		if err := takeBack(tx, c.Undoes, at); err != nil {
+			return err
+		}
+		call.Compensates = &c.Undoes.Action
+	}
+	if err := tx.SetStatus(run.Planning); err != nil {
+		return err
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
+		return err
+	}
+	return propose(tx, call, c.Args, at)
 }
 
 // CallResult is the state of a run of one call.
@@ -37,31 +99,6 @@ type CallResult struct {
 // Terminal reports whether the call has its outcome.
 func (c *CallResult) Terminal() bool {
 	return c.Run.Status == run.Completed || c.Run.Status == run.Failed
-}
-
-// StartCall stores a run of req.Call and advances it as far as it goes on its own. The call is validated, approved,
-// carried out and recorded like a model's call, and survives the same crashes. Errors before the run is stored: those
-// of [Loop.Start], AuthError not_found for a tool that does not exist, ValidationError for arguments that do not fit.
-func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, error) {
-	id := run.NewID(l.Random)
-	if req.Key != "" {
-		id = run.KeyedRunID(req.UID, req.Key)
-	}
-	ex := l.NewExecution(id, nil)
-	if ex.Tools[req.Call.Tool] == nil {
-		ex.Tools = l.AwaitTools(ctx)
-	}
-	t := ex.Tools[req.Call.Tool]
-	if t == nil {
-		return nil, fault.NotFound()
-	}
-	if _, err := t.Normalize(req.Call.Args); err != nil {
-		return nil, err
-	}
-	if err := start(ctx, ex, req); err != nil {
-		return nil, err
-	}
-	return callResult(ctx, ex)
 }
 
 // CallResult returns the state of a run that [Loop.StartCall] started. It returns AuthError not_found for any other

@@ -26,7 +26,8 @@ func (w *env) withClerk(open, day int) {
 }
 
 func (w *env) askAgent(agent string) (*run.View, error) {
-	return w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Agent: agent, Prompt: "tell bob"}, nil)
+	return w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Agent: agent},
+		loop.Prompt{Text: "tell bob"})
 }
 
 // capped reports whether the agent is refused because its user has too many approvals.

@@ -64,7 +64,7 @@ var toMake = script.Turn{Calls: []script.Call{{Name: "make", Args: tellBob}}}
 func makes(t *testing.T, w *env, then ...script.Turn) (runID string) {
 	t.Helper()
 	w.model.Then(append([]script.Turn{toMake}, then...)...)
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "go"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func killedAt(t *testing.T, w *env, m *asked, n int, after bool) {
 	w.loop.Store, w.loop.Model = mortal(w.store, n, after), m
 	life := func() error {
 		_, err := w.loop.Start(t.Context(),
-			loop.StartRequest{UID: "ana", Prompt: "go", Key: "k1", BodyHash: "h"}, nil)
+			loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}, loop.Prompt{Text: "go"})
 		if open := w.open("ana"); err == nil && len(open) > 0 {
 			approve(t, w, &run.View{RunID: run.KeyedRunID("ana", "k1")}, 1)
 		}

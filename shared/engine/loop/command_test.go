@@ -280,8 +280,8 @@ func asksFor(commands ...string) []script.Turn {
 
 func (h *host) start(t testing.TB) *run.View {
 	t.Helper()
-	v, err := h.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal, Terminal: anasTerminal,
-		Prompt: "look"}, nil)
+	v, err := h.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal},
+		loop.Prompt{Terminal: anasTerminal, Text: "look"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,8 +522,8 @@ func TestEveryCommandCounts(t *testing.T) {
 	if err := h.deliver(t.Context()); err != nil || len(h.runs) != 3 {
 		t.Fatalf("%v ran, %v", h.runs, err)
 	}
-	_, err := h.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal, Terminal: anasTerminal,
-		Prompt: "look"}, nil)
+	_, err := h.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal},
+		loop.Prompt{Terminal: anasTerminal, Text: "look"})
 	if !fault.Is(err, fault.Policy, fault.CodeTooMany) || !strings.Contains(err.Error(), "3 actions") {
 		t.Errorf("a fourth: %v", err)
 	}

@@ -19,8 +19,8 @@ func CompensationRun(uid, actionID, before string) string {
 func compensationKey(actionID, before string) string { return "compensate:" + actionID + ":" + before }
 
 // Compensate starts a run that undoes an action of the user's run, in the same conversation, and requests the user's
-// approval. If such a run is in progress or has already undone the action, Compensate returns that run. req holds the
-// user's data from the request. Errors: those of [Loop.StartCall]; AuthError not_found for another user's run;
+// approval. If such a run is in progress or has already undone the action, Compensate returns that run. Errors: those
+// of [Loop.Start]; AuthError not_found for another user's run;
 // PolicyError not_applicable for an action that was not done or cannot be undone; PolicyError stale_view if a different
 // account is linked now.
 func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest) (*run.View, error) {
@@ -47,14 +47,9 @@ func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest
 	if isGone(ctx, l, ex.Run, a, c) {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "%s.", c.Gone)
 	}
-	req.ThreadID, req.Prompt = ex.Run.ThreadID, c.Title+"."
-	req.Key, req.BodyHash = compensationKey(a.ID, before), a.ID
-	req.Call = &Call{Tool: c.Tool, Args: args, Own: true, Compensates: &of, In: a.Place}
-	called, err := l.StartCall(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return called.Run, nil
+	req.ThreadID, req.Key, req.BodyHash = ex.Run.ThreadID, compensationKey(a.ID, before), a.ID
+	return l.Start(ctx, req, Call{Prompt: c.Title + ".", Tool: c.Tool, Args: args, Own: true,
+		Undoes: &Undo{Action: of, Place: a.Place}})
 }
 
 // askTime is how long a provider may take to say whether an effect still exists.

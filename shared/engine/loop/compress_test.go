@@ -184,7 +184,7 @@ func TestContextFull(t *testing.T) {
 	w := &talk{env: compressing(newEnv(t))}
 	w.model.Then(script.Turn{Text: "never"})
 	v, err := w.loop.Start(context.Background(),
-		loop.StartRequest{UID: "ana", Prompt: strings.Repeat("word ", 10_000)}, nil)
+		loop.StartRequest{UID: "ana"}, loop.Prompt{Text: strings.Repeat("word ", 10_000)})
 	if err != nil || v.Status != run.Failed || v.ErrorReason != run.CodeContextFull {
 		t.Fatalf("%v, %+v", err, v)
 	}
@@ -201,15 +201,15 @@ func TestCompressByHand(t *testing.T) {
 		w.ask(fmt.Sprintf("question %d", i), counted(strings.Repeat("word ", 100), 100*(i+1)))
 	}
 	w.model.Then(counted("A SUMMARY", 300))
-	byHand := loop.StartRequest{UID: "ana", ThreadID: w.thread, Compress: true}
-	v, err := w.loop.Start(ctx, byHand, nil)
+	byHand := loop.StartRequest{UID: "ana", ThreadID: w.thread}
+	v, err := w.loop.Start(ctx, byHand, loop.Compress{})
 	if all := w.compressions(v); err != nil || v.Status != run.Completed || len(all) != 1 || all[0].Turns != 3 {
 		t.Fatalf("%v, %+v, %+v", err, v, all)
 	}
 	if page, err := w.rec.Messages(ctx, "ana", w.thread, 1<<40, 100); err != nil || len(page.Messages) != 6 {
 		t.Errorf("%v: %d messages", err, len(page.Messages))
 	}
-	if v, err = w.loop.Start(ctx, byHand, nil); err != nil || !strings.Contains(v.Summary, "nothing") {
+	if v, err = w.loop.Start(ctx, byHand, loop.Compress{}); err != nil || !strings.Contains(v.Summary, "nothing") {
 		t.Errorf("%v, %+v", err, v)
 	}
 	_, told := w.ask("and?", counted("Ok.", 100))
@@ -272,12 +272,11 @@ func compressedAfter(t *testing.T, w *env, n int, after bool) (told []json.RawMe
 	thread := run.NewThreadID(run.KeyedRunID("ana", "k0"))
 	life := func() error {
 		for i := range 6 {
-			req := loop.StartRequest{UID: "ana", Prompt: fmt.Sprintf("question %d", i), Key: fmt.Sprintf("k%d", i),
-				BodyHash: "h"}
+			req := loop.StartRequest{UID: "ana", Key: fmt.Sprintf("k%d", i), BodyHash: "h"}
 			if i > 0 {
 				req.ThreadID = thread
 			}
-			v, err := w.loop.Start(ctx, req, nil)
+			v, err := w.loop.Start(ctx, req, loop.Prompt{Text: fmt.Sprintf("question %d", i)})
 			if err != nil {
 				return err
 			}

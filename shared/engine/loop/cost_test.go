@@ -120,7 +120,8 @@ func (p *proof) ask(tool, thread string) (*run.View, error) {
 	if tool != "" {
 		p.meter.Model = &asked{tool: tool}
 	}
-	return p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Prompt: "do it", ThreadID: thread}, nil)
+	return p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, ThreadID: thread},
+		loop.Prompt{Text: "do it"})
 }
 
 func (p *proof) must(tool, thread string) *run.View {

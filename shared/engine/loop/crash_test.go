@@ -89,7 +89,7 @@ func alwaysAllow(t *testing.T, w *env, toolName string) {
 	t.Helper()
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: toolName}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func alwaysAllow(t *testing.T, w *env, toolName string) {
 func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 	ctx := context.Background()
 	w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: toolName}
-	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
+	ask := loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}
 	runID := run.KeyedRunID("ana", "k1")
 	life := func() error {
-		if _, err := w.loop.Start(ctx, ask, nil); err != nil {
+		if _, err := w.loop.Start(ctx, ask, loop.Prompt{Text: "tell bob"}); err != nil {
 			return err
 		}
 		for _, a := range w.open("ana") {
@@ -183,7 +183,7 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 			ctx := context.Background()
 			w := open(t)
 			w.loop.Model = &asked{tool: toolName}
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +222,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestHandOver(t *testing.T) {
 	w.assistant().Limits.ModelTimeout = time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "look it up"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func answersOfAllowedLost(t *testing.T, first int) {
 	w := newEnv(t)
 	alwaysAllow(t, w, "send")
 	w.loop.Store = forgetful(w.store, first)
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil || v.Status != run.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, v, len(w.effects))
 	}
@@ -308,7 +308,7 @@ func answersLost(t *testing.T, first int) {
 	w := newEnv(t)
 	lossy := forgetful(w.store, first)
 	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Store, w.loop.Model = outage(w, 25), &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

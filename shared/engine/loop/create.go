@@ -3,46 +3,28 @@ package loop
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // createRun reads the documents that a start depends on. It commits the run, its thread and the user's message
 // together.
-func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, threadID string) error {
+func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, in Input) error {
 	ctx, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
-	var called *tool.Tool
-	also := append(ex.LinkedPaths(req.scope(), req.Agent), document.UserPath(req.UID))
-	if req.Call != nil {
-		called = ex.Tools[req.Call.Tool]
-		also = slices.Concat(called.Reads(req.scope()), []string{document.UserPath(req.UID)})
-	}
-	if req.Terminal != "" {
-		also = addPath(also, document.TerminalPath(req.UID, req.Terminal))
-		also = append(also, document.TerminalRunPath(req.UID, req.Terminal))
-	}
-	if req.ThreadID != "" {
-		also = append(also, document.ThreadPath(threadID))
-	}
-	if req.Call != nil && req.Call.Compensates != nil {
-		also = append(also, document.RunPath(req.Call.Compensates.RunID))
-	}
-	if err := readForCreate(ctx, ex, req, also); err != nil {
+	n := in.needs(ex, req)
+	threadID := cmp.Or(req.ThreadID, run.NewThreadID(ex.ID))
+	if err := readForCreate(ctx, ex, req, n); err != nil {
 		return err
 	}
-	places := approval.AskPlaces(ctx, ex, req.scope(), called)
+	places := approval.AskPlaces(ctx, ex, tool.Scope{UID: req.UID, Terminal: n.terminal}, n.tool)
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if tx.Run.ID != "" { // from an earlier request, or from this one if the answer of its commit was lost
 			return checkSameRequest(tx, req)
@@ -51,74 +33,67 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		if ex.Docs[document.AuditPath(ex.ID, 1)].Exists() {
 			return errKeyOfDeleted()
 		}
-		if err := checkMayStart(tx, req); err != nil {
+		if err := checkMayStart(tx, req, n); err != nil {
 			return err
 		}
-		if err := takeTerminal(tx, req); err != nil {
+		if err := takeTerminal(tx, req.UID, n.terminal); err != nil {
 			return err
 		}
-		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Terminal: req.Terminal, Origin: req.Origin,
-			BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: deadline(tx, req)}
-		tx.Run.Nonce = run.NewNonce(ex.Random)
-		tx.Run.Trace = journal.TraceNew(ctx, ex, tx.Run)
-		if err := setRegion(tx, req.Region); err != nil {
+		if err := fillRun(ctx, tx, req, n, threadID); err != nil {
 			return err
 		}
-		if err := setEmail(tx, req.Email); err != nil {
-			return err
-		}
-		if err := openThread(tx, req, threadID); err != nil {
+		if err := openThread(tx, req, n.message, threadID); err != nil {
 			return err
 		}
 		if tx.Ex.Agents.Get(req.Agent).Exclusive {
 			tx.Thread.OpenRun = tx.Run.ID
 		}
-		if err := countStart(tx, req); err != nil {
+		if err := countStart(tx, n); err != nil {
 			return err
 		}
-		if req.Session != nil {
-			if err := tx.UpdateUser(func(u *run.User) { u.AddSession(ex.ID) }); err != nil {
-				return err
-			}
-		}
-		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: newInput(tx, req)}); err != nil {
+		input := in.stored(tx)
+		input.Agent, input.Via = tx.Run.Agent, req.Via
+		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: input}); err != nil {
 			return err
 		}
 		tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
-		if req.Compress {
-			return nil // there is no message of the user
-		}
-		if err := tx.AppendMessage(run.RoleUser, "", "%s", req.Prompt); err != nil {
-			return err
-		}
-		switch {
-		case req.Call != nil:
-			at, err := places.Of(ctx, tx, called)
-			if err == nil && req.Call.Compensates != nil {
-				err = takeBack(tx, req.Call, at)
-			}
-			if err != nil {
+		if n.message != "" {
+			if err := tx.AppendMessage(run.RoleUser, "", "%s", n.message); err != nil {
 				return err
 			}
-			return addCall(tx, req.Call, at)
-		case req.History != nil:
-			return conversation.Restore(tx, req.History)
-		case req.Session != nil && req.Session.Unfinished != nil:
-			if err := tx.SetStatus(run.Planning); err != nil {
-				return err
-			}
-			return proposePlan(ctx, tx, *req.Session.Unfinished)
 		}
-		return nil
+		return in.begin(ctx, tx, places)
 	})
 }
 
-// deadline returns the time at which the run ends at the latest. The user chooses the deadline of a session.
-func deadline(tx *journal.Tx, req StartRequest) time.Time {
-	if req.Session != nil {
-		return req.Session.Deadline
+// readForCreate reads the documents. It reads the run's own document and its first audit entry only if a key may have
+// named the run before.
+func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest, n needs) error {
+	paths := append(n.paths, document.UserPath(req.UID))
+	if n.terminal != "" {
+		paths = addPath(paths, document.TerminalPath(req.UID, n.terminal))
+		paths = append(paths, document.TerminalRunPath(req.UID, n.terminal))
 	}
-	return tx.Now.Add(tx.Limits().Deadline)
+	if req.ThreadID != "" {
+		paths = append(paths, document.ThreadPath(req.ThreadID))
+	}
+	if req.Key != "" {
+		return ex.Load(ctx, append(paths, document.AuditPath(ex.ID, 1))...)
+	}
+	ex.State = &run.State{}
+	return ex.Read(ctx, paths...)
+}
+
+// fillRun sets the fields of the new run's document, and stores the user's region and address if they have changed.
+func fillRun(ctx context.Context, tx *journal.Tx, req StartRequest, n needs, threadID string) error {
+	tx.Run = run.Run{ID: tx.Ex.ID, UID: req.UID, ThreadID: threadID, Terminal: n.terminal, Origin: req.Origin,
+		BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
+	tx.Run.Nonce = run.NewNonce(tx.Ex.Random)
+	tx.Run.Trace = journal.TraceNew(ctx, tx.Ex, tx.Run)
+	if err := setRegion(tx, req.Region); err != nil {
+		return err
+	}
+	return setEmail(tx, req.Email)
 }
 
 // setRegion sets the run's region: the client's, completed from the user's stored one. A new region is stored with the
@@ -145,49 +120,6 @@ func setEmail(tx *journal.Tx, sent *string) error {
 		return err
 	}
 	return tx.UpdateUser(func(u *run.User) { u.Reminders.To = *sent })
-}
-
-func newInput(tx *journal.Tx, req StartRequest) *run.Input {
-	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
-		SingleCall: req.Call != nil, Compress: req.Compress, Instructions: req.Instructions, Tools: req.Tools,
-		Barred: req.Barred, PageTools: req.PageTools, PageContext: req.PageContext,
-		Answer: req.Answer, Thoughts: req.Thoughts, Session: req.Session, Via: req.Via}
-	history := tx.Ex.Agents.Get(tx.Run.Agent).History
-	if history == registry.HistoryVerbatim && req.History == nil {
-		tellVerbatim(tx, input)
-	}
-	inWords := history == registry.HistoryWords || input.Told != nil && input.Told.Count == 0
-	if inWords && !input.SingleCall { // a run of one call has no model
-		input.History = tx.Thread.History()
-		if len(input.History) > 0 {
-			input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
-		}
-	}
-	if req.History != nil {
-		input.Contents, input.Waiting = req.History.Contents, req.Waiting
-	}
-	return input
-}
-
-// tellVerbatim gives the run a context window over the contents of the thread's earlier runs. If the thread has none
-// yet, because its runs saw only text so far, newInput adds the text once more. From then on it is part of the thread's
-// contents.
-func tellVerbatim(tx *journal.Tx, input *run.Input) {
-	if tx.Thread.Mark == "" { // one mark for all runs keeps the service's cache of the conversation valid
-		tx.Thread.Mark = tx.Ex.Mark
-	}
-	told := tx.Thread.Told
-	input.Told, input.Mark = &told, tx.Thread.Mark
-}
-
-// readForCreate reads the documents. It reads the run's own document and its first audit entry only if a key may have
-// named the run before.
-func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest, paths []string) error {
-	if req.Key != "" {
-		return ex.Load(ctx, append(paths, document.AuditPath(ex.ID, 1))...)
-	}
-	ex.State = &run.State{}
-	return ex.Read(ctx, paths...)
 }
 
 // checkSameRequest checks that a key that was used before comes with the same request, and that its conversation still
@@ -217,7 +149,7 @@ func errKeyOfDeleted() error {
 }
 
 // checkMayStart returns an error for a disabled user, for exceeded limits, and for too many open approvals.
-func checkMayStart(tx *journal.Tx, req StartRequest) error {
+func checkMayStart(tx *journal.Tx, req StartRequest, n needs) error {
 	tx.Run.UID, tx.Run.Agent = req.UID, cmp.Or(req.Agent, run.Assistant)
 	u, err := tx.User()
 	if err != nil {
@@ -226,19 +158,19 @@ func checkMayStart(tx *journal.Tx, req StartRequest) error {
 	if err := u.CheckEnabled(); err != nil {
 		return err
 	}
-	if err := approval.CheckLimits(tx.Ex.UserLimits, u, req.Call == nil, tx.Now); err != nil {
+	if err := approval.CheckLimits(tx.Ex.UserLimits, u, !n.noModel, tx.Now); err != nil {
 		return err
 	}
-	if req.Session != nil {
+	if n.noDayCap {
 		return approval.CheckOpen(tx, u)
 	}
 	return approval.CheckCaps(tx, u)
 }
 
 // openThread puts the user's thread, or a new one, into the tx.
-func openThread(tx *journal.Tx, req StartRequest, id string) error {
+func openThread(tx *journal.Tx, req StartRequest, message, id string) error {
 	if req.ThreadID == "" {
-		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(req.Prompt), CreatedAt: tx.Now}
+		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(message), CreatedAt: tx.Now}
 		return nil
 	}
 	t := &run.Thread{}
@@ -247,7 +179,7 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 		return err
 	}
 	if !doc.Exists() && (req.Title != "" || req.Opens) {
-		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(cmp.Or(req.Title, req.Prompt)),
+		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(cmp.Or(req.Title, message)),
 			Titled: req.Title != "", CreatedAt: tx.Now}
 		return nil
 	}
@@ -260,9 +192,6 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 	}
 	if err := checkNoneOpen(tx, t); err != nil {
 		return err
-	}
-	if req.Call == nil && req.History == nil { // the user continues the conversation
-		tx.Ex.Earlier, t.Waiting = t.Waiting, nil
 	}
 	tx.Thread = t
 	return nil
@@ -280,21 +209,8 @@ func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
 		Because(open)
 }
 
-// threadTitle returns the first line of a prompt, cut to the length of a title.
+// threadTitle returns the first line of a message, cut to the length of a title.
 func threadTitle(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	return clip.Text(line, run.MaxTitle)
-}
-
-// addCall adds the call as if it were the model's first answer.
-func addCall(tx *journal.Tx, c *Call, at approval.Placement) error {
-	if err := tx.SetStatus(run.Planning); err != nil {
-		return err
-	}
-	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered,
-		Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
-		return err
-	}
-	return propose(tx, run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own,
-		Compensates: c.Compensates}, c.Args, at)
 }

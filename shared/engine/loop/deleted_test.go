@@ -45,8 +45,8 @@ func TestDeletedWhileItMoves(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"},
-			func(n journal.Update) { runID = n.RunID })
+		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Sink: func(n journal.Update) { runID = n.RunID }},
+			loop.Prompt{Text: "look it up"})
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("deleted before commit %d: %v", n, err)
 		}
@@ -63,8 +63,8 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "send"}
-	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
-	v, err := w.loop.Start(ctx, ask, nil)
+	ask, in := loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"}, loop.Prompt{Text: "tell bob"}
+	v, err := w.loop.Start(ctx, ask, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Start(ctx, ask, nil); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
+	if _, err := w.loop.Start(ctx, ask, in); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
 		t.Errorf("the key begins a run again: %v", err)
 	}
 }
@@ -86,8 +86,8 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		ctx := context.Background()
 		w := open(t)
 		w.loop.Model = &asked{tool: "send"}
-		ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
-		v, err := w.loop.Start(ctx, ask, nil)
+		ask, in := loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"}, loop.Prompt{Text: "tell bob"}
+		v, err := w.loop.Start(ctx, ask, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		_, cancelled := w.loop.Cancel(ctx, "ana", v.RunID)
 		_, resolved := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: ap, Decision: run.ApproveOnce})
 		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
-		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
+		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID}, loop.Prompt{Text: "and eve"})
 		_, answered := w.loop.Answer(ctx, "ana", v.RunID, effect.CallAnswer{ActionID: v.Actions[0].ActionID})
 		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved,
 			"conversation": talk, "a new run": begun, "answers": answered} {
@@ -115,7 +115,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := w.loop.Start(ctx, ask, nil); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
+		if _, err := w.loop.Start(ctx, ask, in); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
 			t.Errorf("its key: %v", err)
 		}
 		if pending, _, err := w.rec.Pending(ctx, "ana", "", 10); err != nil || len(pending) > 0 {
@@ -134,7 +134,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +175,8 @@ func TestACancelledRunIsHeldByNoProcess(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	dying := *w.loop
 	dying.Store, dying.Model = mortal(w.store, 2, true), &asked{tool: "lookup"}
-	ask := loop.StartRequest{UID: "ana", Prompt: "look it up", Key: "k1", BodyHash: "h"}
-	if died, err := mortally(func() error { _, err := dying.Start(ctx, ask, nil); return err }); !died {
+	ask, in := loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}, loop.Prompt{Text: "look it up"}
+	if died, err := mortally(func() error { _, err := dying.Start(ctx, ask, in); return err }); !died {
 		t.Fatal(err)
 	}
 	id := run.KeyedRunID("ana", "k1")

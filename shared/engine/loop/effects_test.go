@@ -35,7 +35,7 @@ func TestEffectsOfAnAgent(t *testing.T) {
 			{Name: "send", Args: map[string]any{"to": []string{"eve@x.com"}, "text": "hello"}},
 			{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "hello"}},
 		}}, script.Turn{Text: "Well."})
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write"})
 		if err != nil || v.Status != run.Completed || len(w.open("ana")) != 0 {
 			t.Errorf("%q: %v %+v", effects, err, v)
 			continue
@@ -71,7 +71,7 @@ func TestAutoApproveRestsOnItsUser(t *testing.T) {
 		write := func() *run.View {
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 				Args: map[string]any{"to": []string{"bob@x.org"}, "text": "hello"}}}}, script.Turn{Text: "Well."})
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func ExampleLoop() {
 		}},
 	})
 
-	r, err := l.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "Tell Bob."}, nil)
+	r, err := l.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "Tell Bob."})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func TestOneRunOfManyIsOpen(t *testing.T) {
 		)
 		for i := range begun {
 			all.Go(func() {
-				begun[i], refused[i] = w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob",
-					ThreadID: "thread-of-ana-1", Title: "tell bob"}, nil)
+				begun[i], refused[i] = w.loop.Start(t.Context(), loop.StartRequest{UID: "ana",
+					ThreadID: "thread-of-ana-1", Title: "tell bob"}, loop.Prompt{Text: "tell bob"})
 			})
 		}
 		all.Wait()
@@ -57,7 +57,8 @@ func TestARunThatIsGoneKeepsNoThread(t *testing.T) {
 		w.assistant().Exclusive = true
 		w.loop.Model = &asked{tool: "send"}
 		start := func(thread string) (*run.View, error) {
-			return w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob", ThreadID: thread}, nil)
+			return w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", ThreadID: thread},
+				loop.Prompt{Text: "tell bob"})
 		}
 		v, err := start("")
 		if err != nil {

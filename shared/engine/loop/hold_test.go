@@ -109,7 +109,7 @@ func (w *env) lease(runID string) (run.Lease, time.Time) {
 }
 
 func (w *env) start() (*run.View, error) {
-	return w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	return w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 }
 
 // TestALongStepRenewsItsLease has an effect of five minutes. Its lease never lasts longer than 75 seconds, never

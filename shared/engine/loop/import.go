@@ -4,13 +4,15 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// Imported is a run of a conversation from elsewhere: its words, without its effects.
-type Imported struct {
+// Import is the [Input] of a run that has ended elsewhere: its conversation, without its effects. The agent must see
+// earlier runs verbatim. Nothing is asked or carried out.
+type Import struct {
 	Contents []json.RawMessage // in the form that conversation.Own returns
 	By       string            // signer of the model's answers (model.SignedBy)
 	Recorded bool              // the contents include lines of the server
@@ -19,42 +21,27 @@ type Imported struct {
 	Answer   string            // for people
 }
 
-// Import adds an ended run to a thread of the agent. The thread has the ID in the request; if it does not exist, it is
-// created with the request's title. The agent must see earlier runs verbatim. Nothing is asked or carried out.
-func Import(ctx context.Context, l *Loop, req StartRequest, in Imported) error {
-	ex := l.NewExecution(run.NewID(l.Random), nil)
-	req.Prompt = in.Prompt
-	ex.Mark = in.Mark
-	if ex.Agents.Get(req.Agent) == nil {
-		return fault.NotFound()
+func (i Import) check(context.Context, *journal.Execution, *registry.Agent) error { return nil }
+
+func (i Import) needs(*journal.Execution, StartRequest) needs {
+	return needs{message: i.Prompt, noModel: true}
+}
+
+func (i Import) stored(tx *journal.Tx) *run.Input {
+	tx.Ex.Mark = i.Mark
+	return seeThread(tx, &run.Input{Prompt: i.Prompt})
+}
+
+// begin ends the run at once.
+func (i Import) begin(_ context.Context, tx *journal.Tx, _ approval.Places) error {
+	tx.Run.Deadline = tx.Now
+	if err := tx.SetStatus(run.Planning); err != nil {
+		return err
 	}
-	ex.State = &run.State{}
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
-		if tx.Run.ID != "" {
-			return nil
-		}
-		if err := checkMayStart(tx, req); err != nil {
-			return err
-		}
-		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: req.ThreadID, Agent: tx.Run.Agent, CreatedAt: tx.Now,
-			Deadline: tx.Now}
-		if err := openThread(tx, req, req.ThreadID); err != nil {
-			return err
-		}
-		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: newInput(tx, req)}); err != nil {
-			return err
-		}
-		if err := tx.AppendMessage(run.RoleUser, "", "%s", in.Prompt); err != nil {
-			return err
-		}
-		if err := tx.SetStatus(run.Planning); err != nil {
-			return err
-		}
-		end := &run.End{Status: run.Completed, Summary: in.Answer}
-		if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
-			return err
-		}
-		tx.Kept = &journal.Kept{Contents: in.Contents, Recorded: in.Recorded, By: in.By}
-		return tx.AppendLastMessage(end, len(in.Answer))
-	})
+	end := &run.End{Status: run.Completed, Summary: i.Answer}
+	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
+		return err
+	}
+	tx.Kept = &journal.Kept{Contents: i.Contents, Recorded: i.Recorded, By: i.By}
+	return tx.AppendLastMessage(end, len(i.Answer))
 }

@@ -97,7 +97,7 @@ func TestTwoProcessesWriteOneOutput(t *testing.T) {
 				})
 				var v *run.View
 				dying(func() {
-					_, _ = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "x", Key: "k"}, nil)
+					_, _ = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Key: "k"}, loop.Prompt{Text: "x"})
 				})
 				w.tick(time.Hour)
 				v, err := w.loop.Advance(ctx, run.KeyedRunID("ana", "k"), nil)
@@ -206,7 +206,7 @@ func atPace(t *testing.T, print func(c tool.Call)) (commits int, kept string) {
 		w.prints(func(c tool.Call) error { print(c); return nil }, nil)
 		w.loop.Store = faulty.Wrap(w.store,
 			faulty.Commits(faulty.Of(outputWrites, faulty.Before(func(*faulty.Call) { commits++ }))))
-		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "x"}, nil)
+		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "x"})
 		if err != nil || v.Status != run.Completed {
 			t.Fatalf("%v %+v", err, v)
 		}

@@ -20,7 +20,7 @@ func TestWatchersSeeTheExpiry(t *testing.T) {
 		w.on(memory.New(time.Now), func(time.Duration) {})
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 			Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Nobody answered."})
-		r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err != nil {
 			t.Fatal(err)
 		}

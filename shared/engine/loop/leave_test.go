@@ -62,7 +62,7 @@ func TestWhoLeavesLosesNothing(t *testing.T) {
 				}}))
 			c.turns[0].Hook = func(ctx context.Context, _ model.Request) { leaveIn(ctx, "model") }
 			w.model.Restart(c.turns...)
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "go"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "go"})
 			if err != nil || v.Status == run.Completed || v.Status == run.Failed || ctx.Err() == nil {
 				t.Fatalf("left with %+v, %v", v, err)
 			}

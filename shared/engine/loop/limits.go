@@ -13,12 +13,12 @@ import (
 
 // countStart counts the run and its first model call, so that two simultaneous runs cannot both use the last one of the
 // day.
-func countStart(tx *journal.Tx, req StartRequest) error {
+func countStart(tx *journal.Tx, n needs) error {
 	limits := tx.Ex.UserLimits
 	if limits.None() {
 		return nil
 	}
-	if req.Call == nil {
+	if !n.noModel {
 		tx.Run.Counted.Calls = 1
 	}
 	return tx.UpdateUser(func(u *run.User) {

@@ -50,7 +50,7 @@ func (w *env) asks(t *testing.T, key string) run.ApprovalView {
 	w.model.Restart(script.Turn{Calls: []script.Call{{Name: "send",
 		Args: map[string]any{"to": []string{"bob@x.org"}, "text": key}}},
 		Usage: model.Usage{Prompt: 100, Output: 20, Thoughts: 7, Total: 127}}, script.Turn{Text: "Done."})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: key, Key: key, BodyHash: key}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Key: key, BodyHash: key}, loop.Prompt{Text: key})
 	if err != nil || len(v.Waiting) != 1 {
 		t.Fatal(v, err)
 	}

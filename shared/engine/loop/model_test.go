@@ -168,11 +168,10 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *run.View, err error) {
 	if s.model.Left() == 0 {
 		s.modelCalls(t)
 	}
-	req := loop.StartRequest{UID: ana, Agent: s.agentFor(t, key), Prompt: "request " + strconv.Itoa(s.prompts),
-		Key:      key,
-		BodyHash: body}
+	req := loop.StartRequest{UID: ana, Agent: s.agentFor(t, key), Key: key, BodyHash: body}
+	in := loop.Prompt{Text: "request " + strconv.Itoa(s.prompts)}
 	if req.Agent == maker && s.prompts%2 == 0 {
-		req.Answer = json.RawMessage(sumForm)
+		in.Answer = json.RawMessage(sumForm)
 	}
 	if threads := s.threads(); len(threads) > 0 && pick(t, "thread", false, true) {
 		req.ThreadID = pick(t, "which thread", threads...)
@@ -183,7 +182,7 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *run.View, err error) {
 	}
 	err = errors.New("it did not live to tell")
 	l.outcome = func(told *run.View, e error) { v, err = told, e }
-	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Start(ctx, req, nil) })
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Start(ctx, req, in) })
 	return v, err
 }
 

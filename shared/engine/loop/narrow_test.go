@@ -49,7 +49,7 @@ func TestNarrowing(t *testing.T) {
 		script.Turn{Calls: []script.Call{on("widen", "b"), send("two")}},
 		script.Turn{Text: "So I cannot."},
 	)
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write"})
 	if err != nil || v.Status != run.Completed || len(w.open("ana")) != 0 || len(w.effects) != 0 {
 		t.Fatalf("%v %+v %v", err, v, w.effects)
 	}
@@ -70,7 +70,7 @@ func TestNarrowing(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
 	}
 	w.model.Then(script.Turn{Calls: []script.Call{send("three"), on("narrow", "a")}})
-	v, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "again", ThreadID: v.ThreadID}, nil)
+	v, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID}, loop.Prompt{Text: "again"})
 	if err != nil || v.Status != run.Awaiting || len(w.open("ana")) != 1 {
 		t.Errorf("%v %+v: a call before the narrowing, in another run", err, v)
 	}
@@ -85,7 +85,8 @@ func TestNarrowingLeavesPlanning(t *testing.T) {
 	its := w.loop.Agents.Get(architect)
 	its.Tools = append(its.Tools, "narrow")
 	w.model.Then(turn(t, `call narrow {"on":"a","reasoning":"It says how."}`), turn(t, granted))
-	v, err := w.loop.Start(context.Background(), w.session("open issues", 48*time.Hour), nil)
+	req, in := w.session("open issues", 48*time.Hour)
+	v, err := w.loop.Start(context.Background(), req, in)
 	if err != nil || v.PlanState().Plan.Status() != plan.StatusAwaiting {
 		t.Fatalf("%v %+v", err, v)
 	}

@@ -36,7 +36,7 @@ func stalled(st store.Store) *faulty.Store {
 func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 	asks := map[string]func(l *loop.Loop, waiting *run.View) error{
 		"start": func(l *loop.Loop, _ *run.View) error {
-			_, err := l.Start(context.Background(), loop.StartRequest{UID: "bea", Prompt: "hello"}, nil)
+			_, err := l.Start(context.Background(), loop.StartRequest{UID: "bea"}, loop.Prompt{Text: "hello"})
 			return err
 		},
 		"resolve": func(l *loop.Loop, v *run.View) error {
@@ -54,7 +54,8 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newEnv(t)
 				w.loop.Model = &asked{tool: "send"}
-				v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+				v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"},
+					loop.Prompt{Text: "tell bob"})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -20,9 +20,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-func sending(text string, own bool) loop.StartRequest {
-	return loop.StartRequest{UID: "ana", Prompt: "a page asks",
-		Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
+// byAna is a request of the user Ana.
+var byAna = loop.StartRequest{UID: "ana"}
+
+func sending(text string, own bool) loop.Call {
+	return loop.Call{Prompt: "a page asks", Tool: "send",
+		Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}
 }
 
 // A run of one call is validated, approved, carried out and recorded like a call of the model, and calls no model.
@@ -40,7 +43,7 @@ func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 	} {
 		t.Run(string(decision), func(t *testing.T) {
 			w := open(t)
-			c, err := w.loop.StartCall(ctx, sending("hi", false))
+			c, err := w.loop.StartCall(ctx, byAna, sending("hi", false))
 			if err != nil || c.Terminal() || c.Approval == nil || len(w.effects) != 0 {
 				t.Fatalf("%v %+v %v", err, c, w.effects)
 			}
@@ -71,10 +74,9 @@ func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 func TestProposeOwn(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
-	req := sending("hi", true)
-	req.Key, req.BodyHash = "k", "h"
+	req := loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"}
 	for range 2 {
-		c, err := w.loop.StartCall(ctx, req)
+		c, err := w.loop.StartCall(ctx, req, sending("hi", true))
 		if err != nil || c.Run.Status != run.Completed || len(w.effects) != 1 {
 			t.Fatalf("%v %+v %v", err, c, w.effects)
 		}
@@ -85,16 +87,16 @@ func TestProposeOwn(t *testing.T) {
 		}
 	}
 	req.BodyHash = "another"
-	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
+	if _, err := w.loop.StartCall(ctx, req, sending("hi", true)); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
 		t.Error(err)
 	}
 	w.loop.Rules.AskSideEffects = true
-	c, err := w.loop.StartCall(ctx, sending("hi again", true))
+	c, err := w.loop.StartCall(ctx, byAna, sending("hi again", true))
 	if err != nil || c.Approval == nil || len(w.effects) != 1 {
 		t.Errorf("%v %+v %v", err, c, w.effects)
 	}
 	w.loop.Rules.DenySideEffects = true
-	c, err = w.loop.StartCall(ctx, sending("hi again", true))
+	c, err = w.loop.StartCall(ctx, byAna, sending("hi again", true))
 	if err != nil || c.Run.Status != run.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
 		t.Errorf("%v %+v %v", err, c, w.effects)
 	}
@@ -105,7 +107,7 @@ func TestProposeOwn(t *testing.T) {
 func TestOffRefusesWhatWasApproved(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Rules.AskSideEffects = true
-	c, err := w.loop.StartCall(t.Context(), sending("hi", true))
+	c, err := w.loop.StartCall(t.Context(), byAna, sending("hi", true))
 	if err != nil || c.Approval == nil {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -147,7 +149,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 		t.Run(string(decision), func(t *testing.T) {
 			w := newEnv(t)
 			w.next = []string{"ambiguous"}
-			c, err := w.loop.StartCall(ctx, sending("hi", true))
+			c, err := w.loop.StartCall(ctx, byAna, sending("hi", true))
 			if err != nil || c.Terminal() || c.Approval == nil || c.Approval.Kind != run.KindReview {
 				t.Fatalf("%v %+v", err, c)
 			}
@@ -175,7 +177,7 @@ func TestAReviewOutlivesAnAbsence(t *testing.T) {
 		return w.effect(c, in)
 	}
 	w.loop.Tools["send"], w.next = tool.Define(d), []string{"ambiguous"}
-	c, err := w.loop.StartCall(ctx, sending("hi", true))
+	c, err := w.loop.StartCall(ctx, byAna, sending("hi", true))
 	if err != nil || c.Approval == nil || c.Approval.Kind != run.KindReview || c.Approval.Preview.Title != "send" {
 		t.Fatalf("%v %+v", err, c)
 	}
@@ -191,17 +193,17 @@ func TestAReviewOutlivesAnAbsence(t *testing.T) {
 func TestProposeRefuses(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
-	req := sending("hi", false)
-	req.Call.Tool = "nothing"
-	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	call := sending("hi", false)
+	call.Tool = "nothing"
+	if _, err := w.loop.StartCall(ctx, byAna, call); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error(err)
 	}
-	req = sending("hi", false)
-	req.Call.Args = json.RawMessage(`{"to":[],"text":"hi"}`)
-	if _, err := w.loop.StartCall(ctx, req); fault.As(err).Field != "to" {
+	call = sending("hi", false)
+	call.Args = json.RawMessage(`{"to":[],"text":"hi"}`)
+	if _, err := w.loop.StartCall(ctx, byAna, call); fault.As(err).Field != "to" {
 		t.Error(err)
 	}
-	c, err := w.loop.StartCall(ctx, sending("hi", false))
+	c, err := w.loop.StartCall(ctx, byAna, sending("hi", false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestProposeRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	w.model.Then(script.Turn{Text: "Hello."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hi"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hi"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,16 +227,15 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for _, after := range []bool{false, true} {
 			w := newEnv(t)
-			req := sending("hi", true)
-			req.Key = "k"
+			req, call := loop.StartRequest{UID: "ana", Key: "k"}, sending("hi", true)
 			dying := *w.loop
 			dying.Store = mortal(w.store, n, after)
-			died, err := mortally(func() error { _, err := dying.StartCall(ctx, req); return err })
+			died, err := mortally(func() error { _, err := dying.StartCall(ctx, req, call); return err })
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.tick(time.Hour)
-			c, err := w.loop.StartCall(ctx, req) // like a caller that got no answer
+			c, err := w.loop.StartCall(ctx, req, call) // like a caller that got no answer
 			if err == nil && !c.Terminal() && c.Approval == nil {
 				_, err = w.loop.Advance(ctx, c.Run.RunID, nil)
 			}
@@ -281,7 +282,7 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 	w.loop.Tools["click"] = remote(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}},
 		{Name: "lookup", Args: map[string]any{"word": "a"}}}}, script.Turn{Text: "Clicked."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
 	if err != nil || v.Status != run.Awaiting || v.Actions[0].Kind != run.KindCall ||
 		v.Actions[1].Status != run.ActionCompleted {
 		t.Fatalf("%v %+v", err, v)
@@ -333,7 +334,7 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 			w := newEnv(t)
 			w.loop.Tools["click"] = remote(t)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}})
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
 			if err == nil {
 				err = end(w, v)
 			}
@@ -351,15 +352,15 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 func TestAnExpiredCallIsOver(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
-	req := loop.StartRequest{UID: "ana", Prompt: "Called send.", Key: "k",
-		Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
-	called, err := w.loop.StartCall(ctx, req)
+	req := loop.StartRequest{UID: "ana", Key: "k"}
+	call := loop.Call{Prompt: "Called send.", Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}
+	called, err := w.loop.StartCall(ctx, req, call)
 	if err != nil || called.Terminal() || called.Approval == nil {
 		t.Fatalf("%v %+v", err, called)
 	}
 	w.tick(25 * time.Hour)
 	got, err := w.loop.CallResult(ctx, "ana", called.Run.RunID)
-	again, err2 := w.loop.StartCall(ctx, req)
+	again, err2 := w.loop.StartCall(ctx, req, call)
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
@@ -379,9 +380,9 @@ func proposeShares(t *testing.T, open func(testing.TB) *env) {
 	id := run.KeyedThreadID("ana", "a page")
 	propose := func(text string) {
 		t.Helper()
-		req := sending(text, true)
-		req.ThreadID, req.Title = id, "A page"
-		if c, err := w.loop.StartCall(ctx, req); err != nil || c.Run.ThreadID != id || c.Run.Status != run.Completed {
+		req := loop.StartRequest{UID: "ana", ThreadID: id, Title: "A page"}
+		c, err := w.loop.StartCall(ctx, req, sending(text, true))
+		if err != nil || c.Run.ThreadID != id || c.Run.Status != run.Completed {
 			t.Fatalf("%v %+v", err, c)
 		}
 	}
@@ -402,9 +403,8 @@ func proposeShares(t *testing.T, open func(testing.TB) *env) {
 	}
 	propose("three")
 	shared(2)
-	req := sending("four", true)
-	req.UID, req.ThreadID, req.Title = "eve", id, "A page"
-	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	req := loop.StartRequest{UID: "eve", ThreadID: id, Title: "A page"}
+	if _, err := w.loop.StartCall(ctx, req, sending("four", true)); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Errorf("another user's thread: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 		ctx, w := context.Background(), open(t)
 		thread := ""
 		ask := func(prompt string) string {
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: prompt, ThreadID: thread}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: thread}, loop.Prompt{Text: prompt})
 			if err != nil {
 				t.Fatal(err)
 			}

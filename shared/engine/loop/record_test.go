@@ -34,7 +34,7 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 	} {
 		w := newEnv(t)
 		w.model.Then(script.Turn{Text: text})
-		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestAClaimIsFollowedByTheRecord(t *testing.T) {
 		"The event was created: https://www.google.com/calendar/event?eid=abc", "Всё отправлено, Иван.", "完了しました。"} {
 		w := newEnv(t)
 		w.model.Then(script.Turn{Text: text})
-		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestAClaimIsFollowedByTheRecord(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"},
 		"text": "one"}}}}, script.Turn{Text: "Sent “two” to eve@x.org."})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "go"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "go"})
 	if err == nil {
 		_, err = w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 			Decision: run.ApproveOnce})
@@ -85,7 +85,7 @@ func TestPlainWordsAreLeftAlone(t *testing.T) {
 		"I have not sent it."} {
 		w := newEnv(t)
 		w.model.Then(script.Turn{Text: text})
-		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestALongAccount(t *testing.T) {
 	}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": to, "text": "ten"}},
 		{Name: "unheard_of"}}}, script.Turn{Text: "Done."})
-	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell all"}, nil)
+	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell all"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}},
 		script.Turn{Text: "Nothing was done."})
-	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,10 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 func TestWhatTheModelIsAsked(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "what is the capital?"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "what is the capital?"})
 	if err == nil {
-		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID, Prompt: "how many live there?"},
-			nil)
+		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID},
+			loop.Prompt{Text: "how many live there?"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 func TestARunOfAnEarlierRelease(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func asking(t *testing.T, open func(testing.TB) *env) (*env, *run.View) {
 	t.Helper()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ func TestARegionCostsNothing(t *testing.T) {
 		t.Helper()
 		p.meter.Model = &plain{}
 		p.take()
-		v, err := p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Prompt: "do it", Region: r}, nil)
+		v, err := p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Region: r},
+			loop.Prompt{Text: "do it"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	for _, zone := range zones {
 		go func() {
 			v, err := w.loop.Start(context.Background(),
-				loop.StartRequest{UID: "ana", Prompt: "hello", Region: run.Region{TimeZone: zone}}, nil)
+				loop.StartRequest{UID: "ana", Region: run.Region{TimeZone: zone}}, loop.Prompt{Text: "hello"})
 			if err != nil {
 				t.Error(err)
 				v = &run.View{TimeZone: zone}
@@ -62,7 +63,7 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	for range zones {
 		<-views
 	}
-	last, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+	last, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -252,7 +252,7 @@ func (s *scenario) do(line string) {
 		s.loop.Function = rest
 		return
 	case "ask":
-		v, err = s.loop.Start(ctx, s.request(rest), nil)
+		v, err = s.start(ctx, rest)
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
@@ -417,16 +417,15 @@ func (s *scenario) do(line string) {
 	}
 }
 
-func (s *scenario) request(prompt string) loop.StartRequest {
-	req := loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: prompt, ThreadID: s.thread,
-		PageTools: s.brings, PageContext: s.shows}
+func (s *scenario) start(ctx context.Context, prompt string) (*run.View, error) {
+	in := loop.Prompt{Text: prompt, PageTools: s.brings, PageContext: s.shows}
 	if its := s.loop.Agents.Get(s.agent); its != nil && its.OnTerminal {
-		req.Terminal = anasTerminal
+		in.Terminal = anasTerminal
 	}
 	if s.form != "" {
-		req.Answer = json.RawMessage(s.form)
+		in.Answer = json.RawMessage(s.form)
 	}
-	return req
+	return s.loop.Start(ctx, loop.StartRequest{UID: s.uid, Agent: s.agent, ThreadID: s.thread}, in)
 }
 
 // told prints the texts and the responses in the model's newest request.

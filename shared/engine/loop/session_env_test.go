@@ -79,15 +79,15 @@ func (s *scenario) wish(ctx context.Context, prompt string) (*run.View, error) {
 			within, prompt = d, rest
 		}
 	}
-	req := s.session(prompt, within)
+	req, in := s.session(prompt, within)
 	if s.state != "" {
-		req.Session.State = s.state
+		in.State = s.state
 	}
-	return s.loop.Start(ctx, req, nil)
+	return s.loop.Start(ctx, req, in)
 }
 
-func (w *env) session(prompt string, within time.Duration) loop.StartRequest {
-	return loop.StartRequest{UID: "ana", Agent: architect, Prompt: prompt, Session: &run.Session{
+func (w *env) session(prompt string, within time.Duration) (loop.StartRequest, loop.Session) {
+	return loop.StartRequest{UID: "ana", Agent: architect}, loop.Session{Prompt: prompt, Session: run.Session{
 		Repo: "https://github.com/acme/web", Deadline: w.clock().Add(within).UTC(), State: "README: a site"}}
 }
 

@@ -28,7 +28,8 @@ func proposed(t *testing.T, w *env) (*run.View, run.Approval) {
 	t.Helper()
 	addArchitect(w)
 	w.model.Then(turn(t, granted))
-	v, err := w.loop.Start(context.Background(), w.session("open issues", 48*time.Hour), nil)
+	req, in := w.session("open issues", 48*time.Hour)
+	v, err := w.loop.Start(context.Background(), req, in)
 	if err != nil {
 		t.Fatal(err)
 	}

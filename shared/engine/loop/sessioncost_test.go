@@ -92,9 +92,9 @@ func called(name, args string) *model.Reply {
 
 // planned starts a session of the user and returns it with its waiting plan.
 func (p *proof) planned(uid string) (*run.View, error) {
-	req := p.session("do it", 48*time.Hour)
+	req, in := p.session("do it", 48*time.Hour)
 	req.UID = uid
-	return p.loop.Start(context.Background(), req, nil)
+	return p.loop.Start(context.Background(), req, in)
 }
 
 // confirms confirms the waiting plan as the user.

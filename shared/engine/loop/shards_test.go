@@ -48,7 +48,7 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 			"text": "ten"}}}}
 		waiting := func() *run.View {
 			w.model.Then(send)
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 			if err != nil || v.Status != run.Awaiting {
 				t.Fatalf("%v %+v", err, v)
 			}

@@ -40,7 +40,7 @@ func strictKilledAt(t *testing.T, w *env, no string, n int, after bool) {
 	w.assistant().Order, w.assistant().OnReject = registry.Strict, registry.RejectContinues
 	w.loop.Store = mortal(w.store, n, after)
 	w.loop.Model = &plans{texts}
-	start := loop.StartRequest{UID: "ana", Prompt: "write three", Key: "k1", BodyHash: "h"}
+	start := loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}
 	runID := run.KeyedRunID("ana", "k1")
 	died := 0
 	for i := 0; ; i++ {
@@ -103,7 +103,7 @@ func (p *plans) Generate(_ context.Context, req model.Request, _ func(string)) (
 // live is one process. It starts the run, or finds it started, decides the waiting approvals one after the other, and
 // carries out the calls.
 func (w *env) live(ctx context.Context, req loop.StartRequest, no string) error {
-	if _, err := w.loop.Start(ctx, req, nil); err != nil {
+	if _, err := w.loop.Start(ctx, req, loop.Prompt{Text: "write three"}); err != nil {
 		return err
 	}
 	for range 4 {
@@ -141,7 +141,7 @@ func TestStrictAsksForWhereItWouldActNow(t *testing.T) {
 		}
 		w.assistant().Order = registry.Strict
 		w.loop.Model = &plans{[]string{"one", "two"}}
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write two"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write two"})
 		if err != nil {
 			t.Fatal(err)
 		}

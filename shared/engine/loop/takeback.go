@@ -10,15 +10,16 @@ import (
 
 // takeBack records the new run in the run whose action it undoes, in the same commit. It returns PolicyError stale_view
 // if a different account is linked now.
-func takeBack(tx *journal.Tx, c *Call, at approval.Placement) error {
+func takeBack(tx *journal.Tx, u *Undo, at approval.Placement) error {
 	if at.Err != nil {
 		return at.Err
 	}
-	if c.In.Label != at.Label || c.In.Name != at.Name { // the same account has another ID after it is linked again
+	// the same account has another ID after it is linked again
+	if u.Place.Label != at.Label || u.Place.Name != at.Name {
 		return fault.New(fault.Policy, fault.CodeStaleView,
 			"This was done in another account than the one that is linked now. Please link that one again.")
 	}
-	path := document.RunPath(c.Compensates.RunID)
+	path := document.RunPath(u.Action.RunID)
 	var of run.Run
 	if doc, err := tx.Doc(path, &of); err != nil || !doc.Exists() || of.UID != tx.Run.UID {
 		return fault.OrNotFound(err)
@@ -26,7 +27,7 @@ func takeBack(tx *journal.Tx, c *Call, at approval.Placement) error {
 	if of.TakenBack == nil {
 		of.TakenBack = map[string]string{}
 	}
-	of.TakenBack[c.Compensates.ActionID] = tx.Run.ID
+	of.TakenBack[u.Action.ActionID] = tx.Run.ID
 	tx.Put(path, of)
 	return nil
 }

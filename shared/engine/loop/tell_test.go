@@ -85,7 +85,7 @@ func TestOthersAreTold(t *testing.T) {
 			w, d := newTellingEnv(t)
 			w.next = c.next
 			w.model.Then(c.first, script.Turn{Text: "Done."})
-			r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+			r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestOthersAreToldAgain(t *testing.T) {
 		return next(ctx)
 	}))
 	w.model.Then(script.Turn{Text: "Hello."})
-	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hi"}, nil)
+	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hi"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 		w.loop.Notices, w.loop.Console = d, "https://example.com"
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 			Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
-		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestOthersAreToldOfWhatIsDeleted(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true
 	w.model.Then(script.Turn{Text: "Hello."})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}

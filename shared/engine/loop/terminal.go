@@ -4,15 +4,26 @@ import (
 	"context"
 	"slices"
 
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// scope returns the values that the places of the run's calls depend on.
-func (r StartRequest) scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
+// checkTerminal returns a ValidationError if a run of the agent needs a terminal and none is named, or the other way
+// round.
+func checkTerminal(its *registry.Agent, id string) error {
+	switch {
+	case its.OnTerminal && id == "":
+		return fault.Invalid("terminalId", "the agent %s works on a terminal, and none is named", its.Name)
+	case !its.OnTerminal && id != "":
+		return fault.Invalid("terminalId", "the agent %s works on no terminal", its.Name)
+	case id != "" && !run.ValidID(id):
+		return fault.Invalid("terminalId", "invalid ID")
+	}
+	return nil
+}
 
 // addPath adds the path, unless paths contains it.
 func addPath(paths []string, path string) []string {
@@ -25,15 +36,15 @@ func addPath(paths []string, path string) []string {
 // takeTerminal reserves the terminal for the new run. It returns AuthError not_found if the terminal is not the user's,
 // and PolicyError terminal_busy if another run is open on it; the cause contains that run's ID and status. The commit
 // fails if the terminal has been removed by then.
-func takeTerminal(tx *journal.Tx, req StartRequest) error {
-	if req.Terminal == "" {
+func takeTerminal(tx *journal.Tx, uid, id string) error {
+	if id == "" {
 		return nil
 	}
-	path := document.TerminalPath(req.UID, req.Terminal)
+	path := document.TerminalPath(uid, id)
 	if d := tx.Ex.Docs[path]; !d.Exists() {
 		return fault.NotFound()
 	}
-	holder, kept := run.TerminalRun{}, document.TerminalRunPath(req.UID, req.Terminal)
+	holder, kept := run.TerminalRun{}, document.TerminalRunPath(uid, id)
 	if _, err := tx.Doc(kept, &holder); err != nil {
 		return err
 	}
@@ -47,7 +58,7 @@ func takeTerminal(tx *journal.Tx, req StartRequest) error {
 			Because(open)
 	}
 	tx.RestOn(path)
-	tx.Put(kept, run.TerminalRun{UID: req.UID, RunID: tx.Ex.ID})
+	tx.Put(kept, run.TerminalRun{UID: uid, RunID: tx.Ex.ID})
 	return nil
 }
 

@@ -55,8 +55,8 @@ func TestARunIsOnItsUsersTerminal(t *testing.T) {
 		}
 		w.loop.Tools = tool.NewSet(tool.Define(d))
 		w.loop.Model = &asked{tool: "send"}
-		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal, Terminal: anasTerminal,
-			Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal},
+			loop.Prompt{Terminal: anasTerminal, Text: "tell bob"})
 		if err != nil || v.Terminal != anasTerminal || v.Status != run.Awaiting {
 			t.Fatalf("begun as %+v, %v", v, err)
 		}
@@ -91,8 +91,8 @@ func TestOneRunATerminal(t *testing.T) {
 		w.opensTerminal(t, "bob", anasTerminal)
 		w.loop.Model = &asked{tool: "send"}
 		start := func(uid string) (*run.View, error) {
-			return w.loop.Start(t.Context(), loop.StartRequest{UID: uid, Agent: run.Terminal, Terminal: anasTerminal,
-				Prompt: "tell bob"}, nil)
+			return w.loop.Start(t.Context(), loop.StartRequest{UID: uid, Agent: run.Terminal},
+				loop.Prompt{Terminal: anasTerminal, Text: "tell bob"})
 		}
 		v, all := w.startsOne(t, func() (*run.View, error) { return start("ana") })
 		for _, err := range all {
@@ -196,7 +196,7 @@ func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
 		"without an agent": {"", anasTerminal, fault.Validation, "terminalId"},
 	} {
 		_, err := w.loop.Start(t.Context(),
-			loop.StartRequest{UID: "ana", Agent: c.agent, Terminal: c.terminal, Prompt: "hello"}, nil)
+			loop.StartRequest{UID: "ana", Agent: c.agent}, loop.Prompt{Terminal: c.terminal, Text: "hello"})
 		if f := fault.As(err); err == nil || f.Class != c.class || f.Field != c.field {
 			t.Errorf("with %s terminal: %v", name, err)
 		}

@@ -69,15 +69,15 @@ func TestTheWholeAnswer(t *testing.T) {
 				w.loop.Tools[declared.Name] = declared
 			}
 			w.model.Then(c.turns...)
-			req := loop.StartRequest{UID: "ana", Prompt: "go"}
+			in := loop.Prompt{Text: "go"}
 			if c.typed != "" {
-				req.Answer = []byte(c.typed)
+				in.Answer = []byte(c.typed)
 			}
 			var shown, read strings.Builder
-			v, err := w.loop.Start(t.Context(), req, func(u journal.Update) {
+			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Sink: func(u journal.Update) {
 				shown.WriteString(u.Delta)
 				read.WriteString(u.Delta + u.Beyond)
-			})
+			}}, in)
 			for i, d := range c.decisions {
 				if err == nil {
 					_, err = w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana",

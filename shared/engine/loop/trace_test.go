@@ -107,8 +107,8 @@ func spansOf(t *testing.T, w *env, killed int, want string, left ...string) {
 			Args: map[string]any{"to": []string{"bob@x.org"}, "text": "secret"}}}, Usage: used},
 		script.Turn{Text: "Done.", Usage: used})
 	life := func() error {
-		if _, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob",
-			Key: "k", BodyHash: "h"}, nil); err != nil {
+		if _, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"},
+			loop.Prompt{Text: "tell bob"}); err != nil {
 			return err
 		}
 		for _, a := range w.open("ana") {
@@ -164,7 +164,8 @@ func TestSpansOfFailures(t *testing.T) {
 	w := newEnv(t)
 	spans := w.traced()
 	w.model.Then(script.Turn{Err: fault.New(fault.Model, "overloaded", "It is busy.")})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello", Key: "k", BodyHash: "h"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"},
+		loop.Prompt{Text: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +175,8 @@ func TestSpansOfFailures(t *testing.T) {
 	if got := tree(t, v, spans.Ended()); got != want {
 		t.Errorf("%s", got)
 	}
-	if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello", Key: "k", BodyHash: "h"},
-		nil); err != nil {
+	if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"},
+		loop.Prompt{Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.loop.Advance(t.Context(), v.RunID, nil); err != nil {
@@ -184,7 +185,7 @@ func TestSpansOfFailures(t *testing.T) {
 	if n := len(spans.Started()); n != 2 {
 		t.Errorf("%d spans began", n)
 	}
-	_, err = w.loop.Start(t.Context(), loop.StartRequest{UID: "eve", Prompt: "hello", ThreadID: v.ThreadID}, nil)
+	_, err = w.loop.Start(t.Context(), loop.StartRequest{UID: "eve", ThreadID: v.ThreadID}, loop.Prompt{Text: "hello"})
 	if last := spans.Ended()[2:]; err == nil || len(last) != 1 || last[0].Name() != "invoke_agent assistant" ||
 		!slices.Contains(last[0].Attributes(), attribute.String("error.type", "AuthError.not_found")) {
 		t.Errorf("%v, and of a refused start: %v", err, last)
@@ -197,7 +198,7 @@ func TestSpansBelongToTheirCaller(t *testing.T) {
 	spans := w.traced()
 	w.model.Then(script.Turn{Text: "Hello."})
 	ctx, caller := w.loop.Tracer.Start(t.Context(), "the program's own")
-	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hello"}, nil); err != nil {
+	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range spans.Ended() {
@@ -241,7 +242,7 @@ func TestTheNamesOfAttributes(t *testing.T) {
 	spans := w.traced()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "lookup", Args: map[string]any{"word": "missing"}}}})
 	w.assistant().Model.MaxOutputTokens = 1
-	if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil); err != nil {
+	if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[attribute.Key]bool{}
@@ -290,7 +291,7 @@ func TestSpansLinkToWhoAsked(t *testing.T) {
 	w.call = 20 * time.Second
 	ctx, cancel := w.calling(t.Context())
 	defer cancel()
-	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hello"}, nil); err != nil {
+	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(t.Context()); err != nil {

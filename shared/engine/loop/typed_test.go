@@ -48,7 +48,7 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 			w.loop.Model, w.assistant().Limits.ModelCalls = asked, 6
 			w.assistant().History = registry.HistoryVerbatim
 			v, err := w.loop.Start(t.Context(),
-				loop.StartRequest{UID: "ana", Prompt: "two and two?", Answer: []byte(sumForm)}, nil)
+				loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "two and two?", Answer: []byte(sumForm)})
 			if err != nil || v.Status != run.Completed || v.Summary != `{"sum":4}` || len(served.Refused()) > 0 {
 				t.Fatalf("%v, %+v, refused %q", err, v, served.Refused())
 			}
@@ -61,7 +61,7 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 				t.Errorf("the modes are %q, want %q", modes, want)
 			}
 			v, err = w.loop.Start(t.Context(),
-				loop.StartRequest{UID: "ana", Prompt: "sure?", ThreadID: v.ThreadID}, nil)
+				loop.StartRequest{UID: "ana", ThreadID: v.ThreadID}, loop.Prompt{Text: "sure?"})
 			if err != nil || v.Status != run.Completed || len(served.Refused()) > 0 {
 				t.Errorf("a later run: %v, %+v, refused %q", err, v, served.Refused())
 			}
@@ -78,9 +78,9 @@ func TestARunKeepsWhatItBeganWith(t *testing.T) {
 		w.model.Then(script.Turn{Calls: []script.Call{bob}},
 			script.Turn{Calls: []script.Call{{Name: "draft", Args: bob.Args}, {Name: "lookup", Args: aWord}}},
 			script.Turn{Text: "So."})
-		began := loop.StartRequest{UID: "ana", Prompt: "tell bob", Instructions: "You are mine.",
+		began := loop.Prompt{Text: "tell bob", Instructions: "You are mine.",
 			Tools: []string{"lookup", "send", "gone"}}
-		v, err := w.loop.Start(t.Context(), began, nil)
+		v, err := w.loop.Start(t.Context(), byAna, began)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,14 +108,14 @@ func TestARunKeepsWhatItBeganWith(t *testing.T) {
 		}
 		w.model.Restart(script.Turn{Text: "So."})
 		began.Tools = []string{}
-		if _, err = w.loop.Start(t.Context(), began, nil); err != nil {
+		if _, err = w.loop.Start(t.Context(), byAna, began); err != nil {
 			t.Fatal(err)
 		}
 		if r := w.model.Requests()[0]; len(r.Tools) > 0 {
 			t.Errorf("without a tool %d are offered", len(r.Tools))
 		}
 		began.Instructions = strings.Repeat("x", 256<<10+1)
-		if _, err := w.loop.Start(t.Context(), began, nil); fault.As(err).Field != "instructions" {
+		if _, err := w.loop.Start(t.Context(), byAna, began); fault.As(err).Field != "instructions" {
 			t.Errorf("instructions that are too long: %v", err)
 		}
 	})

@@ -20,7 +20,7 @@ func (w *env) held(t *testing.T, decision run.Decision, hold time.Duration) (run
 	t.Helper()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 		Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
-	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestNotHeld(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 		Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestUndoAlways(t *testing.T) {
 				t.Helper()
 				w.model.Then(append([]script.Turn{{Calls: []script.Call{{Name: "send",
 					Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}}}}, more...)...)
-				r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+				r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 				if err != nil {
 					t.Fatal(err)
 				}

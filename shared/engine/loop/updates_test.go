@@ -70,7 +70,7 @@ func TestUpdatesTellOfCalls(t *testing.T) {
 			w, got := newEnv(t), &calls{}
 			w.loop.Tools["own"] = own(t, c.returns)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "own", Args: aWord}}}, script.Turn{Text: "So."})
-			_, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "go"}, got.sink)
+			_, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Sink: got.sink}, loop.Prompt{Text: "go"})
 			if err != nil || fmt.Sprint(got.lines) != fmt.Sprint(c.want) {
 				t.Fatalf("%v\ngot  %q\nwant %q", err, got.lines, c.want)
 			}
@@ -111,7 +111,7 @@ func TestUpdatesTellOfEffects(t *testing.T) {
 		return script.Call{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}
 	}
 	w.model.Then(script.Turn{Calls: []script.Call{bob("one"), bob("two"), {Name: "send"}}}, script.Turn{Text: "So."})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "go"}, got.sink)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Sink: got.sink}, loop.Prompt{Text: "go"})
 	if err != nil || len(got.lines) != 1 || fault.As(got.ends[0].Err).Class != fault.Validation {
 		t.Fatalf("%v, %q", err, got.lines)
 	}

@@ -40,7 +40,8 @@ type talk struct {
 func (w *talk) ask(prompt string, turns ...script.Turn) (*run.View, []json.RawMessage) {
 	w.t.Helper()
 	w.model.Then(turns...)
-	v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: prompt, ThreadID: w.thread}, nil)
+	v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", ThreadID: w.thread},
+		loop.Prompt{Text: prompt})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -418,12 +419,11 @@ func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 	thread := run.NewThreadID(run.KeyedRunID("ana", "k0"))
 	life := func() error {
 		for i := range 2 {
-			req := loop.StartRequest{UID: "ana", Prompt: fmt.Sprintf("tell bob %d", i), Key: fmt.Sprintf("k%d", i),
-				BodyHash: "h"}
+			req := loop.StartRequest{UID: "ana", Key: fmt.Sprintf("k%d", i), BodyHash: "h"}
 			if i > 0 {
 				req.ThreadID = thread
 			}
-			v, err := w.loop.Start(ctx, req, nil)
+			v, err := w.loop.Start(ctx, req, loop.Prompt{Text: fmt.Sprintf("tell bob %d", i)})
 			if err != nil {
 				return err
 			}
@@ -449,7 +449,8 @@ func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 		t.Fatal(died, err)
 	}
 	w.liveOn(ctx, 4, life)
-	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and?", ThreadID: thread}, nil); err != nil {
+	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: thread},
+		loop.Prompt{Text: "and?"}); err != nil {
 		t.Fatal(err)
 	}
 	told := m.requests[len(m.requests)-1]

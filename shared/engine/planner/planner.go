@@ -72,7 +72,7 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 	if err != nil {
 		return nil, err
 	}
-	in := &run.Session{Repo: repo}
+	in := loop.Session{Prompt: o.Prompt, Session: run.Session{Repo: repo}}
 	if in.Deadline, err = plan.ParseDeadline(o.Deadline, now, p.MaxDeadline); err != nil {
 		return nil, err
 	}
@@ -89,9 +89,8 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		}
 		in.State, in.Private, in.Excerpts = r.State, r.Private, r.Excerpts
 	}
-	return p.Loop.Start(ctx, loop.StartRequest{UID: o.UID, Agent: run.Planner, Origin: o.Origin, Prompt: o.Prompt,
-		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Email: o.Email,
-		Session: in}, nil)
+	return p.Loop.Start(ctx, loop.StartRequest{UID: o.UID, Agent: run.Planner, Origin: o.Origin,
+		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Email: o.Email}, in)
 }
 
 // unfinished returns a plan of what the earlier session has left undone.
