@@ -34,7 +34,7 @@ var layers = [][]string{
 
 // orders are the packages of a group in the order in which they know each other: each imports only those before it.
 var orders = map[string][]string{
-	"agent": {"tool", "policy", "taint", "model", "plan", "run", "registry"},
+	"agent": {"tool", "policy", "taint", "model", "plan", "run", "provenance", "registry"},
 	"engine": {"queue", "journal", "approval", "effect", "conversation", "loop", "planner", "chat", "records",
 		"offboard"},
 }

@@ -6,4 +6,5 @@
 //   - policy decides whether a call needs its user's approval, and taint whether it carries text from strangers.
 //   - plan defines the parts of a planner session.
 //   - run defines runs, actions, approvals and events, and the state that follows from them.
+//   - provenance records who wrote the texts that the model of a run has seen.
 package agent

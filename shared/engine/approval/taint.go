@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/taint"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -33,7 +34,7 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 	case tx.State.Input.Via != nil: // whatever it has read
 		return asked(tx.State.Input.Via), nil
 	}
-	r, err := journal.Heard(tx)
+	r, err := tx.Provenance()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func asked(via *run.Via) []taint.Finding {
 
 // fetched returns what is found where the address is the model's own.
 func fetched(tx *journal.Tx, url string) ([]taint.Finding, error) {
-	r, err := journal.Heard(tx)
+	r, err := tx.Provenance()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func callOf(tx *journal.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err er
 	for _, to := range in.Targets {
 		c.Targets = append(c.Targets, to.Value)
 		if to.Kind == tool.TargetRepository {
-			c.Repository = journal.RepositoryURL(tx.State, to.Value)
+			c.Repository = provenance.RepositoryURL(tx.State.Input, to.Value)
 			if c.Files, err = replaced(t, in.Args); err != nil {
 				return c, err
 			}
@@ -109,7 +110,7 @@ func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 	if t == nil || t.Contained || a.UserInitiated {
 		return nil, nil
 	}
-	r, err := journal.Heard(tx)
+	r, err := tx.Provenance()
 	if err != nil {
 		return nil, err
 	}

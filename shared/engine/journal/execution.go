@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/store"
@@ -31,15 +32,15 @@ type Execution struct {
 	span  Span            // the span of this execution's work (TraceRun)
 	mover context.Context // context of the caller (Stay); nil: none yet
 
-	Tools    tool.Set // the tools of Env, and those of Served as last read
-	Docs     map[string]store.Doc
-	Run      run.Run
-	Events   []run.Event
-	State    *run.State
-	answer   *tool.Tool // cached by answerTool
-	page     tool.Set   // cached by pageTools
-	takeBack *tool.Tool // cached by takeBackTool
-	heard    *heard     // cached by Heard; nil: not built yet
+	Tools      tool.Set // the tools of Env, and those of Served as last read
+	Docs       map[string]store.Doc
+	Run        run.Run
+	Events     []run.Event
+	State      *run.State
+	answer     *tool.Tool         // cached by answerTool
+	page       tool.Set           // cached by pageTools
+	takeBack   *tool.Tool         // cached by takeBackTool
+	provenance *provenance.Record // cached by [Tx.Provenance]; nil: not built yet
 
 	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
 	sentTime             time.Time // by the local clock; not later than storeTime

@@ -3,6 +3,7 @@ package journal
 import (
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
@@ -26,7 +27,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	last := &tx.messages[len(tx.messages)-1]
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)
 	last.Moments = run.MomentsIn(tx.Ex.Tools, tx.State, last.Text+"\n"+last.Outcome)
-	last.Read = firstReading(tx)
+	last.Read = provenance.First(tx.Ex.Tools, tx.State)
 	return readAddresses(tx, last)
 }
 
@@ -36,7 +37,7 @@ func readAddresses(tx *Tx, last *run.Message) error {
 	if last.Read == nil || !strings.Contains(words, "://") {
 		return nil
 	}
-	r, err := Heard(tx)
+	r, err := tx.Provenance()
 	if err != nil {
 		return err
 	}

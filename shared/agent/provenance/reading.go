@@ -1,4 +1,4 @@
-package journal
+package provenance
 
 import (
 	"encoding/json"
@@ -17,40 +17,40 @@ func stateOrigin(s *run.Session) string {
 	return s.Repo.String() + " itself: its files, README and AGENT.md"
 }
 
-// readingOf describes the result of an untrusted call, and whether it is private. Content of the session's repository
+// Reading describes the result of an untrusted call, and whether it is private. Content of the session's repository
 // is as private as the repository. Content of another repository counts as private unless it is known to be public.
 // Content that was read with the user's account, in a session about a private repository, or by the user's page is
 // private.
-func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.RawMessage) (is tool.Reading,
+func Reading(tools tool.Set, in run.Input, c *run.ProposedCall, result json.RawMessage) (is tool.Reading,
 	private bool) {
-	t := ex.Tools[c.Tool]
+	t := tools[c.Tool]
 	if t == nil {
-		return tool.Reading{Origin: "a result of " + c.Tool}, c.Place != tool.Place{} || s.Input.OfPage(c.Tool)
+		return tool.Reading{Origin: "a result of " + c.Tool}, c.Place != tool.Place{} || in.OfPage(c.Tool)
 	}
 	is = t.Reading(c.Args, result)
 	switch {
 	case is.Public:
 		return is, false
 	case is.Repository == "":
-		return is, t.Placed() || s.Input.Session != nil && s.Input.Session.Private
-	case s.Input.Session != nil && RepositoryURL(s, is.Repository) == string(s.Input.Session.Repo):
-		return is, s.Input.Session.Private
+		return is, t.Placed() || in.Session != nil && in.Session.Private
+	case in.Session != nil && RepositoryURL(in, is.Repository) == string(in.Session.Repo):
+		return is, in.Session.Private
 	}
 	return is, true
 }
 
 // RepositoryURL returns the address of a repository that a tool names as owner/name. The session's own repository has
 // the address in the session; any other is on GitHub.
-func RepositoryURL(s *run.State, name string) string {
-	if in := s.Input.Session; in != nil && strings.EqualFold(in.Repo.String(), name) {
-		return string(in.Repo)
+func RepositoryURL(in run.Input, name string) string {
+	if s := in.Session; s != nil && strings.EqualFold(s.Repo.String(), name) {
+		return string(s.Repo)
 	}
 	return "https://github.com/" + name
 }
 
-// firstReading returns the first text of strangers that the run read, or nil. The run's answer may contain such text.
-func firstReading(tx *Tx) *run.Reading {
-	in := tx.State.Input
+// First returns the first text of strangers that the run read, or nil. The run's answer may contain such text.
+func First(tools tool.Set, s *run.State) *run.Reading {
+	in := s.Input
 	if in.Session != nil && in.Session.State != "" {
 		return &run.Reading{Origin: stateOrigin(in.Session), Private: in.Session.Private}
 	}
@@ -72,9 +72,9 @@ func firstReading(tx *Tx) *run.Reading {
 			note(*m.Read)
 		}
 	}
-	for _, a := range tx.State.Actions {
+	for _, a := range s.Actions {
 		if a.Untrusted && (a.Result != nil || a.Error != nil) {
-			is, private := readingOf(tx.Ex, tx.State, &a.ProposedCall, a.Result)
+			is, private := Reading(tools, in, &a.ProposedCall, a.Result)
 			note(run.Reading{Origin: is.Origin, Private: private})
 		}
 	}

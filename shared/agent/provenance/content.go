@@ -1,4 +1,4 @@
-package journal
+package provenance
 
 import (
 	"encoding/json"
@@ -12,17 +12,17 @@ import (
 )
 
 // asked adds the prompt of a run. The prompt counts as the user's words unless another program's agent wrote it.
-func (h *heard) asked(in run.Input) {
+func (h *Record) prompt(in run.Input) {
 	if in.Via != nil {
-		h.record.Read(taint.Source{Origin: in.Via.Origin(), Text: in.Prompt})
+		h.texts.Read(taint.Source{Origin: in.Via.Origin(), Text: in.Prompt})
 		return
 	}
-	h.record.Say(in.Prompt)
+	h.texts.Say(in.Prompt)
 }
 
 // compose adds the model's words and calls in one of its contents. A call that fetches an address is left out: either
 // the address was known already, or the call waits for its user.
-func (h *heard) compose(tx *Tx, content json.RawMessage) {
+func (h *Record) compose(content json.RawMessage) {
 	var c struct {
 		Parts []struct {
 			Text         string          `json:"text"`
@@ -41,11 +41,11 @@ func (h *heard) compose(tx *Tx, content json.RawMessage) {
 			continue
 		}
 		h.asks = append(h.asks, call)
-		if t := tx.Ex.Tools[call.Name]; t == nil || !t.FetchesAddress() {
+		if t := h.run.Tools()[call.Name]; t == nil || !t.FetchesAddress() {
 			words = append(words, composedIn(call)...)
 		}
 	}
-	h.record.Compose(strings.Join(words, "\n"))
+	h.texts.Compose(strings.Join(words, "\n"))
 }
 
 // composedIn returns what the model wrote in a call: the strings in the model's order, and then the whole call with its
@@ -55,21 +55,21 @@ func composedIn(c model.Call) []string {
 }
 
 // read adds the result of a call, if it comes from strangers.
-func (h *heard) read(tx *Tx, c *run.ProposedCall, result json.RawMessage, failed *run.ErrorInfo) {
+func (h *Record) read(c *run.ProposedCall, result json.RawMessage, failed *run.ErrorInfo) {
 	if !c.Untrusted {
 		return
 	}
-	is, private := readingOf(tx.Ex, tx.State, c, result)
+	is, private := Reading(h.run.Tools(), h.run.Input, c, result)
 	src := taint.Source{Origin: is.Origin, Private: private, Found: is.Found}
-	if t := tx.Ex.Tools[c.Tool]; t != nil {
+	if t := h.run.Tools()[c.Tool]; t != nil {
 		src.Echo = t.Echoes
 		if failed != nil && t.FetchesAddress() { // the error may contain the address
-			h.record.Compose(string(c.Args))
+			h.texts.Compose(string(c.Args))
 		}
 	}
 	if is.File {
-		src.Repository = RepositoryURL(tx.State, is.Repository)
-		if t := tx.Ex.Tools[c.Tool]; t != nil {
+		src.Repository = RepositoryURL(h.run.Input, is.Repository)
+		if t := h.run.Tools()[c.Tool]; t != nil {
 			for _, p := range t.Shows(c.Args, result) {
 				src.Files = append(src.Files, p.Name)
 			}
@@ -80,7 +80,7 @@ func (h *heard) read(tx *Tx, c *run.ProposedCall, result json.RawMessage, failed
 		texts = append(texts, failed.Message)
 	}
 	src.Text = strings.Join(texts, "\n")
-	h.record.Read(src)
+	h.texts.Read(src)
 }
 
 func say(r *taint.Record, words []string) {
