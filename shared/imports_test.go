@@ -35,8 +35,8 @@ var layers = [][]string{
 // orders are the packages of a group in the order in which they know each other: each imports only those before it.
 var orders = map[string][]string{
 	"agent": {"tool", "policy", "taint", "model", "plan", "run", "provenance", "registry"},
-	"engine": {"queue", "journal", "approval", "effect", "conversation", "loop", "planner", "chat", "records",
-		"offboard"},
+	"engine": {"queue", "observe", "journal", "approval", "effect", "conversation", "loop", "planner", "chat",
+		"records", "offboard"},
 }
 
 // layer returns the index of a package's group in layers, or -1.
@@ -92,7 +92,7 @@ func TestLayers(t *testing.T) {
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
-	"go.opentelemetry.io/otel": "shared/engine/journal shared/countersign shared/app " +
+	"go.opentelemetry.io/otel": "shared/engine/observe shared/countersign shared/app " +
 		"shared/telemetry/traces",
 	"github.com/modelcontextprotocol/go-sdk": "shared/tools/mcpclient shared/api/mcpserver",
 	"cloud.google.com/go/firestore":          "shared/store/firestore",

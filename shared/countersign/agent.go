@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -301,7 +302,7 @@ func (c *core) setLoop() error {
 	}
 	c.loop = loop.New(journal.Env{Store: st, Queue: silent{}, Model: loggedModel{c.model, c.log, c.options.Debug},
 		Tools: c.tools, Rules: rules, Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
-		LeaseMargin: leaseMargin, Log: c.log, Tracer: c.tracer()})
+		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
 	return err
 }
 

@@ -160,6 +160,20 @@ func (s *Session) Phase() Phase {
 	return Done
 }
 
+// CheckCall returns an error if the session's own tool with this name may not be called in this phase, or nil.
+func (s *Session) CheckCall(name string) error {
+	switch {
+	case name == ProposeTool && s.Phase() != Planning:
+		return fault.New(fault.Policy, codeNotNow, "No plan is proposed while a task is under way; reflect on it.")
+	case name == ReflectTool && s.Current == nil:
+		return fault.New(fault.Policy, codeNotNow, "There is no task to reflect on; propose a plan.")
+	}
+	return nil
+}
+
+// codeNotNow is the error code of a call in the wrong phase.
+const codeNotNow fault.Code = "not_now"
+
 // Status returns the state of the session (FR-102).
 func (s *Session) Status() Status {
 	switch s.Phase() {

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/docker"
@@ -58,7 +58,7 @@ func reading(b *app.Builder) tool.Set {
 	if !b.Config.WebTools {
 		return nil
 	}
-	return web.New(b.Pages, journal.MeasuredModel(b.Env.Model, b.Env.Metrics, b.Now))
+	return web.New(b.Pages, observe.MeasuredModel(b.Env.Model, b.Env.Metrics, b.Now))
 }
 
 func addContainers(b *app.Builder) error {

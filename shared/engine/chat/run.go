@@ -131,8 +131,8 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 		return nil, err
 	}
 	l := loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
-		Agents: registry.Set{its.Name: &its}, UserLimits: limits, Metrics: c.Core.Metrics, Tracer: c.Core.Tracer,
-		TraceContent: c.Core.TraceContent, Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
+		Agents: registry.Set{its.Name: &its}, UserLimits: limits, Recorder: c.Core.Recorder,
+		Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
 	l.TakeBack = c.Core.TakeBack // the runs that wait are the core's
 	return l, nil
 }

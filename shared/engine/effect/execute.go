@@ -89,7 +89,7 @@ func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 	ex.Notify(journal.Update{Started: &started})
 	acting, hold := holdCall(ctx, ex, t, timeoutOf(ex, id))
 	defer hold.Release()
-	acting, span := journal.TraceTool(acting, ex, ex.State.Action(id))
+	acting, span := ex.TraceTool(acting, ex.Run, ex.State.Action(id))
 	record := carryOut(acting, ex, hold, t, id)
 	hold.Release()
 	err := record(ctx)

@@ -89,9 +89,19 @@ func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Start
 	}
 	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) {
 		e.Decision = decidedBy(a)
-		e.Facts = tool.Facts(e.Facts).With(journal.GrantFacts(tx, a))
+		e.Facts = tool.Facts(e.Facts).With(grantFacts(tx, a))
 	})
 	return nil
+}
+
+// grantFacts returns the audit facts about the grant that permits the call: its ID, and the plan and the approval that
+// contain it. It returns nil for a call without a grant.
+func grantFacts(tx *journal.Tx, a *run.Action) tool.Facts {
+	if a.Started.Grant == "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
+		return nil
+	}
+	by := tx.State.Plan.Confirmed
+	return tool.Facts{"grant": a.Started.Grant, "plan": tx.InputHash(by.Hash), "approval": by.ApprovalID}
 }
 
 // StartInSameCommit adds the intent of an allowed effect to the commit of the turn that proposes it, if nothing has to

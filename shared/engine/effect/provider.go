@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 )
 
 // maxCallTries is the number of times that one execution calls a provider for a call that provably did not happen.
@@ -92,7 +93,7 @@ func backOff(ctx context.Context, ex *journal.Execution, try int, failure error)
 	if asked > longestWait {
 		return errLongWait
 	}
-	journal.CountRetry(ex.Env, journal.RetryTool)
+	ex.CountRetry(observe.RetryTool)
 	return ex.Sleep(ctx, max(asked, ex.Jitter(time.Second<<(try-1))))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -29,7 +30,7 @@ type Execution struct {
 	Progressed bool // this execution has completed a step, so handing over makes progress
 
 	Asked string          // traceparent of the span that requested the work (queue.Message)
-	span  Span            // the span of this execution's work (TraceRun)
+	Trace observe.Trace   // the span of this execution's work
 	mover context.Context // context of the caller (Stay); nil: none yet
 
 	Tools      tool.Set // the tools of Env, and those of Served as last read
@@ -53,7 +54,16 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 		emit = func(Update) {}
 	}
 	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
-		Tools: l.ToolsNow(), Docs: map[string]store.Doc{}}
+		Trace: l.NewTrace(), Tools: l.ToolsNow(), Docs: map[string]store.Doc{}}
+}
+
+// EndTrace ends the span in which ex advanced the run. err is the reason why ex stopped, or nil. A run that another
+// process holds is no error of the span.
+func (ex *Execution) EndTrace(err error) {
+	if err != nil && Held(err) {
+		err = nil
+	}
+	ex.Trace.End(ex.State, err)
 }
 
 // Now returns the time by the store's clock, or an earlier time if the store's last answer took long. The lease of

@@ -14,22 +14,20 @@ import (
 	"log/slog"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/wait"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/notify/notice"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/telemetry/metrics"
 )
 
 // Env holds the dependencies and settings of this package and those above it. Sleep and the fields from Log on have
-// defaults ([Env.Init]); Served, Sweeper, Notices, Reminders, Tracer and Metrics may be nil.
+// defaults ([Env.Init]); Served, Sweeper, Notices and Reminders may be nil.
 type Env struct {
 	Store  store.Store
 	Queue  queue.Queue
@@ -67,12 +65,7 @@ type Env struct {
 	// the proposal no longer waits. Nil: no model gets the tool.
 	TakeBack func(ctx context.Context, uid, approvalID string) error
 
-	// Tracer makes the spans of a run: invoke_agent for each process that advances it, and within it chat and
-	// execute_tool. Nil makes none. Spans contain content, such as messages and results, only if TraceContent is set.
-	Tracer       trace.Tracer
-	TraceContent bool
-
-	Metrics *metrics.Metrics // receives the measurements of runs; nil: none
+	observe.Recorder // makes spans and measurements; its Clock is Now
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases
@@ -146,6 +139,7 @@ func (l *Env) Init() *Env {
 	if l.Now == nil {
 		l.Now = time.Now
 	}
+	l.Clock = l.Now
 	if l.Random == nil {
 		l.Random = rand.Reader
 	}

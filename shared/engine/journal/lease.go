@@ -49,7 +49,7 @@ func (ex *Execution) PublishAfter(ctx context.Context, d time.Duration) (stop fu
 // messageAbout returns the message that asks for the run to be advanced.
 func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 	return queue.Message{RunID: ex.ID, Agent: ex.Run.AgentName(), UID: ex.Run.UID, ThreadID: ex.Run.ThreadID,
-		Terminal: ex.Run.Terminal, Trace: traceOf(ctx, ex)}
+		Terminal: ex.Run.Terminal, Trace: ex.Trace.Parent(ctx)}
 }
 
 // Claim makes sure, durably, that this process holds the run's lease for at least need, or for one lease period if that

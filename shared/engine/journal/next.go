@@ -42,6 +42,9 @@ func (l *Env) terms(r run.Run) run.Terms {
 	return t
 }
 
+// Terms returns the settings of the agent of the run, as far as this process knows them.
+func (ex *Execution) Terms() run.Terms { return ex.terms(ex.Run) }
+
 // Next returns what the run needs next from this process, and the action concerned, if any.
 func (ex *Execution) Next() (run.Step, *run.Action) {
 	return ex.terms(ex.Run).Next(ex.State, ex.Run, ex.Now())
@@ -58,7 +61,7 @@ func (ex *Execution) Ending() *run.End { return ex.terms(ex.Run).Ending(ex.State
 // Ending returns how the run must end after this transition, or nil if it may continue.
 func (tx *Tx) Ending() *run.End { return tx.Ex.terms(tx.Run).Ending(tx.State, tx.Run, tx.Now) }
 
-// TermsOf returns the settings of the agent of tx's run, as far as this process knows them.
+// Terms returns the settings of the agent of tx's run, as far as this process knows them.
 func (tx *Tx) Terms() run.Terms { return tx.Ex.terms(tx.Run) }
 
 // StepTime returns the maximum duration of the run's next step, or zero if this process has no step to do.

@@ -4,12 +4,10 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// Bind returns the constraints on a plan of the run's session.
-func Bind(tx *Tx) plan.Bind {
+// PlanBind returns the constraints on a plan of the run's session.
+func (tx *Tx) PlanBind() plan.Bind {
 	return tx.State.Bind(sessionTools(tx.Ex, tx.Run), tx.Run.Region, tx.Now)
 }
 
@@ -55,35 +53,4 @@ func offeredInSession(ex *Execution) []tool.Spec {
 		own = plan.ReflectTool
 	}
 	return append(specs, planTool(ex, ex.Run, ex.State, own).Spec)
-}
-
-// GrantFacts returns the audit facts about the grant that permits the call: its ID, and the plan and the approval that
-// contain it. It returns nil for a call without a grant.
-func GrantFacts(tx *Tx, a *run.Action) tool.Facts {
-	if a.Started.Grant == "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
-		return nil
-	}
-	by := tx.State.Plan.Confirmed
-	return tool.Facts{"grant": a.Started.Grant, "plan": audit.InputHash(tx.nonce(), by.Hash), "approval": by.ApprovalID}
-}
-
-// LastCall reports whether the next model call of the session is the last one (run.Terms.LastCall).
-func LastCall(ex *Execution) bool { return ex.terms(ex.Run).LastCall(ex.State) }
-
-// errNoPlanNow and errNoTaskNow reject calls of a session's own tools in the wrong phase.
-var (
-	errNoPlanNow = fault.New(fault.Policy, "not_now", "No plan is proposed while a task is under way; reflect on it.")
-	errNoTaskNow = fault.New(fault.Policy, "not_now", "There is no task to reflect on; propose a plan.")
-)
-
-// CheckPhase returns an error if the session's own tool may not be called now, or nil.
-func CheckPhase(tx *Tx, name string) error {
-	s := tx.State.Plan
-	switch {
-	case name == plan.ProposeTool && s.Phase() != plan.Planning:
-		return errNoPlanNow
-	case name == plan.ReflectTool && s.Current == nil:
-		return errNoTaskNow
-	}
-	return nil
 }

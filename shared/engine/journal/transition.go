@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -35,7 +36,7 @@ func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) err
 		err = tx.commit(ctx)
 		switch {
 		case err == nil:
-			measure(tx)
+			tx.measure()
 			tx.notifyUpdates()
 			return nil
 		case errors.Is(err, store.ErrConflict) && races < maxRaces:
@@ -45,7 +46,7 @@ func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) err
 		default:
 			return StoreError(err)
 		}
-		CountRetry(ex.Env, retryCommit)
+		ex.CountRetry(observe.RetryCommit)
 		if err := ex.backOffCommit(ctx, races+outages*10); err != nil {
 			return StoreError(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -231,8 +232,7 @@ func (tx *Tx) Approval(id string) (*run.Approval, error) {
 func (tx *Tx) AddAudit(kind string, a *run.Action, fill func(*audit.Entry)) {
 	e := audit.Entry{RunID: tx.Run.ID, UID: tx.Run.UID, At: tx.Now, Kind: kind}
 	if a != nil {
-		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, audit.InputHash(tx.nonce(), a.ArgsHash),
-			a.ApprovalID
+		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, tx.InputHash(a.ArgsHash), a.ApprovalID
 		e.PolicyDecision, e.Rule, e.ExecutionStatus = a.PolicyDecision, a.Rule, string(a.Execution)
 		if a.Ruled != nil {
 			e.Class, e.Facts = string(a.Ruled.Class), a.Ruled.Facts
@@ -260,6 +260,9 @@ func (tx *Tx) KeepOutput(id string) {
 	}
 }
 
+// InputHash returns the hash by which the run's audit entries name the content with this hash.
+func (tx *Tx) InputHash(hash string) string { return audit.InputHash(tx.nonce(), hash) }
+
 // nonce returns the run's nonce. A run of an earlier release gets one with its next audit entry.
 func (tx *Tx) nonce() []byte {
 	if len(tx.Run.Nonce) == 0 {
@@ -278,6 +281,17 @@ func (tx *Tx) SetStatus(to run.Status) error {
 	}
 	tx.Updates = append(tx.Updates, Update{Status: to})
 	return nil
+}
+
+// measure records the measurements that follow from the commit.
+func (tx *Tx) measure() {
+	tx.Ex.MeasureCommit(tx.Run, tx.Now, tx.events, tx.Approvals)
+	if tx.tookOver {
+		tx.Ex.CountRetry(observe.RetryStep)
+	}
+	for _, j := range tx.joined {
+		j.measure()
+	}
 }
 
 // notifyUpdates sends the updates to the sink, after the commit.

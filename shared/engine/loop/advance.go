@@ -25,7 +25,7 @@ func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (
 	ex := l.NewExecution(m.RunID, emit)
 	ex.Asked = m.Trace
 	v, err := resume(ctx, ex, m)
-	journal.EndTrace(ex, err)
+	ex.EndTrace(err)
 	if journal.Stuck(err) && !journal.Postponed(err) {
 		return nil, ex.Postpone(ctx, err)
 	}
@@ -75,7 +75,7 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			if mustHandOver(ctx, ex) {
 				return ex.HandOver(ctx)
 			}
-			ctx = journal.TraceRun(ctx, ex)
+			ctx = ex.Trace.Enter(ctx, ex.Run, ex.Asked)
 		}
 		var err error
 		switch {

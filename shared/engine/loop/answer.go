@@ -31,7 +31,7 @@ func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...effect.
 func (l *Loop) AnswerAndGoOn(ctx context.Context, uid, runID string, emit journal.Sink,
 	answers ...effect.CallAnswer) (_ *run.View, err error) {
 	ex := l.NewExecution(runID, emit)
-	defer func() { journal.EndTrace(ex, err) }()
+	defer func() { ex.EndTrace(err) }()
 	if err := effect.RecordAnswers(ctx, ex, uid, answers); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func fillRun(ctx context.Context, tx *journal.Tx, req StartRequest, n needs, thr
 	tx.Run = run.Run{ID: tx.Ex.ID, UID: req.UID, ThreadID: threadID, Terminal: n.terminal, Origin: req.Origin,
 		BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
 	tx.Run.Nonce = run.NewNonce(tx.Ex.Random)
-	tx.Run.Trace = journal.TraceNew(ctx, tx.Ex, tx.Run)
+	tx.Run.Trace = tx.Ex.Trace.Create(ctx, tx.Run)
 	if err := setRegion(tx, req.Region); err != nil {
 		return err
 	}

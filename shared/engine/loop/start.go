@@ -69,7 +69,7 @@ func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*journal.
 	ex := l.NewExecution(id, req.Sink)
 	ex.Until = req.Until
 	err := begin(ctx, ex, req, in)
-	journal.EndTrace(ex, err)
+	ex.EndTrace(err)
 	return ex, err
 }
 

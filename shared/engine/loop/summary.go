@@ -125,7 +125,7 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 	}
 	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
 	defer hold.Release()
-	asking, span := journal.TraceModel(asking, ex, req)
+	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
 	reply, err := ex.Model.Generate(asking, req, nil)
 	span.EndModel(reply, err)
 	hold.Release()

@@ -19,7 +19,7 @@ import (
 func sessionSettings(ex *journal.Execution, its *registry.Agent) model.Settings {
 	set := its.Model
 	set.Calling, set.Allowed, set.Forced = model.CallingAny, nil, ""
-	if journal.LastCall(ex) {
+	if ex.Terms().LastCall(ex.State) {
 		set.Forced = plan.ReflectTool
 		if ex.State.Plan.Phase() == plan.Planning {
 			set.Forced = plan.ProposeTool
@@ -62,7 +62,7 @@ const codeNotRun fault.Code = "not_run"
 // answer. It returns nil for any other call.
 func (in *inSession) misplaced(call run.ProposedCall) error {
 	before, _ := in.tx.State.Segment()
-	if why := journal.CheckPhase(in.tx, call.Tool); why != nil && call.Turn > before {
+	if why := in.tx.State.Plan.CheckCall(call.Tool); why != nil && call.Turn > before {
 		return why
 	}
 	switch {
@@ -83,7 +83,7 @@ func (in *inSession) reflect(a *run.Action) error {
 	if err := json.Unmarshal(a.Args, &said); err != nil {
 		return err
 	}
-	verdict, err := in.tx.State.Plan.Judge(said, journal.Bind(in.tx))
+	verdict, err := in.tx.State.Plan.Judge(said, in.tx.PlanBind())
 	if err == nil && verdict.Refused != "" {
 		err = fault.New(fault.Policy, "not_proven", "%s", verdict.Refused)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -217,14 +216,14 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	ex := w.loop.NewExecution("r1", nil)
 	ctx, a, req, r := t.Context(), &run.Action{ID: "a1"}, model.Request{}, &model.Reply{}
 	if n := testing.AllocsPerRun(100, func() {
-		if journal.TraceNew(ctx, ex, run.Run{ID: "r1"}) != "" || journal.TraceRun(ctx, ex) != ctx {
+		if ex.Trace.Create(ctx, run.Run{ID: "r1"}) != "" || ex.Trace.Enter(ctx, ex.Run, "") != ctx {
 			t.Fatal("something is traced")
 		}
-		_, chat := journal.TraceModel(ctx, ex, req)
+		_, chat := ex.TraceModel(ctx, ex.Run, ex.Model, req)
 		chat.EndModel(r, nil)
-		_, call := journal.TraceTool(ctx, ex, a)
+		_, call := ex.TraceTool(ctx, ex.Run, a)
 		call.EndTool(a, nil)
-		journal.EndTrace(ex, nil)
+		ex.EndTrace(nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -50,7 +50,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	turn := len(ex.State.Turns) + 1
 	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
 	defer hold.Release()
-	asking, span := journal.TraceModel(asking, ex, req)
+	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
 	span.EndModel(reply, err)
 	hold.Release()

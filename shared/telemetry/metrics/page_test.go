@@ -20,7 +20,7 @@ func TestPage(t *testing.T) {
 		return all
 	}
 	const instrument = `metrics\.Instrument\{[^"]*Name: "([^"]+)",\s+Unit: "([^"]+)"`
-	code := append(found("../../engine/journal/measure.go", instrument),
+	code := append(found("../../engine/observe/measure.go", instrument),
 		found("../../engine/loop/measure.go", instrument)...)
 	page := found("README.md", "(?m)^\\| `([a-z_.]+)` \\| (\\S+) \\|")
 	slices.Sort(code)

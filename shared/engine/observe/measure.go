@@ -1,4 +1,4 @@
-package journal
+package observe
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/metrics"
 )
 
-// The instruments of Env.Metrics. Names and buckets follow OpenTelemetry's semantic conventions for generative AI where
-// these define them (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/).
+// The instruments of Recorder.Metrics. Names and buckets follow OpenTelemetry's semantic conventions for generative AI
+// where these define them (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/).
 var (
 	runsStarted = &metrics.Instrument{Name: "countersign.run.started", Unit: "{run}",
 		Description: "Runs that began."}
@@ -44,51 +44,45 @@ var (
 // Values of the attribute countersign.retry.of.
 const (
 	RetryTool   = "tool"
+	RetryCommit = "commit"
+	RetryStep   = "step" // of a process that died
 	retryModel  = "model"
-	retryCommit = "commit"
-	retryStep   = "step"
 )
 
 // CountRetry counts one retry of this kind.
-func CountRetry(l *Env, what string) {
-	l.Metrics.Measure(retries, 1, attr("countersign.retry.of", what))
+func (to *Recorder) CountRetry(what string) {
+	to.Metrics.Measure(retries, 1, attr("countersign.retry.of", what))
 }
 
 func attr(key attribute.Key, value string) metrics.Attr {
 	return metrics.Attr{Key: string(key), Value: value}
 }
 
-// measure records the measurements that follow from the commit of tx.
-func measure(tx *Tx) {
-	m := tx.Ex.Metrics
+// MeasureCommit records the measurements that follow from one commit of a run, made at the time now.
+func (to *Recorder) MeasureCommit(r run.Run, now time.Time, events []run.Event, approvals map[string]*run.Approval) {
+	m := to.Metrics
 	if m == nil {
 		return
 	}
-	agent := attr(attrAgent, tx.Run.AgentName())
-	for _, e := range tx.events {
+	agent := attr(attrAgent, r.AgentName())
+	for _, e := range events {
 		switch {
 		case e.Queued != nil:
 			m.Measure(runsStarted, 1, agent)
 		case e.End != nil:
-			m.Measure(runDuration, e.At.Sub(tx.Run.CreatedAt).Seconds(), agent,
+			m.Measure(runDuration, e.At.Sub(r.CreatedAt).Seconds(), agent,
 				attr(attrStatus, string(e.End.Status)), errorType(e.End.Error))
 		}
 	}
-	for _, a := range tx.Approvals {
+	for _, a := range approvals {
 		tool, kind := attr(attrTool, a.Tool), attr("countersign.approval.kind", string(a.Kind))
-		if a.RequestedAt.Equal(tx.Now) {
+		if a.RequestedAt.Equal(now) {
 			m.Measure(approvalsRequested, 1, tool, kind)
 		}
-		if a.DecidedAt.Equal(tx.Now) {
+		if a.DecidedAt.Equal(now) {
 			m.Measure(approvalDuration, a.DecidedAt.Sub(a.RequestedAt).Seconds(), tool, kind,
 				attr("countersign.approval.decision", cmp.Or(string(a.Decision), string(a.Status))))
 		}
-	}
-	if tx.tookOver {
-		CountRetry(tx.Ex.Env, retryStep)
-	}
-	for _, j := range tx.joined {
-		measure(j)
 	}
 }
 
@@ -109,33 +103,33 @@ func errorTypeOf(err error) metrics.Attr {
 
 // A timing measures a model request or a tool call in progress. The zero value measures nothing.
 type timing struct {
-	env   *Env // nil: nothing is measured
+	to    *Recorder // nil: nothing is measured
 	began time.Time
 	of    metrics.Attr // the model or the tool
 	agent metrics.Attr
 }
 
-func timeOf(ex *Execution, key attribute.Key, value string) timing {
-	if ex.Metrics == nil {
+func (to *Recorder) time(r run.Run, key attribute.Key, value string) timing {
+	if to.Metrics == nil {
 		return timing{}
 	}
-	return timing{ex.Env, ex.Env.Now(), attr(key, value), attr(attrAgent, ex.Run.AgentName())}
+	return timing{to, to.Clock(), attr(key, value), attr(attrAgent, r.AgentName())}
 }
 
 // countRetries returns a context in which retries of the model's client are counted.
 func (t timing) countRetries(ctx context.Context) context.Context {
-	if t.env == nil {
+	if t.to == nil {
 		return ctx
 	}
-	return model.OnRetry(ctx, func() { CountRetry(t.env, retryModel) })
+	return model.OnRetry(ctx, func() { t.to.CountRetry(retryModel) })
 }
 
 func (t timing) endModel(r *model.Reply, err error) {
-	if t.env == nil {
+	if t.to == nil {
 		return
 	}
-	m := t.env.Metrics
-	m.Measure(modelDuration, t.env.Now().Sub(t.began).Seconds(), attr(attrOperation, "chat"),
+	m := t.to.Metrics
+	m.Measure(modelDuration, t.to.Clock().Sub(t.began).Seconds(), attr(attrOperation, "chat"),
 		attr(attrProvider, provider), t.of, errorTypeOf(err))
 	if err != nil {
 		return
@@ -152,29 +146,29 @@ func MeasuredModel(m model.Model, in *metrics.Metrics, now func() time.Time) mod
 	if m == nil || in == nil {
 		return m
 	}
-	return measuredModel{m, &Env{Metrics: in, Now: now}}
+	return measuredModel{m, &Recorder{Metrics: in, Clock: now}}
 }
 
 type measuredModel struct {
 	model.Model
-	env *Env
+	to *Recorder
 }
 
 func (m measuredModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	name := cmp.Or(req.Settings.Name, m.Name())
-	t := timing{env: m.env, began: m.env.Now(), of: attr(attrRequestModel, name)}
+	t := timing{to: m.to, began: m.to.Clock(), of: attr(attrRequestModel, name)}
 	reply, err := m.Model.Generate(t.countRetries(ctx), req, delta)
 	t.endModel(reply, err)
 	return reply, err
 }
 
 func (t timing) endTool(a *run.Action, err error) {
-	if t.env == nil {
+	if t.to == nil {
 		return
 	}
 	why := errorTypeOf(err)
 	if a != nil && a.Error != nil {
 		why = errorType(a.Error)
 	}
-	t.env.Metrics.Measure(toolDuration, t.env.Now().Sub(t.began).Seconds(), t.of, why)
+	t.to.Metrics.Measure(toolDuration, t.to.Clock().Sub(t.began).Seconds(), t.of, why)
 }

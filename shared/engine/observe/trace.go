@@ -1,8 +1,11 @@
-package journal
+// Package observe makes the spans and the measurements of runs. Both follow OpenTelemetry's semantic conventions for
+// generative AI as far as these go.
+package observe
 
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -12,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/metrics"
 )
 
 // The attributes of spans, from OpenTelemetry's semantic conventions for generative AI. The package semconv has had no
@@ -41,56 +45,69 @@ const (
 // provider is the conventions' name for Google's models, whichever of its services answers.
 const provider = "gcp.gen_ai"
 
-// A Span is a part of a trace in progress, together with its measurements. The zero value is no span: without
-// Env.Tracer and Env.Metrics, spans cost nothing.
-type Span struct {
-	span    trace.Span
-	content bool
-	timing  timing
+// Recorder makes the spans and the measurements of the runs of one process. The zero value makes none.
+type Recorder struct {
+	// Tracer makes the spans of a run: invoke_agent for each process that advances it, and within it chat and
+	// execute_tool. Nil makes none. Spans contain content, such as messages and results, only if TraceContent is set.
+	Tracer       trace.Tracer
+	TraceContent bool
+
+	Metrics *metrics.Metrics // receives the measurements of runs; nil: none
+	Clock   func() time.Time // for durations; needed with Metrics
 }
 
-// TraceNew begins the first span of a run that is about to be created, unless ex has a span already. It returns the
+// Trace is the span in which one process advances a run.
+type Trace struct {
+	to   *Recorder
+	span Span
+}
+
+// NewTrace returns a trace that has not begun.
+func (to *Recorder) NewTrace() Trace { return Trace{to: to} }
+
+// Create begins the first span of a run that is about to be created, unless the trace has begun already. It returns the
 // traceparent that the run's document keeps, so that later processes can link to the span. It returns "" without a
 // Tracer.
-func TraceNew(ctx context.Context, ex *Execution, r run.Run) string {
-	if ex.Tracer == nil {
+func (t *Trace) Create(ctx context.Context, r run.Run) string {
+	if t.to.Tracer == nil {
 		return ""
 	}
-	if ex.span.span == nil {
-		beginSpan(ctx, ex, r)
+	if t.span.span == nil {
+		t.begin(ctx, r)
 	}
-	return traceOf(ctx, ex)
+	return t.Parent(ctx)
 }
 
-// traceOf returns the traceparent of ex's span, or "" if ex has none.
-func traceOf(ctx context.Context, ex *Execution) string {
-	if ex.span.span == nil {
+// Parent returns the traceparent of the span, or "" if the trace has not begun.
+func (t *Trace) Parent(ctx context.Context) string {
+	if t.span.span == nil {
 		return ""
 	}
 	kept := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(trace.ContextWithSpan(ctx, ex.span.span), kept)
+	propagation.TraceContext{}.Inject(trace.ContextWithSpan(ctx, t.span.span), kept)
 	return kept[traceParent]
 }
 
 const traceParent = "traceparent" // W3C Trace Context
 
-// TraceRun returns ctx with the span "invoke_agent", in which ex advances the run. The span begins with ex's first
-// step. It links to the run's first span and to the span that requested the work, if these are different.
-func TraceRun(ctx context.Context, ex *Execution) context.Context {
+// Enter returns ctx with the span "invoke_agent", in which the process advances the run. The span begins with the first
+// step. It links to the run's first span and to the span that requested the work, if these are different. requester is
+// the traceparent of the latter, or "".
+func (t *Trace) Enter(ctx context.Context, r run.Run, requester string) context.Context {
 	switch {
-	case ex.Tracer == nil:
+	case t.to.Tracer == nil:
 		return ctx
-	case ex.span.span == nil:
-		links := []trace.Link{linkTo(ex.Run.Trace)}
-		if ex.Asked != "" && ex.Asked != ex.Run.Trace {
-			links = append(links, linkTo(ex.Asked))
+	case t.span.span == nil:
+		links := []trace.Link{linkTo(r.Trace)}
+		if requester != "" && requester != r.Trace {
+			links = append(links, linkTo(requester))
 		}
-		beginSpan(ctx, ex, ex.Run, trace.WithLinks(links...))
+		t.begin(ctx, r, trace.WithLinks(links...))
 	}
-	if trace.SpanFromContext(ctx) == ex.span.span {
+	if trace.SpanFromContext(ctx) == t.span.span {
 		return ctx
 	}
-	return trace.ContextWithSpan(ctx, ex.span.span)
+	return trace.ContextWithSpan(ctx, t.span.span)
 }
 
 // linkTo returns a link to the span with this traceparent. Spans ignore an empty link.
@@ -99,52 +116,58 @@ func linkTo(traceparent string) trace.Link {
 		propagation.MapCarrier{traceParent: traceparent}))
 }
 
-func beginSpan(ctx context.Context, ex *Execution, r run.Run, options ...trace.SpanStartOption) {
+func (t *Trace) begin(ctx context.Context, r run.Run, options ...trace.SpanStartOption) {
 	options = append(options, trace.WithAttributes(attrOperation.String("invoke_agent"), attrProvider.String(provider),
 		attrAgent.String(r.AgentName()), attrConversation.String(r.ThreadID), attrRun.String(r.ID)))
-	_, ex.span.span = ex.Tracer.Start(ctx, "invoke_agent "+r.AgentName(), options...)
+	_, t.span.span = t.to.Tracer.Start(ctx, "invoke_agent "+r.AgentName(), options...)
 }
 
-// EndTrace ends the span in which ex advanced the run, if there is one. err is the reason why ex stopped, or nil.
-func EndTrace(ex *Execution, err error) {
-	span := ex.span
+// End ends the span, if the trace has begun. s is the run's state, or nil if it is unknown. err is the reason why the
+// process stopped, or nil.
+func (t *Trace) End(s *run.State, err error) {
+	span := t.span
 	if span.span == nil {
 		return
 	}
-	ex.span = Span{}
-	if ex.State != nil && ex.State.Status != "" {
-		span.span.SetAttributes(attrStatus.String(string(ex.State.Status)))
-		if end := ex.State.End; end != nil && end.Error != nil {
-			span.failed(end.Error)
+	t.span = Span{}
+	if s != nil && s.Status != "" {
+		span.span.SetAttributes(attrStatus.String(string(s.Status)))
+		if s.End != nil && s.End.Error != nil {
+			span.failed(s.End.Error)
 		}
 	}
-	if !Held(err) {
-		span.end(err)
-		return
-	}
-	span.end(nil)
+	span.end(err)
 }
 
-// TraceModel begins the span "chat" of a model request, and measures the request.
-func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.Context, Span) {
-	if ex.Tracer == nil && ex.Metrics == nil {
+// A Span is a part of a trace in progress, together with its measurements. The zero value is no span: without a tracer
+// and metrics, spans cost nothing.
+type Span struct {
+	span    trace.Span
+	content bool
+	timing  timing
+}
+
+// TraceModel begins the span "chat" of a request to the model, and measures the request.
+func (to *Recorder) TraceModel(ctx context.Context, r run.Run, m model.Model, req model.Request) (context.Context,
+	Span) {
+	if to.Tracer == nil && to.Metrics == nil {
 		return ctx, Span{}
 	}
-	name := cmp.Or(req.Settings.Name, ex.Model.Name())
-	t := timeOf(ex, attrRequestModel, name)
-	if ctx = t.countRetries(ctx); ex.Tracer == nil {
+	name := cmp.Or(req.Settings.Name, m.Name())
+	t := to.time(r, attrRequestModel, name)
+	if ctx = t.countRetries(ctx); to.Tracer == nil {
 		return ctx, Span{timing: t}
 	}
-	ctx, span := ex.Tracer.Start(ctx, "chat "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attrOperation.String("chat"), attrProvider.String(provider), attrConversation.String(ex.Run.ThreadID),
+	ctx, span := to.Tracer.Start(ctx, "chat "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attrOperation.String("chat"), attrProvider.String(provider), attrConversation.String(r.ThreadID),
 		attrRequestModel.String(name)))
 	if n := req.Settings.MaxOutputTokens; n > 0 {
 		span.SetAttributes(attrMaxTokens.Int(int(n)))
 	}
-	if ex.TraceContent {
+	if to.TraceContent {
 		span.SetAttributes(asked(req)...)
 	}
-	return ctx, Span{span, ex.TraceContent, t}
+	return ctx, Span{span, to.TraceContent, t}
 }
 
 // EndModel ends the span of a model request.
@@ -164,15 +187,15 @@ func (s Span) EndModel(r *model.Reply, err error) {
 }
 
 // TraceTool begins the span "execute_tool" of a call, and measures the call.
-func TraceTool(ctx context.Context, ex *Execution, a *run.Action) (context.Context, Span) {
-	t := timeOf(ex, attrTool, a.Tool)
-	if ex.Tracer == nil {
+func (to *Recorder) TraceTool(ctx context.Context, r run.Run, a *run.Action) (context.Context, Span) {
+	t := to.time(r, attrTool, a.Tool)
+	if to.Tracer == nil {
 		return ctx, Span{timing: t}
 	}
-	ctx, span := ex.Tracer.Start(ctx, "execute_tool "+a.Tool, trace.WithAttributes(
-		attrOperation.String("execute_tool"), attrConversation.String(ex.Run.ThreadID), attrTool.String(a.Tool),
+	ctx, span := to.Tracer.Start(ctx, "execute_tool "+a.Tool, trace.WithAttributes(
+		attrOperation.String("execute_tool"), attrConversation.String(r.ThreadID), attrTool.String(a.Tool),
 		attrToolType.String("function"), attrToolCall.String(cmp.Or(a.CallID, a.ID)), attrAction.String(a.ID)))
-	return ctx, Span{span, ex.TraceContent, t}
+	return ctx, Span{span, to.TraceContent, t}
 }
 
 // EndTool ends the span of the call, with its recorded outcome. err is the reason why nothing could be recorded, or

@@ -1,4 +1,4 @@
-package journal
+package observe
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// The content attributes, which spans have only with Env.TraceContent. Messages follow the JSON schemas of the
+// The content attributes, which spans have only with Recorder.TraceContent. Messages follow the JSON schemas of the
 // conventions (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/).
 const (
 	attrInstructions attribute.Key = "gen_ai.system_instructions"
