@@ -22,18 +22,23 @@ func earlier(a, b time.Time) time.Time {
 // unpublished events and no lease.
 func due(tx *Tx) (time.Time, error) {
 	at, err := dueToMove(tx)
-	if err != nil || tx.Run.Lease.Owner != "" || !untold(tx) {
+	if err != nil || tx.Run.Lease.Owner != "" || !tx.HasUnpublished() {
 		return at, err
 	}
-	soon := tx.Now.Add(cmp.Or(tx.TellIn, publishGrace))
+	soon := tx.Now.Add(cmp.Or(tx.TellIn, PublishGrace))
 	if at.IsZero() {
 		return soon, nil
 	}
 	return earlier(at, soon), nil
 }
 
-// untold reports whether this transition leaves events of the run that must be published.
-func untold(tx *Tx) bool {
+// HasUnpublished reports whether the run has events that must be published.
+func (ex *Execution) HasUnpublished() bool {
+	return ex.Notices != nil && ex.Run.ID != "" && notice.Tells(ex.Run.ToldTo, ex.State, ex.Events)
+}
+
+// HasUnpublished reports whether this transition leaves events of the run that must be published.
+func (tx *Tx) HasUnpublished() bool {
 	return tx.Ex.Notices != nil &&
 		(notice.Tells(tx.Run.ToldTo, tx.State, tx.Ex.Events) || notice.Tells(tx.Run.ToldTo, tx.State, tx.events))
 }
@@ -53,10 +58,10 @@ func dueToMove(tx *Tx) (time.Time, error) {
 	case tx.Left:
 		return earlier(at, tx.Now.Add(elsewhereGrace)), nil
 	case tx.DueNow || len(tx.State.Open()) == 0 && held.IsZero() || st != run.StepWait:
-		return tx.Now.Add(publishGrace), nil
+		return tx.Now.Add(PublishGrace), nil
 	}
 	if !held.IsZero() { // the receiver of the resume sleeps until then
-		at = earlier(at, held.Add(publishGrace))
+		at = earlier(at, held.Add(PublishGrace))
 	}
 	for _, a := range tx.State.Open() {
 		if a.Kind != run.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run

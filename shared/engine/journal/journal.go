@@ -73,6 +73,12 @@ type Env struct {
 	Sleep  func(context.Context, time.Duration) error
 }
 
+// Reminders sends users e-mails about waiting approvals (package reminder).
+type Reminders interface {
+	// Remind sends the user a mail, unless it is too soon or another process sends it.
+	Remind(ctx context.Context, uid string, when run.Reminding) error
+}
+
 // Sink receives updates while a run advances. It gets them in order, after their commit, on the goroutine that advances
 // the run. A sink must not block for long and cannot stop the run.
 type Sink func(Update)
@@ -118,9 +124,10 @@ type Output struct {
 
 // Time limits of this package.
 const (
-	leaseMargin  = 15 * time.Second // default of Env.LeaseMargin
-	leasePeriod  = time.Minute      // default of Env.LeasePeriod
-	publishGrace = 20 * time.Second // after this time the sweep treats a published resume as lost
+	leaseMargin = 15 * time.Second // default of Env.LeaseMargin
+	leasePeriod = time.Minute      // default of Env.LeasePeriod
+	// PublishGrace is the time after which the sweep treats a published resume as lost.
+	PublishGrace = 20 * time.Second
 	// Reserve is the part of the function's time that is kept for a last commit.
 	Reserve = 5 * time.Second
 )

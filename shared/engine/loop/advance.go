@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/effect"
 	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/outbox"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 )
 
@@ -80,8 +81,8 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 		var err error
 		switch {
 		case st == run.StepDone || st == run.StepWait:
-			journal.Remind(ctx, ex)
-			journal.Tell(ctx, ex)
+			outbox.Remind(ctx, ex)
+			outbox.Publish(ctx, ex)
 			return ex.View(), nil
 		case st == run.StepElsewhere:
 			return leave(ctx, ex)

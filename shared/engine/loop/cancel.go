@@ -38,7 +38,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error)
 		}
 		return nil
 	})
-	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)) {
+	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State) || ex.HasUnpublished()) {
 		// the process that advances the run may die before it sees the cancel; removal of created things also needs a
 		// process
 		ex.Publish(ctx)

@@ -128,5 +128,5 @@ func takingBack(l *Loop) func(ctx context.Context, uid, approvalID string) error
 
 // needsMover reports whether a process must work on the run, even if only to publish its events.
 func needsMover(ex *journal.Execution) bool {
-	return ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)
+	return ex.State.End == nil || run.Unclean(ex.State) || ex.HasUnpublished()
 }

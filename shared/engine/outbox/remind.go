@@ -1,25 +1,21 @@
-package journal
+package outbox
 
 import (
 	"context"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
-
-// Reminders sends users e-mails about waiting approvals (package reminder).
-type Reminders interface {
-	// Remind sends the user a mail, unless it is too soon or another process sends it.
-	Remind(ctx context.Context, uid string, when run.Reminding) error
-}
 
 // Remind sends a reminder for a waiting run that is overdue, and sets the run's next due time. A failure is only
 // logged, and the run is looked at again. A run that is overdue because reminders were switched off also gets its next
 // due time; otherwise it would be quarantined.
-func Remind(ctx context.Context, ex *Execution) {
+func Remind(ctx context.Context, ex *journal.Execution) {
 	overdue := ex.Counted || !document.RunFieldsOf(ex.Docs[document.RunPath(ex.ID)]).Due.After(ex.Now())
-	others := ex.Reminders == nil && (ex.Reminding.On() || Untold(ex)) // another process or Tell handles it
+	// another process or Publish sets the due time
+	others := ex.Reminders == nil && (ex.Reminding.On() || ex.HasUnpublished())
 	if ex.State.End != nil || !overdue || others {
 		return
 	}
@@ -30,11 +26,11 @@ func Remind(ctx context.Context, ex *Execution) {
 		err = ex.Reminders.Remind(ctx, ex.Run.UID, ex.Reminding)
 	}
 	if err != nil {
-		ex.Log.WarnContext(ctx, "a user could not be reminded of what waits, which is tried again later", "counter",
+		ex.Log.WarnContext(ctx, "a reminder of waiting approvals could not be sent and is retried later", "counter",
 			"reminder_failed", "runId", ex.ID, "error", err)
 	}
 	if err = ex.Read(ctx, document.UserPath(ex.Run.UID)); err == nil { // it contains the state of the reminders
-		err = ex.Transition(ctx, func(tx *Tx) error {
+		err = ex.Transition(ctx, func(tx *journal.Tx) error {
 			st, _ := tx.Next()
 			tx.KeepLease = st != run.StepWait || tx.Run.Lease.Held(ex.Owner, tx.Now)
 			tx.Changed = !tx.KeepLease
@@ -42,8 +38,8 @@ func Remind(ctx context.Context, ex *Execution) {
 		})
 	}
 	if err != nil {
-		ex.Log.WarnContext(ctx, "a run is not due for what comes next, and will be looked at again", "runId", ex.ID,
-			"error", err)
+		ex.Log.WarnContext(ctx, "the next due time of a waiting run could not be set; the run is looked at again",
+			"runId", ex.ID, "error", err)
 	}
 }
 
