@@ -35,8 +35,8 @@ var layers = [][]string{
 // orders are the packages of a group in the order in which they know each other: each imports only those before it.
 var orders = map[string][]string{
 	"agent": {"tool", "policy", "taint", "model", "plan", "run", "provenance", "registry"},
-	"engine": {"queue", "observe", "journal", "outbox", "approval", "effect", "conversation", "loop", "planner",
-		"chat", "records", "offboard"},
+	"engine": {"queue", "observe", "toolbox", "journal", "outbox", "approval", "effect",
+		"conversation", "loop", "planner", "chat", "records", "offboard"},
 }
 
 // layer returns the index of a package's group in layers, or -1.

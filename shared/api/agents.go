@@ -5,7 +5,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 )
 
 // agentView describes an agent to a client that offers a choice of agents.
@@ -56,7 +56,7 @@ func getAgents(r *request) (any, error) {
 }
 
 // servers returns the MCP servers. It waits until each has listed its tools, or until their time to answer is over.
-func servers(ctx context.Context, all journal.Served) (out []serverView) {
+func servers(ctx context.Context, all toolbox.Served) (out []serverView) {
 	if all == nil {
 		return nil
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/chat"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
 // ownNames are the names of tools that are in no set: those of runs with a result schema, of planner sessions, and of
 // the MCP server.
-var ownNames = []string{tool.FinalAnswer, journal.TakeBackTool, plan.ProposeTool, plan.ReflectTool,
+var ownNames = []string{tool.FinalAnswer, toolbox.TakeBackTool, plan.ProposeTool, plan.ReflectTool,
 	"approval_status", "wait_for_approval", "countersign_run"}
 
 // readServers returns the servers in the file MCP_SERVERS, or nil if it is not set. A server is skipped with a warning

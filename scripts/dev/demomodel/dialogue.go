@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -38,7 +38,7 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 	for _, declared := range r.Tools {
 		switch {
 		case len(r.Allowed) > 0 && !slices.Contains(r.Allowed, declared.Name):
-		case declared.Name == journal.TakeBackTool:
+		case declared.Name == toolbox.TakeBackTool:
 			d.mayTakeBack = true
 		default:
 			d.tools = append(d.tools, newOffered(declared))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -120,7 +120,7 @@ func (d *dialogue) report() string {
 }
 
 func (d *dialogue) describe(s step) string {
-	if s.name == journal.TakeBackTool {
+	if s.name == toolbox.TakeBackTool {
 		return d.tookBack(s)
 	}
 	for _, r := range d.requests {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -123,7 +123,7 @@ func (d *dialogue) takeBack(numbers []int, all bool) (fakegemini.Turn, bool) {
 	case len(numbers) == 0:
 		return declined()
 	case len(numbers) == 1 || all:
-		return calls(fakegemini.Call{Name: journal.TakeBackTool, Args: journal.TakeBackArgs{Which: numbers}})
+		return calls(fakegemini.Call{Name: toolbox.TakeBackTool, Args: toolbox.TakeBackArgs{Which: numbers}})
 	}
 	list := ""
 	for i, card := range d.waits {
@@ -134,8 +134,8 @@ func (d *dialogue) takeBack(numbers []int, all bool) (fakegemini.Turn, bool) {
 
 // tookBack says what became of a call that takes proposals back.
 func (d *dialogue) tookBack(s step) string {
-	var args journal.TakeBackArgs
-	var came journal.TakenBack
+	var args toolbox.TakeBackArgs
+	var came toolbox.TakenBack
 	body, err := strictjson.Marshal(s.body)
 	if s.failed != "" || err != nil || json.Unmarshal(s.args, &args) != nil || json.Unmarshal(body, &came) != nil {
 		return "I took nothing back. " + s.failed

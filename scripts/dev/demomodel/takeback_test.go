@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -60,10 +60,10 @@ func TestTakesBack(t *testing.T) {
 		say("user", c.words)
 		model := demomodel.Model(func() time.Time { return now })
 		turn := model(fakegemini.Request{Contents: contents,
-			Tools: append([]fakegemini.Declaration{{Name: journal.TakeBackTool}}, offers...)})
+			Tools: append([]fakegemini.Declaration{{Name: toolbox.TakeBackTool}}, offers...)})
 		got := nothing
 		switch {
-		case len(turn.Calls) == 1 && turn.Calls[0].Name == journal.TakeBackTool:
+		case len(turn.Calls) == 1 && turn.Calls[0].Name == toolbox.TakeBackTool:
 			args, err := strictjson.Marshal(turn.Calls[0].Args)
 			if err != nil {
 				t.Fatal(err)

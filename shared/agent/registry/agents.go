@@ -25,7 +25,7 @@ type Agent struct {
 	Examples     []string // requests that users can try, one line each; shown when a conversation begins
 	Instructions Instructions
 	Tools        []string // names of its tools; nil: all tools of the deployment
-	Served       []string // beside Tools: tools that come and go (journal.Served); x_* means all that begin with x_
+	Served       []string // beside Tools: tools that come and go (toolbox.Served); x_* means all that begin with x_
 	Ask          []string // names in Tools and Served whose calls always need an approval
 	Model        model.Settings
 	Limits       Limits

@@ -52,7 +52,7 @@ const (
 	// Undo revokes an approval during its undo window (Action.Held).
 	Undo Decision = "undo"
 
-	// TakeBack rejects a waiting call because its user asked for that in the conversation ([journal.TakeBackTool]). No
+	// TakeBack rejects a waiting call because its user asked for that in the conversation ([toolbox.TakeBackTool]). No
 	// client sends it.
 	TakeBack Decision = "take_back"
 

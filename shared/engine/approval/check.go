@@ -75,7 +75,7 @@ var checks = map[run.Kind]map[run.Decision][]check{
 func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
 	error) {
 	c := &candidate{Resolution: r, tx: tx, ap: ap, at: at, a: tx.State.Action(ap.ActionID),
-		t: ex.ToolFor(tx.Run, tx.State, ap.Tool), args: ap.Args, hash: ap.ArgsHash}
+		t: ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool), args: ap.Args, hash: ap.ArgsHash}
 	row, applies := checks[ap.Kind][r.Decision]
 	if !applies {
 		row = inapplicable

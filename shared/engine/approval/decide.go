@@ -40,13 +40,13 @@ func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*too
 		!executes(r.Decision) {
 		return nil, nil // Check says what is wrong
 	}
-	ex.MeetTools(ctx)
+	ex.Toolbox.Refresh(ctx, ex.Run.Agent)
 	if a := ex.State.Action(ap.ActionID); a != nil {
-		if err := ex.RenewTool(ctx, a); err != nil {
+		if err := ex.Toolbox.Renew(ctx, a); err != nil {
 			return nil, err
 		}
 	}
-	return ex.ToolFor(ex.Run, ex.State, ap.Tool), nil
+	return ex.Toolbox.Proposed(ex.Run, ex.State, ap.Tool), nil
 }
 
 // executes reports whether the decision causes the call to be carried out.
@@ -67,7 +67,7 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if r.Decision == run.Undo {
 		return undo(tx, ap, a, r)
 	}
-	t := tx.Ex.ToolFor(tx.Run, tx.State, ap.Tool)
+	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool)
 	if r.Decision == run.ApproveEdited {
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}

@@ -53,7 +53,7 @@ func corrects(tx *journal.Tx, ap, old *run.Approval) bool {
 	if old.UID != ap.UID || old.Kind != run.KindApproval || old.Tool != ap.Tool {
 		return false
 	}
-	t := tx.Ex.ToolFor(tx.Run, tx.State, ap.Tool)
+	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool)
 	for _, f := range ap.Preview.Fields {
 		own := f.Value != "" && f.Label != ap.Place.Label && f.Label != alwaysLabel
 		if own && slices.ContainsFunc(old.Preview.Fields, func(o tool.Field) bool {

@@ -84,7 +84,7 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 		Preview:     tool.Preview{Title: a.Tool},
 		Reason:      reason,
 		RequestedAt: tx.Now, ExpiresAt: expiry(tx, kind), Status: run.ApprovalOpen}
-	t := tx.Ex.ToolFor(tx.Run, tx.State, a.Tool)
+	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool)
 	if t == nil { // a review outlives its tool
 		ap.Decisions = reviewDecisions
 		return ap, nil

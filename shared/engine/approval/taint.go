@@ -106,7 +106,7 @@ func replaced(t *tool.Tool, args json.RawMessage) (names []string, err error) {
 
 // marked returns what a card marks that its user is asked for anyway: what strangers wrote, by its origin.
 func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
-	t := tx.Ex.ToolFor(tx.Run, tx.State, a.Tool)
+	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool)
 	if t == nil || t.Contained || a.UserInitiated {
 		return nil, nil
 	}

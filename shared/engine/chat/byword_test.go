@@ -11,18 +11,18 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/chat"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 func takesBack(which string) script.Turn {
-	return script.Turn{Calls: []script.Call{call(journal.TakeBackTool, which)}}
+	return script.Turn{Calls: []script.Call{call(toolbox.TakeBackTool, which)}}
 }
 
 // offered reports whether the model was offered the tool in its n-th request from the end.
 func (w *env) offered(n int) bool {
 	all := w.model.Requests()
-	return slices.ContainsFunc(all[len(all)-n].Tools, func(t tool.Spec) bool { return t.Name == journal.TakeBackTool })
+	return slices.ContainsFunc(all[len(all)-n].Tools, func(t tool.Spec) bool { return t.Name == toolbox.TakeBackTool })
 }
 
 // decision returns how the run's call was decided.

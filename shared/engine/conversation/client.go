@@ -67,7 +67,7 @@ func restoreTurn(tx *journal.Tx, t ClientTurn) error {
 		id := run.ActionID(tx.Run.ID, len(tx.State.Turns), i, 0)
 		call := &run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: approval.DisplayName(c.Name),
 			Args: c.Args}
-		if known := tx.Ex.Tools[c.Name]; known != nil {
+		if known := tx.Ex.Toolbox.Tools[c.Name]; known != nil {
 			call.SideEffect, call.Untrusted = known.SideEffect, known.Untrusted
 		}
 		if call.SideEffect {
@@ -76,7 +76,7 @@ func restoreTurn(tx *journal.Tx, t ClientTurn) error {
 		if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: call}); err != nil {
 			return err
 		}
-		if err := restoreAnswer(tx, id, tx.Ex.Tools[c.Name], t.Responses[i]); err != nil {
+		if err := restoreAnswer(tx, id, tx.Ex.Toolbox.Tools[c.Name], t.Responses[i]); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func SessionInstructions(ex *journal.Execution) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(text)
-	tools := ex.Agents.Get(ex.Run.Agent).Of(ex.Tools)
+	tools := ex.Agents.Get(ex.Run.Agent).Of(ex.Toolbox.Tools)
 	for _, name := range tools.Names() {
 		t := tools[name]
 		if !t.SideEffect {

@@ -63,7 +63,7 @@ func forbids(t *tool.Tool) bool { return t.Limited() || t.Interrupts() }
 // GiveUp records the outcome of a call that was started too often. An effect gets an unknown outcome, unless its tool
 // can prevent it from ever beginning. Any other call has failed.
 func GiveUp(ctx context.Context, ex *journal.Execution, a *run.Action) error {
-	t := ex.Tools[a.Tool]
+	t := ex.Toolbox.Tools[a.Tool]
 	switch {
 	case a.Status != run.ActionExecuting || !a.SideEffect:
 		return recordOutcome(ctx, ex, a.ID, failed(run.ErrAttempts))

@@ -16,7 +16,7 @@ import (
 // (durable). If the process dies between any two of them, Settle takes over.
 func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
-	if err := ex.RenewTool(ctx, a); err != nil {
+	if err := ex.Toolbox.Renew(ctx, a); err != nil {
 		return recordOutcome(ctx, ex, id, failed(err))
 	}
 	t := ex.ToolOf(a.Tool, a.UserInitiated)

@@ -130,7 +130,7 @@ func interrupt(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 // InterruptHeld stops the call of a run that must not continue. It is for a process that does not hold the run: the
 // holder may be dead, and the call must end at once.
 func InterruptHeld(ctx context.Context, ex *journal.Execution, a *run.Action) {
-	t := ex.Tools[a.Tool]
+	t := ex.Toolbox.Tools[a.Tool]
 	if t == nil || a.Status != run.ActionExecuting || ex.Ending() == nil {
 		return
 	}

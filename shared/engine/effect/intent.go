@@ -111,7 +111,7 @@ func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) 
 	if st != run.StepExecute || !a.SideEffect {
 		return "", nil
 	}
-	t := tx.Ex.Tools[a.Tool]
+	t := tx.Ex.Toolbox.Tools[a.Tool]
 	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfCall(t, a.Args)) {
 		return "", nil
 	}

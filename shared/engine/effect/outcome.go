@@ -84,7 +84,7 @@ func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.
 func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
 	tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) {
 		journal.SetErrorInfo(e, p)
-		if t := tx.Ex.Tools[a.Tool]; t != nil {
+		if t := tx.Ex.Toolbox.Tools[a.Tool]; t != nil {
 			e.Facts = tool.Facts(e.Facts).With(t.Note(a.Args, a.Result))
 		}
 		if a.Ran {

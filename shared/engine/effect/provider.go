@@ -19,7 +19,7 @@ const maxCallTries = 3
 // timeoutOf returns the maximum duration of the call.
 func timeoutOf(ex *journal.Execution, id string) time.Duration {
 	a := ex.State.Action(id)
-	return ex.Limits().OfCall(ex.Tools[a.Tool], a.Args)
+	return ex.Limits().OfCall(ex.Toolbox.Tools[a.Tool], a.Args)
 }
 
 // checkUnchanged checks that the stored arguments and the place have not changed since the call was validated. It

@@ -13,7 +13,7 @@ import (
 // approval when it was planned, the approval is requested even if the policy allows the call now.
 func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
-	if err := ex.RenewTool(ctx, a); err != nil {
+	if err := ex.Toolbox.Renew(ctx, a); err != nil {
 		return recordOutcome(ctx, ex, id, failed(err))
 	}
 	t := ex.ToolOf(a.Tool, a.UserInitiated)

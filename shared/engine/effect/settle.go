@@ -19,7 +19,7 @@ func Settle(ctx context.Context, ex *journal.Execution, id string) error {
 	if a.Status != run.ActionExecuting {
 		return nil
 	}
-	t := ex.Tools[a.Tool]
+	t := ex.Toolbox.Tools[a.Tool]
 	defer forgetPlace(ex, t)
 	if t == nil || t.Waits() {
 		return markUnknown(ctx, ex, id, "The tool is no longer available.", nil)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/observe"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -33,14 +33,11 @@ type Execution struct {
 	Trace observe.Trace   // the span of this execution's work
 	mover context.Context // context of the caller (Stay); nil: none yet
 
-	Tools      tool.Set // the tools of Env, and those of Served as last read
+	Toolbox    toolbox.Toolbox
 	Docs       map[string]store.Doc
 	Run        run.Run
 	Events     []run.Event
 	State      *run.State
-	answer     *tool.Tool         // cached by answerTool
-	page       tool.Set           // cached by pageTools
-	takeBack   *tool.Tool         // cached by takeBackTool
 	provenance *provenance.Record // cached by [Tx.Provenance]; nil: not built yet
 
 	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
@@ -53,8 +50,10 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 	if unread {
 		emit = func(Update) {}
 	}
-	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
-		Trace: l.NewTrace(), Tools: l.ToolsNow(), Docs: map[string]store.Doc{}}
+	ex := &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
+		Trace: l.NewTrace(), Docs: map[string]store.Doc{}}
+	ex.Toolbox = toolbox.New(l.toolSource(), ex.Now)
+	return ex
 }
 
 // EndTrace ends the span in which ex advanced the run. err is the reason why ex stopped, or nil. A run that another
@@ -175,11 +174,11 @@ func (ex *Execution) View() *run.View {
 		if title := titles[a.ID]; title != "" {
 			return title
 		}
-		return run.ActionTitle(ex.Tools, a)
+		return run.ActionTitle(ex.Toolbox.Tools, a)
 	}))
 	v.Waiting = waiting
 	for i, a := range ex.State.Actions {
-		v.Actions[i].Step = run.StepOf(ex.Tools, a)
+		v.Actions[i].Step = run.StepOf(ex.Toolbox.Tools, a)
 	}
 	return v
 }

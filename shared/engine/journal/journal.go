@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/notify/notice"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -34,8 +35,8 @@ type Env struct {
 	Model  model.Model
 	Tools  tool.Set
 	Rules  policy.Rules
-	Served Served       // tools that come and go; nil: none
-	Agents registry.Set // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced
+	Served toolbox.Served // tools that come and go; nil: none
+	Agents registry.Set   // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced
 
 	// Function is the name of the deployed function that this process is. The process advances the runs of the agents
 	// of that function ([registry.Set.LivesIn]). If it is empty, the process advances the runs of all agents.
@@ -61,8 +62,7 @@ type Env struct {
 	LeaseMargin time.Duration // time by which a lease outlives its step; 0: 15 seconds
 	LeasePeriod time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
 
-	// TakeBack withdraws a proposal that still waits, at its user's word; package loop sets it. A PolicyError says that
-	// the proposal no longer waits. Nil: no model gets the tool.
+	// TakeBack withdraws a waiting proposal, because its user says so ([toolbox.Source]). Package loop sets it.
 	TakeBack func(ctx context.Context, uid, approvalID string) error
 
 	observe.Recorder // makes spans and measurements; its Clock is Now
@@ -155,6 +155,14 @@ func (l *Env) Init() *Env {
 	}
 	return l
 }
+
+// toolSource returns the tools of this process.
+func (l *Env) toolSource() toolbox.Source {
+	return toolbox.Source{Tools: l.Tools, Served: l.Served, Agents: l.Agents, TakeBack: l.TakeBack}
+}
+
+// AwaitTools returns the available tools after every server has been asked, or has had time to answer.
+func (l *Env) AwaitTools(ctx context.Context) tool.Set { return l.toolSource().Await(ctx) }
 
 // Serves reports whether this process advances the runs of the named agent, if it knows the agent. The default function
 // serves unknown agents and ends their runs at the deadline.

@@ -23,11 +23,11 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	if err := tx.AppendMessage(run.RoleAssistant, "", "%s", end.Summary); err != nil {
 		return err
 	}
-	tx.Thread.Entitle(run.Heading(tx.Ex.Tools, tx.State))
+	tx.Thread.Entitle(run.Heading(tx.Ex.Toolbox.Tools, tx.State))
 	last := &tx.messages[len(tx.messages)-1]
-	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)
-	last.Moments = run.MomentsIn(tx.Ex.Tools, tx.State, last.Text+"\n"+last.Outcome)
-	last.Read = provenance.First(tx.Ex.Tools, tx.State)
+	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Toolbox.Tools, tx.State, end)
+	last.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, last.Text+"\n"+last.Outcome)
+	last.Read = provenance.First(tx.Ex.Toolbox.Tools, tx.State)
 	return readAddresses(tx, last)
 }
 

@@ -11,6 +11,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
+// ToolOf returns the tool if the run may call it, or nil ([toolbox.Toolbox.Callable]).
+func (ex *Execution) ToolOf(name string, userInitiated bool) *tool.Tool {
+	return ex.Toolbox.Callable(ex.Run, ex.State, name, userInitiated)
+}
+
+// ToolIn is [Execution.ToolOf] for the state of the run in the transition.
+func (tx *Tx) ToolIn(name string, userInitiated bool) *tool.Tool {
+	return tx.Ex.Toolbox.Callable(tx.Run, tx.State, name, userInitiated)
+}
+
 // ReadLinked reads the documents that describe the user's linked accounts for the tool, unless they are cached. It also
 // reads the other documents that later steps need. If again is true, it reads the documents and the user's document
 // again.

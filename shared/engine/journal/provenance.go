@@ -20,8 +20,8 @@ func (tx *Tx) Provenance() (*taint.Record, error) {
 	if ex.provenance == nil {
 		r, err := provenance.New(provenance.Run{
 			Input:  tx.State.Input,
-			Tools:  func() tool.Set { return ex.Tools },
-			Shown:  []tool.Set{sessionTools(ex, tx.Run), pageTools(ex, tx.State.Input)},
+			Tools:  func() tool.Set { return ex.Toolbox.Tools },
+			Shown:  []tool.Set{ex.Toolbox.Agent(tx.Run.Agent), ex.Toolbox.Page(tx.State.Input)},
 			Has:    func(name string) bool { return tx.ToolIn(name, false) != nil },
 			Thread: tx.toldContents,
 			Ended:  tx.endedRun,

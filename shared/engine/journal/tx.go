@@ -108,7 +108,7 @@ func (tx *Tx) AddEvent(e run.Event) error {
 	}
 	if a := tx.State.Action(e.ActionID); a != nil {
 		v := run.NewActionView(tx.nonce(), tx.State, a)
-		v.Step = run.StepOf(tx.Ex.Tools, a)
+		v.Step = run.StepOf(tx.Ex.Toolbox.Tools, a)
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Action: v, Finished: callEnd(a, e.Finished)})
 	}
 	return nil

@@ -136,7 +136,7 @@ func (tx *Tx) writeThread() error {
 		return nil
 	}
 	tx.Thread.Log.Within(len(tx.Ex.Docs[path].Data))
-	tx.Thread.Note(run.SearchTerms(tx.Ex.Tools, tx.State)...)
+	tx.Thread.Note(run.SearchTerms(tx.Ex.Toolbox.Tools, tx.State)...)
 	chunks, err := tx.Thread.Add(tx.messages...)
 	if err == nil {
 		err = putChunks(tx, path, run.MessageChunks, chunks)

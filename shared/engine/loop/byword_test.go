@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -45,13 +45,13 @@ func (c *chatting) proposes(to string) *run.View {
 }
 
 func takesBack(which ...int) script.Turn {
-	return script.Turn{Calls: []script.Call{{Name: journal.TakeBackTool, Args: map[string]any{"which": which}}}}
+	return script.Turn{Calls: []script.Call{{Name: toolbox.TakeBackTool, Args: map[string]any{"which": which}}}}
 }
 
 // offered reports whether the model was offered the tool in its n-th request from the end.
 func (c *chatting) offered(n int) bool {
 	all := c.model.Requests()
-	return slices.ContainsFunc(all[len(all)-n].Tools, func(t tool.Spec) bool { return t.Name == journal.TakeBackTool })
+	return slices.ContainsFunc(all[len(all)-n].Tools, func(t tool.Spec) bool { return t.Name == toolbox.TakeBackTool })
 }
 
 // now returns the state of the run's action.

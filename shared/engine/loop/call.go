@@ -36,10 +36,10 @@ type Undo struct {
 }
 
 func (c Call) check(ctx context.Context, ex *journal.Execution, its *registry.Agent) error {
-	if ex.Tools[c.Tool] == nil {
-		ex.Tools = ex.AwaitTools(ctx)
+	if ex.Toolbox.Tools[c.Tool] == nil {
+		ex.Toolbox.Tools = ex.AwaitTools(ctx)
 	}
-	t := ex.Tools[c.Tool]
+	t := ex.Toolbox.Tools[c.Tool]
 	if t == nil {
 		return fault.NotFound()
 	}
@@ -53,7 +53,7 @@ func (c Call) check(ctx context.Context, ex *journal.Execution, its *registry.Ag
 }
 
 func (c Call) needs(ex *journal.Execution, req StartRequest) needs {
-	n := needs{message: c.Prompt, terminal: c.Terminal, tool: ex.Tools[c.Tool], noModel: true}
+	n := needs{message: c.Prompt, terminal: c.Terminal, tool: ex.Toolbox.Tools[c.Tool], noModel: true}
 	n.paths = slices.Clone(n.tool.Reads(tool.Scope{UID: req.UID, Terminal: c.Terminal}))
 	if c.Undoes != nil {
 		n.paths = append(n.paths, document.RunPath(c.Undoes.Action.RunID))
@@ -67,7 +67,7 @@ func (c Call) stored(tx *journal.Tx) *run.Input {
 
 // begin adds the call as if it were the model's first answer.
 func (c Call) begin(ctx context.Context, tx *journal.Tx, places approval.Places) error {
-	at, err := places.Of(ctx, tx, tx.Ex.Tools[c.Tool])
+	at, err := places.Of(ctx, tx, tx.Ex.Toolbox.Tools[c.Tool])
 	if err != nil {
 		return err
 	}

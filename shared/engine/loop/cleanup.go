@@ -44,7 +44,7 @@ func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err er
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()
 	for _, name := range run.Left(ex.State) {
-		t := ex.Tools[name]
+		t := ex.Toolbox.Tools[name]
 		if t == nil || !t.Leaves {
 			return removed, errNoEngine
 		}

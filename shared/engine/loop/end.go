@@ -84,7 +84,7 @@ func endRun(tx *journal.Tx, end *run.End) error {
 		}
 	}
 	out := *end
-	out.Summary = strings.TrimSpace(run.OutcomeSummary(tx.Ex.Tools, tx.State) + "\n" + end.Summary)
+	out.Summary = strings.TrimSpace(run.OutcomeSummary(tx.Ex.Toolbox.Tools, tx.State) + "\n" + end.Summary)
 	if out.Error != nil {
 		p := *out.Error
 		p.Message = out.Summary
@@ -98,8 +98,8 @@ func endRun(tx *journal.Tx, end *run.End) error {
 func recordEnd(tx *journal.Tx, end *run.End, words int) error {
 	end.Words = words
 	if !tx.State.Input.Compress {
-		end.Record = run.RecordLines(tx.Ex.Tools, tx.State)
-		end.Moments = run.MomentsIn(tx.Ex.Tools, tx.State, end.Summary+"\n"+end.Record)
+		end.Record = run.RecordLines(tx.Ex.Toolbox.Tools, tx.State)
+		end.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, end.Summary+"\n"+end.Record)
 	}
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err

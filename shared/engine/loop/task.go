@@ -40,7 +40,7 @@ func (in *inSession) propose(call run.ProposedCall, args json.RawMessage, at app
 	id := run.ActionID(in.tx.Run.ID, call.Turn, call.Index, 0)
 	why := in.misplaced(call)
 	if why == nil {
-		args, call.Reasoning, why = in.tx.TakeReasoning(call.Tool, args)
+		args, call.Reasoning, why = in.tx.Ex.Toolbox.TakeReasoning(in.tx.Run, in.tx.State, call.Tool, args)
 	}
 	if why != nil {
 		call.Tool = approval.DisplayName(call.Tool)
@@ -83,7 +83,7 @@ func (in *inSession) reflect(a *run.Action) error {
 	if err := json.Unmarshal(a.Args, &said); err != nil {
 		return err
 	}
-	verdict, err := in.tx.State.Plan.Judge(said, in.tx.PlanBind())
+	verdict, err := in.tx.State.Plan.Judge(said, in.tx.Ex.Toolbox.PlanBind(in.tx.Run, in.tx.State, in.tx.Now))
 	if err == nil && verdict.Refused != "" {
 		err = fault.New(fault.Policy, "not_proven", "%s", verdict.Refused)
 	}

@@ -21,7 +21,7 @@ import (
 // callModel calls the model once. It commits the answer with everything that follows from it: the validated calls, the
 // approvals that they need, or the end. The answer is stored before anything acts on it, and never requested again.
 func callModel(ctx context.Context, ex *journal.Execution) error {
-	ex.MeetTools(ctx)
+	ex.Toolbox.Refresh(ctx, ex.Run.Agent)
 	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	if err != nil || started == "" {
 		return err
 	}
-	return effect.CallTool(ctx, ex, ex.Tools[ex.State.Action(started).Tool], started)
+	return effect.CallTool(ctx, ex, ex.Toolbox.Tools[ex.State.Action(started).Tool], started)
 }
 
 // toolsOf returns the tools of the calls; a tool that the run may not call is nil.
@@ -137,7 +137,7 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 	if err != nil {
 		return model.Request{}, fault.As(err)
 	}
-	req := model.Request{System: system, Contents: contents.JSON(), Tools: ex.Offered()}
+	req := model.Request{System: system, Contents: contents.JSON(), Tools: ex.Toolbox.Offered(ex.Run, ex.State)}
 	if ex.State.Plan != nil {
 		req.Settings = sessionSettings(ex, its)
 		return req, nil
@@ -280,7 +280,7 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 // endWithAnswer ends the run with the model's text. If the text may make false claims, the server's own summary
 // follows.
 func endWithAnswer(tx *journal.Tx, text string) error {
-	note := run.VerifiedSummary(tx.Ex.Tools, tx.State, text)
+	note := run.VerifiedSummary(tx.Ex.Toolbox.Tools, tx.State, text)
 	if note != "" {
 		note = "\n\n" + note
 	}

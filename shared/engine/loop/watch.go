@@ -108,7 +108,7 @@ func (w *Watched) Via() *run.Via { return w.ex.State.Input.Via }
 
 // Events returns the run's events with numbers above after. It returns an error if the events contradict each other.
 func (w *Watched) Events(after int64) ([]run.EventView, error) {
-	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Tools, w.ex.Events, after)
+	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Toolbox.Tools, w.ex.Events, after)
 }
 
 // View returns the run at the present time in the form that its owner sees. Call it at most once. It returns the errors
@@ -159,7 +159,7 @@ func (w *Watched) Output(actionID string) OutputState {
 	if a == nil {
 		return NoOutput
 	}
-	t := w.ex.Tools[a.Tool]
+	t := w.ex.Toolbox.Tools[a.Tool]
 	kept := slices.Contains(w.ex.Run.Outputs, actionID)
 	switch {
 	case !kept && (t == nil || !t.KeepsOutput):

@@ -1,4 +1,4 @@
-package journal
+package toolbox
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TakeBackTool is the name of the tool by which the model takes back what it proposed earlier in the conversation and
-// what still waits for its user, because the user's new message says so.
+// TakeBackTool is the name of the tool with which the model takes back waiting proposals of the conversation, because
+// the user's new message says so.
 const TakeBackTool = "take_back_proposals"
 
 // TakeBackArgs are the arguments of [TakeBackTool].
@@ -24,40 +24,41 @@ type TakenBack struct {
 	Decided   []string `json:"alreadyDecided,omitempty"` // nothing has changed about these
 }
 
-// takeBackTool returns the tool, or nil in a run whose user did not write the prompt themselves, or where nothing
-// waited when the run began. The tool only ever takes away, so its calls need no approval.
-func takeBackTool(ex *Execution, in run.Input) *tool.Tool {
-	if ex.takeBack != nil {
-		return ex.takeBack
+// takeBackTool returns the tool, or nil if the user did not write the prompt or no proposal waited when the run began.
+// Calls of the tool need no approval, because the tool can only withdraw proposals.
+func (b *Toolbox) takeBackTool(in run.Input) *tool.Tool {
+	if b.takeBack != nil {
+		return b.takeBack
 	}
 	waits := in.Waits()
-	if len(waits) == 0 || ex.TakeBack == nil || in.Via != nil || in.SingleCall || in.Session != nil ||
-		in.OfPage(TakeBackTool) || ex.Tools[TakeBackTool] != nil {
+	if len(waits) == 0 || b.from.TakeBack == nil || in.Via != nil || in.SingleCall || in.Session != nil ||
+		in.OfPage(TakeBackTool) || b.Tools[TakeBackTool] != nil {
 		return nil
 	}
 	numbered := "The waiting proposals are those that the record calls not known yet, numbered from 1, the oldest first"
 	if len(in.Waiting) > 0 {
 		numbered = "The note before that message numbers the waiting proposals"
 	}
-	ex.takeBack = tool.Define(tool.Def[TakeBackArgs, TakenBack]{Name: TakeBackTool, Interruptible: true,
+	b.takeBack = tool.Define(tool.Def[TakeBackArgs, TakenBack]{Name: TakeBackTool, Interruptible: true,
 		Description: "Takes back proposals that you made earlier in this conversation and that still wait for the " +
 			"user's decision. Call it only if the user's newest message says so, such as “no, cancel” or “forget " +
 			"it”. " + numbered + "; if several wait and the message does not say which, ask the user.",
-		Execute: func(ctx context.Context, _ tool.Call, args TakeBackArgs) (TakenBack, error) {
-			return takeBack(ctx, ex, waits, args.Which)
+		Execute: func(ctx context.Context, c tool.Call, args TakeBackArgs) (TakenBack, error) {
+			return b.withdraw(ctx, c.UID, waits, args.Which)
 		}})
-	return ex.takeBack
+	return b.takeBack
 }
 
-// mayTakeBack reports whether a call of the tool in the run's newest turn rests on the user's message alone. After a
-// turn with calls the model has read their results, which strangers may have written: a mail must not take back what
-// its reader has been asked about.
+// mayTakeBack reports whether a call of the tool in the run's newest turn follows from the user's message alone. After
+// a turn with calls the model has read their results. Strangers may have written these, and a stranger's mail must not
+// withdraw a proposal.
 func mayTakeBack(s *run.State) bool {
 	return !slices.ContainsFunc(s.Actions, func(a *run.Action) bool { return a.Turn < len(s.Turns) })
 }
 
-// takeBack takes back those of the waiting proposals that the call names.
-func takeBack(ctx context.Context, ex *Execution, waits []run.Message, which []int) (out TakenBack, err error) {
+// withdraw takes back the waiting proposals with the numbers in which.
+func (b *Toolbox) withdraw(ctx context.Context, uid string, waits []run.Message, which []int) (out TakenBack,
+	err error) {
 	if len(which) == 0 && len(waits) == 1 {
 		which = []int{1}
 	}
@@ -72,7 +73,7 @@ func takeBack(ctx context.Context, ex *Execution, waits []run.Message, which []i
 	out.TakenBack = []string{}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(which))) {
 		m := waits[n-1]
-		err := ex.TakeBack(ctx, ex.Run.UID, m.ApprovalID)
+		err := b.from.TakeBack(ctx, uid, m.ApprovalID)
 		switch f := fault.As(err); {
 		case err == nil:
 			out.TakenBack = append(out.TakenBack, m.Text)
