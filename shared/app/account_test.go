@@ -348,7 +348,7 @@ func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	if a := w.ask(); a.Actions[0].Status != "awaiting_confirmation" {
 		t.Errorf("another address: %s", a.Body)
 	}
-	if reason := w.card().Reason; !strings.Contains(reason, "capitals") {
+	if reason := w.card().Reason; !strings.Contains(reason, "upper and lower case") {
 		t.Errorf("asked because %q", reason)
 	}
 }
