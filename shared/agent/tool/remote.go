@@ -134,7 +134,7 @@ type ServerTools struct {
 	Server  string
 	Tools   []string // names that the model uses
 	Unused  []UnusedTool
-	Problem string // why the server's last reply was unusable or missing; or empty
+	Problem string // why the last request to the server failed; or empty
 }
 
 // UnusedTool is a tool of a server that no model can use.

@@ -20,10 +20,10 @@ func TestTheClassFollowsTheSideEffect(t *testing.T) {
 		t.Errorf("class %q for a tool without a side effect", c)
 	}
 	for what, change := range map[string]func(*tool.Declaration){
-		"has no side effect": func(d *tool.Declaration) { d.SideEffect, d.Class = true, tool.ClassRead },
-		"has a side effect":  func(d *tool.Declaration) { d.Class = tool.ClassDestructive },
-		"is not one of":      func(d *tool.Declaration) { d.Class = "careful" },
-		"is negative":        func(d *tool.Declaration) { d.Timeout = -time.Second },
+		"needs a tool without": func(d *tool.Declaration) { d.SideEffect, d.Class = true, tool.ClassRead },
+		"needs a side effect":  func(d *tool.Declaration) { d.Class = tool.ClassDestructive },
+		"is not one of":        func(d *tool.Declaration) { d.Class = "careful" },
+		"is negative":          func(d *tool.Declaration) { d.Timeout = -time.Second },
 	} {
 		d := tool.Declaration{Name: "x", Description: "Does x.", Input: schemaOf(t, searchInput),
 			Preview: func(json.RawMessage) (tool.Preview, error) { return tool.Preview{}, nil }}

@@ -118,9 +118,9 @@ func (s Spec) complete() (Spec, error) {
 	}
 	switch {
 	case s.SideEffect && s.Class == ClassRead:
-		return s, errors.New("a tool of the class read has no side effect")
+		return s, errors.New("class read needs a tool without a side effect")
 	case !s.SideEffect && s.Class != ClassRead:
-		return s, fmt.Errorf("a tool of the class %s has a side effect", s.Class)
+		return s, fmt.Errorf("class %s needs a side effect", s.Class)
 	case s.Leaves && !s.SideEffect:
 		return s, errors.New("a tool without a side effect cannot have CleanUp")
 	case s.KeepsOutput && !s.SideEffect:
