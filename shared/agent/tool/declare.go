@@ -43,7 +43,7 @@ type Declaration struct {
 	Reconcile func(context.Context, Call) (Outcome, error)
 }
 
-var errWait = errors.New("Wait must be positive, and only a tool without Execute can have it")
+var errWait = errors.New("the field Wait must be positive, and only a tool without Execute can have it")
 
 // Declare returns a tool that is defined by data. [Define] does the same for Go types. The error states what is wrong
 // with the declaration.
