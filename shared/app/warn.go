@@ -14,7 +14,7 @@ func warnUnused(cfg config.Config, log *slog.Logger) {
 	}
 }
 
-// WarnUnbound logs the declared actions without a handler or a binding. actions may be nil.
+// WarnUnbound logs the declared actions that have neither a handler nor a binding. actions can be nil.
 func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 	if actions == nil {
 		return
@@ -25,7 +25,7 @@ func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 	}
 }
 
-// WarnOfNearMisses logs each variable of the environment that looks like a misspelt setting.
+// WarnOfNearMisses logs each environment variable that looks like a misspelt setting.
 func WarnOfNearMisses(cfg config.Config, environ []string, log *slog.Logger) {
 	for _, m := range cfg.NearMisses(environ) {
 		log.Warn(m.Variable+" is no setting, and has no effect; did you mean "+m.Meant+"?", "variable", m.Variable)

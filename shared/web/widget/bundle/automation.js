@@ -95,8 +95,8 @@ function questions() {
       return () => void listeners.delete(callback);
     },
     /**
-     * Why the agent may not use an element, or nothing. find returns the element at its place, before and after the
-     * user was asked.
+     * Why the agent may not use an element, or "". find returns the element at its place, before and after the user is
+     * asked.
      * @param {() => HTMLElement | undefined} find @param {string} eventType @param {Coordinate} coordinate
      * @param {EventData} data @param {AbortSignal} [signal]
      * @returns {Promise<string>}

@@ -1,19 +1,19 @@
-// The API of Countersign for web pages, without dependencies. What it answers with is described in /openapi.json.
+// Countersign's API for web pages, without dependencies. /openapi.json describes the answers.
 
-/** What went wrong, in words for the user. */
+/** An error, with a message for the user. */
 export class ApiError extends Error {
   constructor(message: string, facts?: Facts);
-  /** The HTTP status; 0 where there was no answer. */
+  /** The HTTP status, or 0 if there was no answer. */
   readonly status: number;
   readonly code: string;
-  /** What of the request is wrong. */
+  /** The faulty field of the request. */
   readonly field: string;
   readonly requestId?: string;
-  /** The run that stands in the way. */
+  /** The run that blocks this request. */
   readonly runId?: string;
-  /** Seconds after which the same request may be answered. */
+  /** Seconds until the same request may succeed. */
   readonly retryAfter?: number;
-  /** There was no answer, or the server has a problem: the same request may help. */
+  /** Whether the same request may succeed later: there was no answer, or the server has a problem. */
   readonly passing: boolean;
 }
 
@@ -28,26 +28,26 @@ export interface Facts {
 }
 
 export interface Options {
-  /** Where the API is: its origin, or a function of the path; without it where this file comes from. */
+  /** The API's origin, or a function that returns the URL of a path; the default is this file's origin. */
   base?: string | ((path: string) => string);
-  /** Returns the user's ID token; asked once more, with true, after the last one was refused. */
+  /** Returns the user's ID token. Called once more, with true, after a token was refused. */
   token(refused: boolean): Promise<string | undefined> | string | undefined;
-  /** Is told the Date of each answer, and when it was asked for. */
+  /** Receives the Date header of each answer, and when the request was sent. */
   heard?(date: string | null, asked: number): void;
 }
 
 export interface Request {
   body?: any;
-  /** The Idempotency-Key: the same again is the same run. */
+  /** The Idempotency-Key: requests with the same key are one run. */
   key?: string;
-  /** Seconds that the answer may take until the run has ended or waits. */
+  /** Seconds that the answer may take, until the run has ended or waits. */
   wait?: number;
   accept?: string;
   credentials?: RequestCredentials;
   signal?: AbortSignal;
 }
 
-/** What is asked beside the words. The time zone and language are the browser's. */
+/** Options of a request. The time zone and language are the browser's. */
 export interface Ask {
   threadId?: string;
   agent?: string;
@@ -59,19 +59,19 @@ export interface Ask {
 }
 
 export interface Client {
-  /** Asks, and returns the run once it has ended or waits for its user. */
+  /** Starts a run, and returns it once it has ended or waits for the user. */
   run(prompt: string, ask?: Ask): Promise<Run>;
-  /** Asks, and tells of the run until it has ended, over as many connections as that takes. */
+  /** Starts a run, and yields its updates until it has ended, over as many connections as necessary. */
   stream(prompt: string, ask?: Ask): AsyncGenerator<Update>;
-  /** Tells of a run that is known, from the event after that number on, or from now. */
+  /** Yields the updates of a known run, from the event after the number on, or from now. */
   events(runId: string, options?: { after?: number; signal?: AbortSignal }): AsyncGenerator<Update>;
-  /** Returns what waits for the user, newest first. */
+  /** Returns the user's waiting approvals, newest first. */
   pending(page?: { limit?: number; cursor?: string; signal?: AbortSignal }): Promise<Pending>;
-  /** Decides about just what was shown, and returns the run once it has ended or waits again. */
+  /** Decides exactly what was shown, and returns the run once it has ended or waits again. */
   resolve(approval: Pick<Approval, 'approvalId' | 'argsHash'>, decision: string, more?: Decision): Promise<Run>;
-  /** Makes any other request, and returns its JSON. */
+  /** Sends any other request, and returns its JSON. */
   call(method: string, path: string, request?: Request): Promise<any>;
-  /** The same, before its answer is read. */
+  /** Sends a request, and returns the answer unread. */
   send(method: string, path: string, request?: Request): Promise<Response>;
 }
 
@@ -80,20 +80,20 @@ export interface Decision {
   comment?: string;
   holdSeconds?: number;
   strict?: boolean;
-  /** With a yes: approvals of insteadOf, which are rejected with it. */
+  /** With an approval: IDs from insteadOf, which are rejected with it. */
   rejects?: string[];
   wait?: number;
   signal?: AbortSignal;
 }
 
-/** What happens. Others than these may come with a later release. */
+/** An update of a run. Later releases may add others. */
 export type Update =
-  | { type: 'run'; run: Run } // as it stands: with its cards when it waits, and in the end
+  | { type: 'run'; run: Run } // the current state, with its cards when it waits, and at the end
   | { type: 'status'; status: string; runId: string; threadId: string }
   | { type: 'delta'; delta: string } // a piece of the answer
   | { type: 'action'; action: any }
-  | { type: 'output'; actionId: string; offset?: number; bytes: Uint8Array } // what an action prints
-  | { type: 'lost'; error: ApiError } // the connection: it goes on by itself
+  | { type: 'output'; actionId: string; offset?: number; bytes: Uint8Array } // output of an action
+  | { type: 'lost'; error: ApiError } // the connection was lost; it is retried automatically
   | { type: 'ping' }
   | Numbered;
 
@@ -113,9 +113,9 @@ export interface Run {
   threadId: string;
   agent: string;
   status: 'queued' | 'planning' | 'awaiting_confirmation' | 'executing' | 'completed' | 'failed';
-  /** What it said in the end. */
+  /** The run's final text. */
   summary: string;
-  /** Why it failed. */
+  /** Why the run failed. */
   message?: string;
   actions: any[];
   approvals?: Approval[];
@@ -138,28 +138,28 @@ export interface Approval {
   argsHash: string;
   preview: { title: string; fields: { label: string; value: string; long?: boolean }[]; warnings?: string[] };
   reason: string;
-  /** What of it is not in the user's own words, and where it was read. */
+  /** Parts that are not in the user's own words, and where they were read. */
   findings?: { reason: string; origin?: string; text?: string }[];
   decisions: string[];
   expiresAt: string;
-  /** Cards of earlier requests that still waited, and that this one may correct. */
+  /** Cards of earlier requests that still waited and that this one may correct. */
   insteadOf?: { approvalId: string; title: string; requestedAt: string }[];
 }
 
 export function connect(options: Options): Client;
 export function over(status?: string): boolean;
-/** Ends all pauses before another try. */
+/** Ends all pauses before retries. */
 export function hurry(): void;
-/** Waits; less, where the network is back or hurry is called. */
+/** Waits; shorter if the network is back or hurry is called. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void>;
-/** What requests tell of the reader: what has the form that the server takes. */
+/** The reader's time zone and locale, if they have the form that the server accepts. */
 export function region(): { timeZone?: string; locale?: string };
 export function newId(): string;
-/** Whether the record of an answer says what the answer does not. */
+/** Whether an answer's record says something that the answer does not. */
 export function unsaid(text: string, record?: string): boolean;
-/** Fetches, and throws an ApiError where there is no answer. */
+/** Fetches, and throws an ApiError if there is no answer. */
 export function reach(url: string, init?: RequestInit): Promise<Response>;
 /** Returns the JSON of an answer, or throws its error. */
 export function read(res: Response): Promise<any>;
-/** The lines of an answer as they arrive; they also end when the connection is cut. */
+/** The lines of an answer as they arrive. They also end when the connection is cut. */
 export function lines(res: Response, signal?: AbortSignal): AsyncGenerator<any>;

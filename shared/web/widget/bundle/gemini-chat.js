@@ -3,11 +3,11 @@
 // site/memory.js
 var version = 1;
 var Memory = class {
-  /** @param {string} name tells conversations of one page apart */
+  /** @param {string} name distinguishes conversations of one page */
   constructor(name) {
     this.key = `gemini-chat ${name}`;
   }
-  /** @returns {any} what was kept, or nothing */
+  /** @returns {any} the stored conversation, or null */
   load() {
     try {
       const kept = JSON.parse(sessionStorage.getItem(this.key) ?? "null");
@@ -17,7 +17,7 @@ var Memory = class {
     }
   }
   /**
-   * Keeps a conversation; one that is too large is not kept at all, rather than a part of it.
+   * Stores a conversation. One that is too large is not stored at all, rather than in part.
    * @param {Record<string, unknown>} conversation
    */
   save(conversation) {
@@ -50,7 +50,7 @@ var UsedPage = class {
     this.chat = chat;
     this.page = page;
   }
-  /** Its tools and its state now. */
+  /** The current tools and state. */
   async now() {
     const page = await this.page();
     this.#watch(page?.automation ?? null);
@@ -62,7 +62,7 @@ var UsedPage = class {
     };
   }
   /**
-   * Carries out a call. Of one that was begun before the page was loaded anew nobody knows.
+   * Executes a call. The result of a call that was begun before a reload is unknown.
    * @param {Call} call @param {Open} open @param {AbortSignal} signal @returns {Promise<Result>}
    */
   async run(call, open, signal) {
@@ -85,7 +85,7 @@ var UsedPage = class {
     chat.tell("tool-call", { id: call.id, name: call.name, args: call.args, ok: outcome.ok });
     return { callId: call.id, result: JSON.stringify(outcome), ...!outcome.ok && { isError: true } };
   }
-  /** Says which click on the page is the user's own. @param {Automation | null} automation */
+  /** Shows which click on the page only the user can make. @param {Automation | null} automation */
   #watch(automation) {
     if (automation === this.#watched) return;
     this.#unwatch();
@@ -104,7 +104,7 @@ var UsedPage = class {
     this.#unwatch = () => [clicks, asks].forEach((stop) => stop?.());
   }
   /**
-   * Asks the user before the agent uses a part of the page that wants that.
+   * Asks the user before the agent uses a part of the page that requires it.
    * @param {Question} question @returns {Promise<boolean>}
    */
   async #mayUse({ title, fields, signal }) {
@@ -157,10 +157,10 @@ import { ApiError as ApiError2, newId as newId2, region } from "./request.js";
 import { ApiError, lines, requests } from "./request.js";
 var Transport = class {
   ahead = 0;
-  // ms by which the server's clock is ahead of the browser's
+  // ms that the server's clock is ahead of the browser's
   /**
    * @param {() => string} endpoint
-   * @param {(again: boolean) => Promise<string>} token asks for a token; again after a 401
+   * @param {(again: boolean) => Promise<string>} token returns a token; again is set after a 401
    */
   constructor(endpoint, token) {
     this.options = {
@@ -174,7 +174,7 @@ var Transport = class {
     this.api = requests(this.options);
   }
   /**
-   * Posts to the chat and returns its answer; lines before the answer are passed to onLine.
+   * Posts to the chat and returns its answer. Lines before the answer are passed to onLine.
    * @param {string} path @param {unknown} body @param {AbortSignal} signal @param {(line: any) => void} onLine
    * @returns {Promise<Answer>}
    */
@@ -196,7 +196,7 @@ var Transport = class {
     throw new ApiError("The connection broke before the answer was whole.");
   }
   /**
-   * Tells of a run until it has ended.
+   * Yields the updates of a run until it has ended.
    * @param {string} runId @param {AbortSignal} signal @returns {AsyncGenerator<any>}
    */
   async *events(runId, signal) {
@@ -242,27 +242,24 @@ var endOf = ({ state, edit, decision, ran }) => ({
 var GeminiChat = class extends EventTarget {
   /** @type {Message[]} */
   messages = [];
-  /** What the user is about to send. */
+  /** The text in the input. */
   messageInput = "";
   isExpanded = false;
-  /** What went wrong, in plain words, or nothing. */
+  /** The error as text, or "". */
   error = "";
-  /** What is being done now, in plain words, or nothing. */
+  /** The current activity as text, or "". */
   activity = "";
-  /** What the user is to use on the page themselves, or nothing. */
+  /** What only the user can use on the page now, or "". */
   turn = "";
-  /** The answer as far as it has come. */
+  /** The answer so far. */
   partial = "";
   /** @type {Card[]} */
   approvals = [];
   /** @type {unknown[]} */
   #history = [];
-  /**
-   * The id of the user's newest message. What is sent again has it again, so that the server does once what it asks
-   * for.
-   */
+  /** The ID of the user's newest message. A retry has the same ID, so the server executes it only once. */
   #messageId = "";
-  /** @type {Ask | null} The request that was not answered. */
+  /** @type {Ask | null} The unanswered request. */
   #unanswered = null;
   /** @type {Open | null} The calls that are being answered. */
   #open = null;
@@ -270,7 +267,7 @@ var GeminiChat = class extends EventTarget {
   #work = null;
   /** @type {UsedPage} */
   #used;
-  /** An answer is awaited. */
+  /** Whether an answer is awaited. */
   busy = false;
   #trips = 0;
   /**
@@ -285,11 +282,11 @@ var GeminiChat = class extends EventTarget {
     this.#used = new UsedPage(this, page);
     this.memory = memory;
   }
-  /** An answer is awaited, or the end of what the user has decided about. */
+  /** Whether an answer is awaited, or the end of a decided call. */
   get isLoading() {
     return this.busy || this.approvals.length > 0 && this.approvals.every((card) => card.state !== "open");
   }
-  /** The time by the server's clock, by which everything there is held and expires. */
+  /** The time by the server's clock, which decides when things expire and start. */
   now() {
     return Date.now() + (this.transport.ahead ?? 0);
   }
@@ -311,7 +308,7 @@ var GeminiChat = class extends EventTarget {
   get canRetry() {
     return !this.#work && (this.#unanswered ?? this.#open) !== null;
   }
-  /** Sends what the user typed. It tells whether it did: while an answer is awaited nothing is sent. */
+  /** Sends what the user typed, and returns whether it did. While an answer is awaited, nothing is sent. */
   sendMessage(text = this.messageInput) {
     const message = text.trim();
     if (!message || this.isLoading) return false;
@@ -333,7 +330,7 @@ var GeminiChat = class extends EventTarget {
     this.#begin(() => request ? this.#request(request) : this.#settle());
     return true;
   }
-  /** Stops what is being done. What was done already stays done, and what is held is undone. */
+  /** Stops the current work. What was done stays done, and a held approval is undone. */
   stop() {
     if (!this.#work) return;
     this.#work.abort();
@@ -347,7 +344,7 @@ var GeminiChat = class extends EventTarget {
     this.#rest();
     for (const card of held) import("./approvals.js").then(({ undo }) => undo(this, card));
   }
-  /** Begins a new conversation. */
+  /** Starts a new conversation. */
   clear() {
     this.#work?.abort();
     this.messages = [];
@@ -363,7 +360,7 @@ var GeminiChat = class extends EventTarget {
     this.changed();
   }
   /**
-   * Decides about an approval that waits, perhaps with other arguments.
+   * Decides a waiting approval, possibly with edited arguments.
    * @param {string} approvalId @param {string} decision @param {Record<string, unknown>} [editedArgs]
    */
   async decide(approvalId, decision, editedArgs) {
@@ -380,7 +377,7 @@ var GeminiChat = class extends EventTarget {
       this.#fail(err);
     }
   }
-  /** Goes on with what memory kept of this page before it was loaded anew. */
+  /** Continues the stored conversation after a reload. */
   restore() {
     const kept = this.memory?.load();
     if (!kept) return;
@@ -401,7 +398,7 @@ var GeminiChat = class extends EventTarget {
     }
     this.changed();
   }
-  /** Says that something changed, and keeps it. */
+  /** Reports a change, and stores the conversation. */
   changed() {
     this.memory?.save({
       messages: this.messages,
@@ -415,7 +412,7 @@ var GeminiChat = class extends EventTarget {
     });
     this.tell("change", {});
   }
-  /** Runs one piece of work, and only one at a time. @param {() => Promise<void>} work */
+  /** Runs one piece of work at a time. @param {() => Promise<void>} work */
   async #begin(work) {
     const controller = new AbortController();
     this.#work = controller;
@@ -438,7 +435,7 @@ var GeminiChat = class extends EventTarget {
     this.changed();
   }
   /**
-   * Sends requests to the server and carries out the calls it answers with, until the answer is words.
+   * Sends requests to the server and executes the calls in its answers, until the answer is text.
    * @param {Ask} request @returns {Promise<void>}
    */
   async #request(request) {
@@ -477,7 +474,7 @@ var GeminiChat = class extends EventTarget {
     return this.#settle();
   }
   /**
-   * Answers the open calls: those of the page one after another; otherwise it waits for the user's decisions.
+   * Answers the open calls: first the page's, one after another; then it waits for the user's decisions.
    * @returns {Promise<void>}
    */
   async #settle() {
@@ -499,7 +496,7 @@ var GeminiChat = class extends EventTarget {
     if (!ofPage.length) await this.#decisions(signal);
     return this.#request({ kind: "results", results });
   }
-  /** Keeps the card of an approval that is known, and makes one for each that is new. @param {Call[]} calls */
+  /** Keeps the cards of known approvals, and makes one for each new approval. @param {Call[]} calls */
   #cards(calls) {
     this.approvals = calls.flatMap(({ approval }) => {
       if (!approval) return [];
@@ -511,7 +508,7 @@ var GeminiChat = class extends EventTarget {
       ), decision: "", error: "" }];
     });
   }
-  /** Waits until all approvals have been decided and carried out. @param {AbortSignal} signal */
+  /** Waits until all approvals have been decided and executed. @param {AbortSignal} signal */
   async #decisions(signal) {
     if (!this.approvals.length) return moment(signal);
     this.activity = "";
@@ -530,7 +527,7 @@ var GeminiChat = class extends EventTarget {
     if (line.type === "status") this.activity = line.status === "executing" ? "Working…" : "Thinking…";
     if (line.type !== "ping") this.tell("change", {});
   }
-  /** Stops for what went wrong beside the conversation, which can be gone on with. @param {string} message */
+  /** Stops because of a problem outside the conversation, which can continue. @param {string} message */
   interrupt(message) {
     this.#work?.abort();
     this.approvals = [];
@@ -549,7 +546,7 @@ var GeminiChat = class extends EventTarget {
     const { told } = await import("./clock.js");
     this.say("assistant", told(message, moments), record && told(record, moments));
   }
-  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, by the server */
+  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, from the server */
   say(role, content, record) {
     const message = { id: newId2(), role, content, timestamp: (/* @__PURE__ */ new Date()).toISOString(), ...record && { record } };
     this.messages = [...this.messages, message].slice(-maxMessages);
@@ -718,13 +715,13 @@ var own = new URL(import.meta.url).origin;
 var GeminiChatElement = class extends HTMLElement {
   static observedAttributes = ["expanded", "heading", "placeholder", "launcher", "open"];
   /**
-   * Returns a token if the page has no fixed one; called again once if the server refuses the last.
+   * Returns a token if the page has no fixed one. It is called once more if the server refuses the token.
    * @type {((ask: {refused: boolean}) => Promise<string> | string) | null}
    */
   getToken = early(this, "getToken") ?? null;
-  /** The automation of the page, where it brings one; null for none. @type {any} */
+  /** The page's own automation; null for none. @type {any} */
   automation = early(this, "automation");
-  /** The conversation without its look. */
+  /** The conversation without its user interface. */
   chat = new GeminiChat({
     endpoint: () => this.endpoint,
     token: async (refused) => this.getToken ? this.getToken({ refused }) : this.token,
@@ -747,7 +744,7 @@ var GeminiChatElement = class extends HTMLElement {
   /** @type {AbortController | null} */
   #launched = null;
   #moved = 0;
-  // the timer of cards that have just appeared or moved
+  // timer of cards that have just appeared or moved
   messageInput = (
     /** @type {HTMLTextAreaElement} */
     make2(
@@ -788,7 +785,7 @@ var GeminiChatElement = class extends HTMLElement {
   set endpoint(value) {
     this.setAttribute("endpoint", value);
   }
-  /** The name of the page agent that answers. A conversation stays with the one that it began with. */
+  /** The name of the page agent that answers. A conversation keeps the agent that it began with. */
   get agent() {
     return this.getAttribute("agent") || "";
   }
@@ -851,7 +848,7 @@ var GeminiChatElement = class extends HTMLElement {
   }
   #keep = () => this.chat.changed();
   /**
-   * Without its button the chat lies in the page: also where what makes the button cannot be loaded.
+   * Without the launcher's button, also if it cannot be loaded, the chat is part of the page.
    * @param {boolean} on
    */
   async #launch(on) {
@@ -866,12 +863,12 @@ var GeminiChatElement = class extends HTMLElement {
       this.removeAttribute("launcher");
     }
   }
-  /** Offers what the agent can be asked; without that the chat works too. */
+  /** Shows the agent's examples. The chat works without them too. */
   async #offer() {
     await import("./examples.js").then((m) => m.offer(this, this.#ui.hint)).catch(() => {
     });
   }
-  /** The automation is loaded when it is first needed, and not at all on a page that brings none. */
+  /** The automation is loaded when it is first needed, and not at all on a page without one. */
   async #page() {
     if (this.automation === null || this.getAttribute("automation") === "off") return null;
     if (!this.#known || this.#known.of !== this.automation) this.#known = { of: this.automation, page: this.#load() };
@@ -1005,7 +1002,7 @@ var GeminiChatElement = class extends HTMLElement {
     if (fresh) scroll.scrollTop += fresh.getBoundingClientRect().top - scroll.getBoundingClientRect().top;
     else if (low) this.#ui.scroll.scrollTop = this.#ui.scroll.scrollHeight;
   }
-  /** Adds what is new and takes away what is gone, so that only what is new is announced. */
+  /** Adds what is new and removes what is gone, so only new messages are announced. */
   #messages() {
     const { messages, isExpanded } = this.chat;
     const question = messages.findLastIndex((m) => m.role === "user");
@@ -1022,7 +1019,7 @@ var GeminiChatElement = class extends HTMLElement {
       el.hidden = !isExpanded && (i < question || !(i === question || answered || i === messages.length - 1));
     }
   }
-  /** Shows the cards, and returns the first that is new. What makes them is loaded with the first. */
+  /** Shows the cards, and returns the first new one. The module for cards is loaded with the first card. */
   #approvals() {
     const look = this.#look;
     if (!look) return void (this.chat.approvals.length && this.#loadLook());
@@ -1074,7 +1071,7 @@ var GeminiChatElement = class extends HTMLElement {
     );
     if (!sheets.includes(more)) sheets.push(more);
   }
-  /** Lets the user change what a card shows. @param {Card} card */
+  /** Lets the user edit a card. @param {Card} card */
   async #edit(card) {
     try {
       this.#editor = await import("./editor.js");
@@ -1095,8 +1092,8 @@ var GeminiChatElement = class extends HTMLElement {
     });
   }
   /**
-   * Half a second goes by before a card that has come, or moved, can be decided: a double click was meant for what lay
-   * there before.
+   * Disables the decisions for half a second after a card has appeared or moved, because a double click was meant for
+   * what was there before.
    */
   #hold() {
     const buttons = (held) => this.#ui.waiting.querySelectorAll(".buttons button").forEach((b) => b.ariaDisabled = held ? "true" : null);

@@ -41,7 +41,7 @@ var Launcher = class {
     });
     this.render();
   }
-  /** Shows what there is now, and who is asked to act on the page sees the page. */
+  /** Updates the view, and uncovers the page if the user has to act on it. */
   render() {
     const { chat } = this.#host;
     if (chat.turn && narrow.matches) this.#host.removeAttribute("open");
@@ -71,7 +71,7 @@ var Launcher = class {
     this.#button.focus();
   }
   /**
-   * Escape closes, unless it has made the chat smaller; where the chat covers the page the focus stays within.
+   * Escape closes the chat, unless it has made it smaller. If the chat covers the page, the focus stays inside.
    * @param {KeyboardEvent} e
    */
   #key(e) {

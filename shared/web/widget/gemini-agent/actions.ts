@@ -1,19 +1,20 @@
-// The actions, which the project's server carries out: each asks Countersign in the name of the user whose request it is.
+// The actions, which the project's server executes. Each sends a request to Countersign in the name of the current
+// user.
 import { ActionError, createJayService, makeJayAction } from '@jay-framework/fullstack-component';
 import type { SendMessageInput, SendMessageOutput } from './actions/send-message.jay-action';
 import type { SubmitToolResultsInput, SubmitToolResultsOutput } from './actions/submit-tool-results.jay-action';
 
-/** Where Countersign is, and for whom it is asked. The project registers it: registerService(COUNTERSIGN, {…}). */
+/** Where Countersign is, and for which user. The project registers it: registerService(COUNTERSIGN, {…}). */
 export interface Countersign {
-  /** The address without a path, such as https://agent.example.com. */
+  /** The base URL without a path, such as https://agent.example.com. */
   endpoint: string;
-  /** The ID token of the user whose request is being answered. */
+  /** The ID token of the current user. */
   token(): Promise<string>;
 }
 
 export const COUNTERSIGN = createJayService<Countersign>('Countersign');
 
-const patience = 5 * 60_000; // as long as one request may take there
+const patience = 5 * 60_000; // the maximum time of one request at the server
 
 async function ask<Output>(agent: Countersign, method: string, path: string, body?: object): Promise<Output> {
   const headers: Record<string, string> = { Accept: 'application/json', Authorization: `Bearer ${await agent.token()}` };
@@ -37,7 +38,7 @@ export const submitToolResults = makeJayAction('submitToolResults')
   .withServices<[Countersign]>(COUNTERSIGN)
   .withHandler((input: SubmitToolResultsInput, agent) => ask<SubmitToolResultsOutput>(agent, 'POST', '/api/agent/chat/results', input));
 
-/** What the chat asks of approvals: how a run stands, and to decide. Nothing else is passed on. */
+/** The chat's requests about approvals: reading a run, and deciding. Nothing else is passed on. */
 export interface AskAgentInput {
   method: string;
   path: string;

@@ -1,4 +1,5 @@
-// The chat as a headless component: the widget's own conversation (../site/chat.js), which asks by this plugin's actions.
+// The chat as a headless component: the widget's own conversation (../site/chat.js), which sends its requests through
+// this plugin's actions.
 import { createSignal } from '@jay-framework/component';
 import { makeJayStackComponent, phaseOutput } from '@jay-framework/fullstack-component';
 import { GeminiChat } from '../site/chat.js';
@@ -8,7 +9,7 @@ import type { GeminiChatContract, GeminiChatViewState } from './gemini-chat.jay-
 
 const roles = ['user', 'assistant', 'system']; // in the contract's order
 
-/** What the chat shows. */
+/** The state that the chat shows. */
 export function view(chat: GeminiChat): GeminiChatViewState {
   return {
     messages: chat.messages.map((m) => ({ ...m, role: roles.indexOf(m.role) })),
@@ -21,11 +22,11 @@ export function view(chat: GeminiChat): GeminiChatViewState {
   };
 }
 
-/** The way to Countersign by the project's server. */
+/** The connection to Countersign through the project's server. */
 export const transport = {
   chat: (path: string, body: any) => (path.endsWith('/results') ? submitToolResults(body) : sendMessage(body)),
   ask: (method: string, path: string, body?: any) => askAgent({ method, path, body }),
-  /** Tells of a run until it has ended. An action answers once, so that the run is looked at again and again. */
+  /** Yields the updates of a run until it has ended. An action answers only once, so the run is polled. */
   async* events(runId: string, signal: AbortSignal) {
     for (let wait = 500; ; wait = Math.min(wait * 1.6, 15000)) {
       const run: any = await askAgent({ method: 'GET', path: `/api/agent/runs/${encodeURIComponent(runId)}` });
@@ -36,7 +37,7 @@ export const transport = {
   },
 };
 
-/** The page's own automation, where it has one. */
+/** The page's own automation, if it has one. */
 async function page() {
   const { asAutomation, buildTools } = await import('../site/automation.js');
   const automation = asAutomation((window as any).__jay?.automation);

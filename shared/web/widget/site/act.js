@@ -10,7 +10,7 @@ export function refused(error) {
   return { ok: false, error };
 }
 
-/** Why a thing cannot be used now, or nothing. @param {HTMLElement} el @returns {string} */
+/** Why an element cannot be used now, or "". @param {HTMLElement} el @returns {string} */
 export function obstacle(el) {
   const label = `"${labelOf(el)}"`;
   if (isPrivate(el)) return 'This part of the page is private.';
@@ -24,7 +24,7 @@ export function obstacle(el) {
 }
 
 /**
- * Carries out an event.
+ * Performs an event.
  * @param {string} eventType @param {HTMLElement[]} elements @param {EventData} data @returns {Outcome}
  */
 export function act(eventType, elements, data) {
@@ -108,7 +108,7 @@ function fill(el, value) {
 }
 
 /**
- * Sets by the setter of the browser, past those that frameworks put on an element.
+ * Sets a property with the browser's own setter, bypassing setters that frameworks put on an element.
  * @param {HTMLElement} el @param {string} name @param {string} value
  */
 function setNative(el, name, value) {

@@ -1,9 +1,9 @@
-// Calls that wait for the user's decision: it is sent, and each is followed until it has ended.
+// Calls that wait for the user's decision. The decision is sent, and each run is followed until it has ended.
 import { ApiError } from './request.js';
 
 /** @import { GeminiChat } from './chat.js' */
 
-const longest = 2 ** 31 - 1; // ms that a timer can wait
+const longest = 2 ** 31 - 1; // maximum ms of a timer
 
 /** @param {Card} card @param {string} decision */
 const mayDecide = ({ state, approval }, decision) => (
@@ -15,7 +15,7 @@ const resolve = (chat, decision, signal = AbortSignal.timeout(60000)) =>
   chat.transport.ask('POST', '/api/agent/approvals/resolve', decision, signal);
 
 /**
- * Sends a decision, perhaps with other arguments.
+ * Sends a decision, possibly with edited arguments.
  * @param {GeminiChat} chat @param {Card} card @param {string} decision
  * @param {Record<string, unknown>} [editedArgs] @param {AbortSignal} [signal]
  */
@@ -34,9 +34,9 @@ export async function decide(chat, card, decision, editedArgs, signal) {
     if (signal?.aborted) return;
     const err = cause instanceof ApiError ? cause
       : new ApiError('It is not known whether your decision has arrived. Please decide again.');
-    // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
+    // Permanently refused: decided elsewhere, or expired. The run has the outcome.
     const over = err.status === 410 || err.status === 409;
-    const wrong = card.edit && err.status === 400; // which the form says at its field
+    const wrong = card.edit && err.status === 400; // the form shows it at its field
     if (card.edit && wrong) card.edit.wrong = { field: err.field, message: err.message };
     Object.assign(card, { state: over ? 'following' : state, decision: '', error: wrong ? '' : err.message });
   }
@@ -45,7 +45,7 @@ export async function decide(chat, card, decision, editedArgs, signal) {
   chat.changed();
 }
 
-/** Takes a yes back whose card is not shown any more. @param {GeminiChat} chat @param {Card} card */
+/** Undoes an approval whose card is no longer shown. @param {GeminiChat} chat @param {Card} card */
 export async function undo(chat, { approval: { approvalId, preview } }) {
   try {
     await resolve(chat, { approvalId, decision: 'undo' });
@@ -57,7 +57,7 @@ export async function undo(chat, { approval: { approvalId, preview } }) {
 }
 
 /**
- * Listens to the run of an approval until that has ended, unless the answer to the decision tells.
+ * Follows the run of an approval until the run has ended, or until the answer to the decision reports that.
  * @param {GeminiChat} chat @param {Card} card @param {AbortSignal} signal
  */
 export async function follow(chat, card, signal) {
@@ -82,7 +82,8 @@ async function listen(chat, card, signal) {
   for await (const e of chat.transport.events(runId, signal)) {
     const lost = e.type === 'lost' ? `${e.error.message} Nothing is lost; trying again.` : '';
     if (lost !== chat.activity) Object.assign(chat, { activity: lost }).changed();
-    while (card.state === 'sending' && !signal.aborted) await answer(chat, signal); // which may tell the end itself
+    // the answer may report the end itself
+    while (card.state === 'sending' && !signal.aborted) await answer(chat, signal);
     if (signal.aborted) return;
     if (e.run && told(chat, card, e.run)) return;
     if (e.action?.approvalId === approvalId) decided(chat, card, e.action);
@@ -97,8 +98,7 @@ const answer = (chat, signal) => new Promise((go) => {
 });
 
 /**
- * Takes in how a run is, and tells whether that is the end as far as this approval goes: a run that asks for something
- * else has ended for it.
+ * Takes in the state of a run, and reports whether this approval is finished: also if the run waits for another one.
  * @param {GeminiChat} chat @param {Card} card @param {any} run
  */
 function told(chat, card, run) {
@@ -120,7 +120,7 @@ function told(chat, card, run) {
 }
 
 /**
- * Shows what was decided, also elsewhere, and until when a yes can be taken back.
+ * Shows the decision, also one made elsewhere, and until when an approval can be undone.
  * @param {GeminiChat} chat @param {Card} card @param {any} action
  */
 function decided(chat, card, { decision, heldUntil = '' }) {
@@ -131,7 +131,7 @@ function decided(chat, card, { decision, heldUntil = '' }) {
 }
 
 /**
- * Shows that the time is over in which a card can be decided, or its yes be taken back.
+ * Shows that the time to decide a card, or to undo its approval, is over.
  * @param {GeminiChat} chat @param {Card} card @param {AbortSignal} signal
  */
 function lapse(chat, card, signal) {

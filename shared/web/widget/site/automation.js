@@ -1,5 +1,5 @@
-// The page automation: what an agent can see and do on an ordinary page with data-agent-ref and related attributes, or
-// on a page with window.__jay.automation.
+// The page automation: what an agent can see and do on a page with data-agent-ref and related attributes, or on a page
+// with window.__jay.automation.
 import { act, obstacle, refused } from './act.js';
 import { bounded } from './bounds.js';
 import { fromJay } from './jay.js';
@@ -9,16 +9,16 @@ import { asksFirst, needsUser, questions, userClicks } from './user.js';
 
 export { buildTools } from './tools.js';
 
-const quiet = 50; // milliseconds that changes are collected for
+const quiet = 50; // ms for which changes are collected
 const defaultUserClickMs = 60000;
 
-/** An automation that a page brings, with what the tools need besides. @param {any} given @returns {Automation} */
+/** A page's own automation, completed with what the tools need. @param {any} given @returns {Automation} */
 export function asAutomation(given) {
   return typeof given.interactions === 'function' ? given : fromJay(given, userClicks(defaultUserClickMs), questions());
 }
 
 /**
- * The automation of a page. userClickMs is how long a click that is the user's own is waited for.
+ * Creates the automation of a page. userClickMs is how long to wait for a click that only the user can make.
  * @param {Document | Element} [root] @param {{userClickMs?: number}} [options] @returns {Automation}
  */
 export function createAutomation(root = document, { userClickMs = defaultUserClickMs } = {}) {

@@ -1,8 +1,8 @@
-// The bounds of a page state. What is left out is counted, so that the model knows that there is more.
+// The limits of a page state. What is left out is counted, so the model knows that there is more.
 
 export const maxBytes = 32 * 1024;
 
-/** From generous to tight: the first that fits is taken. */
+/** From generous to tight. The first that fits is used. */
 const steps = [
   { text: 1000, entries: 100 },
   { text: 300, entries: 50 },
@@ -13,14 +13,14 @@ const steps = [
 
 const maxDepth = 12;
 
-/** Cuts a page state to what may travel. @param {PageState} state @returns {PageState} */
+/** Cuts a page state to the size that may be sent. @param {PageState} state @returns {PageState} */
 export function bounded(state) {
   const small = /** @type {PageState | null} */ (within(state, maxBytes));
   return small ?? { viewState: { leftOut: 'the state of this page is too large' }, interactions: [], customEvents: [] };
 }
 
 /**
- * Cuts a value to at most that number of bytes of JSON, or returns null if that is impossible.
+ * Cuts a value to at most so many bytes of JSON, or returns null if that is impossible.
  * @param {unknown} value @param {number} most @returns {unknown}
  */
 export function within(value, most) {

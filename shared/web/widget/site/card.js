@@ -2,10 +2,10 @@
 import { make } from './dom.js';
 import { inWords, ownClock, secondsLeft, warned } from './clock.js';
 
-// the console's own, which is served beside these modules
+// the console's own module, which is served beside these
 const { choice, found, reached } = await import(new URL('./console/words.js', import.meta.url).href);
 
-/** @type {Record<string, string>} In the order of the buttons. */
+/** @type {Record<string, string>} in the order of the buttons */
 const words = {
   approve_once: 'Approve', reject: 'Reject', approve_with_edits: 'Edit before approving',
   approve_and_always_allow_recipient: '', confirm_done: 'It was done',
@@ -19,17 +19,17 @@ const states = {
   failed: 'Not done.', ran: 'Failed partway: what it did remains.',
 };
 
-/** The words of a state. @param {string} state @param {boolean} [ran] whether it failed after it was begun */
+/** The text of a state. @param {string} state @param {boolean} [ran] whether it failed after it had begun */
 const stateWords = (state, ran) => states[state === 'failed' && ran ? 'ran' : state];
 
-/** What a screen reader is told of a card that is not open any more. @param {Card} card */
+/** The announcement to screen readers for a card that is no longer open. @param {Card} card */
 export const stateOf = ({ approval, state, ran }) => (state === 'open' ? ''
   : `${approval.preview.title}: ${stateWords(state, ran)}`);
 
 /**
  * The lines of a card, or the form in their place.
  * @param {Card} card @param {(decision: string) => void} decide
- * @param {() => number} now by the clock that it is held by @param {HTMLElement} [form]
+ * @param {() => number} now the clock for holds @param {HTMLElement} [form]
  */
 export function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, now, form) {
   const { title, fields, warnings } = inWords(approval.preview);
@@ -64,7 +64,7 @@ export function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, n
 }
 
 /**
- * The seconds until then, for the eye alone: the card's state says once what they are about.
+ * The countdown, only visual: the card's state already says once what it is about.
  * @param {number} until @param {() => number} now
  */
 function countdown(until, now) {
@@ -80,7 +80,7 @@ function countdown(until, now) {
 
 /**
  * @param {NonNullable<Approval['preview']['fields']>[number]} field
- * @param {string} [timeZone] by whose clocks the card is made
+ * @param {string} [timeZone] of the card's times
  */
 function shown(field, timeZone) {
   const { label, value, long } = field;
@@ -90,7 +90,7 @@ function shown(field, timeZone) {
 }
 
 /**
- * A long text in a box that scrolls: a user does not approve what is behind a button.
+ * A long text in a scrollable box. It is never folded away, because users must not approve what they have not seen.
  * @param {string} label @param {string} value
  */
 function whole(label, value) {

@@ -1,11 +1,11 @@
-// What a tool has changed on a page. The next request has the whole state anyway, and only the newest counts.
+// What a tool has changed on a page. The next request has the whole state anyway, and only the newest one counts.
 import { within } from './bounds.js';
 
 const maxBytes = 4096;
 
 /**
- * The difference of two page states, bounded: the new value of a name, or null if it is gone. Entries of lists have
- * their keys for names, interactions their coordinates.
+ * The bounded difference of two page states: the new value of each name, or null if it is gone. List entries are named
+ * by their keys, and interactions by their coordinates.
  * @param {PageState} before @param {PageState} after @returns {Record<string, unknown>}
  */
 export function changes(before, after) {
@@ -31,7 +31,7 @@ function difference(before, after) {
   return changed;
 }
 
-/** An object, or a list of entries with keys as one. @param {any} value @returns {Record<string, any> | null} */
+/** An object, or a list of keyed entries as an object. @param {any} value @returns {Record<string, any> | null} */
 function named(value) {
   if (!Array.isArray(value)) return value && typeof value === 'object' ? value : null;
   return value.length && value.every((entry) => typeof entry?.key === 'string')

@@ -1,4 +1,4 @@
-// The chat without a user interface: the logic of gemini-chat, for a page with its own.
+// The chat without a user interface: the logic of gemini-chat, for pages with their own interface.
 import { Memory } from './memory.js';
 import { UsedPage } from './page.js';
 import { ApiError, newId, region } from './request.js';
@@ -14,7 +14,7 @@ const moment = (signal) => new Promise((done) => {
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
 });
 
-/** How what was asked about has ended, in words. @param {Card} card */
+/** The outcome of a card as text. @param {Card} card */
 const endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? 'Done, with your changes' : 'Done', expired: 'Expired',
   failed: { reject: 'Rejected', undo: 'Undone', take_back: 'Taken back' }[decision]
@@ -22,40 +22,38 @@ const endOf = ({ state, edit, decision, ran }) => ({
 }[/** @type {string} */ (state)]);
 
 /**
- * A conversation. It tells of itself by events: change (anything), message, error, tool-call, approval, and action when
- * the outcome of a server action is known.
- * Options: endpoint (the base of the API), token (a function that returns one; its argument says that the last was
- * refused), agent (a function that returns the name of the page agent; without it the server's own answers), page (a
- * function that returns the automation of the page and the maker of its tools), memory (where the chat survives a
- * reload)
- * and hold (for how many seconds a yes can be taken back, by the decision undo while its card is held).
+ * A conversation. Events: change (anything), message, error, tool-call, approval, and action when the outcome of a
+ * server action is known. Options:
+ * - endpoint: the base URL of the API
+ * - token: a function that returns a token; its argument is true if the last token was refused
+ * - agent: a function that returns the name of the page agent; the default is the server's own
+ * - page: a function that returns the page's automation and the function that makes its tools
+ * - memory: where the chat survives a reload
+ * - hold: for how many seconds an approval can be undone, with the decision undo while its card is held
  */
 export class GeminiChat extends EventTarget {
   /** @type {Message[]} */ messages = [];
-  /** What the user is about to send. */
+  /** The text in the input. */
   messageInput = '';
   isExpanded = false;
-  /** What went wrong, in plain words, or nothing. */
+  /** The error as text, or "". */
   error = '';
-  /** What is being done now, in plain words, or nothing. */
+  /** The current activity as text, or "". */
   activity = '';
-  /** What the user is to use on the page themselves, or nothing. */
+  /** What only the user can use on the page now, or "". */
   turn = '';
-  /** The answer as far as it has come. */
+  /** The answer so far. */
   partial = '';
   /** @type {Card[]} */ approvals = [];
 
   /** @type {unknown[]} */ #history = [];
-  /**
-   * The id of the user's newest message. What is sent again has it again, so that the server does once what it asks
-   * for.
-   */
+  /** The ID of the user's newest message. A retry has the same ID, so the server executes it only once. */
   #messageId = '';
-  /** @type {Ask | null} The request that was not answered. */ #unanswered = null;
+  /** @type {Ask | null} The unanswered request. */ #unanswered = null;
   /** @type {Open | null} The calls that are being answered. */ #open = null;
   /** @type {AbortController | null} */ #work = null;
   /** @type {UsedPage} */ #used;
-  /** An answer is awaited. */
+  /** Whether an answer is awaited. */
   busy = false;
   #trips = 0;
 
@@ -72,14 +70,14 @@ export class GeminiChat extends EventTarget {
     this.memory = memory;
   }
 
-  /** An answer is awaited, or the end of what the user has decided about. */
+  /** Whether an answer is awaited, or the end of a decided call. */
   get isLoading() {
     return this.busy || (this.approvals.length > 0 && this.approvals.every((card) => card.state !== 'open'));
   }
 
-  /** The time by the server's clock, by which everything there is held and expires. */
+  /** The time by the server's clock, which decides when things expire and start. */
   now() {
-    return Date.now() + (this.transport.ahead ?? 0); // a page may bring a transport of its own
+    return Date.now() + (this.transport.ahead ?? 0); // a page may supply its own transport
   }
 
   get hasError() { return this.error !== ''; }
@@ -89,7 +87,7 @@ export class GeminiChat extends EventTarget {
   get lastAssistantMessage() { return this.messages.findLast((m) => m.role === 'assistant')?.content ?? ''; }
   get canRetry() { return !this.#work && (this.#unanswered ?? this.#open) !== null; }
 
-  /** Sends what the user typed. It tells whether it did: while an answer is awaited nothing is sent. */
+  /** Sends what the user typed, and returns whether it did. While an answer is awaited, nothing is sent. */
   sendMessage(text = this.messageInput) {
     const message = text.trim();
     if (!message || this.isLoading) return false;
@@ -113,7 +111,7 @@ export class GeminiChat extends EventTarget {
     return true;
   }
 
-  /** Stops what is being done. What was done already stays done, and what is held is undone. */
+  /** Stops the current work. What was done stays done, and a held approval is undone. */
   stop() {
     if (!this.#work) return;
     this.#work.abort();
@@ -128,7 +126,7 @@ export class GeminiChat extends EventTarget {
     for (const card of held) import('./approvals.js').then(({ undo }) => undo(this, card));
   }
 
-  /** Begins a new conversation. */
+  /** Starts a new conversation. */
   clear() {
     this.#work?.abort();
     this.messages = [];
@@ -146,7 +144,7 @@ export class GeminiChat extends EventTarget {
   }
 
   /**
-   * Decides about an approval that waits, perhaps with other arguments.
+   * Decides a waiting approval, possibly with edited arguments.
    * @param {string} approvalId @param {string} decision @param {Record<string, unknown>} [editedArgs]
    */
   async decide(approvalId, decision, editedArgs) {
@@ -164,7 +162,7 @@ export class GeminiChat extends EventTarget {
     }
   }
 
-  /** Goes on with what memory kept of this page before it was loaded anew. */
+  /** Continues the stored conversation after a reload. */
   restore() {
     const kept = this.memory?.load();
     if (!kept) return;
@@ -182,7 +180,7 @@ export class GeminiChat extends EventTarget {
     this.changed();
   }
 
-  /** Says that something changed, and keeps it. */
+  /** Reports a change, and stores the conversation. */
   changed() {
     this.memory?.save({
       messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history,
@@ -192,7 +190,7 @@ export class GeminiChat extends EventTarget {
     this.tell('change', {});
   }
 
-  /** Runs one piece of work, and only one at a time. @param {() => Promise<void>} work */
+  /** Runs one piece of work at a time. @param {() => Promise<void>} work */
   async #begin(work) {
     const controller = new AbortController();
     this.#work = controller;
@@ -205,7 +203,7 @@ export class GeminiChat extends EventTarget {
     } catch (err) {
       if (!controller.signal.aborted) this.#fail(err);
     }
-    controller.abort(); // also what follows other approvals than the one that failed
+    controller.abort(); // also stops following the other approvals
     if (this.#work === controller) this.#rest();
   }
 
@@ -217,7 +215,7 @@ export class GeminiChat extends EventTarget {
   }
 
   /**
-   * Sends requests to the server and carries out the calls it answers with, until the answer is words.
+   * Sends requests to the server and executes the calls in its answers, until the answer is text.
    * @param {Ask} request @returns {Promise<void>}
    */
   async #request(request) {
@@ -233,7 +231,8 @@ export class GeminiChat extends EventTarget {
       throw new ApiError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
     }
     const { definitions, pageState } = await this.#used.now();
-    if (request.kind === 'message') this.#messageId = request.id ??= newId(); // none from the previous release
+    // requests stored by the previous release have no ID
+    if (request.kind === 'message') this.#messageId = request.id ??= newId();
     const agent = this.agent();
     const [path, asks] = request.kind === 'message'
       ? ['/api/agent/chat', { message: request.text, ...(agent && { agent }) }]
@@ -253,7 +252,7 @@ export class GeminiChat extends EventTarget {
   }
 
   /**
-   * Answers the open calls: those of the page one after another; otherwise it waits for the user's decisions.
+   * Answers the open calls: first the page's, one after another; then it waits for the user's decisions.
    * @returns {Promise<void>}
    */
   async #settle() {
@@ -273,7 +272,7 @@ export class GeminiChat extends EventTarget {
     return this.#request({ kind: 'results', results });
   }
 
-  /** Keeps the card of an approval that is known, and makes one for each that is new. @param {Call[]} calls */
+  /** Keeps the cards of known approvals, and makes one for each new approval. @param {Call[]} calls */
   #cards(calls) {
     this.approvals = calls.flatMap(({ approval }) => {
       if (!approval) return [];
@@ -283,9 +282,9 @@ export class GeminiChat extends EventTarget {
     });
   }
 
-  /** Waits until all approvals have been decided and carried out. @param {AbortSignal} signal */
+  /** Waits until all approvals have been decided and executed. @param {AbortSignal} signal */
   async #decisions(signal) {
-    if (!this.approvals.length) return moment(signal); // it was decided, and is being carried out
+    if (!this.approvals.length) return moment(signal); // decided, and being executed
     this.activity = '';
     this.busy = false;
     this.changed();
@@ -304,7 +303,7 @@ export class GeminiChat extends EventTarget {
     if (line.type !== 'ping') this.tell('change', {});
   }
 
-  /** Stops for what went wrong beside the conversation, which can be gone on with. @param {string} message */
+  /** Stops because of a problem outside the conversation, which can continue. @param {string} message */
   interrupt(message) {
     this.#work?.abort();
     this.approvals = [];
@@ -323,7 +322,7 @@ export class GeminiChat extends EventTarget {
     this.say('assistant', told(message, moments), record && told(record, moments));
   }
 
-  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, by the server */
+  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, from the server */
   say(role, content, record) {
     const message = { id: newId(), role, content, timestamp: new Date().toISOString(), ...(record && { record }) };
     this.messages = [...this.messages, message].slice(-maxMessages);

@@ -1,4 +1,4 @@
-// The API for web pages, by fetch alone; the console asks by it, too. client.d.ts says what each of this is for.
+// The API client for web pages, which uses only fetch. The console uses it too. client.d.ts documents the exports.
 
 import { ApiError, lines, newId, region, requests } from './request.js';
 
@@ -6,8 +6,8 @@ export { ApiError, lines, newId, reach, read, region, unsaid } from './request.j
 
 /** @import { Client, Options } from './client.js' */
 
-// A browser opens six connections to an HTTP/1.1 server. Some must be left for other requests: runs above this number
-// are looked at now and then.
+// A browser opens six connections to an HTTP/1.1 server. Some must stay free for other requests, so runs above this
+// number are polled.
 const mostStreams = 3;
 let streams = 0;
 
@@ -20,7 +20,7 @@ export function connect(options) {
 
   /**
    * @param {string} runId @param {{ after?: number, signal?: AbortSignal }} [options]
-   * @param {Map<string, number>} [printed] bytes of output that are known, by action @returns {AsyncGenerator<any>}
+   * @param {Map<string, number>} [printed] known bytes of output, by action @returns {AsyncGenerator<any>}
    */
   async function* events(runId, { after = -1, signal } = {}, printed = new Map()) {
     const path = `/api/agent/runs/${encodeURIComponent(runId)}`;
@@ -39,7 +39,7 @@ export function connect(options) {
             if (!e.seq) continue;
             after = e.seq;
             wait = 500;
-            if (/^(action\.waiting|run\.ended)$/.test(e.type)) yield now = await look(); // for its card, or its words
+            if (/^(action\.waiting|run\.ended)$/.test(e.type)) yield now = await look(); // for its card, or its answer
           }
           if (ended()) return;
         }
@@ -47,7 +47,7 @@ export function connect(options) {
         if (!err.passing && err.status !== 429) throw err;
         yield { type: 'lost', error: err };
       }
-      await pause(wait, signal); // it goes on after a cut, or the server's time limit
+      await pause(wait, signal); // reconnects after a cut, or after the server's time limit
     }
   }
 
@@ -79,7 +79,7 @@ export function connect(options) {
         if (!err.passing) throw err;
         yield { type: 'lost', error: err };
       }
-      await pause(wait, signal); // then it is sent again with its key, which begins no second run
+      await pause(wait, signal); // then it is sent again with its key, which starts no second run
     }
   }
 
@@ -108,9 +108,9 @@ export function connect(options) {
 }
 
 /**
- * What the lines of an answer say.
+ * Decodes the lines of an answer.
  * @param {Response} res @param {AbortSignal | undefined} signal
- * @param {Map<string, number>} printed bytes of output that are known, by action @returns {AsyncGenerator<any>}
+ * @param {Map<string, number>} printed known bytes of output, by action @returns {AsyncGenerator<any>}
  */
 async function* updates(res, signal, printed) {
   for await (const line of lines(res, signal)) {
@@ -120,7 +120,7 @@ async function* updates(res, signal, printed) {
   }
 }
 
-/** What is kept of an output comes as it is, with its place, and other as text. @param {any} line */
+/** Stored output comes as bytes with an offset, and other output as text. @param {any} line */
 const bytesOf = ({ data, text }) => (data === undefined ? new TextEncoder().encode(text)
   : Uint8Array.from(atob(data), (c) => c.charCodeAt(0)));
 

@@ -1,4 +1,4 @@
-// Moments in the reader's language: by the clocks that a card names, and by the reader's own.
+// Times in the reader's language: in the time zone that a card names, and in the reader's own.
 
 /** @typedef {{of?: string, text: string, at: string, timeZone?: string}} Moment a part of a text that names a time */
 
@@ -8,13 +8,13 @@ const day = { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' };
 const clock = { ...day, hour: 'numeric', minute: '2-digit' };
 
 /**
- * zoneOf names the time zone whose clocks a moment is shown by: the one that the card names, or that of the offset.
- * Without either it is undefined: the reader's. @param {{at: string, timeZone?: string}} m
+ * zoneOf returns the time zone in which to show a moment: the one that the card names, or its UTC offset, or undefined
+ * for the reader's zone. @param {{at: string, timeZone?: string}} m
  */
 const zoneOf = ({ at, timeZone }) => timeZone || at.match(/[+-]\d\d:\d\d$/)?.[0];
 
 /**
- * named writes a moment in the reader's language, with the zone whose clocks show it; a day has no zone.
+ * named formats a moment in the reader's language, with its time zone. A day has no zone.
  * @param {{at: string, timeZone?: string}} m
  */
 export function named(m) {
@@ -25,8 +25,8 @@ export function named(m) {
 }
 
 /**
- * told returns a text of the server with its moments in the reader's language. A browser that does not know one of the
- * zones gets the text as it is.
+ * told returns the server's text with its moments in the reader's language. If the browser does not know one of the
+ * zones, the text is unchanged.
  * @param {string} text @param {Moment[]} [moments]
  */
 export function told(text, moments = []) {
@@ -38,26 +38,26 @@ export function told(text, moments = []) {
 }
 
 /**
- * warned is told for a warning of a card, and for a reason with the words of one.
+ * warned does the same for a card's warning, and for a reason that contains one.
  * @param {string} text @param {{moments?: Moment[]}} [preview]
  */
 export const warned = (text, preview) => told(text, preview?.moments?.filter((m) => m.of === text));
 
 /**
- * inWords returns a preview whose fields and warnings have their moments in the reader's language.
+ * inWords returns a preview with the moments of its fields and warnings in the reader's language.
  * @template {{fields?: any[], warnings?: string[], moments?: Moment[]}} P @param {P} [preview] @returns {P}
  */
 export const inWords = (preview) => /** @type {P} */ ({ ...preview,
   fields: (preview?.fields ?? []).map((f) => ({ ...f, value: told(f.value, f.moments) })),
   warnings: preview?.warnings?.map((text) => warned(text, preview)) });
 
-/** wall is what clocks show, for comparison. @param {string} at @param {string} [timeZone] */
+/** wall returns the local time, for comparison. @param {string} at @param {string} [timeZone] */
 const wall = (at, timeZone) => new Date(at).toLocaleString('en', { dateStyle: 'short', timeStyle: 'short', timeZone });
 
 /**
- * A moment by the reader's clock, or nothing where the card shows that already.
+ * A moment in the reader's time zone, or "" if the card already shows that.
  * @param {{at?: string, moments?: Moment[]}} field
- * @param {string} [timeZone] that the card of an older release has, whose fields have no moments
+ * @param {string} [timeZone] of a card from an older release, whose fields have no moments
  */
 export function ownClock({ at, moments }, timeZone) {
   if (!at) return '';
@@ -65,14 +65,14 @@ export function ownClock({ at, moments }, timeZone) {
   try {
     if (shown.some((m) => m.at.includes('T') && wall(at, zoneOf(m)) === wall(at))) return '';
   } catch {
-    // a zone that this browser does not know is not its own
+    // a zone that the browser does not know is not the reader's
   }
   return named({ at: new Date(at).toISOString() });
 }
 
 /**
- * The seconds until then, and the ms after which they are others. They are the nearest ones: the server's clock is
- * known to a part of a second, and ten are not to be told as eleven.
+ * The seconds left, and the ms until that number changes. Seconds are rounded to the nearest: the server's clock is
+ * known to a fraction of a second, and ten must not be shown as eleven.
  * @param {number} ms @returns {[number, number]}
  */
 export function secondsLeft(ms) {

@@ -1,10 +1,10 @@
-// The card while it is edited in place: by the console's own form, whose modules are served beside these.
+// A card in edit mode, with the console's own form, whose modules are served beside these.
 import { make } from './dom.js';
 
 const form = await import(new URL('./console/edit.js', import.meta.url).href);
 
 /**
- * The form. It is filled from card.edit, and says what the server found wrong of that.
+ * The form. It is filled from card.edit, and shows the errors that the server found.
  * @param {Card} card @param {(args: Record<string, unknown>) => void} send @param {() => void} close
  * @returns {HTMLElement}
  */

@@ -1,5 +1,5 @@
-// What the page's agent can be asked, as buttons: where a new conversation begins, and where an answer names it as a
-// line of a list. Loaded with the first message, when there is a token. What a model writes makes no other button.
+// Example requests for the page's agent, as buttons: in a new conversation, and in an answer that lists them. They are
+// loaded with the first message, because that needs a token. Text that a model writes never becomes another button.
 import { make } from './dom.js';
 
 const sheet = new CSSStyleSheet();
@@ -10,7 +10,7 @@ li:has(> button.example) { list-style: none; margin: 6px 0; }
 `);
 
 /**
- * Shows the examples in a chat, which put themselves into its input.
+ * Shows the examples in a chat. They fill its input.
  * @param {import('./gemini-chat.js').GeminiChatElement} el @param {HTMLElement} hint
  */
 export async function offer(el, hint) {

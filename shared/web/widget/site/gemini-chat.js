@@ -1,4 +1,4 @@
-// <gemini-chat>: the chat of this server on any page, by one script tag.
+// <gemini-chat>: this server's chat on any page, with one script tag.
 import { GeminiChat } from './chat.js';
 import { make } from './dom.js';
 import { markdown } from './markdown.js';
@@ -12,21 +12,20 @@ const own = new URL(import.meta.url).origin;
 
 /**
  * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember, launcher and open.
- * The properties are those of the
- * contract gemini-chat: messageInput, sendMessage and toggleExpand are its elements. Each event of the state is told as
- * gemini-chat-change, -message, -error, -tool-call, -approval and -action.
+ * The properties are those of the contract gemini-chat, whose elements are messageInput, sendMessage and toggleExpand.
+ * Each event of the chat is dispatched as gemini-chat-change, -message, -error, -tool-call, -approval and -action.
  */
 export class GeminiChatElement extends HTMLElement {
   static observedAttributes = ['expanded', 'heading', 'placeholder', 'launcher', 'open'];
 
   /**
-   * Returns a token if the page has no fixed one; called again once if the server refuses the last.
+   * Returns a token if the page has no fixed one. It is called once more if the server refuses the token.
    * @type {((ask: {refused: boolean}) => Promise<string> | string) | null}
    */
   getToken = early(this, 'getToken') ?? null;
-  /** The automation of the page, where it brings one; null for none. @type {any} */
+  /** The page's own automation; null for none. @type {any} */
   automation = early(this, 'automation');
-  /** The conversation without its look. */
+  /** The conversation without its user interface. */
   chat = new GeminiChat({
     endpoint: () => this.endpoint,
     token: async (refused) => (this.getToken ? this.getToken({ refused }) : this.token),
@@ -41,7 +40,7 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {typeof import('./editor.js') | null} */ #editor = null;
   /** @type {import('./launcher.js').Launcher | null} */ #launcher = null;
   /** @type {AbortController | null} */ #launched = null;
-  #moved = 0; // the timer of cards that have just appeared or moved
+  #moved = 0; // timer of cards that have just appeared or moved
 
   messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea',
     { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
@@ -61,7 +60,7 @@ export class GeminiChatElement extends HTMLElement {
 
   get endpoint() { return this.getAttribute('endpoint') || own; }
   set endpoint(value) { this.setAttribute('endpoint', value); }
-  /** The name of the page agent that answers. A conversation stays with the one that it began with. */
+  /** The name of the page agent that answers. A conversation keeps the agent that it began with. */
   get agent() { return this.getAttribute('agent') || ''; }
   set agent(value) { this.setAttribute('agent', value); }
   /** A token that is set as a property is not written into the document. */
@@ -105,7 +104,7 @@ export class GeminiChatElement extends HTMLElement {
   #keep = () => this.chat.changed();
 
   /**
-   * Without its button the chat lies in the page: also where what makes the button cannot be loaded.
+   * Without the launcher's button, also if it cannot be loaded, the chat is part of the page.
    * @param {boolean} on
    */
   async #launch(on) {
@@ -121,12 +120,12 @@ export class GeminiChatElement extends HTMLElement {
     }
   }
 
-  /** Offers what the agent can be asked; without that the chat works too. */
+  /** Shows the agent's examples. The chat works without them too. */
   async #offer() {
     await import('./examples.js').then((m) => m.offer(this, this.#ui.hint)).catch(() => {});
   }
 
-  /** The automation is loaded when it is first needed, and not at all on a page that brings none. */
+  /** The automation is loaded when it is first needed, and not at all on a page without one. */
   async #page() {
     if (this.automation === null || this.getAttribute('automation') === 'off') return null;
     if (!this.#known || this.#known.of !== this.automation) this.#known = { of: this.automation, page: this.#load() };
@@ -152,7 +151,7 @@ export class GeminiChatElement extends HTMLElement {
     const scroll = make('div', { className: 'scroll', tabIndex: 0, role: 'group', 'aria-label': 'Conversation' }, hint,
       log, live, waiting);
     const status = make('p', { className: 'status', part: 'status' });
-    // What becomes of a card: the card itself is made anew then, and a screen reader may not tell what has just come.
+    // The outcome of a card. The card itself is rebuilt, and a screen reader may not announce new elements.
     const told = make('p', { className: 'sr told', role: 'status' });
     const fault = make('span', {});
     const again = make('button',
@@ -235,7 +234,7 @@ export class GeminiChatElement extends HTMLElement {
     else if (low) this.#ui.scroll.scrollTop = this.#ui.scroll.scrollHeight;
   }
 
-  /** Adds what is new and takes away what is gone, so that only what is new is announced. */
+  /** Adds what is new and removes what is gone, so only new messages are announced. */
   #messages() {
     const { messages, isExpanded } = this.chat;
     const question = messages.findLastIndex((m) => m.role === 'user');
@@ -253,7 +252,7 @@ export class GeminiChatElement extends HTMLElement {
     }
   }
 
-  /** Shows the cards, and returns the first that is new. What makes them is loaded with the first. */
+  /** Shows the cards, and returns the first new one. The module for cards is loaded with the first card. */
   #approvals() {
     const look = this.#look;
     if (!look) return void (this.chat.approvals.length && this.#loadLook());
@@ -306,7 +305,7 @@ export class GeminiChatElement extends HTMLElement {
     if (!sheets.includes(more)) sheets.push(more);
   }
 
-  /** Lets the user change what a card shows. @param {Card} card */
+  /** Lets the user edit a card. @param {Card} card */
   async #edit(card) {
     try {
       this.#editor = await import('./editor.js');
@@ -330,8 +329,8 @@ export class GeminiChatElement extends HTMLElement {
   }
 
   /**
-   * Half a second goes by before a card that has come, or moved, can be decided: a double click was meant for what lay
-   * there before.
+   * Disables the decisions for half a second after a card has appeared or moved, because a double click was meant for
+   * what was there before.
    */
   #hold() {
     const buttons = (/** @type {boolean} */ held) => this.#ui.waiting.querySelectorAll('.buttons button')
@@ -345,11 +344,11 @@ export class GeminiChatElement extends HTMLElement {
   }
 }
 
-/** What makes a card another one than it was. @param {Card} card */
+/** Identifies the content of a card. @param {Card} card */
 const saysOf = ({ state, heldUntil, error, edit }) =>
   `${state} ${heldUntil} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
 
-/** A property that the page set before this class was there. @param {any} el @param {string} name */
+/** A property that the page set before this class was loaded. @param {any} el @param {string} name */
 function early(el, name) {
   const value = Object.getOwnPropertyDescriptor(el, name)?.value;
   delete el[name];

@@ -1,4 +1,4 @@
-// A page with window.__jay.automation, in the form that the tools and the chat use.
+// Adapts window.__jay.automation to the tools and the chat.
 import { act, obstacle, refused } from './act.js';
 import { bounded } from './bounds.js';
 import { isPrivate } from './private.js';
@@ -34,7 +34,7 @@ export function fromJay(jay, user, first) {
           signal) || obstacle(found.element);
         if (no) return refused(no);
       }
-      // A field gets its value before jay gets the event, which it may handle in its own way.
+      // A field gets its value before jay gets the event, because jay may handle the event in its own way.
       if (eventData.value === undefined && eventData.checked === undefined) {
         return heard(() => jay.triggerEvent(eventType, coordinate, eventData));
       }
@@ -60,7 +60,7 @@ async function heard(trigger) {
 }
 
 /**
- * An interaction without its elements, or nothing where they are private.
+ * An interaction without its elements, or null if they are private.
  * @param {any} given @returns {Interaction | null}
  */
 function plain(given) {

@@ -1,11 +1,9 @@
-// The launcher: a round button in the page's corner, with the count of what waits for the user, that opens the chat.
+// The launcher: a round button in the page's corner that opens the chat and shows the number of waiting approvals.
 import { make } from './dom.js';
 
-const narrow = matchMedia('(max-width: 480px)'); // where the open chat covers the page
+const narrow = matchMedia('(max-width: 480px)'); // here the open chat covers the page
 
-/**
- * Makes the chat one that is opened and closed, until the signal. It is open while its element has the attribute open.
- */
+/** Makes the chat open and close, until the signal. It is open while its element has the attribute open. */
 export class Launcher {
   #host;
   #frame;
@@ -37,7 +35,7 @@ export class Launcher {
     this.render();
   }
 
-  /** Shows what there is now, and who is asked to act on the page sees the page. */
+  /** Updates the view, and uncovers the page if the user has to act on it. */
   render() {
     const { chat } = this.#host;
     if (chat.turn && narrow.matches) this.#host.removeAttribute('open');
@@ -72,7 +70,7 @@ export class Launcher {
   }
 
   /**
-   * Escape closes, unless it has made the chat smaller; where the chat covers the page the focus stays within.
+   * Escape closes the chat, unless it has made it smaller. If the chat covers the page, the focus stays inside.
    * @param {KeyboardEvent} e
    */
   #key(e) {

@@ -1,5 +1,5 @@
-// A small part of Markdown as nodes: paragraphs, headings as bold lines, lists, code, bold, italics and links. What the
-// model writes is never read as HTML.
+// A small part of Markdown as nodes: paragraphs, headings as bold lines, lists, code, bold, italics and links. The
+// model's text is never read as HTML.
 import { make } from './dom.js';
 
 const inline = new RegExp([
@@ -21,7 +21,7 @@ export function markdown(text) {
 }
 
 /**
- * fill appends nodes one by one: a long text has more of them than a call takes arguments.
+ * fill appends nodes one by one, because a long text has more of them than a call can have arguments.
  * @template {ParentNode} T @param {T} parent @param {(Node | string)[]} nodes @returns {T}
  */
 function fill(parent, nodes) {
@@ -64,7 +64,7 @@ function words(text, depth = 0) {
 }
 
 /**
- * A link shows where it leads. One that leads elsewhere than to the web or a mailbox stays text.
+ * A link shows its target. Links to anything but the web or a mailbox stay text.
  * @param {string} label @param {string} href @param {string} source @returns {(Node | string)[]}
  */
 function link(label, href, source) {

@@ -1,14 +1,14 @@
-// Keeps a conversation in sessionStorage, so that it survives a reload of its tab and nothing longer.
+// Stores a conversation in sessionStorage, so it survives a reload of its tab, but not the tab.
 
 const version = 1;
 
 export class Memory {
-  /** @param {string} name tells conversations of one page apart */
+  /** @param {string} name distinguishes conversations of one page */
   constructor(name) {
     this.key = `gemini-chat ${name}`;
   }
 
-  /** @returns {any} what was kept, or nothing */
+  /** @returns {any} the stored conversation, or null */
   load() {
     try {
       const kept = JSON.parse(sessionStorage.getItem(this.key) ?? 'null');
@@ -19,7 +19,7 @@ export class Memory {
   }
 
   /**
-   * Keeps a conversation; one that is too large is not kept at all, rather than a part of it.
+   * Stores a conversation. One that is too large is not stored at all, rather than in part.
    * @param {Record<string, unknown>} conversation
    */
   save(conversation) {

@@ -1,4 +1,4 @@
-// The page as its agent uses it: the tools and the state that it has now, and what its user is asked about it.
+// The page as its agent uses it: its current tools and state, and the questions to its user.
 import { newId } from './request.js';
 
 const nothing = { viewState: {}, interactions: [], customEvents: [] };
@@ -14,7 +14,7 @@ export class UsedPage {
     this.page = page;
   }
 
-  /** Its tools and its state now. */
+  /** The current tools and state. */
   async now() {
     const page = await this.page();
     this.#watch(page?.automation ?? null);
@@ -28,7 +28,7 @@ export class UsedPage {
   }
 
   /**
-   * Carries out a call. Of one that was begun before the page was loaded anew nobody knows.
+   * Executes a call. The result of a call that was begun before a reload is unknown.
    * @param {Call} call @param {Open} open @param {AbortSignal} signal @returns {Promise<Result>}
    */
   async run(call, open, signal) {
@@ -49,7 +49,7 @@ export class UsedPage {
     return { callId: call.id, result: JSON.stringify(outcome), ...(!outcome.ok && { isError: true }) };
   }
 
-  /** Says which click on the page is the user's own. @param {Automation | null} automation */
+  /** Shows which click on the page only the user can make. @param {Automation | null} automation */
   #watch(automation) {
     if (automation === this.#watched) return;
     this.#unwatch();
@@ -69,7 +69,7 @@ export class UsedPage {
   }
 
   /**
-   * Asks the user before the agent uses a part of the page that wants that.
+   * Asks the user before the agent uses a part of the page that requires it.
    * @param {Question} question @returns {Promise<boolean>}
    */
   async #mayUse({ title, fields, signal }) {
@@ -81,7 +81,7 @@ export class UsedPage {
     const open = /** @type {Open} */ (this.#open);
     const { running } = open;
     chat.approvals = [...chat.approvals, card];
-    chat.activity = open.running = ''; // requested again after a reload
+    chat.activity = open.running = ''; // asked again after a reload
     chat.busy = false;
     chat.tell('approval', { approvalId: approval.approvalId });
     chat.changed();

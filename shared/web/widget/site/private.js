@@ -2,10 +2,10 @@
 
 const secretTokens = /^(cc-.*|one-time-code|current-password|new-password)$/;
 
-/** Fields that were password fields once stay secret when the page shows what was typed. @type {WeakSet<Element>} */
+/** Password fields stay secret when the page shows what was typed. @type {WeakSet<Element>} */
 const secrets = new WeakSet();
 
-/** Whether nothing of this element may be read, filled or clicked. @param {Element} el @returns {boolean} */
+/** Whether the element must not be read, filled or clicked. @param {Element} el @returns {boolean} */
 export function isPrivate(el) {
   return Boolean(el.closest('[data-agent-private]')) || isSecret(el)
     || (el instanceof HTMLLabelElement && el.control !== null && isPrivate(el.control));
@@ -18,13 +18,13 @@ function isSecret(el) {
   return secrets.has(el) || autocomplete.some((token) => secretTokens.test(token));
 }
 
-/** Remembers the secret fields of a page while they can be recognised. @param {Document | Element} root */
+/** Remembers the page's secret fields while they are recognisable. @param {Document | Element} root */
 export function noteSecrets(root) {
   for (const el of root.querySelectorAll('input[type=password]')) isSecret(el);
 }
 
 /**
- * The words of an element as a reader sees them, without those of private parts, fields and scripts.
+ * The visible text of an element, without private parts, fields and scripts.
  * @param {Element} el @returns {string}
  */
 export function textOf(el) {

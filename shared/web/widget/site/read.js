@@ -8,7 +8,7 @@ import { asksFirst, needsUser } from './user.js';
 const maxElements = 2000;
 const maxOptions = 100;
 
-/** The lists and keys around an element, from the outside in. @param {Element} el @returns {Coordinate} */
+/** The lists and keys around an element, outermost first. @param {Element} el @returns {Coordinate} */
 function wayTo(el) {
   const way = [];
   for (let item = el.closest('[data-agent-key]'); item;) {
@@ -21,8 +21,8 @@ function wayTo(el) {
 }
 
 /**
- * Everything of a page that an agent may use, in the order of the document. Elements with one coordinate are one thing
- * where they are radios; otherwise the first counts.
+ * Everything on a page that an agent can use, in document order. Radios with one coordinate are one thing; of other
+ * elements with one coordinate, the first counts.
  * @param {Document | Element} root @returns {Map<string, Found>}
  */
 export function find(root) {
@@ -43,8 +43,8 @@ export function find(root) {
 }
 
 /**
- * What kind of thing an element is.
- * @param {Element} el @returns {'text' | 'checkbox' | 'radio' | 'select' | 'button' | 'link'}
+ * The kind of an element.
+ * @param {HTMLElement} el @returns {'text' | 'checkbox' | 'radio' | 'select' | 'button' | 'link'}
  */
 export function kindOf(el) {
   if (el instanceof HTMLSelectElement) return 'select';
@@ -76,7 +76,7 @@ export function describe({ refName, coordinate, elements }) {
 }
 
 /**
- * All interactions: those of a list that are alike are one with items.
+ * All interactions. Similar ones in a list are one interaction with items.
  * @param {Map<string, Found>} found @returns {Interaction[]}
  */
 export function interactionsOf(found) {
@@ -122,7 +122,7 @@ function radios(elements) {
   return /** @type {HTMLInputElement[]} */ (elements);
 }
 
-/** What a thing is called; of radios that is their group. @param {HTMLElement} el @returns {string} */
+/** The label of an element, or of a radio's group. @param {HTMLElement} el @returns {string} */
 export function nameOf(el) {
   if (kindOf(el) !== 'radio' || el.dataset.agentLabel) return labelOf(el);
   const group = /** @type {HTMLElement | null} */ (el.closest('[role=radiogroup], fieldset'));
@@ -138,7 +138,7 @@ function ariaNameOf(el) {
   return by.map((label) => (label ? textOf(label) : '')).join(' ').trim() || el.getAttribute('aria-label') || '';
 }
 
-/** What a thing is called, in the words of the page. @param {HTMLElement} el @returns {string} */
+/** The label of an element in the page's words. @param {HTMLElement} el @returns {string} */
 export function labelOf(el) {
   const labels = 'labels' in el && el.labels ? /** @type {NodeListOf<Element>} */ (el.labels) : [];
   const own = ['button', 'link'].includes(kindOf(el)) ? textOf(el) || el.getAttribute('value') : '';
@@ -155,7 +155,7 @@ export function isDisabled(el) {
 }
 
 /**
- * Why a disabled thing is, as its description or its tooltip on the page says.
+ * Why an element is disabled, from its description or tooltip.
  * @param {HTMLElement} el @returns {string}
  */
 export function whyDisabled(el) {
@@ -177,7 +177,7 @@ export function isVisible(el) {
 }
 
 /**
- * The state of a page: what data-agent-state names, that of lists under their keys.
+ * The state of a page: the values of data-agent-state, with those of lists under their keys.
  * @param {Document | Element} root
  */
 export function viewState(root) {
@@ -195,7 +195,7 @@ export function viewState(root) {
 }
 
 /**
- * The object in a state that belongs to a way, made where it is missing.
+ * The object at a coordinate in a state, created if it is missing.
  * @param {Record<string, any>} state @param {Coordinate} way
  */
 function placeAt(state, way) {
@@ -222,7 +222,7 @@ function stateOf(el) {
   return value === undefined ? plain(textOf(el)) : typeof value === 'string' ? plain(value) : value;
 }
 
-/** Plain numbers and booleans have their type. @param {string} text */
+/** Converts plain numbers and booleans. @param {string} text */
 function plain(text) {
   if (text === 'true' || text === 'false') return text === 'true';
   return /^-?(0|[1-9]\d{0,14})(\.\d{1,9})?$/.test(text) ? Number(text) : text;

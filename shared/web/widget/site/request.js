@@ -1,10 +1,10 @@
-// One request to the API, and its answer: as JSON, or as lines that arrive one after another.
+// One request to the API and its answer, as JSON or as lines that arrive one by one.
 
 /** @import { Client, Facts, Options } from './client.js' */
 
-const silence = 45000; // ms without a line: the server sends one every 15 s, so the connection is dead
-const longest = 600000; // ms of one request
-const mostText = 8 << 20; // characters of a line, or of an answer in JSON
+const silence = 45000; // ms without a line; the server sends one every 15 s, so the connection is dead
+const longest = 600000; // maximum ms of one request
+const mostText = 8 << 20; // maximum characters of a line, or of a JSON answer
 
 export class ApiError extends Error {
   /** @param {string} message @param {Facts} [facts] */
@@ -66,7 +66,7 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
         if (!other || other === bearer) throw err;
         bearer = other;
       } else if (err.status === 400 && /^(timeZone|locale)$/.test(err.field) && body?.[err.field]) {
-        body = { ...body, [err.field]: undefined }; // a browser may know of a time zone before the server does
+        body = { ...body, [err.field]: undefined }; // a browser may know a time zone that the server does not know yet
       } else throw err;
     }
   }
@@ -92,7 +92,7 @@ export async function reach(url, init) {
   }
 }
 
-/** Tells the page's developer what a browser does not tell its scripts. @param {string} url */
+/** Logs a hint for the page's developer about errors that browsers hide from scripts. @param {string} url */
 function hint(url) {
   const here = globalThis.location?.origin;
   const { origin } = new URL(url, here);
@@ -121,7 +121,7 @@ function bound(text) {
 }
 
 /**
- * Where the length is not told, the body is read piece by piece: developers' tools do not keep such a one.
+ * Without a Content-Length the body is read in pieces. Developer tools do not keep such bodies.
  * @param {Response} res
  */
 async function json(res) {
@@ -184,7 +184,7 @@ async function next(reader, signal) {
 }
 
 /**
- * Whether the record of an answer says what the answer does not say itself in the server's words.
+ * Whether an answer's record contains something that the answer itself does not say in the server's words.
  * @param {string} text @param {string} [record]
  */
 export const unsaid = (text, record) => Boolean(record) && !text.includes('On record:')

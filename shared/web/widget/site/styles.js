@@ -1,5 +1,5 @@
-// The styles. Every colour is a custom property that the page may set on gemini-chat; the internal names are set
-// inside, where they hide none of the page's.
+// The styles. Every colour is a custom property that the page can set on gemini-chat. The internal names are set inside
+// the shadow root, so they override none of the page's.
 
 export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`

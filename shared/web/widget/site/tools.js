@@ -7,9 +7,8 @@ const maxBytes = 256 * 1024;
 const maxKeys = 100;
 
 /**
- * The tools for a page as it is now: two generic ones, then one for each interaction in the order of the page, at most
- * 128 and 256 KB of definitions in all. What comes after that has no tool of its own and is reached by the generic
- * ones.
+ * The tools for the page's current state: two generic tools, then one for each interaction in the page's order. The
+ * limits are 128 tools and 256 KB of definitions. Interactions beyond that are reachable with the generic tools.
  * @param {Automation} automation @returns {Tool[]}
  */
 export function buildTools(automation) {
@@ -105,7 +104,7 @@ function valueSchema(verb, { options, multiple }) {
 }
 
 /**
- * The keys of a list with the coordinate of each; those of lists in lists are joined.
+ * The keys of a list and their coordinates. Keys of nested lists are joined.
  * @param {Interaction} interaction
  */
 function keysOf({ items = [] }) {
@@ -169,7 +168,7 @@ function failed(error) {
   return { ok: false, error };
 }
 
-/** Lets the page do what it does on an event; a page that is not shown draws nothing, so a timer goes beside. */
+/** Lets the page react to an event. A hidden page draws no frames, so a timer runs as well. */
 function settled() {
   return new Promise((go) => {
     setTimeout(go, 150);

@@ -1,12 +1,12 @@
-// What the chat asks its server.
+// The chat's requests to its server.
 import { ApiError, lines, requests } from './request.js';
 
 export class Transport {
-  ahead = 0; // ms by which the server's clock is ahead of the browser's
+  ahead = 0; // ms that the server's clock is ahead of the browser's
 
   /**
    * @param {() => string} endpoint
-   * @param {(again: boolean) => Promise<string>} token asks for a token; again after a 401
+   * @param {(again: boolean) => Promise<string>} token returns a token; again is set after a 401
    */
   constructor(endpoint, token) {
     this.options = { base: (/** @type {string} */ path) => endpoint().replace(/\/+$/, '') + path, token,
@@ -18,7 +18,7 @@ export class Transport {
   }
 
   /**
-   * Posts to the chat and returns its answer; lines before the answer are passed to onLine.
+   * Posts to the chat and returns its answer. Lines before the answer are passed to onLine.
    * @param {string} path @param {unknown} body @param {AbortSignal} signal @param {(line: any) => void} onLine
    * @returns {Promise<Answer>}
    */
@@ -39,7 +39,7 @@ export class Transport {
   }
 
   /**
-   * Tells of a run until it has ended.
+   * Yields the updates of a run until it has ended.
    * @param {string} runId @param {AbortSignal} signal @returns {AsyncGenerator<any>}
    */
   async* events(runId, signal) {

@@ -1,20 +1,20 @@
-// The shapes that the modules beside this file share. It is for the type checker alone and is never loaded by a page.
+// The types that the modules beside this file share. Only the type checker uses this file; pages never load it.
 
-/** The way to an element: the lists and keys around it, then its own ref: ["products", "mug-1", "add-to-cart"]. */
+/** The path to an element: the lists and keys around it, then its own ref: ["products", "mug-1", "add-to-cart"]. */
 type Coordinate = string[];
 
-/** One element of an interaction, as a page state tells of it. */
+/** One element of an interaction, in a page state. */
 interface Item {
   coordinate: Coordinate;
   description?: string;
   value?: string | boolean | string[];
   disabled?: boolean;
-  /** Why, in the words of the page. */
+  /** The reason, in the page's words. */
   disabledBecause?: string;
   hidden?: boolean;
 }
 
-/** What can be done with one ref. It has a coordinate where there is one element, and items where a list has many. */
+/** What can be done with one ref. It has a coordinate if there is one element, and items if a list has many. */
 interface Interaction extends Partial<Item> {
   refName: string;
   items?: Item[];
@@ -34,7 +34,7 @@ interface PageState {
   customEvents: unknown[];
 }
 
-/** What an event brings: a value for a field, a state for a checkbox. */
+/** The data of an event: a value for a field, a state for a checkbox. */
 interface EventData {
   value?: unknown;
   checked?: boolean;
@@ -42,7 +42,7 @@ interface EventData {
 
 type Outcome = { ok: true } | { ok: false; error: string };
 
-/** A click that only the user can make. It has ended when done is settled. */
+/** A click that only the user can make. It is over when done settles. */
 interface UserClick {
   coordinate: Coordinate;
   label: string;
@@ -50,24 +50,24 @@ interface UserClick {
   done: Promise<boolean>;
 }
 
-/** What the user is asked before the agent uses a part of the page. */
+/** A question to the user before the agent uses a part of the page. */
 interface Question {
   title: string;
   fields: { label: string; value: string }[];
   signal?: AbortSignal;
 }
 
-/** The four methods that a page automation has, and what the tools need besides. */
+/** The four methods of a page automation, and what the tools need besides. */
 interface Automation {
   getPageState(): PageState;
   triggerEvent(eventType: string, coordinate: Coordinate, eventData?: EventData, signal?: AbortSignal): Promise<Outcome>;
   getInteraction(coordinate: Coordinate): (Interaction & { element: Element }) | null;
   onStateChange(callback: (state: PageState) => void): () => void;
-  /** All interactions, before the bounds of a page state. */
+  /** All interactions, before the limits of a page state. */
   interactions(): Interaction[];
-  /** Tells of clicks that the user has to make. */
+  /** Reports clicks that the user has to make. */
   onUserClick(callback: (click: UserClick) => void): () => void;
-  /** Asks the user where the page requires it; without it all such uses are refused. */
+  /** Asks the user where the page requires it. Without a callback, such uses are refused. */
   onAsk(callback: (question: Question) => Promise<boolean>): () => void;
 }
 
@@ -81,7 +81,7 @@ interface ToolDefinition {
 type ToolResult = { ok: true; changed: Record<string, unknown> } | { ok: false; error: string };
 
 interface Tool extends ToolDefinition {
-  /** What it does with the arguments, for people. */
+  /** What the tool does with the arguments, for people. */
   title(args: Record<string, unknown>): string;
   execute(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
 }
@@ -125,7 +125,7 @@ interface Result {
   isError?: boolean;
 }
 
-/** A server action whose outcome an answer brings. */
+/** A server action whose outcome comes with an answer. */
 interface Ended {
   name: string;
   runId: string;
@@ -142,13 +142,13 @@ interface Card {
   state: 'open' | 'sending' | 'held' | 'following' | 'completed' | 'failed' | 'expired';
   decision: string;
   error: string;
-  /** Until when a yes can be taken back, in ms by the server's clock. */
+  /** Until when an approval can be undone, in ms by the server's clock. */
   heldUntil?: number;
-  /** What is in the form, while its user edits it, and what the server found wrong of it. */
+  /** The content of the form while the user edits it, and the error that the server found. */
   edit?: { args: Record<string, unknown>; wrong?: { field: string; message: string } };
-  /** It failed after it was begun: what it did stays. */
+  /** It failed after it had begun: what it did remains. */
   ran?: boolean;
-  /** What the answer to the decision told of the run. */
+  /** The run in the answer to the decision. */
   run?: any;
 }
 
@@ -156,17 +156,17 @@ interface Window {
   __jay?: { automation?: any };
 }
 
-/** The calls of an answer while they are being answered; running is the one that was begun last. */
+/** The calls of an answer that are being answered. running is the one begun last. */
 interface Open {
   calls: Call[];
   results: Result[];
   running: string;
 }
 
-/** What the chat asks its server. */
+/** A request of the chat to its server. */
 type Ask = { kind: 'message'; text: string; id?: string } | { kind: 'results'; results: Result[] };
 
-/** The automation of a page, and what makes its tools. */
+/** The automation of a page, and the function that makes its tools. */
 interface Page {
   automation: Automation;
   buildTools(automation: Automation): Tool[];

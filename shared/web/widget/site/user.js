@@ -1,9 +1,9 @@
-// Elements with data-agent-confirm, which only the user may use: they are highlighted, and the chat waits for the
-// user's own click and never makes it. And elements in data-agent-policy, which need the user's approval first.
+// Elements with data-agent-confirm, which only the user can use: they are highlighted, and the chat waits for the
+// user's own click. And elements in data-agent-policy, which need the user's approval first.
 import { kindOf, nameOf } from './read.js';
 
 /**
- * What using an element uses: a label its field, and a button its form.
+ * The element, and what using it also uses: a label uses its field, and a button its form.
  * @param {Element} el @returns {(Element | null)[]}
  */
 function parts(el) {
@@ -12,20 +12,20 @@ function parts(el) {
   return [el, control, form];
 }
 
-/** Whether using an element is left to its user. @param {Element} el @returns {boolean} */
+/** Whether only the user can use an element. @param {Element} el @returns {boolean} */
 export function needsUser(el) {
   return parts(el).some((one) => Boolean(one?.closest('[data-agent-confirm]')));
 }
 
 /**
- * Whether the user is asked before the agent uses an element: data-agent-policy="ask" around it.
+ * Whether to ask the user before the agent uses an element: it is inside data-agent-policy="ask".
  * @param {Element} el @returns {boolean}
  */
 export function asksFirst(el) {
   return parts(el).some((one) => Boolean(one?.closest('[data-agent-policy]')));
 }
 
-/** Asks the user through the event listeners; without a listener, the answer is no. */
+/** Asks the user through the listeners. Without a listener, the answer is no. */
 export function questions() {
   /** @type {Set<(question: Question) => Promise<boolean>>} */
   const listeners = new Set();
@@ -36,8 +36,8 @@ export function questions() {
       return () => void listeners.delete(callback);
     },
     /**
-     * Why the agent may not use an element, or nothing. find returns the element at its place, before and after the
-     * user was asked.
+     * Why the agent may not use an element, or "". find returns the element at its place, before and after the user is
+     * asked.
      * @param {() => HTMLElement | undefined} find @param {string} eventType @param {Coordinate} coordinate
      * @param {EventData} data @param {AbortSignal} [signal]
      * @returns {Promise<string>}
@@ -59,7 +59,7 @@ export function questions() {
 }
 
 /**
- * What the agent would do, in words.
+ * What the agent would do, as text.
  * @param {HTMLElement} el @param {string} eventType @param {EventData} data @returns {string}
  */
 function titleOf(el, eventType, { checked, value }) {
@@ -69,13 +69,13 @@ function titleOf(el, eventType, { checked, value }) {
   return `${verb} “${visible(nameOf(el))}”`;
 }
 
-/** Writes out what cannot be seen, or turns the reading direction. @param {string} text */
+/** Makes invisible characters, and those that change the reading direction, visible. @param {string} text */
 function visible(text) {
   return text.replace(/[^\P{C}\n\t]/gu,
     (c) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
 }
 
-/** Waits for clicks of the user, at most ms each, and tells those who listen. @param {number} ms */
+/** Waits for clicks of the user, at most ms each, and notifies the listeners. @param {number} ms */
 export function userClicks(ms) {
   /** @type {Set<(click: UserClick) => void>} */
   const listeners = new Set();
@@ -100,7 +100,7 @@ export function userClicks(ms) {
 }
 
 /**
- * Whether the user acts within the time: a click, or a change of a field.
+ * Whether the user acts in time: a click, or a change of a field.
  * @param {HTMLElement[]} elements @param {number} ms @param {AbortSignal} [signal] @returns {Promise<boolean>}
  */
 function acted(elements, ms, signal) {
@@ -132,7 +132,7 @@ function show(elements) {
   elements[0].focus({ preventScroll: true });
 }
 
-// A style sheet that is made by script needs no permission of the page's policy.
+// A constructed style sheet needs no permission in the page's policy.
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
   [data-agent-waiting] { outline: 3px solid #b45309 !important; outline-offset: 3px !important;
