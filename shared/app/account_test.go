@@ -23,7 +23,7 @@ const home, work = "ana-home", "ana-work"
 // linked is a deployment in which ana has linked her home account.
 type linked struct{ *proved }
 
-// onBothStores runs a test over HTTP on the embedded store, and on Firestore's emulator.
+// onBothStores runs a test over HTTP on the embedded store and on Firestore's emulator.
 func onBothStores(t *testing.T, test func(*testing.T, linked)) {
 	t.Run("embedded", func(t *testing.T) { test(t, newLinked(t)) })
 	t.Run("firestore", func(t *testing.T) {
@@ -36,8 +36,9 @@ func onBothStores(t *testing.T, test func(*testing.T, linked)) {
 
 func newLinked(t *testing.T, settings ...string) linked {
 	t.Helper()
-	l := linked{deployWith(t, testkit.Options{Settings: settings, Unlinked: true})} // the tests link by hand
-	// an emulator that has just started may take its time
+	// the tests link accounts themselves
+	l := linked{deployWith(t, testkit.Options{Settings: settings, Unlinked: true})}
+	// an emulator that has just started may be slow
 	for range 5 {
 		if a := l.call("GET", "/api/agent/connections", ""); a.HTTP == http.StatusOK {
 			break
@@ -54,7 +55,7 @@ func (w linked) link(account string) {
 	}
 }
 
-// card returns the one approval that waits, with the account that it shows.
+// card returns the only waiting approval and the account that it shows.
 type card struct {
 	testkit.Approval
 	Reason  string
@@ -99,7 +100,7 @@ func (w linked) run(id string) testkit.Answer {
 	return w.call("GET", "/api/agent/runs/"+id, "")
 }
 
-// carriedOut returns the accounts in which something was done, once for each mail and event.
+// carriedOut returns the accounts in which something was done, one entry for each e-mail and event.
 func (w linked) carriedOut() string {
 	var in []string
 	for _, e := range w.Effects() {
@@ -210,7 +211,7 @@ func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestAnotherConsentForTheSameAccountKeepsTheYes: an added scope is no reason to request every approval anew.
+// TestAnotherConsentForTheSameAccountKeepsTheYes checks that an added scope does not invalidate waiting approvals.
 func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
 	w := newLinked(t)
 	w.mail()
@@ -232,7 +233,7 @@ func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
 	w.wants("a yes for a link that was given up", w.decide(c, "approve_once"), http.StatusConflict, "stale_view")
 }
 
-// TestAnApprovalOfTheReleaseBefore has an approval without an account: it is requested anew, with one.
+// TestAnApprovalOfTheReleaseBefore checks that an approval without an account is requested again, with one.
 func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		w.mail()
@@ -273,7 +274,7 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 	})
 }
 
-// forgetPlace removes from a document what the release before did not write.
+// forgetPlace removes from a document what the previous release did not write.
 func forgetPlace(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -291,8 +292,8 @@ func forgetPlace(v any) {
 	}
 }
 
-// TestAnEditOfTheTextLeavesNoOldHTML: most mail programs show the HTML, so an edit of the text beside it would reach no
-// reader.
+// TestAnEditOfTheTextLeavesNoOldHTML checks that an edited e-mail has no HTML version. Most e-mail programs show the
+// HTML, so its reader would not see the edit.
 func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	for name, c := range map[string]struct{ change, html string }{
 		"the text":     {`"body":"new"`, ""},
@@ -313,7 +314,7 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 				}
 			}
 			shown := testkit.Approval{ApprovalID: card.ApprovalID, ArgsHash: card.ArgsHash}
-			for range 2 { // the same decision again gets the same answer
+			for range 2 { // a repeated decision gets the same answer
 				w.wants("the edit", w.edit(shown, edited), http.StatusOK, "")
 			}
 			w.deliver()
@@ -327,8 +328,8 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	}
 }
 
-// TestAlwaysAllowComparesAddressesAsTheStandardDoes: the part before the @ is compared as it is written (RFC 5321
-// §2.4), the domain without regard to case; and the approval says so.
+// TestAlwaysAllowComparesAddressesAsTheStandardDoes checks that the part before the @ is compared exactly (RFC 5321
+// §2.4) and the domain without regard to case, and that the card says so.
 func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	w := newLinked(t)
 	to := func(address string) { w.SetModel(testkit.Wants("gmail_send", testkit.Mail(address, "s", "b"))) }
@@ -353,7 +354,7 @@ func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	}
 }
 
-// field returns what the one approval that waits shows under the label.
+// field returns the value under the label on the only waiting card.
 func (w linked) field(label string) string {
 	w.t.Helper()
 	for _, f := range w.card().preview.Fields {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/registry"
 )
 
-// TestAgentsAreConfigured has the built-in agents be what the configuration says of them.
+// TestAgentsAreConfigured checks that the configuration applies to the built-in agents.
 func TestAgentsAreConfigured(t *testing.T) {
 	w := deploy(t, "PERSONA=You are Max.", "MAX_MODEL_CALLS=7", "CHAT_MAX_MODEL_CALLS=9", "RUN_DEADLINE=48h",
 		"APPROVAL_TTL=2h", "REJECT_OUTCOME=failed", "MAX_OPEN_APPROVALS=4", "MAX_APPROVALS_PER_DAY=5",
@@ -35,7 +35,7 @@ func TestAgentsAreConfigured(t *testing.T) {
 	}
 	its, door := all["planner"], w.App.API.Plans
 	want.ModelCalls, want.MaxAsks, want.Deadline = 70, 6, 8*time.Hour
-	want.MaxPerDay = 6 // as many as one session may ask for, and not MAX_APPROVALS_PER_DAY
+	want.MaxPerDay = 6 // the approvals of one session, more than MAX_APPROVALS_PER_DAY
 	if !reflect.DeepEqual(its.Limits, want) || !its.Plans || door.MaxDeadline != want.Deadline ||
 		all.LivesIn("resume", "planner") || !all.LivesIn("resume-plan", "planner") || door.Loop.Serves("planner") {
 		t.Errorf("the planner is %+v", its)
@@ -55,7 +55,7 @@ func TestAgentsAreConfigured(t *testing.T) {
 	}
 }
 
-// TestThePlannerKnowsWhetherThereAreContainers looks at what the agent is told, with an engine and without one.
+// TestThePlannerKnowsWhetherThereAreContainers compares the planner's instructions with and without a container engine.
 func TestThePlannerKnowsWhetherThereAreContainers(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		var settings []string

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// alwaysAllowed is a deployment whose user always allows mails to bob, and has a calendar with a stranger's words.
+// alwaysAllowed is a deployment whose user always allows e-mails to bob, and whose calendar has a stranger's words.
 func alwaysAllowed(t *testing.T) *proved {
 	t.Helper()
 	w := deploy(t)
@@ -28,7 +28,7 @@ func alwaysAllowed(t *testing.T) *proved {
 	return w
 }
 
-// mailsBob has the model make the calls, and then send bob a mail with the body.
+// mailsBob makes the model do the calls and then e-mail bob with the body.
 func (w *proved) mailsBob(body string, calls ...fakegemini.Call) testkit.Answer {
 	w.t.Helper()
 	calls = append(calls, fakegemini.Call{Name: gmail.Name, Args: testkit.Mail("bob@example.com", "Note", body)})
@@ -42,8 +42,8 @@ func (w *proved) mailsBob(body string, calls ...fakegemini.Call) testkit.Answer 
 	return w.call("POST", "/api/agent/run", `{"prompt":"Look around, and tell bob@example.com that I am well."}`)
 }
 
-// TestALinkThatReadersFollowAsks has mails to an address that is always allowed wait where a mail program would make a
-// link of something in them, and go where they have files and numbers.
+// TestALinkThatReadersFollowAsks checks that an always-allowed e-mail waits if mail programs would turn part of it into
+// a link. File names and numbers do not count.
 func TestALinkThatReadersFollowAsks(t *testing.T) {
 	w := alwaysAllowed(t)
 	for i, body := range []string{"paypa1-verify.com/login", "paypa1-verify.com", "http:host/x", "https:/host/x",
@@ -58,7 +58,8 @@ func TestALinkThatReadersFollowAsks(t *testing.T) {
 	}
 }
 
-// TestDisguisedWordsOfAStrangerAsk has mails wait that carry a stranger's words in other letters or in an encoding.
+// TestDisguisedWordsOfAStrangerAsk checks that an e-mail waits if it has a stranger's words in other letters or
+// encodings.
 func TestDisguisedWordsOfAStrangerAsk(t *testing.T) {
 	w := alwaysAllowed(t)
 	read := fakegemini.Call{Name: calendar.List, Args: day}

@@ -34,7 +34,7 @@ func TestAMailGoesOutOnceApproved(t *testing.T) {
 	}
 }
 
-// once is a fault that occurs the first time the operation is called.
+// once is a fault at the first call of the operation.
 func once(op string, f fakegoogle.Fault) func(string) fakegoogle.Fault {
 	struck := false
 	return func(asked string) fakegoogle.Fault {
@@ -46,10 +46,10 @@ func once(op string, f fakegoogle.Fault) func(string) fakegoogle.Fault {
 	}
 }
 
-// retryLater is how Gmail says that an account has sent too much.
+// retryLater is Gmail's answer to an account that has sent too much.
 const retryLater = "User-rate limit exceeded.  Retry after 2126-11-28T05:01:02.345Z"
 
-// TestProviderFaults has Gmail and Calendar fail around the effect, and compares the recorded events with what they
+// TestProviderFaults makes Gmail and Calendar fail around the effect, and compares the recorded events with what they
 // did.
 func TestProviderFaults(t *testing.T) {
 	const send, sendDirect, insert = "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert"
@@ -59,7 +59,7 @@ func TestProviderFaults(t *testing.T) {
 		effects   int
 		execution string // of the action
 		class     string // of its error
-		kind      string // of what waits afterwards
+		kind      string // kind of what waits afterwards
 	}{
 		"sent, then 503": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusAfter}, 1, "unknown",
 			"ToolExecutionError", "review"},
@@ -132,8 +132,8 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-// TestAnUnusableClosingAnswer has the model end in ways that cannot be used after a mail was sent: it is asked again
-// within the bound on its calls, and the run then completes from the record.
+// TestAnUnusableClosingAnswer makes the model end unusably after an e-mail was sent. It is asked again within its
+// limit, and the run completes from the record.
 func TestAnUnusableClosingAnswer(t *testing.T) {
 	for name, closing := range map[string]fakegemini.Turn{
 		"thoughts alone": {Thought: "It was sent."}, "nothing": {}, "a new reason": {Finish: "MALFORMED_RESPONSE"},
@@ -157,7 +157,7 @@ func TestAnUnusableClosingAnswer(t *testing.T) {
 	}
 }
 
-// TestASentMailIsProofEnough loses the same answer, with an account that may be read.
+// TestASentMailIsProofEnough loses the same answer, for an account whose mail can be read.
 func TestASentMailIsProofEnough(t *testing.T) {
 	w := deploy(t)
 	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
@@ -170,8 +170,8 @@ func TestASentMailIsProofEnough(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedIsWhatIsSent has another client change the mail where only Gmail can tell: between the check of
-// the draft and its sending, and after it was sent.
+// TestWhatWasApprovedIsWhatIsSent makes another client change the e-mail where only Gmail can notice: between the check
+// of the draft and its sending, and after the sending.
 func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
@@ -216,7 +216,7 @@ func pendingKind(w *proved) string {
 	return p.Approvals[0].Kind
 }
 
-// TestModelAnswers has the model return answers that cannot be used.
+// TestModelAnswers makes the model return unusable answers.
 func TestModelAnswers(t *testing.T) {
 	mail := map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b"}
 	call := func(name string, args any) fakegemini.Turn {

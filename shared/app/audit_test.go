@@ -37,7 +37,7 @@ func (w *proved) audit(uid string, query url.Values) (page auditPage, status int
 	return page, a.HTTP
 }
 
-// mails has a user be asked about a mail, decide, and have it sent if they approve it.
+// mails requests an e-mail, decides it, and sends it if approved.
 func (w *proved) mails(uid, to, subject, decision string) {
 	w.t.Helper()
 	w.waits(uid, gmail.Name, testkit.Mail(to, subject, "CANARY-body"))
@@ -58,8 +58,8 @@ func (w *proved) mails(uid, to, subject, decision string) {
 	w.deliver()
 }
 
-// TestTheAuditIsSearched has two users leave sixty entries and more, and searches ana's by whom, what, state and time,
-// page by page. The entries themselves hold none of what is searched for.
+// TestTheAuditIsSearched writes more than sixty entries of two users, and searches ana's page by page by recipient,
+// subject, state and time. The entries themselves contain no search terms.
 func TestTheAuditIsSearched(t *testing.T) {
 	w := deploy(t)
 	for i := range 14 {
@@ -73,7 +73,7 @@ func TestTheAuditIsSearched(t *testing.T) {
 	w.mails("ana", "dan@example.com", "Open", "")
 	for name, c := range map[string]struct {
 		query url.Values
-		want  string // of the actions' subjects
+		want  string // subjects of the actions
 	}{
 		"a name without its dots": {url.Values{"q": {"muller"}}, "Grüße an Frau Müller"},
 		"another script":          {url.Values{"q": {"東京"}}, "東京のこと"},
@@ -112,8 +112,8 @@ func TestTheAuditIsSearched(t *testing.T) {
 	}
 }
 
-// TestTheAuditSaysWhomAndWhat has the audit tell of a run what its action does, from the run, until the conversation is
-// deleted: the entries stay.
+// TestTheAuditSaysWhomAndWhat checks that the audit describes each action from its run until the conversation is
+// deleted, and that the entries stay.
 func TestTheAuditSaysWhomAndWhat(t *testing.T) {
 	w := deploy(t)
 	w.mails("ana", "bob@example.com", "Lunch on Friday", "approve_once")

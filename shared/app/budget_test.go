@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// spending is what one step takes: allocations and bytes of the whole process, with the client and the servers that
-// the test plays; pages that are appended to the write-ahead log of the embedded store; and statements that it runs.
+// spending is the cost of one step: allocations and bytes of the whole process, test client and servers included; pages
+// appended to the embedded store's write-ahead log; and statements.
 type spending struct{ allocs, bytes, pages, statements int }
 
-// budgets are the steps and what each may take: exactly so many statements, and all else within a twentieth. A change
-// that costs more or less changes the number in the same commit, and its message says why. The test prints what it
-// measures (-v).
+// budgets are the steps and their permitted costs: an exact number of statements, and everything else within a
+// twentieth. A change that costs more or less changes the number in the same commit, and its message says why. The test
+// prints its measurements (-v).
 var budgets = []struct {
 	name  string
 	ready func(t testing.TB, dir string) (next func() (step func()))
@@ -35,8 +35,7 @@ var budgets = []struct {
 	{"a page message", messages, spending{1384, 135_488, 4, 11}},
 }
 
-// TestBudget holds what steps allocate, write and ask of the store. It is not built with -race, which allocates for
-// itself.
+// TestBudget checks what each step allocates, writes and reads. It is not built with -race, which allocates itself.
 func TestBudget(t *testing.T) {
 	of := embedded.Driver
 	embedded.Driver = counting(t, of)
@@ -56,8 +55,8 @@ func TestBudget(t *testing.T) {
 
 func near(got, want int) bool { return max(got-want, want-got)*20 <= want }
 
-// spends returns the median of what some steps take, after some that fill pools and caches. Neither a second processor
-// nor the collector, which empties pools, makes a difference.
+// spends returns the median cost of some steps, after warm-up steps that fill pools and caches. A second processor and
+// the garbage collector, which empties pools, make no difference.
 func spends(t *testing.T, dir string, next func() func()) spending {
 	const warm, rounds = 3, 7
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -86,7 +85,7 @@ func median(of []int) int {
 	return of[len(of)/2]
 }
 
-// logged returns how many pages the write-ahead log has: SQLite puts a header of 32 bytes before all, and one of 24
+// logged returns the number of pages in the write-ahead log. SQLite writes a header of 32 bytes, and one of 24 bytes
 // before each page of 4 KiB.
 func logged(t *testing.T, dir string) int {
 	log, err := os.Stat(filepath.Join(dir, "countersign.db-wal"))
@@ -98,13 +97,13 @@ func logged(t *testing.T, dir string) int {
 
 func always(step func()) func() func() { return func() func() { return step } }
 
-// roomy starts Countersign with limits that the test does not reach: what is used is counted.
+// roomy starts Countersign with limits that the test does not reach. Usage is still counted.
 func roomy(t testing.TB, dir string) *proved {
 	return deployWith(t, testkit.Options{Dir: dir, Settings: []string{"MAX_APPROVALS_PER_DAY=1000",
 		"MAX_RUNS_PER_MINUTE=1000", "MAX_MODEL_CALLS_PER_DAY=10000", "MAX_TOKENS_PER_DAY=100000000"}})
 }
 
-// answered fails the test unless the request was answered with 200.
+// answered fails the test unless the answer is 200.
 func answered(t testing.TB) func(testkit.Answer, error) {
 	return func(a testkit.Answer, err error) {
 		if err != nil || a.HTTP != http.StatusOK {
@@ -113,7 +112,7 @@ func answered(t testing.TB) func(testkit.Answer, error) {
 	}
 }
 
-// speaking starts Countersign with a model that says one sentence, and signs ana in.
+// speaking starts Countersign with a model that answers one sentence, and signs ana in.
 func speaking(t testing.TB, dir string) testkit.Client {
 	w := roomy(t, dir)
 	w.SetModel(testkit.Says("It is ten o'clock."))

@@ -26,8 +26,8 @@ func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
 	})
 }
 
-// TestEachCardStandsForItself has two mails proposed at once, approves one and rejects the other in each order, with
-// the resume delivered in between or not: the approved mail goes out, the other does not, and the answer says which.
+// TestEachCardStandsForItself proposes two e-mails at once, approves one and rejects the other in each order, with and
+// without a resume in between. Only the approved e-mail is sent, and the answer says which.
 func TestEachCardStandsForItself(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := deploy(t, settings...)
@@ -111,8 +111,8 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableRunsDoNotStopTheSweep has more unreadable runs than the sweep takes in a page, and behind them one
-// whose approval has expired.
+// TestUnreadableRunsDoNotStopTheSweep puts more unreadable runs than a page of the sweep before a run with an expired
+// approval.
 func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	w, forward := deployTimed(t, "APPROVAL_TTL=10m")
 	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
@@ -131,7 +131,7 @@ func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 		t.Fatalf("%v %s", err, a.Body)
 	}
 	for range 3 {
-		w.deliver() // a page of the queue
+		w.deliver() // one page of the queue
 	}
 	docs, err := w.App.Store.Get(t.Context(), document.RunPath(r.RunID))
 	if err != nil || docs[0].Fields["status"] != "failed" {
@@ -146,7 +146,7 @@ func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	}
 }
 
-// deployTimed returns a deployment whose clock can be set forward, by less than the hour that a token is valid.
+// deployTimed returns a deployment whose clock can be advanced, by less than the hour that a token is valid.
 func deployTimed(t *testing.T, settings ...string) (w *proved, forward func(time.Duration)) {
 	t.Helper()
 	var later atomic.Int64

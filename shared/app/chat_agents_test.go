@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// pageAgents are two agents of web pages, and one that is none.
+// pageAgents are two agents for web pages, and one other agent.
 var pageAgents = map[string]string{
 	"shop": "page: true\ndescription: Sells.\ninstruction: You serve the shop.\ntools:\n  - action_look\n" +
 		"  - {name: action_cart_note, approval: required}\nlimits: {maxOpen: 1}\n",
@@ -24,7 +24,7 @@ var pageAgents = map[string]string{
 	"clerk": "instruction: You look things up.\ntools: [gmail_send]\n",
 }
 
-// withPageAgents is a deployment with pageAgents, and asked returns what its model was asked last.
+// withPageAgents is a deployment with pageAgents. asked returns the last request to its model.
 func withPageAgents(t *testing.T, settings ...string) (w *proved, asked func() fakegemini.Request) {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func withPageAgents(t *testing.T, settings ...string) (w *proved, asked func() f
 	return w, func() fakegemini.Request { return last }
 }
 
-// says sends a message to the agent, or to none that is named, and goes on with the history if there is one.
+// says sends a message to the agent, or to the default, and continues the history if there is one.
 func (w *proved) says(agent, message string, history json.RawMessage, header ...string) testkit.Answer {
 	w.t.Helper()
 	body := map[string]any{"message": message, "history": json.RawMessage(cmp.Or(string(history), "[]")),
@@ -63,7 +63,7 @@ func (w *proved) says(agent, message string, history json.RawMessage, header ...
 	return w.chat(chatPath, inJSON(w.t, body), header...)
 }
 
-// answers sends the page's results for the calls that the answer before asked for.
+// answers sends the page's results for the calls in the last answer.
 func (w *proved) answers(a testkit.Answer, header ...string) testkit.Answer {
 	w.t.Helper()
 	results := []map[string]any{}
@@ -92,7 +92,7 @@ func (w *proved) wants(what string, a testkit.Answer, status int, in string) {
 	}
 }
 
-// TestPageAgents has two page agents answer as their files say, each in conversations of its own.
+// TestPageAgents checks that each page agent answers as its file says, in conversations of its own.
 func TestPageAgents(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w, asked := withPageAgents(t, settings...)
@@ -154,7 +154,7 @@ func TestPageAgents(t *testing.T) {
 	})
 }
 
-// actsAsItself has the shop's agent ask for an approval that the action itself does not need. The action is a run of
+// actsAsItself checks that the shop's agent needs an approval that the action itself does not. The action is a run of
 // that agent.
 func actsAsItself(t *testing.T, w *proved) {
 	a := w.says("shop", "note the mug", nil)
@@ -163,7 +163,7 @@ func actsAsItself(t *testing.T, w *proved) {
 	}
 	run := a.Calls[0].RunID
 	w.wants("its run", w.call("GET", "/api/agent/runs/"+run, ""), http.StatusOK, `"agent":"shop"`)
-	// the shop may have one open, and what the page's agent does is counted apart from it or needs no approval
+	// the shop can have one open approval; the page agent's are counted separately
 	w.wants("another", w.says("shop", "note the cup", nil), http.StatusOK, `"type":"response"`)
 	w.wants("the page's", w.says("page", "note the pot", nil), http.StatusOK, `"type":"response"`)
 	w.wants("not the docs'", w.says("docs", "note the docs", nil), http.StatusOK, `"type":"response"`)
@@ -175,7 +175,7 @@ func actsAsItself(t *testing.T, w *proved) {
 	w.wants("its run", w.call("GET", "/api/agent/runs/"+run, ""), http.StatusOK, `"status":"completed"`)
 }
 
-// boundedAsItself has the model call the page again and again: for the docs it may be called twice.
+// boundedAsItself makes the model call the page repeatedly. The agent of the docs can be called twice.
 func boundedAsItself(t *testing.T, w *proved, asked func() fakegemini.Request) {
 	for agent, calls := range map[string]int{"docs": 1, "page": 11} {
 		a := w.says(agent, "click again and again", nil)

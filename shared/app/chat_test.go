@@ -56,7 +56,8 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	}
 }
 
-// TestWhatThePageAgentIsTold has the operator's systemPrompt lead its instructions, which ask for words after tools.
+// TestWhatThePageAgentIsTold checks that the operator's systemPrompt comes first in the instructions, which ask for
+// text after tools.
 func TestWhatThePageAgentIsTold(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".gemini.yaml")
 	if err := os.WriteFile(file, []byte("systemPrompt: You sell mugs.\n"), 0o600); err != nil {
@@ -88,7 +89,7 @@ func TestAPageIsAnsweredLineByLine(t *testing.T) {
 	}
 }
 
-// Two processes with one key answer one conversation; another key refuses it.
+// Two processes with the same key serve one conversation. Another key refuses it.
 func TestAnyInstanceAnswersAPage(t *testing.T) {
 	const key = "CHAT_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	one, two, other := deploy(t, key), deploy(t, key), deploy(t)
@@ -102,8 +103,8 @@ func TestAnyInstanceAnswersAPage(t *testing.T) {
 	}
 }
 
-// Gemini omits the arguments of a tool without parameters (recording google-stream-no-args-tool-call): that is an empty
-// object. A literal null is not an object, so the model gets a correction and the page is not called.
+// Gemini omits the arguments of a tool without parameters (recording google-stream-no-args-tool-call); that counts as
+// an empty object. A literal null is not an object, so the model gets a correction and the page is not called.
 func TestACallWithoutArguments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args any
@@ -124,7 +125,7 @@ func TestACallWithoutArguments(t *testing.T) {
 	}
 }
 
-// No page tool may have a name that could be taken for one of the deployment's tools.
+// A page tool cannot have a name that could be mistaken for one of the deployment's tools.
 func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
 	named := func(name string) string {
@@ -143,8 +144,8 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	}
 }
 
-// The 292 bytes that killed the process, and others of their kind: what is made of a page's schema is bounded, whether
-// the schema is taken or refused, and the next request is answered.
+// The 292 bytes that once killed the process, and similar ones: what is built from a page's schema is bounded, whether
+// the schema is accepted or refused, and the next request is answered.
 func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })

@@ -16,13 +16,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
-// made is an event that was approved and made.
+// made is an approved and created event.
 type made struct {
 	linked
 	runID, actionID, threadID string
 }
 
-// newMade has ana make an event with a guest in her home account.
+// newMade makes ana create an event with a guest in her home account.
 func newMade(w linked) made {
 	w.t.Helper()
 	e := testkit.Event("Lunch", time.Now().AddDate(0, 1, 0))
@@ -34,16 +34,16 @@ func newMade(w linked) made {
 	return made{w, asked.RunID, asked.Actions[0].ActionID, asked.ThreadID}
 }
 
-// takeBack asks to take the event back.
+// takeBack requests to undo the event.
 func (m made) takeBack() testkit.Answer {
 	m.t.Helper()
 	return m.call("POST", "/api/agent/runs/"+m.runID+"/compensate", `{"actionId":"`+m.actionID+`"}`)
 }
 
-// compensation returns what the record tells of it.
+// compensation returns the compensation in the event's record.
 func (m made) compensation() run.Compensation { return m.compensationAt("") }
 
-// compensationAt returns what the record tells of it that is read with the query.
+// compensationAt returns the compensation in the record that the query reads.
 func (m made) compensationAt(query string) run.Compensation {
 	m.t.Helper()
 	r := m.records(m.runID + query)
@@ -53,10 +53,11 @@ func (m made) compensationAt(query string) run.Compensation {
 	return *r[0].Compensation
 }
 
-// event returns the event as the calendar has it.
+// event returns the event from the calendar.
 func (m made) event() map[string]any { return m.Google.Events()[0] }
 
-// TestAnEventIsDeletedAfterItsOwnYes on both stores: it is offered, asked about, done once, and not offered again.
+// TestAnEventIsDeletedAfterItsOwnYes checks on both stores that undoing is offered, needs approval, happens once, and
+// is not offered again.
 func TestAnEventIsDeletedAfterItsOwnYes(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		m := newMade(w)
@@ -106,7 +107,7 @@ func TestAnEventIsDeletedAfterItsOwnYes(t *testing.T) {
 	})
 }
 
-// TestAnEventThatIsGone was deleted in the calendar: its record says so, and nothing is offered or asked.
+// TestAnEventThatIsGone deletes the event in the calendar. The record says so, and nothing is offered or asked.
 func TestAnEventThatIsGone(t *testing.T) {
 	m := newMade(newLinked(t))
 	id, _ := m.event()["id"].(string)
@@ -114,7 +115,7 @@ func TestAnEventThatIsGone(t *testing.T) {
 	if got := checked(); got.Status != run.Offered {
 		t.Errorf("while it is there: %+v", got)
 	}
-	m.link(work) // where no such event is
+	m.link(work) // this account has no such event
 	if got := checked(); got.Status != run.Offered {
 		t.Errorf("another account does not know it: %+v", got)
 	}
@@ -136,7 +137,7 @@ func TestAnEventThatIsGone(t *testing.T) {
 	}
 }
 
-// onRecord checks the audit and the receipt of the run that took the event back.
+// onRecord checks the audit and the receipt of the run that undid the event.
 func (m made) onRecord(runID string) {
 	m.t.Helper()
 	m.verifies(runID)
@@ -227,7 +228,8 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 	w.wants("from the account again", m.takeBack(), http.StatusOK, "")
 }
 
-// TestWhatIsTakenBackIsWhatWasShown: neither edited, nor allowed for ever; rejected, it is offered again.
+// TestWhatIsTakenBackIsWhatWasShown checks that an undo can neither be edited nor always allowed, and that it is
+// offered again after a rejection.
 func TestWhatIsTakenBackIsWhatWasShown(t *testing.T) {
 	w := newLinked(t)
 	m := newMade(w)
@@ -248,7 +250,7 @@ func TestWhatIsTakenBackIsWhatWasShown(t *testing.T) {
 	w.wants("a yes after another account is linked", m.decide(m.card(), "approve_once"), http.StatusConflict,
 		"stale_view")
 	w.link(home)
-	w.wants("a yes", m.decide(m.card(), "approve_once"), http.StatusConflict, "stale_view") // it was asked for anew
+	w.wants("a yes", m.decide(m.card(), "approve_once"), http.StatusConflict, "stale_view") // it was requested again
 	w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
 	w.deliver()
 	if m.event()["status"] != "cancelled" {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// begin starts to link an account of ana's, and returns the address of Google's consent and the cookie that was set.
+// begin starts to link an account of ana's, and returns the URL of Google's consent and the cookie.
 func (w linked) begin() (address string, cookie *http.Cookie) {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/connections/google", `{}`)
@@ -25,7 +25,7 @@ func (w linked) begin() (address string, cookie *http.Cookie) {
 	return consent.URL, set
 }
 
-// comeBack is a browser, or a client that poses as one, that Google sends back.
+// comeBack is a browser, or a client that poses as one, after Google's redirect.
 func (w linked) comeBack(address, account string, header http.Header) (int, string) {
 	w.t.Helper()
 	state, code, err := w.OAuth.Consent(address, testkit.Address(account))
@@ -47,7 +47,7 @@ func (w linked) comeBack(address, account string, header http.Header) (int, stri
 	var body struct {
 		Error struct{ Code, Field, Message string }
 	}
-	_ = json.NewDecoder(res.Body).Decode(&body) // a redirect has none
+	_ = json.NewDecoder(res.Body).Decode(&body) // a redirect has no body
 	return res.StatusCode, body.Error.Field + ": " + body.Error.Message
 }
 
@@ -64,8 +64,8 @@ func (w linked) account() string {
 	return ""
 }
 
-// TestAConsentComesBackToItsBrowser has another user's browser finish ana's consent, which would link that user's
-// account to her, whatever the browser sends along.
+// TestAConsentComesBackToItsBrowser makes another user's browser finish ana's consent. It would link that user's
+// account to her, so it is refused, whatever the browser sends.
 func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	w := newLinked(t)
 	for _, agent := range []string{
@@ -92,7 +92,8 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	}
 }
 
-// TestTheConsentsCookieIsHeldToItsHost: by its name, where browsers check that, which is over TLS.
+// TestTheConsentsCookieIsHeldToItsHost checks that the cookie's name binds it to the host over TLS, where browsers
+// check that.
 func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	w := newLinked(t)
 	if _, c := w.begin(); c.Name != "countersign_consent" || c.Secure || c.Path != "/" || !c.HttpOnly ||
@@ -115,7 +116,8 @@ func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	}
 }
 
-// TestADisabledUsersConsentIsNotKept: nor where less was granted than was asked for.
+// TestADisabledUsersConsentIsNotKept checks that a disabled user's consent is dropped, also if fewer scopes were
+// granted than requested.
 func TestADisabledUsersConsentIsNotKept(t *testing.T) {
 	for name, scopes := range map[string][]string{"all": testkit.Scopes, "less": testkit.Scopes[:1]} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +141,8 @@ func TestADisabledUsersConsentIsNotKept(t *testing.T) {
 	}
 }
 
-// TestWhoDeclinesIsLedBack: a browser to the page that asked, and every other client to the error.
+// TestWhoDeclinesIsLedBack checks that a browser returns to its page after a refusal, and that other clients get the
+// error.
 func TestWhoDeclinesIsLedBack(t *testing.T) {
 	w := newLinked(t)
 	back := func(accept string) *http.Response {

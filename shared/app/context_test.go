@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// TestContext has the model told what its user's account sees of the repository, and nobody else's;
-// a user without a linked account is told how to link one (004-05).
+// TestContext checks that the model gets the repository's state as the user's own account sees it. A user without a
+// linked account is told how to link one (004-05).
 func TestContext(t *testing.T) {
 	w := deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Description: "ACME on the web.",
@@ -77,8 +77,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestContextOnEmulate has the model told the same of a repository on a server that is not ours, as the user of
-// GITHUB_TOKEN sees it.
+// TestContextOnEmulate checks the same with a third-party GitHub server, for the user of GITHUB_TOKEN.
 func TestContextOnEmulate(t *testing.T) {
 	base := emulate.StartGitHub(t)
 	w := deploy(t, "GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET=", "GITHUB_URL="+base, "GITHUB_API_URL="+base,
@@ -111,7 +110,7 @@ func TestContextOnEmulate(t *testing.T) {
 	}
 }
 
-// send makes a request of the emulator's user.
+// send makes a request as the emulator's user.
 func send(t *testing.T, method, url, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -22,10 +22,10 @@ import (
 
 var update = flag.Bool("update", false, "write what was counted into infra/cost/counts.json")
 
-// countsFile is where infra/cost reads what it multiplies by prices.
+// countsFile is the file from which infra/cost reads the counts that it multiplies by prices.
 const countsFile = "../../infra/cost/counts.json"
 
-// counts are what a run of a kind takes, from the user's words to its end, each document and line by itself.
+// counts are what a run of one kind uses, from the user's words to its end.
 type counts struct {
 	Kind        string       `json:"kind"`
 	Invocations []invocation `json:"invocations"`
@@ -61,11 +61,11 @@ func (c *counter) Resume(_ context.Context, m queue.Message) error {
 	return nil
 }
 
-// Close closes nothing: it is no queue of its own.
+// Close does nothing: the counter owns no queue.
 func (c *counter) Close() error { return nil }
 
-// TestWhatARunTakes counts what a run of each kind takes of what a cloud bills, for a user with a linked account whose
-// access token is in memory, and holds infra/cost/counts.json to it. With -update it writes the file.
+// TestWhatARunTakes counts the billable resources of one run of each kind, for a user with a linked account whose
+// access token is in memory, and compares them with infra/cost/counts.json. With -update it writes the file.
 func TestWhatARunTakes(t *testing.T) {
 	c := newCounter(t)
 	var all []counts
@@ -89,7 +89,7 @@ func TestWhatARunTakes(t *testing.T) {
 			c.does("chat", func() { c.chat("/api/agent/chat", `{"message":"hello"}`) })
 		}},
 	} {
-		kind.does() // links the account, and keeps its access token
+		kind.does() // links the account, and caches its access token
 		c.take()
 		kind.does()
 		got := c.take()
@@ -141,7 +141,7 @@ func (c *counter) does(function string, do func()) {
 		invocation{function, c.asked - before, len(c.Effects()) - effects})
 }
 
-// says has the model take a turn, and then say words.
+// says makes the model take a turn, and then answer with text.
 func (c *counter) says(turn fakegemini.Turn) {
 	c.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		c.asked++
@@ -152,7 +152,7 @@ func (c *counter) says(turn fakegemini.Turn) {
 	})
 }
 
-// run asks, and has the model take a turn.
+// run sends a request, and makes the model take a turn.
 func (c *counter) run(turn fakegemini.Turn) (a testkit.Answer) {
 	c.t.Helper()
 	c.says(turn)
@@ -180,7 +180,7 @@ func (c *counter) approved(turn fakegemini.Turn) {
 			}
 		})
 	}
-	c.got.Invocations[len(c.got.Invocations)-1].Effects = 1 // an action's is at its endpoint
+	c.got.Invocations[len(c.got.Invocations)-1].Effects = 1 // an action has one at its endpoint
 }
 
 func (c *counter) taken() []queue.Message {
@@ -191,7 +191,7 @@ func (c *counter) taken() []queue.Message {
 	return taken
 }
 
-// take returns what was counted since the last take.
+// take returns the counts since the last take.
 func (c *counter) take() counts {
 	got, st := c.got, c.store.Take()
 	got.Reads, got.Writes = st.Get.Docs+st.Query.Docs, st.Commit.Docs

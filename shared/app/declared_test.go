@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// agentFiles returns a folder with two agents: one who books and one of the shop.
+// agentFiles returns a folder with two agents: one for bookings and one for the shop.
 func agentFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,17 +32,17 @@ func agentFiles(t *testing.T) string {
 	return dir
 }
 
-// askOf begins a run of the agent.
+// askOf starts a run of the agent.
 func (w *proved) askOf(name string) testkit.Answer {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/run", `{"prompt":"please do it","agent":"`+name+`"}`)
-	if a.HTTP != http.StatusOK && a.HTTP != http.StatusAccepted { // 202: another function goes on with it
+	if a.HTTP != http.StatusOK && a.HTTP != http.StatusAccepted { // 202: another function continues it
 		w.t.Fatalf("%d %s", a.HTTP, a.Body)
 	}
 	return a
 }
 
-// TestAgentsInFiles has agents that are declared in files listed, and their runs carried out as the files say.
+// TestAgentsInFiles checks that agents in files are listed, and that their runs follow the files.
 func TestAgentsInFiles(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -92,7 +92,7 @@ func TestAgentsInFiles(t *testing.T) {
 	})
 }
 
-// told checks what the model gets of the concierge, whose file leaves it one call.
+// told checks what the model gets for the concierge, whose file permits one call.
 func told(t *testing.T, w *proved) {
 	var asked []fakegemini.Request
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -135,8 +135,8 @@ func seller(t *testing.T, name string) string {
 	return dir
 }
 
-// TestADeployedAgentHasNoToolOfAnothersFunction has an agent in a file name a tool that, deployed, another function
-// carries out than the one that moves the agent.
+// TestADeployedAgentHasNoToolOfAnothersFunction checks an agent in a file that names a tool that, deployed, only
+// another function can execute.
 func TestADeployedAgentHasNoToolOfAnothersFunction(t *testing.T) {
 	w := deploy(t, "DOCKER_HOST=unix:///none/docker.sock", "DOCKER_IMAGES=localhost/go:1", "TERMINAL=on")
 	for _, name := range []string{"run_command", "docker.executeScript"} {

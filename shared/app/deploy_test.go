@@ -50,7 +50,7 @@ func (w *proved) ask() testkit.Answer {
 	return a
 }
 
-// approve approves everything that waits, and has the run moved as Pub/Sub would.
+// approve approves everything that waits, and moves the run as Pub/Sub would.
 func (w *proved) approve(r testkit.Answer) testkit.Answer {
 	w.t.Helper()
 	for _, a := range r.Approvals {
@@ -69,7 +69,7 @@ func (w *proved) deliver() {
 	}
 }
 
-// edit approves with arguments of ana's own.
+// edit approves with ana's edited arguments.
 func (w *proved) edit(a testkit.Approval, args any) testkit.Answer {
 	w.t.Helper()
 	c, err := w.As(w.t.Context(), "ana")

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/pushservice"
 )
 
-// onDevices is a deployment that tells people on their devices.
+// onDevices is a deployment with Web Push.
 type onDevices struct {
 	*proved
 	*testing.T
@@ -38,7 +38,7 @@ func newTold(t *testing.T, settings ...string) onDevices {
 	return onDevices{w, t, service, key.Public()}
 }
 
-// subscribed is a device on which the user has asked to be told.
+// subscribed is a device that the user has subscribed.
 func (w onDevices) subscribed(uid string) (*pushservice.Browser, string) {
 	w.T.Helper()
 	b, err := w.service.Subscribe(w.key)
@@ -50,7 +50,7 @@ func (w onDevices) subscribed(uid string) (*pushservice.Browser, string) {
 
 func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
 	w.T.Helper()
-	body, err := json.Marshal(map[string]any{"endpoint": b.Endpoint, "expirationTime": nil, // as browsers have it
+	body, err := json.Marshal(map[string]any{"endpoint": b.Endpoint, "expirationTime": nil, // as browsers send it
 		"keys": map[string]string{"p256dh": b.P256dh, "auth": b.Auth}})
 	if err != nil {
 		w.T.Fatal(err)
@@ -60,7 +60,8 @@ func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
 	return made.SubscriptionID
 }
 
-// TestKeysInOtherBase64 subscribes a browser whose page writes the keys in standard base64. It is the same device.
+// TestKeysInOtherBase64 subscribes a browser whose page encodes the keys in standard base64. It counts as the same
+// device.
 func TestKeysInOtherBase64(t *testing.T) {
 	w := newTold(t)
 	b, id := w.subscribed("ana")
@@ -80,7 +81,7 @@ func TestKeysInOtherBase64(t *testing.T) {
 	}
 }
 
-// call has a user ask, wants the status, and reads the answer.
+// call sends a user's request, checks the status, and reads the answer.
 func (w onDevices) call(uid, method, path, body string, status int, into any) {
 	w.T.Helper()
 	a, err := w.Call(w.Context(), uid, method, path, body)
@@ -92,7 +93,7 @@ func (w onDevices) call(uid, method, path, body string, status int, into any) {
 	}
 }
 
-// ids returns the devices that the user has.
+// ids returns the IDs of the user's devices.
 func (w onDevices) ids(uid string) (key string, ids []string) {
 	w.T.Helper()
 	var got struct {
@@ -106,14 +107,15 @@ func (w onDevices) ids(uid string) (key string, ids []string) {
 	return got.PublicKey, ids
 }
 
-// got waits until a device has got so many messages, and returns the last one.
+// got waits until a device has received so many messages, and returns the last one.
 func (w onDevices) got(b *pushservice.Browser, n int) pushservice.Message {
 	w.T.Helper()
 	await.That(w.T, "the device is told", func() bool { return len(b.Got()) == n })
 	return b.Got()[n-1]
 }
 
-// TestDevice is told of a mail that waits without a word of it, and of the yes; another user's is told of nothing.
+// TestDevice checks that a device is notified of a waiting e-mail without its content, and of the approval, and that
+// another user's device is not.
 func TestDevice(t *testing.T) {
 	w := newTold(t)
 	phone, _ := w.subscribed("ana")
@@ -142,7 +144,8 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestDeviceBesideAWebhook is told once, however often a webhook that is down is told again.
+// TestDeviceBesideAWebhook checks that a device is notified once, however often an event is sent again to a webhook
+// that is down.
 func TestDeviceBesideAWebhook(t *testing.T) {
 	r := newReceiver(t)
 	r.set(true)
@@ -150,20 +153,20 @@ func TestDeviceBesideAWebhook(t *testing.T) {
 	phone, _ := w.subscribed("ana")
 	asked := w.ask()
 	w.got(phone, 1)
-	for range 3 { // as the sweep has it done later
+	for range 3 { // as the sweep does later
 		if _, err := w.App.API.Loop.Advance(t.Context(), asked.RunID, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.set(false)
-	w.approve(asked) // which is sent after whatever else there is
+	w.approve(asked) // sent after everything else
 	if m := w.got(phone, 2); !strings.Contains(m.Plain, `"asks":false`) {
 		t.Errorf("told again: %+v", phone.Got())
 	}
 }
 
-// TestDeviceIsToldOfWhatItsUserCanDecide has a notice come again: while its user is locked out, when they are let in,
-// and once it was decided.
+// TestDeviceIsToldOfWhatItsUserCanDecide repeats an event while the user is disabled, after they are enabled again, and
+// after the decision.
 func TestDeviceIsToldOfWhatItsUserCanDecide(t *testing.T) {
 	w := newTold(t)
 	phone, _ := w.subscribed("ana")
@@ -198,7 +201,7 @@ func TestDeviceIsToldOfWhatItsUserCanDecide(t *testing.T) {
 	again("decided", 3)
 }
 
-// TestDeviceThatIsGone is forgotten, and one that cannot be reached is not.
+// TestDeviceThatIsGone checks that a device that is gone is removed, and one that is unreachable is not.
 func TestDeviceThatIsGone(t *testing.T) {
 	w := newTold(t)
 	gone, _ := w.subscribed("ana")
@@ -212,7 +215,8 @@ func TestDeviceThatIsGone(t *testing.T) {
 	})
 }
 
-// TestDevicesAreTheirUsersOwn has the newest ten be kept, each once, and taken away by their user alone.
+// TestDevicesAreTheirUsersOwn checks that the newest ten devices are kept, each once, and that only their user can
+// remove them.
 func TestDevicesAreTheirUsersOwn(t *testing.T) {
 	w := newTold(t)
 	first, firstID := w.subscribed("ana")
@@ -250,7 +254,7 @@ func TestDevicesAreTheirUsersOwn(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOnDevices offers nothing where there is no key.
+// TestNobodyIsToldOnDevices checks that nothing is offered without a key.
 func TestNobodyIsToldOnDevices(t *testing.T) {
 	w := deployWith(t, testkit.Options{})
 	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/push-subscriptions", "")

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestWhoseAddressesMayCall has an issuer that accepts every user: one without a verified address of the configured
-// domains is refused on every route that users have, even for what is their own, and leaves nothing behind.
+// TestWhoseAddressesMayCall uses an issuer at which anyone can sign up. A user without a verified address in the
+// configured domains is refused on every route for users, even for their own data, and leaves no trace.
 func TestWhoseAddressesMayCall(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e, "AUTH_ALLOWED_DOMAINS=acme.example,b.example")
@@ -64,7 +64,7 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 			len(w.Gemini.Requests()))
 	}
 
-	// The same user comes by any spelling of an address of either domain, whatever Google says of their Workspace.
+	// The same user may use any spelling of an address in either domain, whatever Google says about their Workspace.
 	for name, claims := range map[string]map[string]any{
 		"as before":          anas,
 		"capitals":           {"email": "Ana@ACME.Example", "email_verified": true},
@@ -91,9 +91,9 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 	}
 }
 
-// calledWithoutAUser are the routes that Google's services call, the one for a browser that comes back from Google's
-// consent, the one for a WebSocket, whose first message has the token (auth.Verifier.Token, as of all others), the
-// keys by which whoever has a receipt checks it, and the one that takes tokens of agents alone.
+// calledWithoutAUser are the routes that need no user's ID token: those that Google's services call, the redirect from
+// Google's consent, the WebSocket, whose first message has the token (auth.Verifier.Token, as for all others), the
+// public keys of receipts, and the one for tokens of agents.
 var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/resume-terminal": true,
 	"/api/agent/resume-plan": true, "/api/agent/notify": true, "/api/agent/notify/{webhook}": true,
 	"/api/agent/sweep": true, "/api/agent/connections/google/callback": true,

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakeweb"
 )
 
-// withReader is a deployment with an agent in a file that reads the web, over an internet of its own.
+// withReader is a deployment with an agent in a file that reads the web, over a simulated internet.
 func withReader(t *testing.T, site http.Handler, settings ...string) (*proved, *fakeweb.Web) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func withReader(t *testing.T, site http.Handler, settings ...string) (*proved, *
 		App: []app.Option{app.Replace(fetch.With(w.Options()))}}), w
 }
 
-// TestAnAgentReadsTheWeb has an agent in a file search, fetch what was found, and answer; nobody is asked.
+// TestAnAgentReadsTheWeb makes an agent in a file search, fetch what it found, and answer. Nobody is asked.
 func TestAnAgentReadsTheWeb(t *testing.T) {
 	w, _ := withReader(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hours" {
@@ -71,7 +71,7 @@ func TestAnAgentReadsTheWeb(t *testing.T) {
 	}
 }
 
-// TestAnAgentReadsNothingPrivate has an agent ask for private addresses, and be told why not.
+// TestAnAgentReadsNothingPrivate checks that an agent gets an error for private addresses.
 func TestAnAgentReadsNothingPrivate(t *testing.T) {
 	w, internet := withReader(t, http.RedirectHandler("http://169.254.169.254/token", http.StatusFound))
 	for _, u := range []string{"http://127.0.0.1/", "http://private.test/", "http://metadata.google.internal/",
@@ -87,7 +87,8 @@ func TestAnAgentReadsNothingPrivate(t *testing.T) {
 	}
 }
 
-// TestAnAgentMakesUpNoAddress has a fetch wait whose address the user has not said: it may carry something away.
+// TestAnAgentMakesUpNoAddress checks that fetching an address that the user has not named needs approval, because it
+// may leak something.
 func TestAnAgentMakesUpNoAddress(t *testing.T) {
 	w, internet := withReader(t, http.NotFoundHandler())
 	w.SetModel(testkit.Wants("web_fetch", map[string]string{"url": "https://ok.test/?d=secret"}))
@@ -103,7 +104,8 @@ func TestAnAgentMakesUpNoAddress(t *testing.T) {
 	}
 }
 
-// TestTheAssistantReadsNoWeb has the tools of the web be of agents that name them, and of nobody where the web is off.
+// TestTheAssistantReadsNoWeb checks that only agents that name the web tools have them, and that none has them while
+// WEB_TOOLS is off.
 func TestTheAssistantReadsNoWeb(t *testing.T) {
 	w, _ := withReader(t, http.NotFoundHandler())
 	for name, want := range map[string]int{"assistant": 0, "page": 0, "reader": 2} {
@@ -117,10 +119,10 @@ func TestTheAssistantReadsNoWeb(t *testing.T) {
 	}
 }
 
-// secret is what the model of these tests carries away if it can.
+// secret is what the model in these tests leaks if it can.
 const secret = "the-door-code-is-4711"
 
-// answers has the model make the calls, one a turn, and then end.
+// answers makes the model do the calls, one for each turn, and then end.
 func answers(w *proved, search fakegemini.Turn, calls ...fakegemini.Call) {
 	at := 0
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -134,8 +136,8 @@ func answers(w *proved, search fakegemini.Turn, calls ...fakegemini.Call) {
 	})
 }
 
-// TestAnEchoedAddressIsComposed has a search say what it was asked to say: an address that the model made, or has put
-// together of an address that its user named and of what it knows. A fetch of that waits for its user.
+// TestAnEchoedAddressIsComposed searches for an address that the model made up, or composed from the user's address and
+// its own knowledge, so that a result contains it. Fetching it still needs approval.
 func TestAnEchoedAddressIsComposed(t *testing.T) {
 	fetched := "https://ok.test/?d=" + secret
 	for name, c := range map[string]struct {
@@ -161,8 +163,8 @@ func TestAnEchoedAddressIsComposed(t *testing.T) {
 	}
 }
 
-// TestAnEarlierAnswerIsComposed has an answer name an address that its search has found, and one that the model made:
-// the first can be fetched in the next run, and the second waits.
+// TestAnEarlierAnswerIsComposed has an answer name an address from a search and one that the model made up. In the next
+// run, the first can be fetched, and the second needs approval.
 func TestAnEarlierAnswerIsComposed(t *testing.T) {
 	for url, want := range map[string]string{"https://ok.test/hours": "completed",
 		"https://ok.test/?d=" + secret: "awaiting_confirmation"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// BenchmarkStop measures how long after Stop is pressed nothing runs any more of a command on the host, for one that
-// ends at ^C and for one that ignores that and SIGTERM too.
+// BenchmarkStop measures the time from Stop until nothing of a command runs on the host any more, for a command that
+// ends at ^C and for one that ignores ^C and SIGTERM.
 //
 //	go test ./shared/app -run '^$' -bench Stop -benchtime 20x -benchmem
 func BenchmarkStop(b *testing.B) {

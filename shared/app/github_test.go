@@ -23,7 +23,7 @@ import (
 
 const onGitHub = "/api/agent/connections/github"
 
-// beginGitHub starts to link a GitHub account of the user's, and returns the page and the cookie that was set.
+// beginGitHub starts to link a GitHub account of the user's, and returns the page and the cookie.
 func (w linked) beginGitHub(uid string) (page, cookie string) {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), uid, "POST", onGitHub, `{"returnTo":"/#/accounts"}`)
@@ -45,7 +45,7 @@ func (w linked) agree(page, login string) url.Values {
 	return url.Values{"state": {state}, "code": {code}}
 }
 
-// back is a browser that GitHub sends back.
+// back is a browser after GitHub's redirect.
 func (w linked) back(q url.Values, cookie string) (status int, said string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.Base+onGitHub+"/callback?"+q.Encode(), nil)
@@ -61,11 +61,11 @@ func (w linked) back(q url.Values, cookie string) (status int, said string) {
 	var body struct {
 		Error struct{ Class, Field, Message string }
 	}
-	_ = json.NewDecoder(res.Body).Decode(&body) // a redirect has none
+	_ = json.NewDecoder(res.Body).Decode(&body) // a redirect has no body
 	return res.StatusCode, body.Error.Class + " " + body.Error.Field + ": " + body.Error.Message
 }
 
-// logins returns the user's GitHub accounts as listed: with their status where that is not linked.
+// logins returns the user's GitHub accounts, with their status unless it is linked.
 func (w linked) logins(uid string) string {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), uid, "GET", "/api/agent/connections", "")
@@ -86,7 +86,7 @@ func (w linked) logins(uid string) string {
 	return all
 }
 
-// acts returns whose account a user's calls act in.
+// acts returns the account in which a user's calls act.
 func (w linked) acts(uid string) (login string, err error) { return w.actsOn(w.App.API.GitHub, uid) }
 
 func (w linked) actsOn(a *linking.Accounts, uid string) (login string, err error) {
@@ -107,7 +107,7 @@ func (w linked) actsOn(a *linking.Accounts, uid string) (login string, err error
 	return user.Login, json.NewDecoder(res.Body).Decode(&user)
 }
 
-// TestAGitHubAccountIsLinkedAndUnlinked beside the Google account, which stays as it is.
+// TestAGitHubAccountIsLinkedAndUnlinked links and unlinks a GitHub account while a Google account stays linked.
 func TestAGitHubAccountIsLinkedAndUnlinked(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if _, err := w.acts("ana"); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
@@ -132,7 +132,7 @@ func TestAGitHubAccountIsLinkedAndUnlinked(t *testing.T) {
 		if got, err := w.acts("ana"); got != "ana-works" || err != nil || w.logins("ana") != "ana-works" {
 			t.Errorf("with another account she acts as %q (%v)", got, err)
 		}
-		for range 2 { // the second time there is none
+		for range 2 { // none is left the second time
 			if a := w.call("DELETE", onGitHub, ""); a.HTTP != http.StatusOK ||
 				!strings.Contains(string(a.Body), `"revoked":`) {
 				t.Errorf("%d %s", a.HTTP, a.Body)
@@ -147,7 +147,8 @@ func TestAGitHubAccountIsLinkedAndUnlinked(t *testing.T) {
 	})
 }
 
-// TestAGitHubConsentIsItsUsersAlone: with another's state or browser, and after a no, nothing is linked.
+// TestAGitHubConsentIsItsUsersAlone checks that nothing is linked with another user's state or browser, or after a
+// refusal.
 func TestAGitHubConsentIsItsUsersAlone(t *testing.T) {
 	w := newLinked(t)
 	page, cookie := w.beginGitHub("ana")
@@ -196,8 +197,8 @@ func TestAGitHubConsentIsItsUsersAlone(t *testing.T) {
 	}
 }
 
-// TestTwoInstancesRenewAGitHubLinkAtOnce over and over, each with a memory of its own. The refresh token can be used
-// once, and the access token before ends with it.
+// TestTwoInstancesRenewAGitHubLinkAtOnce renews repeatedly, with separate caches. A refresh token is valid once, and
+// using it ends the earlier access token.
 func TestTwoInstancesRenewAGitHubLinkAtOnce(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
@@ -222,7 +223,7 @@ func TestTwoInstancesRenewAGitHubLinkAtOnce(t *testing.T) {
 	})
 }
 
-// TestAGitHubAccountThatWasTakenBackIsLinkedAgain has the user take it back at GitHub.
+// TestAGitHubAccountThatWasTakenBackIsLinkedAgain has the user revoke the access at GitHub.
 func TestAGitHubAccountThatWasTakenBackIsLinkedAgain(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
@@ -246,7 +247,7 @@ func TestAGitHubAccountThatWasTakenBackIsLinkedAgain(t *testing.T) {
 	})
 }
 
-// TestAUsersGitHubLinkGoesWithThem: their access is taken back, and nothing is left.
+// TestAUsersGitHubLinkGoesWithThem checks that offboarding revokes the access and leaves nothing.
 func TestAUsersGitHubLinkGoesWithThem(t *testing.T) {
 	w := newLinked(t)
 	if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
@@ -267,7 +268,7 @@ func TestAUsersGitHubLinkGoesWithThem(t *testing.T) {
 	}
 }
 
-// TestWithoutAGitHubAppNoneCanBeLinked says so, and lists the others.
+// TestWithoutAGitHubAppNoneCanBeLinked checks the error, and that other accounts are still listed.
 func TestWithoutAGitHubAppNoneCanBeLinked(t *testing.T) {
 	w := newLinked(t, "GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET=")
 	for method, path := range map[string]string{"POST": onGitHub, "DELETE": onGitHub, "GET": onGitHub + "/callback"} {
@@ -280,7 +281,7 @@ func TestWithoutAGitHubAppNoneCanBeLinked(t *testing.T) {
 	}
 }
 
-// endAccess lets the user's access token of GitHub end, in the store.
+// endAccess expires the user's stored GitHub access token.
 func (w linked) endAccess(uid string) {
 	w.t.Helper()
 	docs, err := w.App.Store.Get(w.t.Context(), "connections/github_"+uid)

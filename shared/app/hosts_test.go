@@ -19,15 +19,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// hostAnswer is what the API says of a host.
+// hostAnswer is a host as the API returns it.
 type hostAnswer struct {
 	HostID   string
 	HostKeys []terminal.HostKey
 	Auth     struct{ Kind, PublicKey string }
 }
 
-// TestAHostIsAddedAndChecked scans a real server, adds it with each kind of key, and logs in. No secret is ever told
-// again: not in an answer, the log, the audit or the store.
+// TestAHostIsAddedAndChecked scans a real server, adds it with each kind of key, and logs in. No secret appears again:
+// not in an answer, the log, the audit or the store.
 func TestAHostIsAddedAndChecked(t *testing.T) {
 	srv := sshd.Start(t, sshd.Options{})
 	w := deploy(t, "TERMINAL=on", "TERMINAL_HOSTS="+srv.Addr)
@@ -114,8 +114,8 @@ func locked(t *testing.T, key []byte, phrase string) string {
 	return string(pem.EncodeToMemory(block))
 }
 
-// TestAStrangerFindsNothing asks as another user for ana's host and terminal, on each route: the same bytes as for what
-// is nowhere.
+// TestAStrangerFindsNothing requests ana's host and terminal as another user on each route. The answers have the same
+// bytes as for IDs that do not exist.
 func TestAStrangerFindsNothing(t *testing.T) {
 	h := onTerminal(t, nil)
 	eve := h.as("eve")
@@ -150,7 +150,7 @@ func TestAStrangerFindsNothing(t *testing.T) {
 	}
 }
 
-// TestATerminalWithAnOpenRunStays closes a terminal, and deletes its host, while a command waits there.
+// TestATerminalWithAnOpenRunStays closes a terminal and deletes its host while a command waits there.
 func TestATerminalWithAnOpenRunStays(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel((&commands{lines: []string{"touch x"}}).turn)
@@ -172,8 +172,8 @@ func TestATerminalWithAnOpenRunStays(t *testing.T) {
 	}
 }
 
-// breaks checks that the invariants hold of a run that is open on ana's terminal, and that they tell where the terminal
-// is taken from its list, is kept for another run, or a secret lies open.
+// breaks checks that the invariants hold for an open run on ana's terminal, and that they detect a terminal that is
+// missing from its list, is locked by another run, or has an unencrypted secret.
 func (h *onHost) breaks(runID string) {
 	h.t.Helper()
 	check := func() (numbers []int) {

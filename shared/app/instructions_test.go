@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/registry"
 )
 
-// TestTerminalInstructions holds what the agents of terminals are told to a file (002-10). The first five sentences are
-// the seed's.
+// TestTerminalInstructions compares the terminal agents' instructions with a file (002-10). The first five sentences
+// come from the seed.
 func TestTerminalInstructions(t *testing.T) {
 	all := deploy(t, "TERMINAL=on").App.API.Loop.Agents
 	var got strings.Builder

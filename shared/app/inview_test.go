@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestWhatIsNotInViewIsNotReplaced has the model write a file of which it has only a part before it, within a grant:
-// the call is refused, and the error names the missing part. If the model has read the whole file, or nothing of it,
-// the same call runs.
+// TestWhatIsNotInViewIsNotReplaced makes the model write, within a grant, a file that it has seen only in part. The
+// call is refused, and the error names the missing part. If the model has read the whole file, or nothing of it, the
+// same call runs.
 func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 	long, short := strings.Repeat("0123456789 a line\n", 3000), "a line\n"
 	type step = func(string) (string, map[string]any)
@@ -29,9 +29,9 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		readme, file string // the README and a.txt
-		path         string // that is written
+		path         string // path that is written
 		before       []step
-		missing      string // of the refusal; empty: it is carried out
+		missing      string // the missing part in the refusal; empty if the call runs
 	}{
 		"the opening had its beginning": {long, short, "README.md", nil, "bytes 6144 to 54000 of 54000"},
 		"the opening had all of it":     {short, short, "README.md", nil, ""},

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// timed is a deployment whose clock a test sets forward, and the store's with it.
+// timed is a deployment whose clock, and the store's, a test advances.
 type timed struct {
 	*proved
 	ahead   atomic.Int64
@@ -105,7 +105,7 @@ const (
 	helloPage = `{"message":"hi"}`
 )
 
-// refused expects a 429 of the code, and returns when to come back.
+// refused expects a 429 with the code, and returns its Retry-After.
 func (w *timed) refused(a testkit.Answer, code string) time.Duration {
 	w.t.Helper()
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
@@ -199,7 +199,7 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 			}
 		}
 		w.done(w.as("bob", runPath, hello))
-		// What was approved is carried out; then the model may not be called any more.
+		// The approved call runs. Then the model can no longer be called.
 		got := w.approve(r)
 		if got.Status != "failed" || got.ErrorReason != "budget" || len(w.EffectsOf("ana")) != 1 ||
 			!strings.Contains(got.Summary, "bob@example.com") {
@@ -239,7 +239,7 @@ func TestADaysTokens(t *testing.T) {
 			w.done(w.as("bob", runPath, hello))
 			w.tick(w.refused(ask(), "budget"))
 			w.SetModel(silent)
-			for n := 0; ; n++ { // about 2,100 bytes of answer, and some of the question
+			for n := 0; ; n++ { // about 2,100 bytes for each answer, and some for the question
 				if a := ask(); a.HTTP == http.StatusTooManyRequests && n >= 1 {
 					break
 				} else if a.HTTP != http.StatusOK || n > 2 {
@@ -252,7 +252,7 @@ func TestADaysTokens(t *testing.T) {
 	})
 }
 
-// stream requests a stream, of which it returns the last line.
+// stream requests a stream, and returns its last line.
 func (w *timed) stream(uid, body string) testkit.Answer {
 	w.t.Helper()
 	a := w.as(uid, streamPath, body)
@@ -261,7 +261,7 @@ func (w *timed) stream(uid, body string) testkit.Answer {
 	return a
 }
 
-// A user's own call of an action with an effect is a run; a call that only reads is for the operator to limit.
+// A user's own call of an action with an effect is a run. A call that only reads is not limited here.
 func TestCalledActionsWithinAMinute(t *testing.T) {
 	w := withActions(t, newEndpoint(t), "MAX_RUNS_PER_MINUTE=2", "MAX_MODEL_CALLS_PER_DAY=1")
 	for range 2 {
@@ -280,8 +280,8 @@ func TestCalledActionsWithinAMinute(t *testing.T) {
 	}
 }
 
-// An always-allowed recipient is written to 20 times a day without an approval; after that one is required, until
-// tomorrow.
+// An always-allowed recipient gets at most 20 e-mails a day without an approval. After that, approval is required until
+// the next day.
 func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		w := open("MAX_RUNS_PER_MINUTE=0")
@@ -311,7 +311,7 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 		if a.Status != "awaiting_confirmation" || !strings.Contains(string(a.Body), "20 times today") {
 			t.Fatalf("the 21st: %s", a.Body)
 		}
-		always(a) // allowing it always once more does not raise the day's limit
+		always(a) // always allowing it again does not raise the daily limit
 		if a := sends(); a.Status != "awaiting_confirmation" {
 			t.Fatalf("after another always: %s", a.Body)
 		}

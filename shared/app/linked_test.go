@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// What a resume has read of its user is read once, before the first call to a provider.
+// A resume reads its user once, before the first call to a provider.
 
-// TestWhatChangesWhileADraftIsMadeHoldsItsMailBack has the account changed, or the user shut out, after resume has read
-// them and before the intent is stored: the draft is made, and not sent.
+// TestWhatChangesWhileADraftIsMadeHoldsItsMailBack changes the account, or disables the user, after resume has read
+// them and before the intent is stored. The draft is created, but not sent.
 func TestWhatChangesWhileADraftIsMadeHoldsItsMailBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(linked) error
@@ -61,14 +61,14 @@ func TestWhatChangesWhileADraftIsMadeHoldsItsMailBack(t *testing.T) {
 	}
 }
 
-// forget unlinks the account as another instance would, which leaves this one's access token in memory.
+// forget unlinks the account as another instance would, which leaves this instance's cached access token.
 func (w linked) forget() error {
 	_, err := google.Provider.Forget(w.t.Context(), w.App.Store, "ana", time.Now())
 	return err
 }
 
-// TestAnAccessTokenInMemoryOutlivesNoLink unlinks, and links anew, while this instance holds an access token of the
-// account.
+// TestAnAccessTokenInMemoryOutlivesNoLink unlinks an account, and links it again, while this instance has a cached
+// access token.
 func TestAnAccessTokenInMemoryOutlivesNoLink(t *testing.T) {
 	for name, ask := range map[string]func(linked){"mail": linked.mail, "event": linked.event} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAnAccessTokenInMemoryOutlivesNoLink(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed begins a run without an account.
+// TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed starts a run without an account.
 func TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if err := w.forget(); err != nil {

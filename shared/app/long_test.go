@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// However much the model says, a stream carries no more of it than is kept, and its last line arrives.
+// However much text the model returns, a stream carries no more than is stored, and its last line arrives.
 func TestALongAnswerIsCutInTheStream(t *testing.T) {
 	w := deploy(t)
 	for _, c := range []struct {
@@ -21,7 +21,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 		{"longer", 200 << 10, map[string]string{streamPath: "result", chatPath: "response"}},
 		{"longer than is read", 11 << 20, map[string]string{streamPath: "error", chatPath: "error"}},
 	} {
-		text := "aaaa" + strings.Repeat("Längeres ", (c.size-4)/10) // the bound falls into the middle of an ä
+		text := "aaaa" + strings.Repeat("Längeres ", (c.size-4)/10) // the limit falls into the middle of an ä
 		w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text, Pieces: 50} })
 		for path, body := range map[string]string{streamPath: hello, chatPath: helloPage} {
 			t.Run(c.name+" "+path, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 	}
 }
 
-// deltas returns the text of a stream, and the kind of its last line.
+// deltas returns the text of a stream, and the type of its last line.
 func (w *proved) deltas(path, body string) (said, last string) {
 	w.t.Helper()
 	var all strings.Builder

@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// opening gives the agent's program a way to open a page, on which its user does something; it answers what the program
-// says of it then. What was opened is counted.
+// opening lets the agent's program open a page, on which the user does something. It returns what the program reports,
+// and counts the pages opened.
 func (g *agent) opening(visit func(page *mcp.ElicitParams) (action string)) (opened *int) {
 	opened = new(int)
 	g.session = g.connects(g.token, &mcp.ClientOptions{
@@ -23,7 +23,7 @@ func (g *agent) opening(visit func(page *mcp.ElicitParams) (action string)) (ope
 	return opened
 }
 
-// TestAProgramThatOpensThePage sends the user to the card by itself, and has one answer in the end: the mail's.
+// TestAProgramThatOpensThePage sends the user to the card by itself, and gets one final answer with the e-mail.
 func TestAProgramThatOpensThePage(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
@@ -42,8 +42,8 @@ func TestAProgramThatOpensThePage(t *testing.T) {
 	}
 }
 
-// TestNoPageIsAYes has programs say what they like of the page: what was not decided there is not done, and is told as
-// what waits, without asking for the page again.
+// TestNoPageIsAYes makes programs report anything about the page. A call that was not decided there is not executed,
+// and is reported as waiting, without requesting the page again.
 func TestNoPageIsAYes(t *testing.T) {
 	for _, said := range []string{"decline", "cancel"} {
 		t.Run(said, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestNoPageIsAYes(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnother is no state: what a client brings back names a run of its own agent, or nothing.
+// TestAStateOfAnother checks that the state that a client sends back must name a run of its own agent.
 func TestAStateOfAnother(t *testing.T) {
 	w := deploy(t)
 	mine, other := w.gives("ana", "My editor"), w.gives("ana", "Another")

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// access returns an access token for /mcp of ana's, with changes of its claims; nil takes one away.
+// access returns an access token of ana's for /mcp, with changed claims; nil removes one.
 func (w *proved) access(changes map[string]any) string {
 	w.t.Helper()
 	now := time.Now()
@@ -38,7 +38,7 @@ func (w *proved) asks(token, message string) testkit.Answer {
 	return a
 }
 
-// TestAccessTokensOfAgents takes access tokens that are for /mcp alone, and no others; none of them opens the API.
+// TestAccessTokensOfAgents checks that only access tokens for /mcp are accepted there, and that they open nothing else.
 func TestAccessTokensOfAgents(t *testing.T) {
 	w := deploy(t)
 	issuer := w.Issuer.URL()
@@ -104,7 +104,8 @@ func TestAccessTokensOfAgents(t *testing.T) {
 	}
 }
 
-// TestNoIssuerOfAgents has no metadata where agents bring tokens of their users alone, and takes no other token.
+// TestNoIssuerOfAgents checks that without an issuer there is no metadata, and only tokens that users created are
+// accepted.
 func TestNoIssuerOfAgents(t *testing.T) {
 	w := deploy(t)
 	const metadata = "/.well-known/oauth-protected-resource"

@@ -19,14 +19,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// agent is another program's agent, with a client of MCP and a token of ana's.
+// agent is another program's agent, with an MCP client and a token of ana's.
 type agent struct {
 	*proved
 	token, tokenID string
 	session        *mcp.ClientSession
 }
 
-// gives has a user give an agent a token, and connects the agent.
+// gives creates a token of a user's for an agent, and connects the agent.
 func (w *proved) gives(uid, name string) *agent {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), uid, "POST", "/api/agent/tokens", `{"name":"`+name+`"}`)
@@ -73,7 +73,7 @@ type heard struct {
 	failed bool
 }
 
-// calls calls a tool; a key may follow.
+// calls calls a tool, with a key if given.
 func (g *agent) calls(name string, args any, key ...string) (a heard) {
 	g.t.Helper()
 	p := &mcp.CallToolParams{Name: name, Arguments: args}
@@ -96,7 +96,7 @@ func (g *agent) calls(name string, args any, key ...string) (a heard) {
 	return a
 }
 
-// card returns the one card of ana's that waits.
+// card returns ana's only waiting card.
 func (g *agent) card() testkit.Approval {
 	g.t.Helper()
 	a := g.call("GET", "/api/agent/approvals/pending", "")
@@ -118,8 +118,8 @@ func (g *agent) decides(c testkit.Approval, decision string, status int) testkit
 
 var bobs = testkit.Mail("bob@example.com", "Lunch", "CANARY-body")
 
-// TestAgentsWriteListsAsTexts has clients send a list as JSON in a text, null for what is left out, and what does not
-// fit in one way alone: what is taken is on the card, and a refusal says the field and the type in its text.
+// TestAgentsWriteListsAsTexts sends a list as JSON in a string, null for an absent field, and values that fit in no
+// single way. What is accepted is on the card; a refusal names the field and the type in its text.
 func TestAgentsWriteListsAsTexts(t *testing.T) {
 	g := deploy(t).gives("ana", "My editor")
 	for name, c := range map[string]struct{ args, refused string }{
@@ -153,8 +153,8 @@ func TestAgentsWriteListsAsTexts(t *testing.T) {
 	}
 }
 
-// TestAnAgentAsksOverMCP has another program's agent send a mail: its user is asked, with the agent's name, and it is
-// sent once.
+// TestAnAgentAsksOverMCP makes another program's agent send an e-mail. The card names the agent, and the e-mail is sent
+// once.
 func TestAnAgentAsksOverMCP(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
@@ -205,7 +205,8 @@ func TestAnAgentAsksOverMCP(t *testing.T) {
 	}
 }
 
-// TestWhatIsAlwaysAllowedIsNotForAgents has a user who always allows mails to bob be asked about those of an agent.
+// TestWhatIsAlwaysAllowedIsNotForAgents checks that a user who always allows e-mails to bob is still asked about an
+// agent's.
 func TestWhatIsAlwaysAllowedIsNotForAgents(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(testkit.Wants("gmail_send", bobs))
@@ -224,8 +225,8 @@ func TestWhatIsAlwaysAllowedIsNotForAgents(t *testing.T) {
 	}
 }
 
-// TestWordsOfAnAgentAreNotItsUsers has a user go on with a conversation that an agent began: what the agent wrote there
-// is a stranger's, and does not go out on the strength of what the user always allows.
+// TestWordsOfAnAgentAreNotItsUsers has a user continue a conversation that an agent began. The agent's text counts as a
+// stranger's, so the always-allow list does not apply to it.
 func TestWordsOfAnAgentAreNotItsUsers(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(testkit.Wants("gmail_send", bobs))
@@ -248,8 +249,8 @@ func TestWordsOfAnAgentAreNotItsUsers(t *testing.T) {
 	}
 }
 
-// TestAPageMaySpeakMCP has a page of an allowed origin ask by a client of MCP: its browser may send each header that
-// the client sets.
+// TestAPageMaySpeakMCP uses an MCP client in a page of an allowed origin. The browser may send each header that the
+// client sets.
 func TestAPageMaySpeakMCP(t *testing.T) {
 	w := deploy(t, "ALLOWED_ORIGINS=https://chat.example")
 	g := w.gives("ana", "My page")
@@ -271,7 +272,7 @@ func TestAPageMaySpeakMCP(t *testing.T) {
 	}
 	allowed := strings.Split(asked.Header.Get("Access-Control-Allow-Headers"), ", ")
 	sent.Set("Authorization", "")
-	sent.Del("Accept") // each page may send it
+	sent.Del("Accept") // every page may send it
 	for name := range sent {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("a page may send %v, and its client sends %s", allowed, name)
@@ -279,7 +280,7 @@ func TestAPageMaySpeakMCP(t *testing.T) {
 	}
 }
 
-// noting notes the headers that are sent.
+// noting records the headers sent.
 type noting struct {
 	http.RoundTripper
 	sent http.Header
@@ -329,8 +330,8 @@ func TestOneKeyIsOneMail(t *testing.T) {
 	}
 }
 
-// TestAnAgentLearnsWhatBecameOfIt has a call rejected, one refused for what is wrong with it, and asks about runs that
-// are none of the agent's.
+// TestAnAgentLearnsWhatBecameOfIt has one call rejected and one refused as invalid, and asks about runs that are not
+// the agent's.
 func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 	w := deploy(t)
 	g, other := w.gives("ana", "My editor"), w.gives("ana", "Another")
@@ -364,7 +365,7 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 			t.Errorf("%s with %v: %+v", name, args, a)
 		}
 	}
-	for name, args := range map[string]string{ // from a program that knows no integers
+	for name, args := range map[string]string{ // from a program without integers
 		"wait_for_approval":    `{"runId":"` + asked.RunID + `","seconds":1.0}`,
 		"calendar_events_list": `{"from":"2027-01-04","to":"2027-01-05","timeZone":"UTC","limit":5.0}`,
 	} {
@@ -377,8 +378,8 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoIsDone has a task come to a mail and an event, of which the user allows the mail: the agent is told of
-// each that waits, and no longer that nothing was done.
+// TestOneOfTwoIsDone gives a task that leads to an e-mail and an event, of which the user approves the e-mail. The
+// agent learns which calls wait, and that something was done.
 func TestOneOfTwoIsDone(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -447,7 +448,7 @@ func TestTokensOfAgentsOpenNothingElse(t *testing.T) {
 	}
 }
 
-// TestATokenOfAUserWhoIsShutOut disables the user: their agents begin nothing more.
+// TestATokenOfAUserWhoIsShutOut disables the user. Their agents can start nothing more.
 func TestATokenOfAUserWhoIsShutOut(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
@@ -461,7 +462,7 @@ func TestATokenOfAUserWhoIsShutOut(t *testing.T) {
 	}
 }
 
-// TestNamesOfAgents gives tokens under names that no card could show as they are.
+// TestNamesOfAgents creates tokens under names that a card could not show unchanged.
 func TestNamesOfAgents(t *testing.T) {
 	w := deploy(t)
 	w.gives("ana", "My editor")

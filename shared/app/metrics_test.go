@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// measures waits until the collector has so many of each instrument with these attributes, and nothing else: of a gauge
-// that value, of a histogram so many measurements.
+// measures waits until the collector has so many of each instrument with these attributes, and nothing else. For a
+// gauge the number is the value, and for a histogram the number of measurements.
 func measures(t *testing.T, c *collector.Collector, want map[string]float64) {
 	t.Helper()
 	got := map[string]float64{}
@@ -28,7 +28,7 @@ func measures(t *testing.T, c *collector.Collector, want map[string]float64) {
 			if v.Count > 0 {
 				n = float64(v.Count)
 			}
-			if n > 0 && !strings.HasPrefix(name, "countersign.approval.oldest") { // which is a duration
+			if n > 0 && !strings.HasPrefix(name, "countersign.approval.oldest") { // a duration
 				got[name] = n
 			}
 		}
@@ -50,7 +50,7 @@ func measures(t *testing.T, c *collector.Collector, want map[string]float64) {
 	t.FailNow()
 }
 
-// swept sweeps, and has what it asks for be done.
+// swept sweeps, and executes what the sweep requests.
 func (w *proved) swept() {
 	w.t.Helper()
 	if a, err := w.Sweep(w.t.Context()); err != nil || a.HTTP != http.StatusOK {
@@ -59,8 +59,8 @@ func (w *proved) swept() {
 	w.deliver()
 }
 
-// TestMetricsAreSent has runs that are approved, rejected and left be measured at a collector, exactly: what a request
-// has measured is sent at its end, so that a process that is killed later takes nothing of it away.
+// TestMetricsAreSent checks the exact metrics of runs that are approved, rejected and abandoned. A request sends its
+// metrics at its end, so a process that is killed later loses none.
 func TestMetricsAreSent(t *testing.T) {
 	for _, temporality := range []string{"delta", "cumulative"} {
 		t.Run(temporality, func(t *testing.T) { metricsAreSent(t, temporality) })
@@ -152,7 +152,7 @@ func metricsAreSent(t *testing.T, temporality string) {
 	}
 }
 
-// TestSearchesAreMeasured has the request to the model that a search makes be measured as those of its run are.
+// TestSearchesAreMeasured checks that the model request of a search is measured like those of its run.
 func TestSearchesAreMeasured(t *testing.T) {
 	c, to := newCollector(t)
 	w, _ := withReader(t, http.NotFoundHandler(), "OTEL_EXPORTER_OTLP_ENDPOINT="+to)
@@ -176,7 +176,7 @@ func TestSearchesAreMeasured(t *testing.T) {
 		tokens + asked + of + "input": 1, tokens + asked + of + "output": 1})
 }
 
-// TestNoMetrics sends none where they, or all of OpenTelemetry, are switched off.
+// TestNoMetrics checks that none are sent if metrics, or all of OpenTelemetry, are disabled.
 func TestNoMetrics(t *testing.T) {
 	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_METRICS_EXPORTER=none"} {
 		t.Run(setting, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestNoMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsElsewhere sends them to an address of their own, and not to the collector of traces.
+// TestMetricsElsewhere sends metrics to another address than the traces.
 func TestMetricsElsewhere(t *testing.T) {
 	elsewhere, to := newCollector(t)
 	w, c := collected(t, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT="+to+"/v1/metrics",
@@ -207,8 +207,8 @@ func TestMetricsElsewhere(t *testing.T) {
 	}
 }
 
-// TestTheLastSends has requests that end while another is under way send nothing, and the last of them what all have
-// measured.
+// TestTheLastSends checks that requests that end while another is in progress send nothing, and that the last one sends
+// the metrics of all.
 func TestTheLastSends(t *testing.T) {
 	w, c := collected(t)
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -225,7 +225,8 @@ func TestTheLastSends(t *testing.T) {
 	for range 5 {
 		w.ask()
 	}
-	// The last request that prepared the deployment sends after its answer, maybe the beginning of the slow run too.
+	// The last request that prepared the deployment sends after its answer, possibly including the beginning of the
+	// slow run.
 	const started = "countersign.run.started gen_ai.agent.name=assistant"
 	if n := c.Measured()[started].Sum; n > 1 || len(c.Metrics()) > 1 {
 		t.Errorf("%v runs were sent in %d requests", n, len(c.Metrics()))
@@ -244,7 +245,7 @@ func TestTheLastSends(t *testing.T) {
 	}
 }
 
-// collectedTimed deploys Countersign with a collector, and a clock that can be set forward.
+// collectedTimed deploys Countersign with a collector and a clock that can be advanced.
 func collectedTimed(t *testing.T, settings ...string) (*proved, *collector.Collector, func(time.Duration)) {
 	t.Helper()
 	c, to := newCollector(t)

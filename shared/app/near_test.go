@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// TestTheStartWarnsOfNearMisses logs a misspelt setting by its name, and never its value.
+// TestTheStartWarnsOfNearMisses checks that a misspelt setting is logged by name, never with its value.
 func TestTheStartWarnsOfNearMisses(t *testing.T) {
 	cfg, err := config.Load(func(string) string { return "" })
 	if err != nil {

@@ -22,12 +22,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// steps is a model that plans a task with grants, or several of them, and then makes one call after the other; a call
-// is made with what was observed before it.
+// steps is a model that plans one task or several, with grants, and then makes one call after the other. Each call gets
+// the observations before it.
 type steps struct {
-	tasks  int // that are planned; 0: one
+	tasks  int // number of planned tasks; 0 means one
 	grants []any
-	tools  []string // of the task, beside those of the grants
+	tools  []string // tools of the task, in addition to those of the grants
 	calls  []func(observed string) (name string, args map[string]any)
 	told   []string // what was observed of each call
 }
@@ -70,7 +70,7 @@ func granted(grants []any) (tools []string) {
 	return tools
 }
 
-// planned plans over HTTP, and returns the session with the plan that waits.
+// planned plans over HTTP, and returns the session with the waiting plan.
 func (w *proved) planned(s *steps) (got planner.Session) {
 	w.t.Helper()
 	w.SetModel(s.turn)
@@ -83,7 +83,7 @@ func (w *proved) planned(s *steps) (got planner.Session) {
 	return got
 }
 
-// carriedOut is planned, confirms, and returns the session as it ends.
+// carriedOut plans, confirms, and returns the ended session.
 func (w *proved) carriedOut(s *steps) planner.Session {
 	w.t.Helper()
 	got := w.planned(s)
@@ -93,8 +93,8 @@ func (w *proved) carriedOut(s *steps) planner.Session {
 	return got
 }
 
-// ranWithoutSuccess holds the record of a run to what happened: a command was carried out and ended with another exit
-// code than 0, so that what it did until then stays.
+// ranWithoutSuccess compares a run's record with a command that ran and ended with a non-zero exit code, so what it had
+// done remains.
 func (w *proved) ranWithoutSuccess(runID, says string) {
 	w.t.Helper()
 	var view run.View
@@ -119,7 +119,7 @@ func (w *proved) ranWithoutSuccess(runID, says string) {
 	}
 }
 
-// decode makes a request and decodes its answer.
+// decode sends a request and decodes the answer.
 func (w *proved) decode(method, path string, into any) {
 	w.t.Helper()
 	a := w.call(method, path, "")
@@ -143,8 +143,8 @@ func packed(t *testing.T, name, text string) string {
 	return b.String()
 }
 
-// TestTheModelSeesHowThingsEnded has a script print a thousand lines and fail, and a file of 22 KiB be read: the model
-// reads the end of what was printed, the errors, the exit code, and the file with its sum.
+// TestTheModelSeesHowThingsEnded has a script print a thousand lines and fail, and reads a file of 22 KiB. The model
+// gets the end of the output, the errors, the exit code, and the file with its checksum.
 func TestTheModelSeesHowThingsEnded(t *testing.T) {
 	file := strings.Repeat("a line of the file\n", 1200)
 	sum := sha256.Sum256([]byte(file))
@@ -197,9 +197,9 @@ func TestTheModelSeesHowThingsEnded(t *testing.T) {
 	w.ranWithoutSuccess(got.SessionID, "the exit code 7")
 }
 
-// TestWhatWasReadInPartIsNotReplaced has the model read the beginning of a file and write it back as the whole, within
-// a grant: it is refused, and told which bytes are missing. Once the rest is read, the same is carried out. The same
-// holds for a file of the repository and for the body of an issue.
+// TestWhatWasReadInPartIsNotReplaced makes the model read the beginning of a file and write it back as the whole,
+// within a grant. It is refused, and told which bytes are missing. Once the rest is read, the same call runs. The same
+// holds for a file of the repository and for an issue's body.
 func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 	file := strings.Repeat("0123456789 a line of the file\n", 3000)
 	var engine *fakedocker.Engine // each case has its own: Containers()[0] must be its container
@@ -222,7 +222,7 @@ func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		read  func(offset int) (string, map[string]any)
 		write func(content string) (string, map[string]any)
-		rest  string // what the refusal says of the way to the rest
+		rest  string // how to get the rest, in the refusal
 	}{
 		"a file in a container": {inContainer, func(s string) (string, map[string]any) { return commit("a.txt", s) },
 			"by its sha256"},
@@ -280,7 +280,7 @@ func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 			if why := s.told[2]; !strings.Contains(why, "only in part: bytes ") || !strings.Contains(why, c.rest) {
 				t.Errorf("the refusal says %s", why)
 			}
-			// what is copied from a container or an issue is asked about, and is no longer refused
+			// text copied from a container or an issue needs approval, and is no longer refused
 			done := got.Status == plan.StatusCompleted && !strings.Contains(s.told[len(s.told)-1], `"error"`)
 			if asked := len(got.Approvals) == 1 && got.Approvals[0].Tool == grant["tool"]; !done && !asked {
 				t.Errorf("after all was read it is %s, told %.300s", got.Status, s.told[len(s.told)-1])

@@ -12,7 +12,7 @@ import (
 
 const shopSite, otherSite, ownHost = "https://shop.example", "https://other.example", "agent.example"
 
-// withAShop is a deployment that two sites may use: a shop, whose agents alone have its actions, and another.
+// withAShop is a deployment for two sites: a shop, whose agents have its actions, and another site.
 func withAShop(t *testing.T, e *endpoint) *proved {
 	t.Helper()
 	agents, actions := t.TempDir(), t.TempDir()
@@ -42,8 +42,8 @@ func withAShop(t *testing.T, e *endpoint) *proved {
 	return w
 }
 
-// TestAShopsActionsAreForTheShopAlone has an agent with origins answer pages of these, be it a message or results, and
-// its actions be called by their names from there alone.
+// TestAShopsActionsAreForTheShopAlone checks that an agent with origins answers only pages of these origins, for
+// messages and results, and that its actions can be called only from there.
 func TestAShopsActionsAreForTheShopAlone(t *testing.T) {
 	e := newEndpoint(t)
 	w := withAShop(t, e)
@@ -77,8 +77,8 @@ func TestAShopsActionsAreForTheShopAlone(t *testing.T) {
 	}
 }
 
-// TestAnotherSiteGetsNoShopAction asks the console's agent that has the shop's action from everywhere: from a page of
-// another site its model is not offered it, and cannot call it by its name.
+// TestAnotherSiteGetsNoShopAction uses the console's agent, which has the shop's action. For a page of another site,
+// its model does not get the action and cannot call it by name.
 func TestAnotherSiteGetsNoShopAction(t *testing.T) {
 	w := withAShop(t, newEndpoint(t))
 	for where, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
-// TestAWrongListOfParts opens lists of parts in which one is doubled, missing, or in the wrong place.
+// TestAWrongListOfParts opens lists with a doubled, missing or misplaced part.
 func TestAWrongListOfParts(t *testing.T) {
 	cfg := deploy(t).App.Config
 	for _, c := range []struct {
@@ -47,15 +47,15 @@ func TestAWrongListOfParts(t *testing.T) {
 	}
 }
 
-// again is a part that adds a tool that there is.
+// again is a part that adds a tool that already exists.
 func again() app.Part {
 	return app.Part{Name: "again", Tools: func(b *app.Builder) error {
 		return b.Add(tool.Set{"github.readFile": b.Env.Tools["github.readFile"]})
 	}}
 }
 
-// TestStagesOfParts checks that all parts go through one stage before any part begins the next, in the order of the
-// list, and that the client that was opened last closes first.
+// TestStagesOfParts checks that all parts complete one stage before any begins the next, in the order of the list, and
+// that the client opened last closes first.
 func TestStagesOfParts(t *testing.T) {
 	var got []string
 	cfg := deploy(t).App.Config
@@ -75,7 +75,7 @@ func TestStagesOfParts(t *testing.T) {
 	}
 }
 
-// stages is a part that notes its stages.
+// stages is a part that records its stages.
 func stages(name string, into *[]string) app.Part {
 	note := func(what string) { *into = append(*into, name+" "+what) }
 	return app.Part{Name: name,

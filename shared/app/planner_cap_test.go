@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestTheDaysCapStopsNoPlan has a user use the planner's approvals of a day up with plans: they may still begin a plan
-// and read it, and nothing else is asked of them.
+// TestTheDaysCapStopsNoPlan uses up the planner's daily approvals. The user can still start and read a plan, and
+// nothing else is asked of them.
 func TestTheDaysCapStopsNoPlan(t *testing.T) {
 	w := deploy(t, "MAX_APPROVALS_PER_DAY=2", "PLAN_MAX_ASKS=2", "MAX_OPEN_APPROVALS=0")
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
@@ -41,8 +41,8 @@ func TestTheDaysCapStopsNoPlan(t *testing.T) {
 	}
 }
 
-// TestAGrantThatCoversNothing has a plan ask for a grant of commits to no file, and of an issue without a number: the
-// model is told which argument is missing, and nobody is shown such a plan.
+// TestAGrantThatCoversNothing plans a grant of commits to no file, and of an issue without a number. The model learns
+// which argument is missing, and no user sees the plan.
 func TestAGrantThatCoversNothing(t *testing.T) {
 	repo := map[string]any{"owner": "acme", "repo": "web"}
 	with := func(more map[string]any) map[string]any {

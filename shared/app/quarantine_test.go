@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// A storeCopy is what a store's files held at one moment.
+// A storeCopy has the contents of a store's files at one moment.
 type storeCopy map[string][]byte
 
-// storeFiles are the files of a store that a backup has. The one beside them that holds the newest commit is in none.
+// storeFiles are the files of a store that are in a backup. The file with the newest commit is in none.
 var storeFiles = []string{"countersign.db", "countersign.db-wal", "countersign.db-shm"}
 
 func copyStore(t *testing.T, dir string) storeCopy {
@@ -29,7 +29,7 @@ func copyStore(t *testing.T, dir string) storeCopy {
 	return c
 }
 
-// putBack replaces the store's files by the copy.
+// putBack replaces the store's files with the copy.
 func (c storeCopy) putBack(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range storeFiles {
@@ -56,8 +56,8 @@ func (w *proved) restart(o testkit.Options, f func()) {
 	}
 }
 
-// TestStorePutBackAsksAgain checks that an effect that was approved in an older copy of the store, and carried out
-// after that, is not carried out again by the copy: its user is asked, also after another start, and decides.
+// TestStorePutBackAsksAgain checks that an effect approved in an older copy of the store, and executed since, is not
+// executed again from the copy. The user is asked, also after another start, and decides.
 func TestStorePutBackAsksAgain(t *testing.T) {
 	for decision, sent := range map[string]int{"reject": 1, "approve_once": 2} {
 		t.Run(decision, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestStorePutBackAsksAgain(t *testing.T) {
 	}
 }
 
-// TestOpenCardOfCopyWarns checks that a card that an older copy of the store has open, and that was approved since,
-// says so before its user approves it again.
+// TestOpenCardOfCopyWarns checks that a card that is open in an older copy of the store, and was approved since, says
+// so before the user approves it again.
 func TestOpenCardOfCopyWarns(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
@@ -103,8 +103,8 @@ func TestOpenCardOfCopyWarns(t *testing.T) {
 	w.sent(2)
 }
 
-// TestCopyAsksWhatItsUserAlwaysAllows checks that in an older copy of the store a call that asks nobody otherwise, and
-// that the copy's run has not even proposed, asks.
+// TestCopyAsksWhatItsUserAlwaysAllows checks that in an older copy of the store, a call that otherwise needs no
+// approval asks, even if the copy's run has not proposed it yet.
 func TestCopyAsksWhatItsUserAlwaysAllows(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
@@ -134,8 +134,8 @@ func TestCopyAsksWhatItsUserAlwaysAllows(t *testing.T) {
 	}
 }
 
-// TestStartRaisesNoFalseAlarm checks that a start after a stop, and the first start of a release that notices older
-// copies, ask nobody again.
+// TestStartRaisesNoFalseAlarm checks that a normal restart, and the first start of a release that detects older copies,
+// ask nobody again.
 func TestStartRaisesNoFalseAlarm(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
@@ -156,7 +156,7 @@ func TestStartRaisesNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// decide decides about the one call that waits.
+// decide decides the only waiting call.
 func (w *proved) decide(r testkit.Answer, decision string) {
 	w.t.Helper()
 	if len(r.Approvals) != 1 {
@@ -167,7 +167,7 @@ func (w *proved) decide(r testkit.Answer, decision string) {
 	}
 }
 
-// sent checks how many effects have taken place.
+// sent checks the number of effects.
 func (w *proved) sent(want int) {
 	w.t.Helper()
 	if got := len(w.Effects()); got != want {

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// keys returns the published keys, which nobody has to sign in for.
+// keys returns the published keys, which need no sign-in.
 func (w *proved) keys() receipt.Keys {
 	w.t.Helper()
 	a := w.call("GET", "/.well-known/jwks.json", "")
@@ -29,7 +29,7 @@ func (w *proved) keys() receipt.Keys {
 	return keys
 }
 
-// receipt takes the receipt of a mail that was edited before it was sent.
+// receipt returns the receipt of an e-mail that was edited before it was sent.
 func takeReceipt(t *testing.T) (w linked, runID, threadID string, file []byte) {
 	t.Helper()
 	w = newLinked(t)
@@ -86,8 +86,8 @@ func TestAReceiptTellsWhatWasShownDecidedAndDone(t *testing.T) {
 	}
 }
 
-// TestEachByteOfAReceiptCounts flips each byte, each in two ways: by a bit that makes another letter of the same kind,
-// and by one that makes no letter at all.
+// TestEachByteOfAReceiptCounts flips each byte in two ways: to another character of the same kind, and to a character
+// of no kind.
 func TestEachByteOfAReceiptCounts(t *testing.T) {
 	w, _, _, file := takeReceipt(t)
 	keys := w.keys()
@@ -104,7 +104,7 @@ func TestEachByteOfAReceiptCounts(t *testing.T) {
 			file[i] ^= bit
 		}
 		if got, why := receipt.Verify(bytes.Join([][]byte{file[:i], file[i+1:]}, nil), keys); got == receipt.True &&
-			i != len(file)-1 { // the line feed at the end may be left out
+			i != len(file)-1 { // the final line feed can be omitted
 			t.Fatalf("byte %d may be missing: %s", i, why)
 		}
 	}
@@ -122,7 +122,7 @@ func TestEachByteOfAReceiptCounts(t *testing.T) {
 	}
 }
 
-// TestReceiptsNeedTheirPublicKey: a key that is not published would sign what nobody can verify.
+// TestReceiptsNeedTheirPublicKey checks that a key that is not published signs nothing, because nobody could verify it.
 func TestReceiptsNeedTheirPublicKey(t *testing.T) {
 	const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	w := newLinked(t)
@@ -137,8 +137,8 @@ func TestReceiptsNeedTheirPublicKey(t *testing.T) {
 	}
 }
 
-// TestAReceiptOfASession has every call that was done in it, each with the decision or the grant by which it was done,
-// and the plan that has the grant.
+// TestAReceiptOfASession checks that the receipt has every executed call, with the decision or grant that allowed it,
+// and the plan with the grant.
 func TestAReceiptOfASession(t *testing.T) {
 	w := deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},

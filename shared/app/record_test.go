@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// records returns what GET /runs/{id} tells of the run's actions.
+// records returns the actions' records in GET /runs/{id}.
 func (w *proved) records(runID string) []*run.ActionRecord {
 	w.t.Helper()
 	a := w.call("GET", "/api/agent/runs/"+runID, "")
@@ -27,7 +27,7 @@ func (w *proved) records(runID string) []*run.ActionRecord {
 	return all
 }
 
-// TestARunTellsWhatWasSent: after an edit it is the edited mail, and the one before it stands beside it.
+// TestARunTellsWhatWasSent checks that after an edit, the record has the edited e-mail and the one before.
 func TestARunTellsWhatWasSent(t *testing.T) {
 	w := newLinked(t)
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "old subject", "old words")))
@@ -67,7 +67,7 @@ func TestARunTellsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestARejectionTellsItsComment: to the owner of the run, and to nobody else.
+// TestARejectionTellsItsComment checks that only the run's owner gets the comment.
 func TestARejectionTellsItsComment(t *testing.T) {
 	w := newLinked(t)
 	w.mail()

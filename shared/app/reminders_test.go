@@ -26,7 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/mailserver"
 )
 
-// mailed is a deployment that mails people what has waited, with a clock that the test sets forward.
+// mailed is a deployment that sends e-mails about waiting approvals, with a clock that the test advances.
 type mailed struct {
 	*proved
 	*testing.T
@@ -62,7 +62,7 @@ func newMailed(t *testing.T) mailed {
 	return mailed{w, t, s, later}
 }
 
-// as returns the client of a user whose token has these claims, and is valid on the next day.
+// as returns the client of a user whose token has these claims and is still valid the next day.
 func (w mailed) as(uid, email string, verified bool) testkit.Client {
 	w.T.Helper()
 	now := time.Now()
@@ -78,7 +78,7 @@ func (w mailed) as(uid, email string, verified bool) testkit.Client {
 	return testkit.Connect(nil, w.Base, token)
 }
 
-// asks has the user ask for a mail, which then waits.
+// asks requests an e-mail, which then waits.
 func (w mailed) asks(as testkit.Client) testkit.Answer {
 	w.T.Helper()
 	a, err := as(w.Context(), "POST", "/api/agent/run", `{"prompt":"tell CANARY-bob","timeZone":"Asia/Kolkata"}`)
@@ -88,7 +88,7 @@ func (w mailed) asks(as testkit.Client) testkit.Answer {
 	return a
 }
 
-// pass lets time pass, and has the sweep and the queue find what is due then.
+// pass lets time pass, and runs the sweep and the queue.
 func (w mailed) pass(d time.Duration) {
 	w.T.Helper()
 	w.later.Add(int64(d))
@@ -113,7 +113,7 @@ func (w mailed) sweep() {
 	}
 }
 
-// got wants so many mails, and returns the last one.
+// got expects so many e-mails, and returns the last one.
 func (w mailed) got(when string, n int) mailserver.Mail {
 	w.T.Helper()
 	all := w.server.Mails()
@@ -136,7 +136,8 @@ func (w mailed) due(runID string) time.Time {
 	return document.RunFieldsOf(docs[0]).Due
 }
 
-// TestReminder mails what has waited for five minutes, once and without a word of it, in the zone of its user.
+// TestReminder checks that an approval older than five minutes is mailed once, without content, in the user's time
+// zone.
 func TestReminder(t *testing.T) {
 	w := newMailed(t)
 	ana := w.as("ana", "Ana@Example.com", true)
@@ -189,7 +190,8 @@ func TestReminder(t *testing.T) {
 	}
 }
 
-// TestReminderTellsAll has one mail for two cards, the next one an hour later, and nothing of it for anybody else.
+// TestReminderTellsAll checks that one e-mail covers two cards, that the next comes an hour later, and that nobody else
+// gets any of it.
 func TestReminderTellsAll(t *testing.T) {
 	w := newMailed(t)
 	ana, bob := w.as("ana", "ana@example.com", true), w.as("bob", "bob.own@example.com", true)
@@ -224,8 +226,8 @@ func TestReminderTellsAll(t *testing.T) {
 	}
 }
 
-// TestReminderOfAnAgent mails the user whose agents alone have asked: at the address that they had when they made its
-// token, or for which its access token vouches.
+// TestReminderOfAnAgent checks that a user who asks only through agents gets the e-mail at the address from when they
+// created the token, or at the verified address in the access token.
 func TestReminderOfAnAgent(t *testing.T) {
 	w := newMailed(t)
 	const mail = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gmail_send","arguments":` +
@@ -250,7 +252,7 @@ func TestReminderOfAnAgent(t *testing.T) {
 	}
 	access := func(uid, email string, verified bool) string {
 		t.Helper()
-		w.as(uid, "", false) // whose account is linked by that
+		w.as(uid, "", false) // links the user's account as a side effect
 		return w.access(map[string]any{"sub": uid, "email": email, "email_verified": verified})
 	}
 	ask("a token made with an address", given(w.as("ana", "ana@example.com", true)))
@@ -271,8 +273,8 @@ func TestReminderOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestNoReminder mails nobody of what was decided, nobody without an address that somebody vouches for, and nobody who
-// does not want it.
+// TestNoReminder checks that no e-mail is sent about decided approvals, to users without a verified address, or to
+// users who turned it off.
 func TestNoReminder(t *testing.T) {
 	w := newMailed(t)
 	ana, verified := w.as("ana", "ana@example.com", false), w.as("ana", "ana@example.com", true)
@@ -294,7 +296,7 @@ func TestNoReminder(t *testing.T) {
 		t.Fatalf("%v %s", err, a.Body)
 	}
 	mail(verified, "GET", "", `{"ok":true,"mail":true,"address":"ana@example.com"}`)
-	w.asks(w.as("ana", "ana@new.example.com", false)) // it was hers
+	w.asks(w.as("ana", "ana@new.example.com", false)) // formerly her address
 	w.pass(10 * time.Minute)
 	w.got("decided, and no more verified", 0)
 
@@ -317,7 +319,7 @@ func TestNoReminder(t *testing.T) {
 	w.got("let in again", 1)
 }
 
-// late is a process to which something happens before it records that it has mailed.
+// late is a process to which something happens before it records that it has sent an e-mail.
 type late struct {
 	reminder.Kept
 	meanwhile func()
@@ -328,8 +330,8 @@ func (l late) Reminded(ctx context.Context, uid string, upto time.Time) error {
 	return l.Kept.Reminded(ctx, uid, upto)
 }
 
-// TestReminderOfALateProcess has a process stop before it records its mail, and go on after another one has mailed what
-// came since: that is not told again.
+// TestReminderOfALateProcess pauses a process before it records its e-mail, until another process has sent one about
+// newer approvals. Those are not mailed again.
 func TestReminderOfALateProcess(t *testing.T) {
 	w := newMailed(t)
 	ana := w.as("ana", "ana@example.com", true)
@@ -353,14 +355,14 @@ func TestReminderOfALateProcess(t *testing.T) {
 	}
 }
 
-// unreachable is a topic that nobody can be told by.
+// unreachable is a topic that fails.
 type unreachable struct{}
 
 func (unreachable) Publish(context.Context, ...notice.Notice) error {
 	return errors.New("no such topic")
 }
 
-// TestReminderWhileTheTopicIsDown mails in time, however long nobody else can be told of the run.
+// TestReminderWhileTheTopicIsDown checks that e-mails are sent on time while events cannot be published.
 func TestReminderWhileTheTopicIsDown(t *testing.T) {
 	w := newMailed(t)
 	w.App.API.Loop.Notices = unreachable{}
@@ -377,8 +379,8 @@ func TestReminderWhileTheTopicIsDown(t *testing.T) {
 	w.got("after the hour", 2)
 }
 
-// TestReminderLater has the server of mails be down, and the mail come once it is not; a mail that it refuses for good
-// is not sent again. The run goes its way.
+// TestReminderLater checks that an e-mail is sent once the mail server is back, that a permanently refused one is not
+// sent again, and that the run continues.
 func TestReminderLater(t *testing.T) {
 	w := newMailed(t)
 	ana := w.as("ana", "ana@example.com", true)
@@ -424,8 +426,8 @@ func TestReminderLater(t *testing.T) {
 	}
 }
 
-// TestReminderAgain has whoever mails die before that is on record: the mail comes again, and can be known by its id.
-// While one process mails, no other does.
+// TestReminderAgain kills a process between sending an e-mail and recording it. The e-mail is sent again with the same
+// ID. While one process sends, no other does.
 func TestReminderAgain(t *testing.T) {
 	w := newMailed(t)
 	ana := w.as("ana", "ana@example.com", true)
@@ -438,7 +440,7 @@ func TestReminderAgain(t *testing.T) {
 	var during sync.Once
 	w.server.Taking = func(mailserver.Mail) error {
 		during.Do(func() {
-			if err := remind(t.Context()); err != nil { // while the first one is under way
+			if err := remind(t.Context()); err != nil { // while the first one is in progress
 				t.Error(err)
 			}
 		})
@@ -451,7 +453,7 @@ func TestReminderAgain(t *testing.T) {
 	}
 	await.That(t, "the server has it", func() bool { return len(w.server.Mails()) == 1 })
 	w.server.Taking = nil
-	w.sweep() // the other process may still live
+	w.sweep() // the other process may still be alive
 	w.got("one", 1)
 	w.pass(6 * time.Minute)
 	m := w.got("again", 2)
@@ -467,7 +469,7 @@ func TestReminderAgain(t *testing.T) {
 	}
 }
 
-// overtaken is a process that is overtaken by another one before it takes a reminder.
+// overtaken is a process that another one overtakes before it takes a reminder.
 type overtaken struct {
 	reminder.Kept
 	by func()
@@ -479,7 +481,7 @@ func (o overtaken) TakeReminder(ctx context.Context, uid string, as run.Reminder
 	return o.Kept.TakeReminder(ctx, uid, as, during)
 }
 
-// TestReminderOfOne has two processes find the same reminder due, of which one sends it.
+// TestReminderOfOne has two processes find the same reminder due. One of them sends it.
 func TestReminderOfOne(t *testing.T) {
 	w := newMailed(t)
 	w.asks(w.as("ana", "ana@example.com", true))
@@ -497,7 +499,7 @@ func TestReminderOfOne(t *testing.T) {
 	w.got("one", 1)
 }
 
-// TestRemindersAreSwitchedOff has runs that were due for a reminder wait on, and not be put aside.
+// TestRemindersAreSwitchedOff checks that runs with a due reminder keep waiting, and are not quarantined.
 func TestRemindersAreSwitchedOff(t *testing.T) {
 	w := newMailed(t)
 	asked := w.asks(w.as("ana", "ana@example.com", true))
@@ -515,7 +517,7 @@ func TestRemindersAreSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestNobodyIsMailed leaves a run due as it was where nobody is mailed, and stores nobody's address.
+// TestNobodyIsMailed checks that without e-mails, runs' due times do not change and no address is stored.
 func TestNobodyIsMailed(t *testing.T) {
 	w := deploy(t)
 	w.mail()

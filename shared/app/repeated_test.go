@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestARepeatedMailAsks has the model give one wished mail again, in the same turn or in the next one, though its
-// recipient is always allowed: one mail goes out unasked, and the other waits on a card that says so.
+// TestARepeatedMailAsks makes the model repeat an e-mail that was requested once, in the same turn or the next,
+// although its recipient is always allowed. One e-mail is sent without asking, and the other waits on a card that says
+// so.
 func TestARepeatedMailAsks(t *testing.T) {
 	send := func(subject string) fakegemini.Call {
 		return fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("ken@example.org", subject, "At one.")}

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestWhatIsToldOfARepositoryIsBounded whatever it has: 32 KiB, of which its files' paths get what is left, and no
-// file's name passes for the list of what others have opened.
+// TestWhatIsToldOfARepositoryIsBounded checks the limit of 32 KiB, of which the file paths get the rest, and that no
+// file name can pass for the heading of what others have opened.
 func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 	w := deploy(t)
 	long := strings.Repeat("é", 40<<10)
@@ -46,9 +46,9 @@ func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestAPlanIsCarriedOutAtGitHub confirms a plan over HTTP: its grant lets one issue be opened, exactly once and by its
-// user's account, and the second is asked about. What was confirmed is done; a grant that is taken back allows nothing,
-// and neither does one that was given to another account.
+// TestAPlanIsCarriedOutAtGitHub confirms a plan over HTTP. Its grant covers one issue, which is opened exactly once
+// with the user's account; the second issue needs approval. A revoked grant, or one for another account, covers
+// nothing.
 func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
 	for _, since := range []string{"", "revoked", "linked"} {
 		w := deploy(t)
@@ -94,7 +94,7 @@ func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
 	}
 }
 
-// plans makes a request of plans and decodes its answer; what it asks for is moved as far as it goes.
+// plans sends a request about plans, decodes the answer, and moves the session as far as it goes.
 func (w *proved) plans(s *planner.Session, path, body string) {
 	w.t.Helper()
 	method := "POST"

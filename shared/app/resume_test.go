@@ -26,10 +26,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// clerkFunction is the home of the clerk, an agent with a resume function of its own.
+// clerkFunction is the function that moves the runs of the agent clerk.
 const clerkFunction = "resume-clerk"
 
-// counted is a model that counts what one process asks it.
+// counted is a model that counts the requests of one process.
 type counted struct {
 	model.Model
 	asked *atomic.Int32
@@ -41,14 +41,14 @@ func (c counted) Generate(ctx context.Context, r model.Request, delta func(strin
 }
 
 // twoFunctions is a deployment with two resume functions over one store and one topic. Each message is pushed to both,
-// as Pub/Sub's emulator does, which ignores filters. All else is served by the first one's process.
+// as by Pub/Sub's emulator, which ignores filters. The first function's process serves everything else.
 type twoFunctions struct {
 	*proved // the process of resume
 	clerk   *testkit.Deployment
 	ahead   atomic.Int64 // of the clock
 
 	askedHere, askedByClerk atomic.Int32
-	messages                []queue.Delivery // that were acknowledged by both
+	messages                []queue.Delivery // acknowledged by both
 }
 
 func openTwoFunctions(t *testing.T, settings ...string) *twoFunctions {
@@ -88,13 +88,13 @@ func openTwo(t *testing.T, also []app.Option, settings ...string) *twoFunctions 
 	return w
 }
 
-// pushes returns what pushes a message to the one function and to the other.
+// pushes returns functions that push a message to each of the two functions.
 func (w *twoFunctions) pushes() []queueembedded.Push {
 	return []queueembedded.Push{w.Push(w.Base),
 		queueembedded.HTTPPush(w.clerk.Base+"/api/agent/"+clerkFunction, w.PushToken, http.DefaultClient)}
 }
 
-// deliver pushes each message that is due to both functions.
+// deliver pushes each due message to both functions.
 func (w *twoFunctions) deliver() {
 	w.t.Helper()
 	both := w.pushes()
@@ -124,7 +124,7 @@ func (w *twoFunctions) resolve(r testkit.Answer) {
 	}
 }
 
-// wantAsked compares how often each process has asked the model.
+// wantAsked compares the number of each process's model requests.
 func (w *twoFunctions) wantAsked(here, clerk int32) {
 	w.t.Helper()
 	if h, c := w.askedHere.Load(), w.askedByClerk.Load(); h != here || c != clerk {
@@ -138,8 +138,8 @@ func (w *twoFunctions) run(id string) testkit.Answer {
 	return w.call("GET", "/api/agent/runs/"+id, "")
 }
 
-// TestTwoResumeFunctions has each agent's runs moved by the function that it lives in: a message is acknowledged by the
-// other one and left alone, none is lost, and nothing is done twice.
+// TestTwoResumeFunctions checks that each run is moved by its agent's function. The other function acknowledges and
+// ignores the message; none is lost, and nothing is done twice.
 func TestTwoResumeFunctions(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := openTwoFunctions(t, settings...)
@@ -174,8 +174,8 @@ func TestTwoResumeFunctions(t *testing.T) {
 	})
 }
 
-// TestASweepNamesTheAgent has what was lost asked for again where it is moved, and the messages of the release before,
-// which name no agent, taken for the assistant's.
+// TestASweepNamesTheAgent checks that lost messages are requested again for the right function, and that messages of
+// the previous release, which name no agent, count as the assistant's.
 func TestASweepNamesTheAgent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := openTwoFunctions(t, settings...)
@@ -225,7 +225,7 @@ func (w *twoFunctions) lose() {
 	}
 }
 
-// TestAnAgentThatNoFunctionServes has its runs ended at their deadline by resume.
+// TestAnAgentThatNoFunctionServes checks that resume ends such an agent's runs at their deadline.
 func TestAnAgentThatNoFunctionServes(t *testing.T) {
 	w := openTwoFunctions(t)
 	w.mail()
@@ -245,8 +245,8 @@ func TestAnAgentThatNoFunctionServes(t *testing.T) {
 	w.wantAsked(0, 1)
 }
 
-// TestTwoSubscriptions has the messages of one topic pushed to both functions by Pub/Sub's emulator, whatever the
-// subscriptions' filters say.
+// TestTwoSubscriptions pushes the messages of one topic to both functions with Pub/Sub's emulator, which ignores the
+// subscriptions' filters.
 func TestTwoSubscriptions(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	t.Setenv("PUBSUB_EMULATOR_HOST", emulators.PubSub(t))
@@ -288,7 +288,7 @@ func TestTwoSubscriptions(t *testing.T) {
 	w.wantAsked(0, 2)
 	other := w.ask()
 	w.resolve(other)
-	for next(0).RunID != other.RunID { // those of the clerk's run before, which it leaves alone
+	for next(0).RunID != other.RunID { // earlier messages of the clerk's run, which it ignores
 	}
 	w.wantAsked(2, 2)
 	for _, id := range []string{r.RunID, other.RunID} {

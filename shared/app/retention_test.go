@@ -12,14 +12,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestWhatIsKept has a conversation end and be forgotten: after RETENTION the sweeps delete it with its run and
-// approval, and the audit tells of it until AUDIT_RETENTION. A conversation with a run that waits is kept.
+// TestWhatIsKept checks that sweeps delete an unused conversation after RETENTION, with its run and approval, and that
+// its audit entries stay until AUDIT_RETENTION. A conversation with a waiting run is kept.
 func TestWhatIsKept(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(settings ...string) *timed) {
 		w := open("RETENTION=30", "AUDIT_RETENTION=60", "APPROVAL_TTL=30d", "RUN_DEADLINE=45d")
 		w.App.API.Records.Retention, w.App.API.Records.AuditDays = w.App.Config.Retention, w.App.Config.AuditDays
 		push, err := auth.NewPush(auth.PushConfig{Issuer: w.App.Config.PushIssuer, Audience: w.App.Config.PushAudience,
-			ServiceAccount: w.App.Config.PushServiceAccount}) // the scheduler's tokens are of today
+			ServiceAccount: w.App.Config.PushServiceAccount}) // the scheduler's tokens are from today
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestWhatIsKept(t *testing.T) {
 		if n := left(done); n != 3 {
 			t.Fatalf("too early, %d of 3 documents are left", n)
 		}
-		w.tick(30 * time.Hour) // and the other's approval has expired, and its run has not been moved yet
+		w.tick(30 * time.Hour) // the other run's approval has expired, and the run has not moved yet
 		sweeps()
 		if n := left(done); n != 0 {
 			t.Errorf("%d documents are left", n)
@@ -73,7 +73,7 @@ func TestWhatIsKept(t *testing.T) {
 			w.verify(done.RunID, true)
 			return
 		}
-		// which Firestore deletes: by these fields
+		// Firestore deletes by these fields
 		entries, head, err := w.App.API.Records.Chain(t.Context(), done.RunID)
 		if err != nil || head == nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func (w *timed) get(path string) store.Doc {
 	return docs[0]
 }
 
-// verify checks the chain of a run that was deleted.
+// verify checks the audit chain of a deleted run.
 func (w *timed) verify(runID string, expired bool) {
 	w.t.Helper()
 	entries, head, err := w.App.API.Records.Chain(w.t.Context(), runID)

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// waits has a user's model make one call, and reports whether they are asked about it.
+// waits makes a user's model do one call, and reports whether it needs approval.
 func (w *proved) waits(uid, name string, args any) bool {
 	w.t.Helper()
 	w.SetModel(testkit.Wants(name, args))
@@ -35,7 +35,7 @@ func (w *proved) waits(uid, name string, args any) bool {
 	return a.Actions[0].Status == "awaiting_confirmation"
 }
 
-// alters changes the one entry that ana always allows.
+// alters changes ana's only always-allow entry.
 func (w *proved) alters(change func(*policy.Entry)) {
 	w.t.Helper()
 	var u run.User
@@ -57,7 +57,7 @@ func (w *proved) alters(change func(*policy.Entry)) {
 	}
 }
 
-// endsAlways has what ana always allows end in one of three ways.
+// endsAlways ends an always-allow of ana's in one of three ways.
 func (w *proved) endsAlways(respect string) {
 	w.t.Helper()
 	switch respect {
@@ -230,7 +230,7 @@ func triesAccount(t *testing.T, respect string) (shown string, asked bool) {
 	return shown, w.waits("ana", gmail.Name, testkit.Mail("bob@example.com", "First", "One"))
 }
 
-// otherProgram has the host note another file for the command that ana always allows.
+// otherProgram makes the host report another file for the always-allowed command.
 func (h *onHost) otherProgram(t *testing.T) {
 	t.Helper()
 	path := document.HostPath("ana", h.host)

@@ -16,20 +16,20 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 )
 
-// A permission is a word that somebody gives before a call and that lets the call go unasked, or lets somebody ask.
+// A permission is given before a call, and lets the call run without approval or lets someone request approvals.
 type permission struct {
-	rules []string // the rules of the policy and of tools by which a call then goes unasked
-	back  []string // the routes with which its user takes it back
-	// try gives the permission and then makes a call that differs from what was shown in one respect; in none where
-	// that is empty. It returns what the user was shown, and whether they are asked.
+	rules []string // rules of the policy and of tools that then allow a call without approval
+	back  []string // routes with which the user revokes it
+	// try gives the permission and then makes a call that differs from what was shown in one respect, or in none if
+	// that is empty. It returns what the user was shown, and whether approval is needed.
 	try     func(t *testing.T, respect string) (shown string, asked bool)
 	shows   []string          // parts of what the user is shown
-	asks    bool              // it lets somebody ask, and no call goes unasked
-	differs []string          // the respects that are shown
-	held    map[string]string // respects that a test of another package or file tries, by that test
+	asks    bool              // only lets someone request approvals
+	differs []string          // respects that are shown
+	held    map[string]string // respects that another package's test covers, by that test
 }
 
-// permissions are all that there are. TestEveryPermissionIsInTheTable holds the table to the code.
+// permissions are all permissions. TestEveryPermissionIsInTheTable compares the table with the code.
 var permissions = map[string]permission{
 	"an always-allowed address": {
 		rules: []string{"policy.RuleAllowlisted"}, back: []string{"/api/agent/allowlist/{entryId}"}, try: triesAddress,
@@ -109,8 +109,8 @@ func TestAPermissionIsNoWiderThanItsCard(t *testing.T) {
 	}
 }
 
-// TestEveryPermissionIsInTheTable finds each place in the code that lets a call go unasked, and each route that takes
-// something back: each has a row. The tests that rows name exist.
+// TestEveryPermissionIsInTheTable finds each place in the code that lets a call run without approval, and each route
+// that revokes something. Each must have a row. The tests that rows name must exist.
 func TestEveryPermissionIsInTheTable(t *testing.T) {
 	page, err := os.ReadFile("../agent/policy/README.md")
 	if err != nil {
@@ -160,7 +160,7 @@ func hasTest(t *testing.T, dir, name string) bool {
 	})
 }
 
-// unasked returns the names of the rules with which the code allows a call: those beside a mode that allows.
+// unasked returns the names of the rules with which the code allows a call.
 func unasked(t *testing.T) []string {
 	t.Helper()
 	rules := map[string]bool{}
@@ -183,11 +183,11 @@ func unasked(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(rules, "policy.r.ID") // a ruling of a tool's, which is found where the tool makes it
+	delete(rules, "policy.r.ID") // a tool's own policy, which is found where the tool creates it
 	return slices.Sorted(maps.Keys(rules))
 }
 
-// allowedBy returns the rule of a decision or a ruling that allows, by its package; "" for any other node.
+// allowedBy returns the rule of a decision that allows, with its package, or "" for any other node.
 func allowedBy(in string, n ast.Node) string {
 	var values []ast.Expr
 	rule := ""
@@ -220,7 +220,7 @@ func allowedBy(in string, n ast.Node) string {
 	return in + "." + rule
 }
 
-// identOf returns a name as it stands in the code: policy.Allow; "" for any other expression.
+// identOf returns a name as in the code, such as policy.Allow, or "" for any other expression.
 func identOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

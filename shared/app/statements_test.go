@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// statements counts what the embedded store has run since [counting], in all connections. PRAGMA is not counted: a
-// process asks by it, from time to time, what another one has written.
+// statements counts what the embedded store has run since [counting], in all connections. PRAGMA is not counted,
+// because a process uses it now and then to see whether another process has written.
 var statements atomic.Int64
 
-// counting returns the name of a driver that counts the statements of another one.
+// counting returns the name of a driver that counts another driver's statements.
 func counting(t *testing.T, of string) string {
 	t.Helper()
 	db, err := sql.Open(of, "")
@@ -38,7 +38,7 @@ func (d countingDriver) Open(name string) (driver.Conn, error) {
 	return countingConn{c.(conn)}, nil
 }
 
-// conn is what database/sql and the store use of a connection.
+// conn has the methods of a connection that database/sql and the store use.
 type conn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -59,7 +59,7 @@ func (c countingConn) PrepareContext(ctx context.Context, text string) (driver.S
 	return countingStmt{st.(statement)}, nil
 }
 
-// statement is what database/sql and the store use of a prepared statement.
+// statement has the methods of a prepared statement that database/sql and the store use.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext

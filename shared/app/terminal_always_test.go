@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// A permission for always covers one directory, and the program that its user meant: what an earlier command has put
-// into the search path does not stand in for it, and a file that has changed is asked about.
+// An always-allow covers one directory, and the program that the user meant: a program that an earlier command has put
+// into the search path does not replace it, and a changed file needs approval.
 func TestAnAllowedCommandStaysTheSame(t *testing.T) {
 	h := onTerminal(t, nil)
 	evil := filepath.Join(h.srv.Home, "evil")

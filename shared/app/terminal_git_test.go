@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGitStatusRunsUnasked lets git look at a repository without asking. Once the repository's configuration names a
-// program, the user is asked by a card that says so, and the yes runs git as ever.
+// TestGitStatusRunsUnasked checks that git can read a repository without approval. If the repository's configuration
+// names a program, approval is needed, on a card that says so, and git then runs as usual.
 func TestGitStatusRunsUnasked(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	dir, told := filepath.Join(h.srv.Home, "app"), filepath.Join(h.srv.Home, "told")

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// flips is a host on which somebody changes what lies in a folder as soon as the host has said where a path leads: its
-// readlink answers truly, and then runs a line. Each line runs once, in turn.
+// flips is a host on which someone changes a folder as soon as the host has reported where a path leads: its readlink
+// answers correctly, and then runs a line. Each line runs once, in turn.
 func flips(t *testing.T, lines ...string) sshd.Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,9 +27,9 @@ func flips(t *testing.T, lines ...string) sshd.Options {
 	return sshd.Options{Path: dir + ":" + os.Getenv("PATH")}
 }
 
-// Whoever may write in a folder that may be read cannot have a command read another file by changing a link or a file
-// between the check and the reading, at whichever moment they do. The host says in turn where each link leads, where
-// the folder leads, and for each path where it leads and where its descriptor leads.
+// Someone who can write to a readable folder cannot make a command read another file by changing a link or a file
+// between the check and the read, at any moment. The host reports in turn where each link leads, where the folder
+// leads, and for each path where it and its descriptor lead.
 func TestAPathThatChangesMeanwhile(t *testing.T) {
 	const link, file, pipe, folder = "ln -sfn OUT/file IN/link", "ln -sfn OUT/file IN/file",
 		"rm IN/file; mkfifo IN/file", "mv IN/sub IN/was; ln -s OUT IN/sub"
@@ -37,7 +37,7 @@ func TestAPathThatChangesMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string
 		flips   []string // what is done after each answer
-		want    string   // what the model reads, or nothing if the user is asked
+		want    string   // what the model reads; empty if approval is needed
 	}{
 		"a link, before it is followed":      {"cat IN/link", []string{link}, ""},
 		"a link, after it was followed":      {"cat IN/link", []string{":", ":", ":", link}, "fine"},

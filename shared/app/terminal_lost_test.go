@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// A command that leaves no place for its journal has run: whether it was done is left to its user, and it is neither
-// run again nor told to the model as one that was not.
+// A command whose journal cannot be written has run. Its outcome is left to the user: it is neither repeated nor
+// reported to the model as not done.
 func TestACommandThatLeavesNoHome(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo x >>witness; until [ -f .countersign ]; do rm -rf .countersign; " +
@@ -27,8 +27,8 @@ func TestACommandThatLeavesNoHome(t *testing.T) {
 	}
 }
 
-// A command that runs unasked after another one of its turn is asked about where a link there leads out of the folders
-// that may be read, on a card that names its directory.
+// A command that follows another one in its turn needs approval if a link there leads out of the readable folders. The
+// card names its directory.
 func TestALinkWhereACommandHasLed(t *testing.T) {
 	logs, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	below := filepath.Join(logs, "below")
@@ -64,7 +64,7 @@ func TestALinkWhereACommandHasLed(t *testing.T) {
 	}
 }
 
-// The commands of a host without bash are run by its sh, though nobody has checked what it has.
+// On a host without bash, commands run in its sh, even before its capabilities were checked.
 func TestAHostWithoutBash(t *testing.T) {
 	h := onTerminalOf(t, sshd.Options{Shell: "busybox", Path: sshd.Busybox(t)}, map[string]any{"autoRun": "read_only"})
 	m := &commands{lines: []string{"pwd", "echo x >>witness"}}
@@ -79,7 +79,7 @@ func TestAHostWithoutBash(t *testing.T) {
 	}
 }
 
-// The first command of a host without bash is one that its user approves: what only bash can read is not run.
+// The first command on a host without bash needs approval. What only bash can parse does not run.
 func TestAnApprovedCommandWithoutBash(t *testing.T) {
 	h := onTerminalOf(t, sshd.Options{Shell: "busybox", Path: sshd.Busybox(t)}, nil)
 	m := &commands{lines: []string{"cat <(echo x) >>witness", "echo x >>witness"}}

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// outputOf returns what is kept of a run's action and what the run's events have of it, and checks that they are the
-// same.
+// outputOf returns the stored output of a run's action and the output in the run's events, and checks that they are
+// equal.
 func (h *onHost) outputOf(runID, actionID string) string {
 	h.t.Helper()
 	kept := string(h.call("GET", "/api/agent/runs/"+runID+"/output/"+actionID, "").Body)
@@ -38,8 +38,8 @@ func (h *onHost) outputOf(runID, actionID string) string {
 	return kept
 }
 
-// What a command prints is kept as it came, with its colours, and without what must not be stored; the step has what
-// the model was told, which is text.
+// A command's output is stored as printed, with its colours, except what must not be stored. The step has the text that
+// the model got.
 func TestTheOutputOfACommandIsKept(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{`printf '\033[31mred\033[0m\n'; echo key AKIAIOSFODNN7EXAMPLE end; seq 3`}}
@@ -70,7 +70,7 @@ func TestTheOutputOfACommandIsKept(t *testing.T) {
 	}
 }
 
-// A client that turns the loop itself gets the same: a card, the command on the host after a yes, and what it printed
+// A client that drives the loop itself gets the same: a card, the command on the host after an approval, and the output
 // from the record.
 func TestATurnIsTakenByHand(t *testing.T) {
 	h := onTerminal(t, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// aSocket is a person's side of a terminal's WebSocket.
+// aSocket is the user's side of a terminal's WebSocket.
 type aSocket struct {
 	t      *testing.T
 	conn   *websocket.Conn
@@ -28,7 +28,7 @@ func (h *onHost) attach(t *testing.T, token string) *aSocket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.CloseNow() }) // it may have been closed
+	t.Cleanup(func() { _ = conn.CloseNow() }) // may be closed already
 	conn.SetReadLimit(1 << 20)
 	first, err := json.Marshal(map[string]string{"type": "auth", "token": token})
 	if err == nil {
@@ -40,7 +40,7 @@ func (h *onHost) attach(t *testing.T, token string) *aSocket {
 	return &aSocket{t: t, conn: conn}
 }
 
-// hears reads until the message has come, and reports false where the socket ends before.
+// hears reads until the message arrives, and returns false if the socket ends first.
 func (s *aSocket) hears(text string) bool {
 	return s.reads(func() bool { return strings.Contains(strings.Join(s.told, "\n"), text) })
 }
@@ -62,8 +62,8 @@ func (s *aSocket) reads(until func() bool) bool {
 	return true
 }
 
-// Whoever has the terminal open sees the command that was approved, and nothing before the yes: its bytes as the host
-// printed them, which are those that are kept, between the word that it runs and the word that it has ended.
+// A user with an open terminal sees the approved command, and nothing before the approval: its bytes as the host
+// printed and stored them, between the messages about its start and its end.
 func TestTheSocketShowsTheApprovedCommand(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel((&commands{lines: []string{`printf '\033[32mgr''een\033[0m\n'; tty; echo one >> witness`}}).turn)
@@ -96,8 +96,8 @@ func TestTheSocketShowsTheApprovedCommand(t *testing.T) {
 	}
 }
 
-// Whose address is of no domain that may call is refused at the socket's first message, and nothing was said to the
-// host by then.
+// A user whose address is in no permitted domain is refused at the socket's first message, before anything was sent to
+// the host.
 func TestASocketIsForTheAllowedDomains(t *testing.T) {
 	_, domain, _ := strings.Cut(testkit.Address("ana"), "@")
 	h := onTerminal(t, nil, "AUTH_ALLOWED_DOMAINS="+domain)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestAStepSaysWhatBecameOfACommand has a model ask for a command that no shell can read, and for one that leaves a
-// program running: the steps show the words of the first, and what was ended with the second, as its card had said. The
-// model reads the output as text, and the facts beside it.
+// TestAStepSaysWhatBecameOfACommand requests a command that no shell can parse, and one that leaves a program running.
+// The steps show the text of the first, and what was ended with the second, as its card had announced. The model gets
+// the output as text, with the facts beside it.
 func TestAStepSaysWhatBecameOfACommand(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo 'a\u202eb", "nohup sleep 1000 >/dev/null 2>&1 & echo on"}}

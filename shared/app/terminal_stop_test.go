@@ -14,13 +14,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// exists reports whether there is a file of the name in the host's home.
+// exists reports whether the file is in the host's home.
 func (h *onHost) exists(name string) bool {
 	_, err := os.Stat(filepath.Join(h.srv.Home, name))
 	return err == nil
 }
 
-// alive are the processes that are left on the host of commands of this test.
+// alive returns the processes that this test's commands left on the host.
 func (h *onHost) alive(mark string) (left []string) {
 	for _, p := range h.srv.Processes() {
 		if strings.Contains(p.Args, mark) {
@@ -30,12 +30,12 @@ func (h *onHost) alive(mark string) (left []string) {
 	return left
 }
 
-// moving has the run moved by another process, and returns what waits for that to end.
+// moving has another process move the run, and returns a function that waits for it.
 func (h *onHost) moving() (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = h.Deliver(h.t.Context()) // what it did is looked at afterwards
+		_, _ = h.Deliver(h.t.Context()) // what it did is checked afterwards
 	}()
 	return func() {
 		h.t.Helper()
@@ -47,7 +47,7 @@ func (h *onHost) moving() (wait func()) {
 	}
 }
 
-// TestStop presses Stop at each moment of a run: nothing runs, and nothing starts, after it.
+// TestStop presses Stop at each moment of a run. Nothing runs or starts after it.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	t.Run("in a command", func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// cancelled reports whether the run has ended because its user stopped it.
+// cancelled reports whether the run ended because the user stopped it.
 func cancelled(a testkit.Answer) bool { return a.Status == "failed" && a.ErrorReason == "cancelled" }
 
 // stop cancels ana's run.
@@ -154,8 +154,8 @@ func (h *onHost) stop(a testkit.Answer) {
 	h.moving()()
 }
 
-// TestALongCommandIsHandedOver has a command outlast the functions that move its run: each follows it from where the
-// one before left it, and it is begun once.
+// TestALongCommandIsHandedOver has a command outlast the functions that move its run. Each continues where the one
+// before stopped, and the command starts once.
 func TestALongCommandIsHandedOver(t *testing.T) {
 	t.Parallel()
 	h := onTerminal(t, nil)
@@ -188,7 +188,8 @@ func TestALongCommandIsHandedOver(t *testing.T) {
 	}
 }
 
-// A command is ended at its limit: it has failed, its end is known, and the model has the output so far and goes on.
+// A command is ended at its time limit. It has failed with a known outcome, and the model gets the output so far and
+// continues.
 func TestACommandIsEndedAtItsLimit(t *testing.T) {
 	t.Parallel()
 	h := onTerminal(t, nil)

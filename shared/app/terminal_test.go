@@ -103,8 +103,8 @@ func (m *commands) turn(r fakegemini.Request) fakegemini.Turn {
 		Args: map[string]string{"summary": "All is well."}}}}
 }
 
-// TestACommandIsApprovedAndRunsOnce is the thin path: a request on a terminal, a card, a yes, the command on a real
-// host, its output to the model, and the end.
+// TestACommandIsApprovedAndRunsOnce is the shortest path: a request on a terminal, a card, an approval, the command on
+// a real host, its output for the model, and the end.
 func TestACommandIsApprovedAndRunsOnce(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo one >> witness; cat witness"}}
@@ -133,7 +133,7 @@ func TestACommandIsApprovedAndRunsOnce(t *testing.T) {
 	}
 }
 
-// resolve decides about an approval as ana.
+// resolve decides an approval as ana.
 func (h *onHost) resolve(a testkit.Approval, decision string, edited any) testkit.Answer {
 	h.t.Helper()
 	got, err := h.as("ana").Decide(h.t.Context(), a, decision, edited)
@@ -143,14 +143,14 @@ func (h *onHost) resolve(a testkit.Approval, decision string, edited any) testki
 	return got
 }
 
-// run reads ana's run, after what is asked for was moved.
+// run reads ana's run, after everything requested was moved.
 func (h *onHost) run(a testkit.Answer) testkit.Answer {
 	h.t.Helper()
 	h.deliver()
 	return h.call("GET", "/api/agent/runs/"+a.RunID, "")
 }
 
-// witness is what the commands of a test have written on the host.
+// witness is the file that a test's commands write on the host.
 func (h *onHost) witness() string {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.srv.Home, "witness"))
@@ -160,7 +160,7 @@ func (h *onHost) witness() string {
 	return string(text)
 }
 
-// steps are the commands of a run with what became of each.
+// steps returns the commands of a run with their outcomes.
 func (h *onHost) steps(a testkit.Answer) string {
 	h.t.Helper()
 	var v struct {
@@ -182,7 +182,7 @@ func (h *onHost) steps(a testkit.Answer) string {
 	return b.String()
 }
 
-// What only looks runs at once where the user lets it, and the directory carries over to it from an approved command.
+// A read-only command runs at once if the user permits that, in the directory that an approved command has changed to.
 func TestWhatOnlyLooksRunsUnasked(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	m := &commands{lines: []string{"pwd", "mkdir -p sub && cd sub", "pwd", "cat /etc/hostname"}}
@@ -208,7 +208,7 @@ func TestWhatOnlyLooksRunsUnasked(t *testing.T) {
 	}
 }
 
-// Two looks of the first turn are carried out, though the first one tells in which directory the second one is.
+// Two read-only commands of the first turn run, although the first one determines the directory of the second.
 func TestTwoLooksOfTheFirstTurn(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -225,8 +225,9 @@ func TestTwoLooksOfTheFirstTurn(t *testing.T) {
 	}
 }
 
-// What runs unasked after an approved command of the same turn runs where that has led to, by the rules for that place:
-// a file there that may not be read unasked is asked about, on a card that names its directory.
+// A command that runs without approval after an approved command of the same turn runs in the directory that it left,
+// by the rules for that place: printing a file there that is not readable needs approval, on a card that names its
+// directory.
 func TestALookFollowsACommandOfItsTurn(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	for _, dir := range []string{"logs", "secret"} {
@@ -267,8 +268,8 @@ func TestALookFollowsACommandOfItsTurn(t *testing.T) {
 	}
 }
 
-// A file below the folders that may be read is printed unasked, and one to which a link leads out of them is asked
-// about; a yes then prints it.
+// A file in the readable folders is printed without approval. A file outside that a link leads to needs approval, and
+// is then printed.
 func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
 	logs := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -296,7 +297,7 @@ func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
 	}
 }
 
-// A pipe is not read unasked: that would take what is meant for another program, or never end.
+// A pipe is not read without approval: that would take data from another program, or never end.
 func TestAPipeIsAskedAbout(t *testing.T) {
 	logs := t.TempDir()
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(logs, "q"), 0o600),
@@ -313,7 +314,7 @@ func TestAPipeIsAskedAbout(t *testing.T) {
 	}
 }
 
-// What ".." leads to behind a link to a folder lies beside that folder, not beside the link.
+// ".." after a link to a folder leads beside that folder, not beside the link.
 func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
 	app, releases := t.TempDir(), t.TempDir()
 	secret := filepath.Join(releases, "env")
@@ -331,7 +332,7 @@ func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
 	}
 }
 
-// The letter that stands for all processes stands for their environments on another system.
+// The option that means all processes means their environments on another system.
 func TestAllProcessesOnAnotherSystem(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho FreeBSD 15.0\n"), 0o700); err != nil {
@@ -346,7 +347,7 @@ func TestAllProcessesOnAnotherSystem(t *testing.T) {
 	}
 }
 
-// Of two cards each is of its own command, in the model's order, and equal commands are two commands.
+// Two cards each have their own command, in the model's order, and equal commands are two commands.
 func TestEqualCommandsAreTwo(t *testing.T) {
 	h := onTerminal(t, nil)
 	line := "echo again >> witness"
@@ -371,7 +372,7 @@ func TestEqualCommandsAreTwo(t *testing.T) {
 	}
 }
 
-// What a user edits is judged anew: it is what runs, and what is no command is refused.
+// An edited command is evaluated again. The edited command runs, and text that is no command is refused.
 func TestAnEditIsJudgedAnew(t *testing.T) {
 	h := onTerminal(t, nil, "TERMINAL_DENY=reboot")
 	m := &commands{lines: []string{"echo model >> witness"}}
@@ -396,7 +397,7 @@ func TestAnEditIsJudgedAnew(t *testing.T) {
 	}
 }
 
-// A no tells the model, and the run goes on.
+// A rejection is reported to the model, and the run continues.
 func TestANoGoesOn(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"rm -rf witness"}}
@@ -409,8 +410,8 @@ func TestANoGoesOn(t *testing.T) {
 	}
 }
 
-// What was allowed unasked asks when its host's user has taken the permission back meanwhile, and a card is stale when
-// the host's directory, name or keys are others.
+// A call that was allowed without approval needs approval if the user has revoked the permission meanwhile. A card is
+// stale if the host's directory, name or keys have changed.
 func TestWhatIsSetOfAHostCountsAtTheIntent(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	h.SetModel((&commands{lines: []string{"pwd"}}).turn)
@@ -439,8 +440,8 @@ func TestWhatIsSetOfAHostCountsAtTheIntent(t *testing.T) {
 	}
 }
 
-// A command that its user lets run unasked, and that waits for the one before it in its turn, is asked about when its
-// turn comes and the permission is gone.
+// A command that needs no approval, and waits for an earlier one in its turn, needs approval if the permission is gone
+// when its turn comes.
 func TestAPermissionIsTakenBackBeforeTheIntent(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -471,7 +472,7 @@ func TestAPermissionIsTakenBackBeforeTheIntent(t *testing.T) {
 	}
 }
 
-// What the operator denies is not asked about and does not run, be it the model's wish. The model is told, and goes on.
+// What the operator denies neither asks nor runs, even if the model wants it. The model is told, and continues.
 func TestADeniedCommandIsNotAskedAbout(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "TERMINAL_DENY=reboot,uname")
 	m := &commands{lines: []string{"reboot", "uname -a", "echo a >> witness; reboot", "sh -c 'echo b >> witness'"}}
@@ -507,7 +508,7 @@ func TestAChangedKeyIsRefused(t *testing.T) {
 	}
 }
 
-// Two users with a terminal on the same host and user name have nothing in common.
+// Two users with a terminal on the same host and user name share nothing.
 func TestTwoUsersOfOneHost(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel((&commands{lines: []string{"echo x >> witness"}}).turn)
@@ -537,7 +538,7 @@ func TestTwoUsersOfOneHost(t *testing.T) {
 	}
 }
 
-// The agents of terminals need one, and no other agent has one.
+// The terminal agents need a terminal, and no other agent has one.
 func TestAgentsOfTerminals(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel(testkit.Says("Hello."))
@@ -571,8 +572,8 @@ func TestAgentsOfTerminals(t *testing.T) {
 	}
 }
 
-// TestTemperatures holds what the model is asked with on a terminal (002-07): 0.3 for the agent and 0.7 for its chat,
-// which has no tools.
+// TestTemperatures checks the temperatures on a terminal (002-07): 0.3 for the agent and 0.7 for its chat, which has no
+// tools.
 func TestTemperatures(t *testing.T) {
 	h := onTerminal(t, nil)
 	for name, c := range map[string]struct {
@@ -593,7 +594,7 @@ func TestTemperatures(t *testing.T) {
 	}
 }
 
-// TestBound20 has a model that never ends be asked 20 times, the last time for words (002-06).
+// TestBound20 checks that a model that never ends is called 20 times, the last time for text (002-06).
 func TestBound20(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	asked := 0
@@ -616,7 +617,7 @@ func TestBound20(t *testing.T) {
 	}
 }
 
-// A question of the model is answered in the chat, and the run goes on with what it knows.
+// A question of the model is answered in the chat, and the run continues with the answer.
 func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 	h := onTerminal(t, nil)
 	var told string
@@ -644,7 +645,7 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 	}
 }
 
-// What its user always allows is exactly this command on this host, and it is taken back under /allowlist.
+// An always-allow covers exactly this command on this host, and is removed at /allowlist.
 func TestACommandIsAlwaysAllowed(t *testing.T) {
 	h := onTerminal(t, nil)
 	line := "touch witness"
@@ -690,7 +691,7 @@ func TestACommandIsAlwaysAllowed(t *testing.T) {
 	}
 }
 
-// A command that prints a file is always allowed like any other: its user has named the file, wherever that lies.
+// A command that prints a file can be always allowed like any other: the user has named the file, wherever it is.
 func TestAFileIsAlwaysPrinted(t *testing.T) {
 	for _, autoRun := range []string{"none", "read_only"} {
 		h := onTerminal(t, map[string]any{"autoRun": autoRun, "readPaths": []string{"/var/log"}})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ran returns the verbs of the keeper that the host was given to run, and every other line as it is.
+// ran returns the keeper's verbs among the lines that the host ran, and every other line unchanged.
 func (h *onHost) ran() (verbs []string) {
 	for _, line := range h.srv.Lines() {
 		if _, args, ok := strings.Cut(line, `/keeper-`); ok && !strings.Contains(line, "new.$$") {
@@ -19,7 +19,7 @@ func (h *onHost) ran() (verbs []string) {
 	return verbs
 }
 
-// An approved command on a warm connection is one line for the host: the one that begins it.
+// An approved command on a warm connection costs the host one line: the one that starts it.
 func TestAWarmCommandIsOneRoundTrip(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo one >> witness", "echo two >> witness"}}
@@ -37,8 +37,8 @@ func TestAWarmCommandIsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// A file that is printed unasked costs no line more, however many folders and files there are: the line that begins the
-// command says where they lead.
+// Printing a file without approval costs no further line, however many folders and files there are: the line that
+// starts the command reports where they lead.
 func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
 	logs, more := t.TempDir(), t.TempDir()
 	for _, name := range []string{"a", "b"} {
@@ -61,8 +61,8 @@ func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
 	}
 }
 
-// What is remembered of a host does not hide that its journals were deleted: nothing is run by a card that was prepared
-// for others, and that is said; the next command makes them anew.
+// A cached state of a host does not hide that its journals were deleted. A card that was prepared for the old ones runs
+// nothing, and says so; the next command creates them again.
 func TestAWarmHostThatWasEmptied(t *testing.T) {
 	for name, gone := range map[string]string{"all": ".countersign", "the stamp": ".countersign/stamp"} {
 		t.Run(name, func(t *testing.T) {

@@ -7,15 +7,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestThoughtsAreAskedForWhereTheyAreShown requests thoughts for clients of the AI SDK and of AG-UI, which show them.
-// Other clients do not get thoughts, so no request asks for them, and no request asks a model that has none.
+// TestThoughtsAreAskedForWhereTheyAreShown checks that thoughts are requested for clients of the AI SDK and of AG-UI,
+// which show them, but not for other clients, and never from a model that has none.
 func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
 	const ui = `{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`
 	const agui = `{"threadId":"c","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},` +
 		`"messages":[{"id":"m","role":"user","content":"hi"}]}`
 	for name, c := range map[string]struct {
 		model, path, body string
-		shown             string // of the thought; empty: it is not asked for
+		shown             string // the thought shown; empty if none is requested
 	}{
 		"the AI SDK":      {"gemini-2.5-flash", "/api/agent/ui", ui, `"type":"reasoning-delta"`},
 		"AG-UI":           {"gemini-flash-latest", "/api/agent/agui", agui, `"type":"REASONING_MESSAGE_CONTENT"`},

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// TestOneCallMakesSeveralSteps has a function with the platform's default timeout carry out an approved mail and call
-// the model again, in one delivery of the resume.
+// TestOneCallMakesSeveralSteps checks that a function with the platform's default timeout executes an approved e-mail
+// and calls the model again in one delivery of the resume.
 func TestOneCallMakesSeveralSteps(t *testing.T) {
 	w := deploy(t, "FUNCTION_TIMEOUT=60s")
 	w.mail()
@@ -17,7 +17,7 @@ func TestOneCallMakesSeveralSteps(t *testing.T) {
 	}
 }
 
-// TestTheLeastTimeoutHoldsAStep compares the least timeout that the configuration accepts with what the loop needs.
+// TestTheLeastTimeoutHoldsAStep compares the minimum timeout in the configuration with what the loop needs.
 func TestTheLeastTimeoutHoldsAStep(t *testing.T) {
 	if config.LeastTimeout != loop.LeastCall {
 		t.Errorf("FUNCTION_TIMEOUT is taken from %s, and a step needs %s", config.LeastTimeout, loop.LeastCall)

@@ -16,12 +16,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestAGivenTokenServesItsUser from the door to GitHub: ana plans and has an issue opened in the token's account, and
-// has linked none, whether or not users can link accounts; ben has to link one.
+// TestAGivenTokenServesItsUser covers GITHUB_TOKEN from the API to GitHub: ana plans and opens an issue in the token's
+// account without linking one, whether or not users can link accounts. ben has to link one.
 func TestAGivenTokenServesItsUser(t *testing.T) {
 	for name, app := range map[string]struct {
 		settings []string
-		way      string // that ben is told of
+		way      string // what ben is told to do
 	}{"beside an App": {way: "Please link one first."},
 		"without one": {settings: []string{"GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET="}, way: "GITHUB_CLIENT_ID"}} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAGivenTokenServesItsUser(t *testing.T) {
 	}
 }
 
-// startPlan begins a session of the user's about acme/web.
+// startPlan starts a session of the user's about acme/web.
 func (w *proved) startPlan(uid string) testkit.Answer {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), uid, "POST", "/api/agent/plans", fmt.Sprintf(
@@ -83,7 +83,7 @@ func (w *proved) startPlan(uid string) testkit.Answer {
 	return a
 }
 
-// given returns the account that the user is told of and has not linked.
+// given returns the user's listed account that was not linked.
 func (w *proved) given(uid string) *linking.Connection {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), uid, "GET", "/api/agent/connections", "")

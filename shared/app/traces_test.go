@@ -31,8 +31,8 @@ func collected(t *testing.T, settings ...string) (*proved, *collector.Collector)
 		"OTEL_EXPORTER_OTLP_HEADERS=x-api-key=CANARY-key", "OTEL_SERVICE_NAME=agents"}, settings...)...), c
 }
 
-// stopped has a run be asked for with the setting, and returns the collector after the process was stopped, which sends
-// what is left.
+// stopped runs a request with the setting, and returns the collector after the process was stopped, which sends the
+// rest.
 func stopped(t *testing.T, setting string) *collector.Collector {
 	t.Helper()
 	w, c := collected(t, setting)
@@ -44,7 +44,7 @@ func stopped(t *testing.T, setting string) *collector.Collector {
 	return c
 }
 
-// tree returns the spans as they began, each below its parent, and which trace and link each root has.
+// tree returns the spans in order, each below its parent, and the trace and link of each root.
 func tree(all []*v1.ResourceSpans) string {
 	var b strings.Builder
 	var spans []*v1.Span
@@ -74,7 +74,7 @@ func tree(all []*v1.ResourceSpans) string {
 	return b.String()
 }
 
-// sent returns what the collector has, when it has so many spans.
+// sent returns the collector's spans once it has so many.
 func sent(t *testing.T, c *collector.Collector, spans int) []*v1.ResourceSpans {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -86,7 +86,7 @@ func sent(t *testing.T, c *collector.Collector, spans int) []*v1.ResourceSpans {
 	return all
 }
 
-// TestAPagesChatIsTraced has a page's agent ask for a click: its run is in no store, and traced as others are.
+// TestAPagesChatIsTraced makes a page's agent request a click. Its run is in no store, but traced like others.
 func TestAPagesChatIsTraced(t *testing.T) {
 	w, c := collected(t)
 	w.SetModel(testkit.Wants("click-x", map[string]any{}))
@@ -102,8 +102,8 @@ func TestAPagesChatIsTraced(t *testing.T) {
 	}
 }
 
-// TestTracesAreSent has a run that waits and is taken up be sent to a collector, each part with its request, the later
-// one with a link to the first; its log lines tell of it. No span has content, and no line the key.
+// TestTracesAreSent sends a run that waits and continues to a collector. Each part belongs to its request, and the
+// later part has a link to the first. Log lines name the trace. No span has content, and no line the key.
 func TestTracesAreSent(t *testing.T) {
 	w, c := collected(t)
 	w.mail()
@@ -142,7 +142,7 @@ func TestTracesAreSent(t *testing.T) {
 	}
 }
 
-// TestTracesWithContent have what was said and done where the operator wants that.
+// TestTracesWithContent checks that traces have messages and arguments if the operator wants that.
 func TestTracesWithContent(t *testing.T) {
 	w, c := collected(t, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true")
 	w.mail()
@@ -155,7 +155,7 @@ func TestTracesWithContent(t *testing.T) {
 	}
 }
 
-// TestNoTraces makes none where OpenTelemetry is switched off, or samples none.
+// TestNoTraces checks that none are made if OpenTelemetry is disabled, or samples none.
 func TestNoTraces(t *testing.T) {
 	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_SAMPLER=always_off"} {
 		t.Run(setting, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestNoTraces(t *testing.T) {
 	}
 }
 
-// TestACollectorThatHangs does not keep the answer from its user.
+// TestACollectorThatHangs checks that it does not delay the answer.
 func TestACollectorThatHangs(t *testing.T) {
 	release := make(chan struct{})
 	to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

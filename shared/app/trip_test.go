@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// BenchmarkTrip measures a run that waits for its user, the yes, the effect and the model's last words over HTTP: two
-// requests, on the embedded store, with a model and an endpoint that answer at once. cpu-us/op is the time of the whole
-// process, its clients' and servers' included.
+// BenchmarkTrip measures a run that waits for approval, the approval, the effect and the model's last words over HTTP:
+// two requests, on the embedded store, with a model and an endpoint that answer at once. cpu-us/op is the time of the
+// whole process, clients and servers included.
 //
 //	go test ./shared/app -run '^$' -bench Trip -benchmem -cpu 1
 func BenchmarkTrip(b *testing.B) {
@@ -33,7 +33,7 @@ func BenchmarkTrip(b *testing.B) {
 	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
 }
 
-// buys starts Countersign with its store in the directory, and an action of a shop. once is a trip of BenchmarkTrip.
+// buys starts Countersign with its store in the directory, and an action of a shop. once is one trip of BenchmarkTrip.
 func buys(t testing.TB, dir string) (once func()) {
 	outside := shopAndModel(t)
 	files := t.TempDir()
@@ -69,7 +69,7 @@ func buys(t testing.TB, dir string) (once func()) {
 	}
 }
 
-// shopAndModel starts a model that puts something into a cart, and the shop that has the cart: both answer at once.
+// shopAndModel starts a model that puts something into a cart, and the shop with the cart. Both answer at once.
 func shopAndModel(t testing.TB) (address string) {
 	const answer = `{"candidates":[{"content":{"parts":[PART],"role":"model"},"finishReason":"STOP","index":0}],` +
 		`"usageMetadata":{"promptTokenCount":812,"candidatesTokenCount":9,"totalTokenCount":821},"modelVersion":"fake"}`

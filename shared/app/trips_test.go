@@ -26,8 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// trips are the round trips of one step: readings, of which those that are under way together are one, and commits,
-// with the documents in them.
+// trips are the round trips of one step: reads, where concurrent reads count as one, and commits with their documents.
 type trips struct{ reads, read, commits, written, published int }
 
 // wire counts what Firestore's client sends.
@@ -35,11 +34,11 @@ type wire struct {
 	mu       sync.Mutex
 	count    trips
 	calls    []string
-	underway int           // readings
-	another  chan struct{} // closed when a reading begins beside another one
+	underway int           // reads
+	another  chan struct{} // closed when another read begins meanwhile
 }
 
-// together is how long a reading waits for another one that is to be under way with it.
+// together is how long a read waits for another one that should be concurrent.
 const together = 150 * time.Millisecond
 
 func (w *wire) options() []option.ClientOption {
@@ -66,7 +65,7 @@ func (w *wire) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Clien
 	return &reading{ClientStream: s, wire: w, another: another}, err
 }
 
-// begins notes a reading, and returns what is closed when another one begins beside it.
+// begins records a read, and returns a channel that closes when another read begins meanwhile.
 func (w *wire) begins(call string) (another chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +79,7 @@ func (w *wire) begins(call string) (another chan struct{}) {
 	return w.another
 }
 
-// reading is a reading under way.
+// reading is a read in progress.
 type reading struct {
 	grpc.ClientStream
 	wire    *wire
@@ -138,8 +137,8 @@ func (o *outbox) take() []queue.Message {
 	return taken
 }
 
-// metered is Countersign over Firestore's emulator, with actions and tools that act in a linked account, whose every
-// call to Firestore is counted.
+// metered is Countersign over Firestore's emulator, with actions and tools that act in a linked account. Every call to
+// Firestore is counted.
 type metered struct {
 	*proved
 	wire   *wire
@@ -160,7 +159,7 @@ func newMetered(t *testing.T) *metered {
 	return c
 }
 
-// as returns the client of a user, who links no account by it.
+// as returns the client of a user, without linking an account.
 func (c *metered) as(uid string) testkit.Client {
 	token, err := c.Token(uid)
 	if err != nil {
@@ -179,7 +178,7 @@ func (c *metered) push() {
 	}
 }
 
-// does counts what do takes.
+// does counts what do uses.
 func (c *metered) does(step string, want trips, do func()) {
 	c.t.Helper()
 	c.wire.take()
@@ -204,8 +203,8 @@ func (c *metered) ok(a testkit.Answer, err error) func(status string) testkit.An
 	}
 }
 
-// TestRoundTrips counts at Firestore's client what each request to the API takes, and each message to resume: the
-// figures of scripts/prove/README.md. One more round trip or document needs a reason.
+// TestRoundTrips counts, at Firestore's client, the round trips of each API request and each resume message: the
+// figures in scripts/prove/README.md. One more round trip or document needs a reason.
 func TestRoundTrips(t *testing.T) {
 	c := newMetered(t)
 	ctx := t.Context()
@@ -236,13 +235,13 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// action has the model ask for an action of the operator's.
+// action makes the model request a declared action.
 func (c *metered) action() {
 	c.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 }
 
-// trip asks for an effect, approves it, and has it carried out: twice, so that an access token is in memory the second
-// time.
+// trip requests an effect, approves it, and executes it. It does so twice, so the second time has a cached access
+// token.
 func (c *metered) trip(tool string, user testkit.Client, wants func()) {
 	c.t.Helper()
 	ctx := c.t.Context()

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// BenchmarkTurn measures a text turn over HTTP, from the prompt to the stored answer: on the embedded store, with a
+// BenchmarkTurn measures a text turn over HTTP, from the prompt to the stored answer, on the embedded store with a
 // model that answers at once.
 //
 //	go test ./shared/app -run '^$' -bench Turn -benchmem
@@ -62,9 +62,9 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// BenchmarkTold is a turn of which a collector is told nothing, metrics, traces or both. The collector takes no time,
-// and neither does the model, which in a real turn takes a second or more. What is sent is sent after the answer, but
-// before the next turn begins.
+// BenchmarkTold measures a turn with no telemetry, metrics, traces, or both. The collector takes no time, and neither
+// does the model, which takes a second or more in reality. Telemetry is sent after the answer, but before the next turn
+// begins.
 //
 //	go test ./shared/app -run '^$' -bench Told -benchmem
 func BenchmarkTold(b *testing.B) {
@@ -88,7 +88,7 @@ func BenchmarkTold(b *testing.B) {
 	}
 }
 
-// telling is what a collector is told, by the settings.
+// telling maps settings to the telemetry that they enable.
 type telling struct {
 	of       string
 	settings []string
@@ -100,10 +100,10 @@ func tellings(collector string) []telling {
 		{"traces", []string{to, "OTEL_METRICS_EXPORTER=none"}}, {"both", []string{to}}}
 }
 
-// BenchmarkToldCPU is what it costs in processor time and allocations that a collector is told of runs, traces and
-// metrics, in parts of what the same runs cost where nobody is: a mail that is asked for, approved and sent, one after
-// the other and eight at once. Both take turns, so that a busy machine slows both. The process has the client, the
-// model and Google too, and the collector is another one.
+// BenchmarkToldCPU measures the processor time and allocations of traces and metrics, relative to the same runs without
+// them: an e-mail that is requested, approved and sent, one after the other and eight at once. The two variants take
+// turns, so a busy machine slows both. The process includes the client, the model and Google; the collector is another
+// process.
 //
 //	go test ./shared/app -run '^$' -bench ToldCPU -benchtime 30x -cpu 1
 func BenchmarkToldCPU(b *testing.B) {
@@ -127,7 +127,7 @@ func BenchmarkToldCPU(b *testing.B) {
 	}
 }
 
-// collectorApart starts a collector that reads nothing, in a process of its own, and returns its address.
+// collectorApart starts a collector that reads nothing, in its own process, and returns its address.
 func collectorApart(b *testing.B) string {
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), beCollector+"=1")
@@ -146,7 +146,7 @@ func collectorApart(b *testing.B) string {
 	return strings.TrimSpace(address)
 }
 
-// beCollector is the variable by which this program is a collector and tests nothing.
+// beCollector is the variable that makes this program a collector instead of a test.
 const beCollector = "BE_COLLECTOR"
 
 func serveCollector() {
@@ -158,7 +158,7 @@ func serveCollector() {
 	panic(http.Serve(ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 }
 
-// mailing is a deployment with the settings, and returns what makes one run of it.
+// mailing is a deployment with the settings. It returns a function that does one run.
 func mailing(b *testing.B, settings ...string) (once func()) {
 	d := testkit.Open(b, testkit.Options{Settings: append(append(settings, "MAX_APPROVALS_PER_DAY=0"),
 		testkit.Unlimited...)})
@@ -178,10 +178,10 @@ func mailing(b *testing.B, settings ...string) (once func()) {
 	}
 }
 
-// spent returns what some runs, so many of them at once, take of the processor, in seconds, and how much they allocate.
+// spent returns the processor time in seconds and the allocations of some concurrent runs.
 func spent(b *testing.B, atOnce int, once func()) (cpu, allocs float64) {
 	const runs = 24
-	runtime.GC() // of what the others have left
+	runtime.GC() // collect the garbage of earlier runs
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := cpuTime(b)

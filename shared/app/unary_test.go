@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestOnlyAReaderIsStreamedTo asks for an answer with each kind of request, and looks how the model is asked.
+// TestOnlyAReaderIsStreamedTo checks, for each kind of request, whether the model is asked to stream.
 func TestOnlyAReaderIsStreamedTo(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })

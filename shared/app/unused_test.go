@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAnotherDatabaseIsNotUsed says once at the start that STORE is used instead of DATABASE_URL (004-21), and nothing
-// of where that leads.
+// TestAnotherDatabaseIsNotUsed checks that the start logs once that STORE is used instead of DATABASE_URL (004-21), and
+// nothing of its value.
 func TestAnotherDatabaseIsNotUsed(t *testing.T) {
 	w := deploy(t, "DATABASE_URL=postgres://agent:CANARY@db.example.com/agent")
 	if log := w.Logs.String(); strings.Count(log, "DATABASE_URL") != 1 || !strings.Contains(log, `"STORE":"embedded"`) ||

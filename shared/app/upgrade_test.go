@@ -14,11 +14,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// beforeMend has the documents that the release before calls had a place (tool.Place) made of three runs of one user: a
-// mail and an action of the operator's that wait for approval, and an action that needed none. Their deadlines are far.
+// beforeMend has the documents that the release before calls had an account (tool.Place) made of three runs of one
+// user: an e-mail and a declared action that wait for approval, and an action that needed none. Their deadlines are far
+// away.
 const beforeMend = "testdata/before-mend.json"
 
-// load stores the documents of a file. Fields that are times are {"time": …}.
+// load stores the documents of a file. Times are {"time": …}.
 func (w *proved) load(file string) {
 	w.t.Helper()
 	text, err := os.ReadFile(file)
@@ -62,8 +63,8 @@ func (w *proved) load(file string) {
 	}
 }
 
-// TestDocumentsOfTheReleaseBefore opens what the release before stored. The card of the mail does not say from which
-// account it is sent, so it is asked for afresh; the action's is approved as it is. Both are carried out once.
+// TestDocumentsOfTheReleaseBefore opens what that release stored. The e-mail's card does not name the account, so it is
+// requested again; the action's card is approved as it is. Both are executed once.
 func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -103,7 +104,7 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 	})
 }
 
-// waiting returns what waits for the user, by tool.
+// waiting returns the user's waiting approvals, by tool.
 func (w *proved) waiting() map[string]testkit.Approval {
 	w.t.Helper()
 	out := map[string]testkit.Approval{}

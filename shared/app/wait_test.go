@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// TestOneRequestFromYesToEnd checks that a client that prefers to wait has the end of its run in the answer to its yes,
-// whoever moves the run, and wherever.
+// TestOneRequestFromYesToEnd checks that a client that prefers to wait gets the end of its run in the answer to its
+// approval, whichever process moves the run.
 func TestOneRequestFromYesToEnd(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		w := deploy(t)
@@ -48,7 +48,7 @@ func TestOneRequestFromYesToEnd(t *testing.T) {
 	})
 }
 
-// waitsForEnd says yes with one request that waits, and has a server move the run meanwhile.
+// waitsForEnd approves with one request that waits, while a server moves the run.
 func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	w.t.Helper()
 	w.mail()
@@ -58,7 +58,7 @@ func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	defer cancel()
 	go func() {
 		n, err := 0, error(nil)
-		for n == 0 && err == nil && ctx.Err() == nil { // until the yes is there
+		for n == 0 && err == nil && ctx.Err() == nil { // until the approval is stored
 			n, err = moves.Deliver(ctx)
 		}
 		moved <- err
@@ -79,7 +79,7 @@ func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	}
 }
 
-// TestPreferAcrossOrigins checks that a page may send the preference, and read what was applied.
+// TestPreferAcrossOrigins checks that a page can send the preference, and read what was applied.
 func TestPreferAcrossOrigins(t *testing.T) {
 	w := deploy(t, "ALLOWED_ORIGINS=https://shop.example")
 	a, err := w.Call(t.Context(), "ana", http.MethodOptions, "/api/agent/approvals/resolve", "",
@@ -90,8 +90,8 @@ func TestPreferAcrossOrigins(t *testing.T) {
 	}
 }
 
-// TestAQuarterForOneUser checks over HTTP that one user's open streams leave room: beyond a quarter of what the
-// instance serves at once, a stream is refused, a wait is answered at once, and another user is served.
+// TestAQuarterForOneUser checks over HTTP that one user's open streams leave room for others. Beyond a quarter of the
+// instance's concurrency, a stream is refused, a wait is answered at once, and another user is served.
 func TestAQuarterForOneUser(t *testing.T) {
 	w := deploy(t, "FUNCTION_CONCURRENCY=8")
 	w.mail()
@@ -123,14 +123,14 @@ func TestAQuarterForOneUser(t *testing.T) {
 		got.HTTP != http.StatusOK {
 		t.Errorf("another user: %v %d %s", err, got.HTTP, got.Body)
 	}
-	w.deliver() // the run ends, and with it the streams
+	w.deliver() // the run ends, and its streams too
 	streams.Wait()
 	if a, err := w.Call(t.Context(), "ana", "GET", path, ""); err != nil || a.HTTP != http.StatusOK {
 		t.Errorf("once they are closed: %v %d %s", err, a.HTTP, a.Body)
 	}
 }
 
-// stream opens a stream that is read to its end, and sends its answer as soon as the first line has come.
+// stream opens a stream that is read to its end, and sends its answer as soon as the first line has arrived.
 func (w *proved) stream(ctx context.Context, open *sync.WaitGroup, uid, path string) <-chan *http.Response {
 	w.t.Helper()
 	token, err := w.SignIn(ctx, uid)
@@ -153,7 +153,7 @@ func (w *proved) stream(ctx context.Context, open *sync.WaitGroup, uid, path str
 		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 			select {
 			case began <- res:
-			default: // said already
+			default: // already sent
 			}
 		}
 	})

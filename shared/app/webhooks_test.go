@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// receiver is somebody's endpoint: it takes what has a signature by its key.
+// receiver is an endpoint that accepts what is signed with its key.
 type receiver struct {
 	t   *testing.T
 	key []byte
@@ -65,7 +65,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.events = append(r.events, e)
 }
 
-// took returns the types of what it has taken.
+// took returns the types of the events that it has accepted.
 func (r *receiver) took() (types []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *receiver) took() (types []string) {
 	return types
 }
 
-// isTold waits until it has taken these, and nothing else.
+// isTold waits until it has received exactly these.
 func (r *receiver) isTold(want ...string) {
 	r.t.Helper()
 	await.That(r.t, "it is told "+strings.Join(want, ", "), func() bool { return len(r.took()) >= len(want) })
@@ -90,7 +90,7 @@ func (r *receiver) set(down bool) {
 	r.down = down
 }
 
-// settings returns those that have it told of runs.
+// settings returns the settings that send it events.
 func (r *receiver) settings(t *testing.T, types string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "webhooks.json")
@@ -102,8 +102,8 @@ func (r *receiver) settings(t *testing.T, types string) []string {
 		`WEBHOOK_KEYS={"crm":["whsec_` + base64.StdEncoding.EncodeToString(r.key) + `"]}`}
 }
 
-// TestWebhook is told of a mail that waits, of the yes and of the end, and of nothing that is in it; what it did not
-// take while it was down it is told later.
+// TestWebhook checks the events about a waiting e-mail, its approval and its end, without content. Events that failed
+// while the endpoint was down arrive later.
 func TestWebhook(t *testing.T) {
 	r := newReceiver(t)
 	w := deployWith(t, testkit.Options{Settings: r.settings(t, "")})
@@ -124,12 +124,12 @@ func TestWebhook(t *testing.T) {
 		t.Error("the log says where the webhook is")
 	}
 	r.set(false)
-	advance := func() { // as the sweep has it done later
+	advance := func() { // as the sweep does later
 		if _, err := w.App.API.Loop.Advance(t.Context(), asked.RunID, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	await.That(t, "all is told", func() bool { // a try that was under way may have failed behind the first of these
+	await.That(t, "all is told", func() bool { // a try in progress may have failed before the first of these
 		advance()
 		return len(r.took()) >= 3
 	})
@@ -142,7 +142,7 @@ func TestWebhook(t *testing.T) {
 	})
 }
 
-// TestWebhookWantsOnlySome is told of what it wants alone.
+// TestWebhookWantsOnlySome checks that it gets only the types that it wants.
 func TestWebhookWantsOnlySome(t *testing.T) {
 	r := newReceiver(t)
 	w := deployWith(t, testkit.Options{Settings: r.settings(t, `,"types":["run.countersign.run.ended"]`)})
@@ -151,7 +151,7 @@ func TestWebhookWantsOnlySome(t *testing.T) {
 	r.isTold("run.ended")
 }
 
-// TestNotify has a push of the topic be sent to its webhook, once for each push, and an unknown one be refused.
+// TestNotify checks that each push of the topic is sent once to its webhook, and that an unknown webhook is refused.
 func TestNotify(t *testing.T) {
 	r := newReceiver(t)
 	w := deployWith(t, testkit.Options{Settings: r.settings(t, "")})
@@ -188,7 +188,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreCheckedAtTheStart stops at a file that is wrong, and says what is.
+// TestWebhooksAreCheckedAtTheStart checks that an invalid file stops the start with a precise error.
 func TestWebhooksAreCheckedAtTheStart(t *testing.T) {
 	r := newReceiver(t)
 	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(),

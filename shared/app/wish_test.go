@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// said sends a page's first message in a new conversation, with an id if it has one.
+// said sends a page's first message in a new conversation, with an ID if it has one.
 func said(id, words string) string {
 	b, _ := json.Marshal(map[string]any{"message": words, "messageId": id})
 	return string(b)
@@ -29,7 +29,7 @@ func (w *proved) threads() (list []struct{ ThreadID, Title string }) {
 	return page.Threads
 }
 
-// The same words in a new conversation have another effect, and the same request has not.
+// The same words in a new conversation have a new effect. The same request does not.
 func TestTheSameWishInNewConversations(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -53,7 +53,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 	})
 }
 
-// One message that arrives several times at once, as from two tabs and an impatient retry, has one effect.
+// A message that arrives several times at once, as from two tabs and an impatient retry, has one effect.
 func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -63,7 +63,7 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
-					// A try may be told to come again while another is under way; it may not order once more.
+					// A try can be told to come again while another one is in progress. It cannot order twice.
 					if a, err := w.Call(t.Context(), "ana", "POST", chatPath,
 						said(id, "order a blue mug")); err != nil || a.HTTP >= http.StatusInternalServerError &&
 						a.HTTP != http.StatusServiceUnavailable {
@@ -83,8 +83,8 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 	})
 }
 
-// A rejection counts for the approval that it answers, and for no later one; and two conversations with the same words
-// have two approvals.
+// A rejection counts only for the approval that it answers, and not for a later one. Two conversations with the same
+// words have two approvals.
 func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -116,8 +116,8 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	})
 }
 
-// What the chat did is one conversation of its user. When they delete it the page continues, and later messages have
-// effects.
+// The actions of one chat are one conversation of its user. If the user deletes it, the page continues, and later
+// messages have effects.
 func TestAPageOutlivesItsThread(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -146,8 +146,8 @@ func saidNext(t testkit.Answer, words string) string {
 	return `{"message":"` + words + `","history":` + string(t.History) + `}`
 }
 
-// TestWhatWasLeftBehindIsToldLater has a user write on instead of deciding, and decide later in their inbox: with their
-// next message the model gets the recorded outcome, once.
+// TestWhatWasLeftBehindIsToldLater has a user write another message instead of deciding, and decide later in the inbox.
+// With the next message the model gets the recorded outcome, once.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	const (
 		record  = "from the record and not from the user"
@@ -202,7 +202,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	})
 }
 
-// decideLater decides about an approval in the inbox, and has its run moved.
+// decideLater decides an approval in the inbox, and moves its run.
 func (w *proved) decideLater(left testkit.WaitingCall, decision string) {
 	w.t.Helper()
 	pending := w.call("GET", "/api/agent/approvals/pending", "")

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// working lets the deployments move the runs that are asked for in them, until the test ends.
+// working makes the deployments move their requested runs until the test ends.
 func working(t testing.TB, all ...*testkit.Deployment) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -23,7 +23,7 @@ func working(t testing.TB, all ...*testkit.Deployment) {
 	t.Cleanup(func() { cancel(); moving.Wait() })
 }
 
-// decided approves what waits, and returns the run as it is when it has ended.
+// decided approves what waits, and returns the run once it has ended.
 func (w *proved) decided(r testkit.Answer) testkit.Answer {
 	w.t.Helper()
 	c, err := w.As(w.t.Context(), "ana")
@@ -49,7 +49,7 @@ func (w *proved) messages() int {
 	return len(docs)
 }
 
-// TestWork moves a run in the process that was asked for it: nobody delivers anything, and nothing is left in a queue.
+// TestWork moves a run in the process that received the request: nothing is delivered, and no queue keeps anything.
 func TestWork(t *testing.T) {
 	w := deployWith(t, testkit.Options{App: []app.Option{app.Working()}})
 	w.mail()
@@ -63,7 +63,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkPushed has QUEUE choose documents that are pushed, as in the cloud, in a process that could work.
+// TestWorkPushed sets QUEUE to push documents, as in the cloud, in a process that could move runs itself.
 func TestWorkPushed(t *testing.T) {
 	w := deployWith(t, testkit.Options{App: []app.Option{app.Working()}, Settings: []string{"QUEUE=push"}})
 	w.mail()
@@ -73,7 +73,7 @@ func TestWorkPushed(t *testing.T) {
 	}
 }
 
-// TestWorkTakesUpWhatWasLost has a process end between a decision and the move, and the next one take the run up.
+// TestWorkTakesUpWhatWasLost ends a process between a decision and the move. The next process continues the run.
 func TestWorkTakesUpWhatWasLost(t *testing.T) {
 	o := testkit.Options{App: []app.Option{app.Working()}}
 	w := deployWith(t, o)
@@ -83,7 +83,7 @@ func TestWorkTakesUpWhatWasLost(t *testing.T) {
 			t.Fatalf("%v %s", err, got.Body)
 		}
 	}
-	if err := w.Stop(); err != nil { // nobody worked: the wake-up is gone
+	if err := w.Stop(); err != nil { // no process moved the run, and the wake-up is lost
 		t.Fatal(err)
 	}
 	o.Dir = w.App.Config.DataDir
@@ -97,14 +97,14 @@ func TestWorkTakesUpWhatWasLost(t *testing.T) {
 	w.waitForEffect()
 }
 
-// waitForEffect waits until a mail was sent.
+// waitForEffect waits until an e-mail was sent.
 func (w *proved) waitForEffect() {
 	w.t.Helper()
 	await.That(w.t, "a mail is sent", func() bool { return len(w.Effects()) > 0 })
 }
 
-// TestWorkOfTwoProcesses has each of two processes on one file move the runs of its own agents, whoever is asked for
-// them.
+// TestWorkOfTwoProcesses checks that each of two processes on one file moves the runs of its own agents, whichever
+// process receives the request.
 func TestWorkOfTwoProcesses(t *testing.T) {
 	w := openTwo(t, []app.Option{app.Working()})
 	w.mail()
@@ -132,7 +132,7 @@ func TestWorkOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestWorkForAProcessThatMovesNothing has the function that takes decisions be a process of its own on the same file.
+// TestWorkForAProcessThatMovesNothing runs the function that records decisions as its own process on the same file.
 func TestWorkForAProcessThatMovesNothing(t *testing.T) {
 	w := deployWith(t, testkit.Options{App: []app.Option{app.Working()}})
 	w.mail()
