@@ -18,7 +18,7 @@ func rate(stars int) script.Call {
 	return call("action_submitRating", fmt.Sprintf(`{"stars":%d}`, stars))
 }
 
-// message is a page's message with an id of its own.
+// message is a page's message with an ID.
 func message(id int, words string, history []json.RawMessage) chat.Request {
 	r := page(words, history)
 	r.MessageID = fmt.Sprintf("message-%016d", id)
@@ -30,8 +30,8 @@ func (w *env) send(r chat.Request) *chat.Reply {
 	return w.reply(w.chat.Send(w.t.Context(), r, nil))
 }
 
-// The same words in another message ask for another effect, be it in a new conversation, in another tab or in the same
-// one, and with or without an id of the page's.
+// The same text in another message requests another effect: in a new conversation, in another tab, or in the same
+// conversation, and with or without a message ID from the page.
 func TestEqualWordsAreAnotherWish(t *testing.T) {
 	for name, id := range map[string]func(
 		n int) int{"ids of the page": func(n int) int { return n }, "ids of the server": func(int) int { return 0 }} {
@@ -55,7 +55,7 @@ func TestEqualWordsAreAnotherWish(t *testing.T) {
 	}
 }
 
-// A rejection counts for the one message that it answers.
+// A rejection applies only to the message that requested the effect.
 func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 	w := newEnv(t)
 	var runs []string
@@ -73,8 +73,8 @@ func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 	}
 }
 
-// A request that is sent again, because its answer was lost, has no second effect and requests no second approval,
-// though the model phrases it differently; what it asks for beyond that is new.
+// A request that is repeated because its answer was lost has no second effect and requests no second approval, even if
+// the model phrases the calls differently. Additional calls are new.
 func TestARequestSentAgainHasOneEffect(t *testing.T) {
 	first := []script.Call{like(1), rate(2)}
 	for name, tt := range map[string]struct {
@@ -127,7 +127,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 	}
 }
 
-// The same holds for what follows the page's results, though the page may answer differently when it is called again.
+// The same applies to the calls after the page's results, even if the page answers differently the second time.
 func TestResultsSentAgainHaveOneEffect(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{like(1), call("fill-search", `{}`)}})
 	r := w.send(message(1, "like it twice", nil))
@@ -145,7 +145,7 @@ func TestResultsSentAgainHaveOneEffect(t *testing.T) {
 	refused(t, err, fault.Validation, "messageId")
 }
 
-// Two tabs that continue from one message, because one was duplicated, are two tries of one request.
+// Two tabs that continue from one message, because one tab was duplicated, are two attempts of one request.
 func TestTwoTabsOfOneMessage(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("fill-search", `{}`)}})
 	r := w.send(message(1, "find and rate it", nil))
@@ -159,7 +159,7 @@ func TestTwoTabsOfOneMessage(t *testing.T) {
 	}
 }
 
-// An id names one message.
+// Each message needs its own ID.
 func TestIDsOfMessages(t *testing.T) {
 	w := newEnv(t, script.Turn{Text: "Hello!"})
 	r := w.send(message(1, "hi", nil))
@@ -173,8 +173,8 @@ func TestIDsOfMessages(t *testing.T) {
 	}
 }
 
-// The actions of one conversation share one thread of its user. A thread that was deleted is created anew; what waited
-// in it is not.
+// The actions of one conversation share one thread of the user. A deleted thread is created again, without the actions
+// that waited in it.
 func TestAConversationIsOneThread(t *testing.T) {
 	w := newEnv(t)
 	rec := &records.Records{Store: w.core.Store, Now: w.core.Now}
@@ -217,7 +217,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 	threads("The assistant on https://shop.example.com", "The assistant on https://shop.example.com")
 }
 
-// A request whose answer was lost and whose thread was deleted since has no effect when it is sent again.
+// A request is repeated after its answer was lost and its thread was deleted. It has no effect.
 func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
@@ -232,14 +232,14 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	w.model.Restart(script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
 	told := string(w.model.Requests()[1].Contents[2])
-	if len(w.did) != 1 || !strings.Contains(told, "deleted since; it is not done again") ||
+	if len(w.did) != 1 || !strings.Contains(told, "was deleted. The action is not repeated.") ||
 		strings.Contains(told, "Idempotency-Key") {
 		t.Errorf("effects %v, the model was told %s", w.did, told)
 	}
 }
 
-// The outcome of a run that was left behind and decided later is told to the model with the user's next message: once,
-// from the recorded events, and in the user's role.
+// The model gets the outcome of a run that was left behind and decided later, with the user's next message: once, from
+// the recorded events, and in the user's role.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(w *env, ap *run.ApprovalView)

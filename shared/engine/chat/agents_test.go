@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// withDocs adds a second page agent, which has no action but action_like and asks about each search.
+// withDocs adds a second page agent, whose only action is action_like, and which requires approval of each search.
 func withDocs(w *env) {
 	docs := *w.core.Agents[run.Page]
 	docs.Name, docs.Instructions = "docs", registry.Text("You explain the docs.")
@@ -20,7 +20,8 @@ func withDocs(w *env) {
 	w.core.Agents["docs"] = &docs
 }
 
-// TestAHistoryIsWithItsAgent checks whose a history is that was sealed by this release, and by one without agents.
+// TestAHistoryIsWithItsAgent checks the agent of a history that this release has sealed, and of one that a release
+// without agents has sealed.
 func TestAHistoryIsWithItsAgent(t *testing.T) {
 	w, old := newEarlierEnv(t)
 	withDocs(w)
@@ -34,7 +35,7 @@ func TestAHistoryIsWithItsAgent(t *testing.T) {
 	if note := noteOf(t, docs.History); note["agent"] != "docs" {
 		t.Errorf("the history is bound to %v", note["agent"])
 	}
-	// the release before can go on with what this one sealed for its only agent
+	// the previous release can continue a history that this release has sealed for the previous release's only agent
 	if note := noteOf(t, w.say("hi", nil).History); note["agent"] != nil {
 		t.Errorf("the page agent's history names %v", note["agent"])
 	}
@@ -62,7 +63,7 @@ func TestAHistoryIsWithItsAgent(t *testing.T) {
 	refused(t, err, fault.Validation, "history")
 }
 
-// TestAMessageToTwoAgents sends the same message with the same id to two agents: it is two wishes, each its agent's.
+// TestAMessageToTwoAgents sends the same message with the same ID to two agents. These are two requests.
 func TestAMessageToTwoAgents(t *testing.T) {
 	w := newEnv(t)
 	withDocs(w)
@@ -77,7 +78,7 @@ func TestAMessageToTwoAgents(t *testing.T) {
 	}
 }
 
-// TestAnAgentMayAskForMore has an agent's search, which changes nothing, wait for approval, because the agent says so.
+// TestAnAgentMayAskForMore has an agent that requires approval of its searches, although a search changes nothing.
 func TestAnAgentMayAskForMore(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_searchProducts", `{"query":"mug"}`), rate(1)}},
 		script.Turn{Text: "Found."})

@@ -25,7 +25,7 @@ func (w *env) offered(n int) bool {
 	return slices.ContainsFunc(all[len(all)-n].Tools, func(t tool.Spec) bool { return t.Name == toolbox.TakeBackTool })
 }
 
-// decision returns how the run's call was decided.
+// decision returns the decision about the run's call.
 func (w *env) decision(runID string) run.Decision {
 	w.t.Helper()
 	got, err := w.core.CallResult(w.t.Context(), alice, runID)
@@ -35,8 +35,8 @@ func (w *env) decision(runID string) run.Decision {
 	return got.Run.Actions[0].Decision
 }
 
-// TestTakenBackByWord has a page's user take back what waits, by words in the chat: one of two equal proposals, then
-// the other.
+// TestTakenBackByWord has a page's user withdraw waiting proposals by a message in the chat: first one of two equal
+// proposals, then the other.
 func TestTakenBackByWord(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{rate(5)}})
 	one := w.say("rate it five stars", nil)
@@ -70,7 +70,7 @@ func TestTakenBackByWord(t *testing.T) {
 	}
 }
 
-// TestNotTakenBackByWord has the words come after the yes, after a page's result, and from another user.
+// TestNotTakenBackByWord sends such a message after the approval, after a page's result, and from another user.
 func TestNotTakenBackByWord(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{rate(5)}})
 	waits := w.say("rate it", nil)

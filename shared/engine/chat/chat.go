@@ -1,8 +1,9 @@
-// Package chat answers web pages (seed 001): a conversation that the page keeps and the server does not. Each request
-// brings the history, which the server has sealed for its user and agent, and the page's own tools; it is a run of that
-// agent with these tools, on a store in memory that lives as long as the request. A page tool is a tool without a
-// function, which the page answers. A server action without an effect runs at once; one with an effect is a run of its
-// own in the durable core, with everything that the core promises, and the chat waits for it as it waits for the page.
+// Package chat answers web pages (seed 001). The page keeps the conversation; the server does not. Each request brings
+// the history, which the server has sealed for one user and one agent, and the page's own tools. The request becomes a
+// run of that agent with these tools, in a memory store that lives as long as the request. The page carries out the
+// calls of its own tools and sends their results. A server action without an effect runs at once. A server action with
+// an effect is a separate run in the durable core, with all guarantees of the core. The chat waits for it as it waits
+// for the page.
 package chat
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// The limits of a request; its body is bounded by the API (1 MiB).
+// The limits of a request. The API limits its body to 1 MiB.
 const (
 	MaxMessage     = 32 << 10 // bytes of the user's message
 	MaxTools       = 128      // page tools
@@ -26,49 +27,49 @@ const (
 	MaxSchema      = 16 << 10 // bytes of a page tool's schema
 	MaxPageState   = 256 << 10
 	MaxResult      = 64 << 10 // bytes of a page tool's result
-	// bytes of the results of one request that the model gets: above that, each is cut to its share
+	// bytes of all results of one request that the model gets; if they are larger, each is cut to its share
 	MaxResults = 128 << 10
-	// bytes of contents that are kept: above that, older results of tools are cut, then the oldest turns are left out
+	// bytes of contents that are kept; above that, older tool results are cut, and then the oldest turns are left out
 	MaxHistory  = 384 << 10
 	maxContents = 1000 // in a history
-	maxTurn     = 1001 // with what the user says behind it
+	maxTurn     = 1001 // in the history of a turn, with the user's new message
 )
 
-// Ledger counts what users have used of the model (shared/engine/records).
+// Ledger counts the users' model usage (shared/engine/records).
 type Ledger interface {
-	// Admit counts a request with its first call of the model, and stores the user's region if the request brought a
-	// new one; starts tells whether the request starts a message. What the request uses beyond its first call is
-	// counted by another commit (see Chat.settle).
+	// Admit counts a request and its first model call, and stores the user's region if the request brought a new one.
+	// starts reports whether the request starts a message. Another commit counts the rest of the request's usage (see
+	// Chat.settle).
 	Admit(ctx context.Context, uid string, l run.Limits, starts bool, sent run.Region) (run.Admission, error)
 }
 
-// Chat answers requests of pages. It keeps nothing between them.
+// Chat answers requests of pages. It stores nothing between them.
 type Chat struct {
-	Core     *loop.Loop // carries out effects, by the tools that the page agents among its agents have
+	Core     *loop.Loop // carries out effects with the tools of its page agents
 	Ledger   Ledger
 	Taken    Names // names of the deployment's tools, which no page tool may have
 	Key      Key
-	Audience string // the deployment to which a history is bound, beside its user and agent
+	Audience string // the deployment that a history is bound to, in addition to its user and agent
 }
 
 // Request is a request of a page.
 type Request struct {
 	UID, Origin string
-	Agent       string     // a page agent's name; empty: that of the history, and of a new conversation run.Page
-	Region      run.Region // of the user, as far as the page sent it
-	Email       *string    // as loop.StartRequest has it
+	Agent       string     // a page agent's name; empty: the history's agent, or run.Page in a new conversation
+	Region      run.Region // the user's, as far as the page sent it
+	Email       *string    // see loop.StartRequest
 	Message     string     // POST /chat
-	MessageID   string     // of the message; empty: one is made, so that a repeated request is another message
+	MessageID   string     // empty: Send makes one, so a repeated request is another message
 	Results     []Result   // POST /chat/results
 	History     []json.RawMessage
 	Tools       []ToolDefinition
 	PageState   json.RawMessage
 
-	tools tool.Set        // of Tools
-	agent *registry.Agent // that answers
+	tools tool.Set        // made of Tools
+	agent *registry.Agent // answers the request
 }
 
-// Result is a page tool's result (seed 001, ToolCallResult).
+// Result is the result of a page tool's call (seed 001, ToolCallResult).
 type Result struct {
 	CallID  string `json:"callId"`
 	Result  string `json:"result"` // JSON, or plain text
@@ -83,7 +84,7 @@ type ToolDefinition struct {
 	Category    Category        `json:"category"`
 }
 
-// Category says who runs a tool.
+// Category says whether the page or the server runs a tool.
 type Category string
 
 // The categories.
@@ -96,34 +97,35 @@ const (
 type Reply struct {
 	Type    string            `json:"type"` // "response" or "tool-calls"
 	Message string            `json:"message,omitempty"`
-	Record  string            `json:"record,omitempty"`  // what the message's effects and the page's calls came to
-	Moments []tool.Moment     `json:"moments,omitempty"` // in Message and Record
+	Record  string            `json:"record,omitempty"`  // outcomes of the message's effects and of the page's calls
+	Moments []tool.Moment     `json:"moments,omitempty"` // points in time that Message and Record mention
 	Calls   []Pending         `json:"calls,omitempty"`
-	Actions []Ended           `json:"actions,omitempty"` // by which the page knows that it may have to load what it shows
+	Actions []Ended           `json:"actions,omitempty"` // the page may have to reload the data that they changed
 	History []json.RawMessage `json:"history"`
 }
 
-// Ended is a server action whose outcome this request has learned. One that is sent again may learn it again.
+// Ended is a server action whose outcome this request has learned. A repeated request may report the action again.
 type Ended struct {
 	Name  string `json:"name"`
 	RunID string `json:"runId"`
-	OK    bool   `json:"ok"` // it was carried out
+	OK    bool   `json:"ok"` // the action was carried out
 }
 
-// Pending is a call that waits: for the page, or for its user's approval (seed 001, PendingToolCall).
+// Pending is a call that waits for the page or for the user's approval (seed 001, PendingToolCall).
 type Pending struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
 	Args     json.RawMessage   `json:"args"`
 	Category Category          `json:"category"`
-	Approval *run.ApprovalView `json:"approval,omitempty"` // of a server action
-	RunID    string            `json:"runId,omitempty"`    // the durable run that carries a server action out
+	Approval *run.ApprovalView `json:"approval,omitempty"` // for a server action
+	RunID    string            `json:"runId,omitempty"`    // the durable run of a server action
 }
 
-// Send answers the user's message. Calls that are still open are closed, with a response that tells the model what is
-// known of them; it also gets the recorded outcomes of calls that an earlier message left behind. Errors: a
-// ValidationError that names the field, and those of the model and of the core. After those the request may be sent
-// again with the same MessageID and history: an action with an effect is not started twice.
+// Send answers the user's message. It closes the calls that are still open. Their responses inform the model of all
+// that is known about them. The model also gets the recorded outcomes of calls that an earlier message left behind.
+// Errors: a ValidationError with the field's name, and the errors of the model and of the core. After a model or core
+// error, the page may repeat the request with the same MessageID and history; no action with an effect is started
+// twice.
 func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
@@ -133,7 +135,7 @@ func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, 
 	case visible.Blank(r.Message):
 		return nil, fault.Invalid("message", "a message is needed")
 	case len(r.Message) > MaxMessage:
-		return nil, fault.Invalid("message", "the message is longer than %d bytes", MaxMessage)
+		return nil, fault.Invalid("message", "%d bytes; the limit is %d", len(r.Message), MaxMessage)
 	}
 	if r.MessageID == "" {
 		r.MessageID = run.NewID(c.Core.Random)
@@ -148,15 +150,15 @@ func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, 
 	return c.run(ctx, r, h, start, emit)
 }
 
-// Answer takes the results of the page's tools for the calls of the last reply, all of them at once. Where approvals
-// still wait, the reply is what waits.
+// Answer takes the results of the page's tools for all calls of the last reply. If approvals still wait, the reply
+// contains the waiting calls.
 func (c *Chat) Answer(ctx context.Context, r Request, emit journal.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
 		return nil, err
 	}
 	if r.MessageID != "" && h.Message != "" && r.MessageID != h.Message {
-		return nil, fault.Invalid("messageId", "the calls in the history were asked for by another message")
+		return nil, fault.Invalid("messageId", "the calls in the history belong to another message")
 	}
 	h.identify(r.UID, r.MessageID)
 	if err := h.answer(r.Results); err != nil {
@@ -187,18 +189,18 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 		switch call := &h.calls[i]; {
 		case call.known():
 		case call.RunID != "":
-			call.Error = "It still waits for the user's approval; it was not done so far."
+			call.Error = "It still waits for the user's approval; it has not been done yet."
 			h.carryOver(call)
 		case !call.Page:
-			call.Error = "The user went on without it; it was not begun."
+			call.Error = "The user continued without it; it was not started."
 		default:
-			call.Error = "The user went on without it; whether it was done is not known."
+			call.Error = "The user continued without it; it is unknown whether it was done."
 		}
 	}
 	return h.close()
 }
 
-// ask reads from the core what became of the actions that wait there.
+// ask reads the outcomes of the waiting actions from the core.
 func (c *Chat) ask(ctx context.Context, uid string, h *history) error {
 	for i := range h.calls {
 		call := &h.calls[i]

@@ -42,7 +42,7 @@ func TestAMessageIsAnswered(t *testing.T) {
 		[]string{"action_like", "action_searchProducts", "action_submitRating", "click-add-to-cart", "fill-search"})
 }
 
-// A server action runs at once, a page tool goes to the page, and both are answered together.
+// A server action runs at once, and a page tool goes to the page. The model gets both results together.
 func TestMixedCallsAreAnsweredTogether(t *testing.T) {
 	w := newEnv(t,
 		script.Turn{Calls: []script.Call{call("action_searchProducts", `{"query":"mug"}`),
@@ -79,7 +79,7 @@ func TestMixedCallsAreAnsweredTogether(t *testing.T) {
 	}
 }
 
-// An action that needs approval is a run of the core; the chat waits for it, and reads its outcome there.
+// An action that needs approval is a run of the core. The chat waits for the run, and reads its outcome from the core.
 func TestAnActionWaitsForItsApproval(t *testing.T) {
 	for _, tt := range []struct {
 		decision run.Decision
@@ -115,7 +115,7 @@ func TestAnActionWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-// An effect that needs no approval is in the core's audit too, before the model gets its result.
+// An effect that needs no approval is also in the core's audit log before the model gets its result.
 func TestAnActionWithoutApprovalIsOnTheRecord(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}, script.Turn{Text: "Liked."})
 	r := w.say("like it", nil)
@@ -127,8 +127,8 @@ func TestAnActionWithoutApprovalIsOnTheRecord(t *testing.T) {
 	}
 }
 
-// TestTheRecordNamesTheModel of an action that a page's assistant asks for, at once and in a later request: seed 000
-// §9.
+// TestTheRecordNamesTheModel checks that the record of an action names the model that requested it, at once and in a
+// later request (seed 000 §9).
 func TestTheRecordNamesTheModel(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`),
 		call("click-add-to-cart", `{"key":"m1"}`)}},
@@ -159,7 +159,7 @@ func TestTheRecordNamesTheModel(t *testing.T) {
 	}
 }
 
-// The summary of what was done is not left to the model.
+// The server writes the summary of the actions, not the model.
 func TestAFailedEffectIsNotClaimed(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`), call("fill-search", `{}`)}},
 		script.Turn{Text: "I liked it."})
@@ -172,7 +172,7 @@ func TestAFailedEffectIsNotClaimed(t *testing.T) {
 	}
 }
 
-// TestTheRecordCountsWhatThePageDid has the page change its cart, and then something else come to nothing.
+// TestTheRecordCountsWhatThePageDid has the page change its cart, and then another action fail.
 func TestTheRecordCountsWhatThePageDid(t *testing.T) {
 	inCart := []script.Call{call("click-add-to-cart", `{"key":"mug"}`)}
 	says := script.Turn{Text: "All right."}
@@ -208,7 +208,7 @@ func TestTheRecordCountsWhatThePageDid(t *testing.T) {
 	}
 }
 
-// A user who writes on instead of answering loses nothing: the model is told what is open.
+// A user who sends a message instead of a decision loses nothing. The model learns which calls are open.
 func TestTheUserGoesOn(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_submitRating", `{"stars":5}`),
 		call("fill-search", `{}`)}}, script.Turn{Text: "All right."}, script.Turn{Text: "Done now?"})
@@ -218,7 +218,8 @@ func TestTheUserGoesOn(t *testing.T) {
 		t.Fatal(r.Message)
 	}
 	told := string(w.model.Requests()[1].Contents[2])
-	if !strings.Contains(told, "still waits for the user's approval") || !strings.Contains(told, "went on without it") {
+	if !strings.Contains(told, "still waits for the user's approval") ||
+		!strings.Contains(told, "continued without it") {
 		t.Error(told)
 	}
 	w.decide(ap, run.ApproveOnce)
@@ -227,7 +228,7 @@ func TestTheUserGoesOn(t *testing.T) {
 	}
 }
 
-// A conversation of pages is bounded as every run is: on the last call tools are off.
+// A page's conversation has the limits of every run: the last model call has no tools.
 func TestTheModelIsAskedABoundedNumberOfTimes(t *testing.T) {
 	var turns []script.Turn
 	for range 5 {
@@ -319,7 +320,7 @@ func TestForgedHistoriesAreRefused(t *testing.T) {
 		q.Agent = "clerk"
 		_, err := w.chat.Send(t.Context(), q, nil)
 		refused(t, err, fault.Validation, "history")
-		if said := fault.As(err).Message; !strings.HasPrefix(said, "this conversation is with the agent page;") {
+		if said := fault.As(err).Message; !strings.HasPrefix(said, "this conversation belongs to the agent page;") {
 			t.Error(said)
 		}
 	})
@@ -421,7 +422,7 @@ func TestRequestsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-// A page's text cannot pass for anything but the page's text (hostile case CS-010).
+// The model cannot mistake a page's text for anything else (hostile case CS-010).
 func TestThePageCannotAddASection(t *testing.T) {
 	w := newEnv(t, script.Turn{Text: "ok"})
 	r := page("hi", nil)
@@ -445,7 +446,7 @@ func TestALargePageIsShortenedForTheModel(t *testing.T) {
 	}
 }
 
-// Of a long conversation the oldest turns are left out, whole.
+// A long conversation loses its oldest turns, each as a whole.
 func TestALongConversationIsCut(t *testing.T) {
 	w := newEnv(t)
 	var history []json.RawMessage
@@ -463,7 +464,7 @@ func TestALongConversationIsCut(t *testing.T) {
 	}
 }
 
-// When the model fails, the page keeps the history that it had.
+// If the model fails, the page keeps its previous history.
 func TestAModelThatFails(t *testing.T) {
 	w := newEnv(t, script.Turn{Err: fault.New(fault.Model, "overloaded", "The model is busy.")},
 		script.Turn{Text: "Hello!"})
@@ -476,7 +477,7 @@ func TestAModelThatFails(t *testing.T) {
 	}
 }
 
-// A call that is not valid goes back to the model and reaches neither the page nor the core.
+// An invalid call goes back to the model, and reaches neither the page nor the core.
 func TestCallsThatDoNotFit(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("click-add-to-cart", `{}`), call("nothing", `{}`),
 		call("action_submitRating", `{"stars":"five"}`)}}, script.Turn{Text: "Sorry."})
@@ -489,7 +490,7 @@ func TestCallsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Caps on approvals hold for pages too: the model gets the message, and nothing breaks.
+// The limits of approvals also apply to pages. The model gets the error message, and the conversation continues.
 func TestCapsHold(t *testing.T) {
 	w := newEnv(t)
 	var history []json.RawMessage
@@ -509,8 +510,8 @@ func TestCapsHold(t *testing.T) {
 	}
 }
 
-// A double holds 9007199254740993 as 9007199254740992, and so does a seal over canonical JSON: neither a history nor a
-// call may hold such a number, and the model reads a page's result with one as text.
+// A double stores 9007199254740993 as 9007199254740992, and so does a seal over canonical JSON. Therefore neither a
+// history nor a call may contain such a number, and the model gets a page's result with such a number as text.
 func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 	w := newEnv(t,
 		script.Turn{Calls: []script.Call{{ID: "a", Name: "click-add-to-cart",
@@ -531,7 +532,7 @@ func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 		`{"id":"9007199254740993","n":[9007199254740992,"-1e400",0.1]}`) {
 		t.Errorf("of the page's answer the model is told %s", told)
 	}
-	// whose numbers a browser has read and written
+	// a browser has parsed and printed the numbers
 	if again := w.say("and again", answered.History); again.Message != "Again." {
 		t.Errorf("%+v", again)
 	}
@@ -541,7 +542,8 @@ func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 	refused(t, err, fault.Validation, "history/2/parts/0/functionResponse/response/output/n/0")
 }
 
-// A page's result that is nested deeper than a history may hold is given as text, and the conversation continues.
+// If a page's result is nested deeper than a history permits, the model gets it as text, and the conversation
+// continues.
 func TestADeepAnswerEndsNoConversation(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{{ID: "a", Name: "fill-search", Args: map[string]any{}}}},
 		script.Turn{Text: "Done."}, script.Turn{Text: "Again."})

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// A message costs one read and two commits of its user's document: one before the model is called, so that concurrent
-// messages cannot all be the last, and one with what it used. Without limits it costs the read, since the user may be
-// disabled.
+// A message costs one read and two commits of the user's document: one commit before the model call, so that concurrent
+// messages cannot all be the last permitted one, and one commit with the usage. Without limits it costs only the read,
+// because the user may be disabled.
 func TestWhatAMessageCosts(t *testing.T) {
 	type trips struct{ reads, commits int }
 	for limits, want := range map[run.Limits]trips{{}: {1, 0},
@@ -34,9 +34,9 @@ func TestWhatAMessageCosts(t *testing.T) {
 	}
 }
 
-// A turn on a terminal costs, beside what a message costs, one read: of the terminal, and whether its user is disabled.
-// The run of a command is the core's, and costs what a call by itself does; as long as it waits, asking again reads it
-// once. None of it grows with the conversation.
+// A turn on a terminal costs one read more than a message: the read of the terminal and of the user, who may be
+// disabled. The run of a command in the core costs as much as any single call. While the command waits, each further
+// request reads it once. No cost grows with the conversation.
 func TestWhatATurnCosts(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Done."})
 	core, own := faulty.Count(w.core.Store), faulty.Count(w.core.Store)

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// digest returns a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
+// digest returns a short name for the parts: 128 bits of the SHA-256 hash of their lengths and bytes.
 func digest(parts ...string) string {
 	s := sha256.New()
 	for _, p := range parts {
@@ -22,21 +22,21 @@ func digest(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
 }
 
-// addUser starts the user's message. The id of a conversation's first message names the conversation. With the
-// conversation's id and the text, a message's id names all effects that the message asks for: the same text in another
-// message asks for effects of its own, and a message that is sent again asks for none.
+// addUser starts the user's message. The ID of a conversation's first message is also the conversation's ID. The IDs of
+// the conversation and the message, with the text, form the keys of all effects that the message requests. So the same
+// text in another message requests new effects, and a repeated message requests none.
 func (h *history) addUser(uid, id, words string) error {
 	if id == h.Message {
-		return fault.Invalid("messageId", "this message was answered; a new one has an id of its own, and one that "+
-			"is sent again the history of before")
+		return fault.Invalid("messageId", "this message was answered before; give a new message a new ID, and "+
+			"repeat an old message with the history that it was first sent with")
 	}
 	h.identify(uid, id)
 	h.Message, h.Stem, h.Effects = id, digest("message", h.Conversation, id, words), nil
 	return nil
 }
 
-// identify sets the conversation's id where it has none: it is new, or was sealed by a release whose conversations had
-// none.
+// identify sets the conversation's ID if it has none. Such a conversation is new, or a release without conversation IDs
+// has sealed it.
 func (h *history) identify(uid, first string) {
 	switch {
 	case h.Conversation != "":
@@ -53,7 +53,7 @@ func (h *history) identify(uid, first string) {
 // key returns the idempotency key of the message's n-th effect.
 func (h *history) key(n int) string { return fmt.Sprintf("chat:%s:%d", h.Stem, n) }
 
-// unused returns the least number from n on that no effect of the message has.
+// unused returns the lowest number, from n, that no effect of the message has.
 func (h *history) unused(n int) int {
 	for slices.Contains(h.Effects, n) {
 		n++
@@ -68,8 +68,8 @@ type effectStarter struct {
 	h *history
 }
 
-// startAll starts each effect under the next key of its message. If an earlier try of the same request has used the
-// keys, the calls are matched with the runs that it started.
+// startAll starts each effect with the next key of its message. If an earlier attempt of the same request has used the
+// keys, startAll matches the calls with the runs of that attempt.
 func (p *effectStarter) startAll(ctx context.Context, effects []*call) error {
 	for i, e := range effects {
 		n := p.h.unused(0)
@@ -84,8 +84,8 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*call) error {
 	return nil
 }
 
-// start starts the run of the n-th key, or finds it where it was started for the same call. It reports whether the key
-// belongs to another call, and has then done nothing.
+// start starts the run of the n-th key, or finds the run if the same call has started it before. It reports whether the
+// key belongs to another call; then it has done nothing.
 func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
@@ -120,12 +120,12 @@ func busy(err error) bool {
 	return fault.Is(err, fault.Policy, fault.CodeTerminalBusy) || fault.Is(err, fault.Policy, fault.CodeRunOpen)
 }
 
-// maxThreads is how many threads one conversation may have, counting full and deleted ones.
+// maxThreads is the maximum number of threads of one conversation, including full and deleted threads.
 const maxThreads = 100
 
-// match finds for each call the run that the first try of the request started for it: for exactly the same call, or
-// else for the same action with other arguments, since the model may phrase it differently. Only calls that are left
-// over are new.
+// match finds, for each call, the run that the request's first attempt started for the call. That is the run of exactly
+// the same call, or else a run of the same action with other arguments, because the model may phrase the arguments
+// differently. A call without such a run is new.
 func (p *effectStarter) match(ctx context.Context, effects []*call, from int) error {
 	earlier, end, err := p.earlier(ctx, from)
 	if err != nil {
@@ -155,13 +155,13 @@ func (p *effectStarter) match(ctx context.Context, effects []*call, from int) er
 	return nil
 }
 
-// earlierRun is the run that a first try of the request started under the n-th key.
+// earlierRun is the run that the request's first attempt started with the n-th key.
 type earlierRun struct {
 	*loop.CallResult
 	n int
 }
 
-// earlier returns the runs of a first try from the n-th key on, and the number after the last.
+// earlier returns the runs of the request's first attempt, from the n-th key, and the number after the last key.
 func (p *effectStarter) earlier(ctx context.Context, n int) (runs []earlierRun, end int, err error) {
 	for ; ; n = p.h.unused(n + 1) {
 		called, err := p.Core.CallResult(ctx, p.r.UID, run.KeyedRunID(p.r.UID, p.h.key(n)))
@@ -175,7 +175,7 @@ func (p *effectStarter) earlier(ctx context.Context, n int) (runs []earlierRun, 
 	}
 }
 
-// left returns the runs of the tool that no call has yet.
+// left returns the tool's runs that no call has taken.
 func (p *effectStarter) left(runs []earlierRun, tool string) (left []earlierRun) {
 	for _, r := range runs {
 		if r.Tool == tool && !slices.Contains(p.h.Effects, r.n) {
@@ -185,7 +185,7 @@ func (p *effectStarter) left(runs []earlierRun, tool string) (left []earlierRun)
 	return left
 }
 
-// same reports whether one of the runs was started for exactly the same call, which then has that run.
+// same reports whether one of the runs was started for exactly the same call. If so, the call takes that run.
 func (p *effectStarter) same(ctx context.Context, e *call, runs []earlierRun) (found bool, err error) {
 	for _, r := range p.left(runs, e.action.Tool) {
 		if reused, err := p.start(ctx, e, r.n); err != nil || !reused {
@@ -195,14 +195,14 @@ func (p *effectStarter) same(ctx context.Context, e *call, runs []earlierRun) (f
 	return false, nil
 }
 
-// add starts a run for a call that the first try did not make. A key whose run no longer exists belongs to a call that
-// was deleted with its thread: that is not done again.
+// add starts a run for a call that the request's first attempt did not make. If the key's run no longer exists, the
+// call was deleted with its thread, and add does not repeat it.
 func (p *effectStarter) add(ctx context.Context, e *call, n int) error {
 	n = p.h.unused(n)
 	reused, err := p.start(ctx, e, n)
 	if err == nil && reused {
 		p.h.Effects = append(p.h.Effects, n)
-		e.Error = "This request came before, and what it asked for was deleted since; it is not done again."
+		e.Error = "This request is a repetition, and its action was deleted. The action is not repeated."
 	}
 	return err
 }

@@ -27,7 +27,7 @@ import (
 
 const alice, bob = "alice", "bob"
 
-// env is a chat over a core, with a scripted model that is as strict as the service.
+// env is a chat with a core, and a scripted model that is as strict as the service.
 type env struct {
 	t     *testing.T
 	now   time.Time
@@ -114,7 +114,7 @@ func (w *env) decide(ap *run.ApprovalView, d run.Decision) {
 	w.deliver()
 }
 
-// expire lets the time of everything that waits pass.
+// expire moves the clock past the expiry of everything that waits.
 func (w *env) expire() {
 	w.t.Helper()
 	w.now = w.now.Add(25 * time.Hour)
@@ -124,7 +124,7 @@ func (w *env) expire() {
 	w.deliver()
 }
 
-// page is what a page sends with each request.
+// page returns a request with the data that a page sends each time.
 func page(message string, history []json.RawMessage) chat.Request {
 	return chat.Request{UID: alice, Message: message, History: history,
 		PageState: json.RawMessage(`{"viewState":{"cart":0}}`), Tools: []chat.ToolDefinition{
@@ -142,8 +142,7 @@ func results(history []json.RawMessage, rs ...chat.Result) chat.Request {
 	return r
 }
 
-// roundTrip is what a browser does to a history: it parses and prints it. JavaScript keeps numbers as doubles, and so
-// does this.
+// roundTrip parses and prints a history as a browser does. Like JavaScript, it keeps numbers as doubles.
 func roundTrip(t *testing.T, history []json.RawMessage) []json.RawMessage {
 	t.Helper()
 	var values []any

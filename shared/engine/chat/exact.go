@@ -9,12 +9,12 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// verbatimModel is a model whose answers a page can keep. A browser reads 9007199254740993 as 9007199254740992: an
-// answer with such a number would come back changed, and no longer match its seal and thought signature. The model gets
-// a correction instead and is called again.
+// verbatimModel is a model whose answers a browser can keep without a change. A browser reads 9007199254740993 as
+// 9007199254740992. An answer with such a number would come back changed, and no longer match its seal and its thought
+// signature. The model gets a correction instead and is called again.
 type verbatimModel struct{ model.Model }
 
-// Generate calls the model, within the run's bound of calls.
+// Generate calls the model. The run's limit of model calls applies.
 func (m verbatimModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	r, err := m.Model.Generate(ctx, req, delta)
 	if err != nil || r.Correction != "" {

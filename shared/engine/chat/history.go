@@ -24,62 +24,63 @@ import (
 // historyLife is how long a conversation may be continued after its last answer.
 const historyLife = 30 * 24 * time.Hour
 
-// Key signs histories: the first secret signs, all verify, so that it can be rotated. Each has at least 32 bytes.
+// Key signs histories. The first secret signs, and all secrets verify, so operators can rotate them. Each secret has at
+// least 32 bytes.
 type Key [][]byte
 
-// history is a conversation as the page keeps it: Gemini contents, verbatim. The last of them carries the server's seal
-// over all, and beside it what the server must know of calls that wait.
+// history is a conversation in the form that the page keeps: Gemini contents, verbatim. The last content carries the
+// server's seal over all contents, and the server's data about waiting calls.
 type history struct {
 	memo
 	contents []json.RawMessage
-	region   run.Region // of its user, as the page last sent it
-	calls    []call     // all calls of the last content, where any of them waits
-	seal     string     // the seal that it came with; empty for a new conversation
+	region   run.Region // the user's, as the page last sent it
+	calls    []call     // all calls of the last content, if any of them waits
+	seal     string     // the seal of the received history; empty for a new conversation
 	ended    []Ended    // the actions whose outcomes this request has learned
 }
 
-// memo is what the server must know of a conversation beside its contents. It travels inside the seal. Conversations
-// that were sealed by a release without a memo can be continued.
+// memo is the server's data about a conversation, in addition to the contents. The seal covers it. Conversations that a
+// release without memos has sealed can continue.
 type memo struct {
-	Agent        string `json:"agent,omitempty"`        // empty: run.Page, so that the release before takes it too
-	Terminal     string `json:"terminal,omitempty"`     // that it is on, if it is on one (Turn)
-	Conversation string `json:"conversation,omitempty"` // its id, which never changes
-	Message      string `json:"message,omitempty"`      // the id of the user's newest message
+	Agent        string `json:"agent,omitempty"`        // empty: run.Page, which the previous release accepts too
+	Terminal     string `json:"terminal,omitempty"`     // ID of the terminal of a conversation on one (Turn)
+	Conversation string `json:"conversation,omitempty"` // the conversation's ID, which never changes
+	Message      string `json:"message,omitempty"`      // ID of the user's newest message
 	Stem         string `json:"stem,omitempty"`         // the common part of the keys of that message's effects
-	Effects      []int  `json:"effects,omitempty"`      // the numbers of those that were started
-	// how many threads of the conversation are full or deleted
+	Effects      []int  `json:"effects,omitempty"`      // the numbers of the started effects
+	// the number of full or deleted threads of the conversation
 	Threads int           `json:"threads,omitempty"`
-	Left    []carriedOver `json:"left,omitempty"` // runs that its user did not wait for
+	Left    []carriedOver `json:"left,omitempty"` // runs that the user did not wait for
 }
 
-// call is what is known of one call of the last content.
+// call is one call of the last content.
 type call struct {
-	ID    string `json:"id"` // as the page knows it: the action's
+	ID    string `json:"id"` // the action's ID, which the page uses
 	Page  bool   `json:"page,omitempty"`
-	RunID string `json:"runId,omitempty"` // the durable run that carries it out
-	// the arguments of that run, where a first try of the request had others
+	RunID string `json:"runId,omitempty"` // the durable run that carries out the call
+	// the arguments of that run, if the request's first attempt had other arguments than the call
 	Tried  json.RawMessage `json:"tried,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // once it is known
 	Error  string          `json:"error,omitempty"`
-	// Untrusted says that the result is text from strangers.
+	// Untrusted reports that the result is text from strangers.
 	Untrusted bool `json:"untrusted,omitempty"`
 
 	model   model.Call
 	action  *run.Action      // the call in the run of this request
-	askedBy string           // the name of the model that asked for it
-	called  *loop.CallResult // what the core last said of its run
+	askedBy string           // the name of the model that made the call
+	called  *loop.CallResult // the last known state of the call's run
 }
 
 func (c *call) known() bool { return c.Result != nil || c.Error != "" }
 
-// take stores what the core says of the call's run, and its response if the run has ended.
+// take stores the state of the call's run, and the call's response if the run has ended.
 func (c *call) take(called *loop.CallResult) {
 	if c.called, c.RunID = called, called.Run.RunID; called.Terminal() {
 		c.setResponse(called.Response)
 	}
 }
 
-// take stores what the core says of the call's run, and notes that it has ended.
+// take stores the state of the call's run. If the run has ended, take lists it for the reply.
 func (h *history) take(c *call, called *loop.CallResult) {
 	c.take(called)
 	h.note(called)
@@ -99,10 +100,10 @@ func (c *call) setResponse(r model.Response) {
 	if c.Tried == nil {
 		return
 	}
-	const other = "This request came before. What it asked for then, with executedArgs, stands in the place of this " +
-		"call, which was not made."
+	const other = "This request is a repetition. Its first attempt made the call with executedArgs; this call was " +
+		"not made in addition."
 	if c.Error != "" {
-		c.Error = fmt.Sprintf("%s It ended so: %s executedArgs: %s", other, c.Error, c.Tried)
+		c.Error = fmt.Sprintf("%s The first call's error: %s executedArgs: %s", other, c.Error, c.Tried)
 		return
 	}
 	noted, err := strictjson.Marshal(struct {
@@ -120,7 +121,7 @@ func (c *call) response() model.Response {
 		Untrusted: c.Untrusted}
 }
 
-// note is what the server adds to the last content.
+// note is the data that the server adds to the last content.
 type note struct {
 	memo
 	At     int64      `json:"at"` // seconds since 1970
@@ -129,11 +130,11 @@ type note struct {
 	Seal   string     `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
 }
 
-// signed is what the seal covers.
+// signed is the data that the seal covers.
 type signed struct {
 	Version  int               `json:"v"`
 	UID      string            `json:"uid"`
-	Audience string            `json:"agent"` // the conversation's agent is in the note
+	Audience string            `json:"agent"` // Chat.Audience; the conversation's agent is in the note
 	Note     note              `json:"note"`
 	History  []json.RawMessage `json:"history"`
 }
@@ -141,13 +142,13 @@ type signed struct {
 // noteName is the field of the last content that holds the note.
 const noteName = "countersign"
 
-// sign returns the history as the page keeps it, sealed.
+// sign returns the sealed history, in the form that the page keeps.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
 	n := note{memo: h.memo, At: c.Core.Now().Unix(), Region: h.region, Calls: h.calls}
 	out := slices.Clone(h.contents)
 	sealed, err := c.sealed(uid, n, out)
 	if err != nil {
-		return nil, fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be kept.").Because(err)
+		return nil, fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be stored.").Because(err)
 	}
 	n.Seal = base64.RawURLEncoding.EncodeToString(c.Key.mac(0, sealed))
 	last := bytes.TrimSpace(out[len(out)-1])
@@ -186,14 +187,14 @@ func (k Key) verifies(seal string, data []byte) bool {
 	return false
 }
 
-// open reads a history that a page sent. Only what the server has signed for this user is accepted.
+// open reads a history that a page sent. It accepts only histories that the server has signed for this user.
 func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	h := &history{contents: slices.Clone(sent)}
 	switch {
 	case len(sent) == 0:
 		return h, nil
 	case len(sent) > maxContents:
-		return nil, fault.Invalid("history", "it has %d entries; %d are the limit", len(sent), maxContents)
+		return nil, fault.Invalid("history", "%d entries; the limit is %d", len(sent), maxContents)
 	}
 	last, n, err := split(sent[len(sent)-1])
 	if err != nil {
@@ -217,15 +218,15 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	return h, h.match()
 }
 
-// agent returns the name of the agent that the conversation is with.
+// agent returns the name of the conversation's agent.
 func (m memo) agent() string { return cmp.Or(m.Agent, run.Page) }
 
 func errForged() error {
 	return fault.Invalid("history",
-		"this is not the history that the last answer gave, unchanged, to this user and by this agent")
+		"this is not the unchanged history of the last answer to this user by this agent")
 }
 
-// split separates the note from the last content, whose other fields it leaves as they are.
+// split separates the note from the last content. It does not change the content's other fields.
 func split(raw json.RawMessage) (json.RawMessage, note, error) {
 	var fields map[string]json.RawMessage
 	var n note
@@ -255,23 +256,23 @@ func (h *history) match() error {
 	return nil
 }
 
-// answer takes the page's results: one for each of its open calls, and no others.
+// answer takes the page's results. There must be one for each of the page's open calls, and no others.
 func (h *history) answer(results []Result) error {
 	if len(h.calls) == 0 {
-		return fault.Invalid("history", "nothing in it waits for an answer")
+		return fault.Invalid("history", "no call in the history waits for an answer")
 	}
 	for i, r := range results {
 		field := fmt.Sprintf("results/%d/", i)
 		at := slices.IndexFunc(h.calls, func(c call) bool { return c.ID == r.CallID })
 		switch {
 		case len(r.Result) > MaxResult:
-			return fault.Invalid(field+"result", "it is longer than %d bytes", MaxResult)
+			return fault.Invalid(field+"result", "%d bytes; the limit is %d", len(r.Result), MaxResult)
 		case at < 0:
-			return fault.Invalid(field+"callId", "nothing waits for an answer to this call")
+			return fault.Invalid(field+"callId", "no call with this ID waits for an answer")
 		case !h.calls[at].Page:
-			return fault.Invalid(field+"callId", "this call is carried out by the server; a page does not answer it")
+			return fault.Invalid(field+"callId", "the server carries out this call; the page cannot answer it")
 		case h.calls[at].known():
-			return fault.Invalid(field+"callId", "this call has its answer")
+			return fault.Invalid(field+"callId", "this call has been answered")
 		}
 		h.calls[at].answer(r)
 	}
@@ -283,13 +284,13 @@ func (h *history) answer(results []Result) error {
 	for _, c := range h.calls {
 		if c.Page && !c.known() {
 			return fault.Invalid("results",
-				"the answer to the call %q is missing; the page answers all of its calls at once", c.ID)
+				"the result of the call %q is missing; send the results of all page calls together", c.ID)
 		}
 	}
 	return nil
 }
 
-// answer stores a page's result: as JSON where it is JSON that can be sealed, else as text.
+// answer stores a page's result: as JSON if it is JSON that can be sealed, otherwise as text.
 func (c *call) answer(r Result) {
 	if r.IsError {
 		c.Error = "The page could not do it: " + clip.Text(r.Words(), 4<<10)
@@ -298,10 +299,10 @@ func (c *call) answer(r Result) {
 	c.Result = r.Value()
 }
 
-// Words returns the result as it is written, in UTF-8.
+// Words returns the result's text as valid UTF-8.
 func (r Result) Words() string { return strings.ToValidUTF8(r.Result, "\uFFFD") }
 
-// Value returns the result as JSON: words become a string.
+// Value returns the result as JSON. A result that is not JSON becomes a string.
 func (r Result) Value() json.RawMessage {
 	value := strictjson.Portable(json.RawMessage(r.Words()))
 	if strictjson.Check([]byte(`{"r":`+string(value)+`}`)) == nil {
@@ -314,7 +315,7 @@ func (r Result) Value() json.RawMessage {
 	return words
 }
 
-// close adds the responses to the open calls to the contents.
+// close adds the responses of the open calls to the contents.
 func (h *history) close() error {
 	c, err := model.Load(h.contents)
 	if err != nil {
@@ -331,8 +332,8 @@ func (h *history) close() error {
 	return nil
 }
 
-// clientHistory returns the history in the form that a run continues: up to the user's last message, and the turns
-// since.
+// clientHistory returns the history in the form that a run continues: the contents up to the user's last message, and
+// the turns after it.
 func (h *history) clientHistory() (*conversation.ClientHistory, error) {
 	first := len(h.contents)
 	for first > 0 && !words(h.contents[first-1]) {
@@ -360,7 +361,7 @@ func (h *history) clientHistory() (*conversation.ClientHistory, error) {
 	return k, nil
 }
 
-// words reports whether a content is a message of the user's.
+// words reports whether a content is a message of the user.
 func words(content json.RawMessage) bool {
 	var c struct {
 		Role  model.Role `json:"role"`
@@ -372,7 +373,7 @@ func words(content json.RawMessage) bool {
 		c.Parts[0].FunctionResponse == nil
 }
 
-// pending returns the calls that wait, in the form that the page gets.
+// pending returns the waiting calls in the form that the page gets.
 func (h *history) pending() (out []Pending) {
 	for _, c := range h.calls {
 		if c.known() {

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// interaction is what a page's state says about one thing that can be done on the page, as far as the summary needs it.
-// A thing that occurs many times in a list has items.
+// interaction is one possible interaction from a page's state, with the fields that the summary needs. An interaction
+// with the elements of a list has items.
 type interaction struct {
 	Ref       string            `json:"refName"`
 	Says      string            `json:"description"`
@@ -22,12 +22,12 @@ type interaction struct {
 	NeedsUser bool              `json:"needsUser"`
 }
 
-// maxInteractions is the length in bytes of the summary that the model gets. What does not fit is still in the page's
-// state.
+// maxInteractions is the maximum length of the summary for the model, in bytes. Interactions that do not fit are still
+// in the page's state.
 const maxInteractions = 8 << 10
 
-// interactions returns a summary of what can be done on the page (seed 001 Q9): a text for each kind of thing, as a
-// JSON list in one line. It is an empty list for a page that names none, or names them in another form.
+// interactions returns a summary of the page's possible interactions (seed 001 Q9): a JSON list in one line, with a
+// text for each interaction. The list is empty if the page's state contains none, or contains them in another form.
 func interactions(state json.RawMessage) []byte {
 	var page struct {
 		Interactions []json.RawMessage `json:"interactions"`
@@ -55,7 +55,7 @@ func interactions(state json.RawMessage) []byte {
 	return b
 }
 
-// String returns the interaction in a few words: its name, its kind, and its present state.
+// String describes the interaction in a few words: its name, its kind, and its current state.
 func (in interaction) String() string {
 	s := clip.Text(in.Ref, 80)
 	if in.Says != "" && in.Says != in.Ref {

@@ -12,16 +12,15 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// carriedOver is a run that its user did not wait for: it waits in their inbox.
+// carriedOver is a run that the user did not wait for. It waits in the user's inbox.
 type carriedOver struct {
 	RunID string `json:"runId"`
 	Tool  string `json:"tool"`
 
-	called *loop.CallResult // what the core last said of it
+	called *loop.CallResult // the last known state of the run
 }
 
-// maxCarriedOver is how many of them a conversation follows. Above that the oldest are no longer followed, and stay in
-// the inbox.
+// maxCarriedOver is the maximum number of carried-over runs that a conversation follows. Older runs stay in the inbox.
 const maxCarriedOver = 16
 
 func (h *history) carryOver(c *call) {
@@ -29,8 +28,8 @@ func (h *history) carryOver(c *call) {
 	h.Left = h.Left[max(0, len(h.Left)-maxCarriedOver):]
 }
 
-// systemNote returns, in words for the model, what became of the runs that were carried over, or "". Those that have
-// ended are no longer followed.
+// systemNote returns a note for the model with the outcomes of the carried-over runs that have ended, or "". The
+// conversation no longer follows these runs.
 func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, error) {
 	var waiting []carriedOver
 	var ended []outcome
@@ -39,7 +38,7 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 		switch {
 		case fault.Is(err, fault.Auth, fault.CodeNotFound):
 			ended = append(ended, outcome{Tool: l.Tool,
-				Error: "It was deleted before its user decided about it, or since."})
+				Error: "It was deleted, before or after the user's decision about it."})
 		case err != nil:
 			return "", err
 		case called.Terminal():
@@ -58,11 +57,10 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 	return noteIntro + "what waited for the user's decision has ended. " + string(raw), err
 }
 
-// noteIntro begins what the server tells the model before the user's words.
+// noteIntro begins a server's note to the model, which comes before the user's message.
 const noteIntro = "For your information, from the record and not from the user: "
 
-// continued returns the start of a run that continues with the user's words, after the calls that they wait for were
-// abandoned.
+// continued returns the input of a run that continues with the user's message. It abandons the calls that still wait.
 func (c *Chat) continued(ctx context.Context, uid string, h *history, words string) (loop.Prompt, error) {
 	note, err := c.systemNote(ctx, uid, h)
 	if err != nil {
@@ -79,15 +77,14 @@ func (c *Chat) continued(ctx context.Context, uid string, h *history, words stri
 		History: conversation.ClientHistory{Contents: h.contents}}}, err
 }
 
-// waiting describes a proposal to the model that waits for its user.
+// waiting describes, for the model, a proposal that waits for the user.
 type waiting struct {
 	Number int    `json:"number"`
 	Tool   string `json:"tool"`
 	Title  string `json:"title"`
 }
 
-// waits returns the proposals of the conversation that still wait for their user, and a note that numbers them for the
-// model.
+// waits returns the conversation's proposals that still wait for the user, and a note for the model that numbers them.
 func (h *history) waits() (messages []run.Message, note string, err error) {
 	var list []waiting
 	for _, l := range h.Left {
@@ -114,7 +111,7 @@ type outcome struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// The bounds of an outcome, in bytes: more is cut, since the run has it whole.
+// The limits of an outcome, in bytes. Longer values are cut; the run has the whole values.
 const (
 	maxOutcomeArgs   = 2 << 10
 	maxOutcomeOutput = 4 << 10

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// ActionPrefix begins the names of server actions, and of no page tool.
+// ActionPrefix begins the names of all server actions. No page tool's name may begin with it.
 const ActionPrefix = "action_"
 
-// Names are names of tools, compared by their letters and digits alone: gmail_send equals Gmail.Send.
+// Names is a set of tool names that compares only letters and digits, without case: gmail_send equals Gmail.Send.
 type Names map[string]bool
 
-// NamesOf returns the tools' names. A server action's name is added without its prefix too, as users write it.
+// NamesOf returns the tools' names. It also adds a server action's name without the prefix, as users write it.
 func NamesOf(tools ...string) Names {
 	n := Names{}
 	for _, name := range tools {
@@ -26,31 +26,31 @@ func NamesOf(tools ...string) Names {
 	return n
 }
 
-// Has reports whether a name can be taken for one of them.
+// Has reports whether a user could mistake the name for one of the set.
 func (n Names) Has(name string) bool { return n[plainName(name)] }
 
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", ".", "", "-", "").Replace(name))
 }
 
-// pageTools returns tools made of the page's definitions.
+// pageTools returns tools with the page's definitions.
 func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 	its := make([]run.PageTool, len(defs))
 	for i, d := range defs {
 		if d.Category != PageAutomation && d.Category != "" {
 			return nil, fault.Invalid(fmt.Sprintf("toolDefinitions/%d/category", i),
-				"a page defines tools of the category %q alone", PageAutomation)
+				"a page can only define tools of the category %q", PageAutomation)
 		}
 		its[i] = run.PageTool{Name: d.Name, Description: d.Description, Schema: d.InputSchema}
 	}
 	return PageTools("toolDefinitions", "inputSchema", its, c.Taken)
 }
 
-// PageTools returns tools made of a page's definitions. None may have a name that is taken. The error names the field
-// of the request: that of the definitions, and in each that of its schema.
+// PageTools returns tools with a page's definitions. No tool may have a name in taken. field is the definitions' field
+// in the request, and schema is the schema's field in a definition; errors name them.
 func PageTools(field, schema string, defs []run.PageTool, taken Names) (tool.Set, error) {
 	if len(defs) > MaxTools {
-		return nil, fault.Invalid(field, "there are %d of them; %d are the limit", len(defs), MaxTools)
+		return nil, fault.Invalid(field, "%d tools; the limit is %d", len(defs), MaxTools)
 	}
 	set := tool.Set{}
 	for i, d := range defs {
@@ -58,17 +58,17 @@ func PageTools(field, schema string, defs []run.PageTool, taken Names) (tool.Set
 		switch {
 		case strings.HasPrefix(d.Name, ActionPrefix):
 			return nil, fault.Invalid(at+"name",
-				"a page tool's name must not begin with %q: those are the server's actions", ActionPrefix)
+				"a page tool's name must not begin with %q, which marks server actions", ActionPrefix)
 		case taken.Has(d.Name):
-			return nil, fault.Invalid(at+"name", "a page tool must not be called as one of the server's tools is")
+			return nil, fault.Invalid(at+"name", "a tool of the server has this name")
 		case set[d.Name] != nil:
-			return nil, fault.Invalid(at+"name", "two tools have this name")
+			return nil, fault.Invalid(at+"name", "duplicate name")
 		case visible.Blank(d.Description):
-			return nil, fault.Invalid(at+"description", "a description is needed, for the model")
+			return nil, fault.Invalid(at+"description", "a description is needed")
 		case len(d.Description) > MaxDescription:
-			return nil, fault.Invalid(at+"description", "it has more than %d bytes", MaxDescription)
+			return nil, fault.Invalid(at+"description", "%d bytes; the limit is %d", len(d.Description), MaxDescription)
 		case len(d.Schema) > MaxSchema:
-			return nil, fault.Invalid(at+schema, "it has more than %d bytes", MaxSchema)
+			return nil, fault.Invalid(at+schema, "%d bytes; the limit is %d", len(d.Schema), MaxSchema)
 		}
 		t, err := tool.Remote(d.Name, d.Description, d.Schema)
 		var bad *fault.Error

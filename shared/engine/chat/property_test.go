@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// user is one with some tabs, who does anything that a user may do, in any order. They always use the same words.
+// user has some tabs and performs all possible actions of a user, in any order. All messages have the same text.
 type user struct {
 	*env
 	rec       *records.Records
@@ -35,9 +35,9 @@ type tab struct {
 	open    []chat.Pending
 }
 
-// Whatever pages and their user do, the service refuses no request, the page is told what waits, and each effect takes
-// place once for each message that asks for it, or not at all: however often a request is sent, in however many
-// conversations the same words are used, and whatever was rejected, has expired or was deleted before.
+// Whatever pages and their user do, the service refuses no request, the page learns which calls wait, and each effect
+// takes place at most once for each message that requests it. This does not depend on the number of repeated requests,
+// on the number of conversations with the same text, or on earlier rejections, expiries and deletions.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{env: newEnv(t), tabs: []*tab{{}}}
@@ -54,7 +54,7 @@ func TestAnyConversation(t *testing.T) {
 	})
 }
 
-// counted compares the effects with what was asked for and approved.
+// counted compares the effects with the requested and the approved effects.
 func (u *user) counted(t *rapid.T) {
 	if len(u.did) != u.asked+u.approved {
 		t.Fatalf("%d effects, %d asked for and %d approved: %v", len(u.did), u.asked, u.approved, u.did)
@@ -65,16 +65,15 @@ func (u *user) tab(t *rapid.T) *tab { return u.tabs[rapid.IntRange(0, len(u.tabs
 
 func (u *user) opens(*rapid.T) { u.tabs = append(u.tabs, &tab{}) }
 
-// doubles opens a tab that continues from where another one is. What is open there is answered in one of them: see
-// TestTwoTabsOfOneMessage.
+// doubles duplicates a tab. The open calls are answered in one of the two tabs; see TestTwoTabsOfOneMessage.
 func (u *user) doubles(t *rapid.T) {
 	u.tabs = append(u.tabs, &tab{history: u.tab(t).history})
 }
 
-// reloads is a page that has forgotten everything.
+// reloads reloads a page, which then has no history.
 func (u *user) reloads(t *rapid.T) { *u.tab(t) = tab{} }
 
-// plan draws what the model answers until it ends in words: some turns of calls.
+// plan draws the model's turns with calls, before its final text.
 func (u *user) plan(t *rapid.T) []script.Turn {
 	var turns []script.Turn
 	for range rapid.IntRange(0, 2).Draw(t, "turns") {
@@ -107,7 +106,7 @@ func (u *user) drawCall(t *rapid.T) script.Call {
 	return script.Call{ID: id, Name: "click-add-to-cart", Args: map[string]any{"key": 7}}
 }
 
-// reworded is the plan as the model puts it at another time: its calls in another order, some with other arguments.
+// reworded returns the plan with its calls in another order, and some of them with other arguments.
 func reworded(t *rapid.T, plan []script.Turn) []script.Turn {
 	plan = slices.Clone(plan)
 	for i := range plan {
@@ -124,7 +123,7 @@ func reworded(t *rapid.T, plan []script.Turn) []script.Turn {
 	return plan
 }
 
-// likes counts the effects that need no approval in those turns of the plan that were asked for.
+// likes counts the effects that need no approval, in the requested turns of the plan.
 func (u *user) likes(plan []script.Turn) (n int) {
 	asked := u.model.Requests()
 	for i, turn := range plan[:len(plan)-u.model.Left()] {
@@ -150,7 +149,7 @@ func (u *user) says(t *rapid.T) {
 		func() { tab.message = q.MessageID })
 }
 
-// answers posts what the page's tools did.
+// answers posts the results of the page's tools.
 func (u *user) answers(t *rapid.T) {
 	tab := u.tab(t)
 	if len(tab.open) == 0 {
@@ -173,7 +172,7 @@ func (u *user) answers(t *rapid.T) {
 	}, func() {})
 }
 
-// hears sends a request as often as its answers are lost. Only the first has effects, and only it requests approvals.
+// hears repeats a request as often as its answers are lost. Only the first attempt has effects and requests approvals.
 func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, error), heard func()) {
 	plan := u.plan(t)
 	var last *chat.Reply
@@ -211,7 +210,7 @@ func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, 
 	tab.history, tab.open = roundTrip(u.t, last.History), last.Calls
 }
 
-// waits checks what a page is told to wait for: for a request that is sent again, it is what waited before.
+// waits checks the waiting calls in a reply. A repeated request gets the same waiting calls again.
 func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 	seen := map[string]bool{}
 	for _, p := range r.Calls {
@@ -230,7 +229,7 @@ func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 	}
 }
 
-// sound checks that an error is the end of the model's script, and not a request that the service refuses.
+// sound checks that an error comes from the end of the model's script, and not from a refusal by the service.
 func (u *user) sound(t *rapid.T, err error) {
 	if f := fault.As(err); f.Class != fault.Model || f.Code != "too_many_calls" {
 		t.Fatalf("%v: %+v", err, f.Err)
@@ -250,7 +249,7 @@ func (u *user) decides(t *rapid.T) {
 	u.approvals = append(u.approvals[:i], u.approvals[i+1:]...)
 }
 
-// expires lets all approvals expire, but not so often that a history is too old.
+// expires lets all approvals expire, but only as often as no history becomes too old.
 func (u *user) expires(t *rapid.T) {
 	if u.expired++; u.expired > 20 {
 		t.Skip("a month has passed")
@@ -259,7 +258,7 @@ func (u *user) expires(t *rapid.T) {
 	u.approvals = nil
 }
 
-// deletes deletes the user's threads except those where something waits.
+// deletes deletes the user's threads, except threads with waiting calls.
 func (u *user) deletes(t *rapid.T) {
 	threads, _, err := u.rec.Threads(u.t.Context(), alice, "", 100)
 	if err != nil {

@@ -15,19 +15,20 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// read checks what both kinds of request bring.
+// read checks the fields that both kinds of request have.
 func (c *Chat) read(r *Request) (_ *history, err error) {
 	if r.tools, err = c.pageTools(r.Tools); err != nil {
 		return nil, err
 	}
 	if r.MessageID != "" && !run.ValidID(r.MessageID) {
-		return nil, fault.Invalid("messageId", "16 to 64 letters, digits, '-' and '_' are needed, such as a UUID")
+		return nil, fault.Invalid("messageId",
+			"invalid ID: use 16 to 64 letters, digits, '-' and '_', for example a UUID")
 	}
 	if len(r.PageState) > MaxPageState {
-		return nil, fault.Invalid("pageState", "it has more than %d bytes", MaxPageState)
+		return nil, fault.Invalid("pageState", "%d bytes; the limit is %d", len(r.PageState), MaxPageState)
 	}
 	if state := strings.TrimSpace(string(r.PageState)); state != "" && state[0] != '{' {
-		return nil, fault.Invalid("pageState", "an object is needed")
+		return nil, fault.Invalid("pageState", "not a JSON object")
 	}
 	h, err := c.open(r.UID, r.History)
 	if err != nil {
@@ -39,15 +40,15 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	return h, err
 }
 
-// agent returns the agent of the request, to which its history is bound.
+// agent returns the request's agent. The history must be bound to it.
 func (c *Chat) agent(r Request, h *history) (*registry.Agent, error) {
 	fresh := h.seal == ""
 	switch {
 	case fresh && r.Agent != run.Page:
 		h.Agent = r.Agent
 	case !fresh && r.Agent != "" && r.Agent != h.agent():
-		return nil, fault.Invalid("history", "this conversation is with the agent %s; leave agent out to go on with "+
-			"it, or start a new one", h.agent())
+		return nil, fault.Invalid("history", "this conversation belongs to the agent %s; omit agent to continue "+
+			"it, or start a new conversation", h.agent())
 	}
 	its := c.Core.Agents[h.agent()]
 	switch {
@@ -61,11 +62,11 @@ func (c *Chat) agent(r Request, h *history) (*registry.Agent, error) {
 	return nil, registry.Gone(h.agent())
 }
 
-// defaultPrefix begins the system prompt where nothing else is configured (seed 001).
+// defaultPrefix begins the system prompt unless another prefix is configured (seed 001).
 const defaultPrefix = "You are a helpful assistant for this web application."
 
-// Instructions returns the instructions of the built-in agent of pages (seed 001 Q9): prefix, or a default sentence
-// where it is blank, what is on the page, and the rules.
+// Instructions returns the instructions of the built-in page agent (seed 001 Q9): prefix, or a default sentence if
+// prefix is blank, then the page's content, and the rules.
 func Instructions(prefix string, actions tool.Set) registry.Instructions {
 	if visible.Blank(prefix) {
 		prefix = defaultPrefix
@@ -73,9 +74,9 @@ func Instructions(prefix string, actions tool.Set) registry.Instructions {
 	return registry.WithRules(OnPage(registry.Text(prefix), actions))
 }
 
-// OnPage returns instructions that begin as first does and go on with the actions and what the page shows, which is
-// renewed each time and is not a tool. It is JSON in two lines, a summary of what can be done on the page and its
-// state, and comes last, so that no text of the page can pass for anything else.
+// OnPage returns instructions that consist of first, the actions, and the page's content. The content is renewed in
+// each request. It is JSON in two lines: a summary of the possible interactions, and the page's state. It comes last,
+// so that the model cannot mistake text of the page for anything else.
 func OnPage(first registry.Instructions, actions tool.Set) registry.Instructions {
 	return func(ctx context.Context, s registry.State) (string, error) {
 		text, err := first(ctx, s)
@@ -102,10 +103,10 @@ func OnPage(first registry.Instructions, actions tool.Set) registry.Instructions
 	}
 }
 
-// maxState is how many bytes of a page's state the model gets.
+// maxState is the maximum length of a page's state for the model, in bytes.
 const maxState = 32 << 10
 
-// renderState returns a page's state in one line, as far as the model gets it.
+// renderState returns a page's state in one line, cut to maxState.
 func renderState(state json.RawMessage) []byte {
 	if visible.Blank(string(state)) {
 		return []byte("{}")

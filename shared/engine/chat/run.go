@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
-// run moves the conversation as far as it goes without the page and without an approval.
+// run advances the conversation as far as it goes without the page and without an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, emit journal.Sink) (*Reply,
 	error) {
 	l, v, settle, err := c.begin(ctx, r, h, in, emit)
@@ -59,8 +59,8 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, e
 		"The assistant reached its step limit before it could finish.")
 }
 
-// begin counts a request with its ledger and moves it, on a loop of its own, as far as that goes alone. settle counts
-// what the request has used by then.
+// begin counts a request in the ledger and advances it, in a separate loop, as far as it goes on its own. settle counts
+// the model usage of the request up to that time.
 func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
 	emit journal.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
 	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, in.Text != "", r.Region)
@@ -78,13 +78,13 @@ func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
 	return l, v, func() { c.settle(ctx, l, r.UID, v.RunID, admitted) }, nil
 }
 
-// settle counts what the request has used of the model. A failure is only logged: the user still gets the answer.
+// settle counts the request's model usage. A failure is only logged, because the user must still get the answer.
 //
-// It is a commit of its own, beside the one that admitted the request, and cannot be spared. The first must be there
-// before the model is called, or concurrent requests would all see the same rest of a limit and all pass. What the
-// request uses is known only afterwards, and a request keeps nothing that a later one could be relied on to count: the
-// history is its page's, which may never come back, or come back twice with the same one. Counting beforehand the most
-// that a request may use, without ever giving the rest back, would use up a user's day in a few messages.
+// This commit cannot be merged with the commit that admitted the request. The admission must be stored before the model
+// call; otherwise concurrent requests would all see the same remaining limit and all pass. The usage is known only
+// after the call. No later request can count it instead: the page keeps the history, and may never come back, or may
+// send the same history twice. Counting the maximum in advance, without returning the unused part, would use up a
+// user's daily limit in a few messages.
 func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted run.Admission) {
 	used, err := l.Usage(ctx, uid, runID)
 	if err == nil {
@@ -93,16 +93,16 @@ func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admi
 		err = admitted.Use(ctx, max(0, used.Calls-1), used.Tokens)
 	}
 	if err != nil {
-		l.Log.WarnContext(ctx, "what a chat used of the model could not be counted", "error", err)
+		l.Log.WarnContext(ctx, "the model usage of a chat could not be counted", "error", err)
 	}
 }
 
-// settleTime is how long the count of a request's tokens may delay its answer.
+// settleTime is the maximum time that counting a request's tokens may delay the answer.
 const settleTime = 5 * time.Second
 
-// loop returns a loop on a store of this request alone, which holds what its user has used of the model. The core
-// decides whether an action with an effect needs an approval, so here such an action is a call that is answered from
-// outside, like the page's.
+// loop returns a loop with a store for this request only. The store contains the user's model usage. An action with an
+// effect is a call that is answered from outside, like a page's call, because the core decides whether it needs an
+// approval.
 func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	for name, t := range r.agent.Of(c.Core.Tools) {
@@ -111,17 +111,16 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 		}
 	}
 	its, limits := *r.agent, c.Core.UserLimits
-	// all of them: those of the page and the actions
-	its.Tools, its.Ask = nil, nil
-	its.History, its.Compression = registry.HistoryNone, registry.Compression{} // the request brings it
-	its.OnTerminal, its.Exclusive = false, false                                // the runs of its effects are
+	its.Tools, its.Ask = nil, nil                                               // all tools of the set may be called
+	its.History, its.Compression = registry.HistoryNone, registry.Compression{} // the request brings the history
+	its.OnTerminal, its.Exclusive = false, false                                // these apply to the runs of effects
 	its.Limits.Contents = min(cmp.Or(its.Limits.Contents, MaxHistory), MaxHistory)
 	its.Instructions = func(ctx context.Context, s registry.State) (string, error) {
 		s.Page = r.PageState
 		return r.agent.Instructions(ctx, s)
 	}
-	its.Limits.AnswerTTL = its.Limits.Deadline // the page answers in another request, and thereby in another run
-	limits.RunsPerMinute = 0                   // the ledger has checked it
+	its.Limits.AnswerTTL = its.Limits.Deadline // the page answers in another request, which is another run
+	limits.RunsPerMinute = 0                   // the ledger has checked this limit
 	user, err := strictjson.Marshal(run.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
@@ -133,15 +132,15 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	l := loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
 		Agents: registry.Set{its.Name: &its}, UserLimits: limits, Recorder: c.Core.Recorder,
 		Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
-	l.TakeBack = c.Core.TakeBack // the runs that wait are the core's
+	l.TakeBack = c.Core.TakeBack // the waiting runs are in the core
 	return l, nil
 }
 
-// runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no
+// runsHere reports whether the tool may run at once and without a record, because it has no effect and needs no
 // approval.
 func runsHere(t tool.Spec) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
-// carryOut starts the actions with an effect, and returns the answers to those that have ended.
+// carryOut starts the actions with an effect, and returns the answers of those that have ended.
 func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
 	turn []conversation.TurnCall) (answers []effect.CallAnswer, err error) {
 	h.calls = make([]call, len(turn))
@@ -172,7 +171,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
 	return answers, nil
 }
 
-// ended returns the reply at the end of a run.
+// ended returns the reply for a run that has ended.
 func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
 	if err := c.failure(end); err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
 	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary, Record: end.Record, Moments: end.Moments})
 }
 
-// failure returns the error that a run ended with, or nil.
+// failure returns the error with which a run ended, or nil.
 func (c *Chat) failure(end *run.End) error {
 	p := end.Error
 	if p == nil {

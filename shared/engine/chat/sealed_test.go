@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// earlier is what the release before conversations had ids gave a page and stored, in an env such as newEnv's: a
-// history whose run had ended, the one after it, which waits for the page and for an approval, and the documents of the
-// run that waits for that approval.
+// earlier is the output of the last release without conversation IDs, in an env like newEnv's: a history whose run had
+// ended, the next history, which waits for the page and for an approval, and the stored documents of the run that waits
+// for that approval.
 type earlier struct {
 	Ended     []json.RawMessage `json:"ended"`
 	Waiting   []json.RawMessage `json:"waiting"`
@@ -33,7 +33,7 @@ type earlier struct {
 	} `json:"documents"`
 }
 
-// newEarlierEnv is an env of this release over what the one before stored.
+// newEarlierEnv is an env of this release with the documents of the earlier release.
 func newEarlierEnv(t *testing.T, turns ...script.Turn) (*env, earlier) {
 	t.Helper()
 	w := newEnv(t, turns...)
@@ -67,7 +67,7 @@ func newEarlierEnv(t *testing.T, turns ...script.Turn) (*env, earlier) {
 	return w, e
 }
 
-// noteOf is what the server keeps in a history's last content.
+// noteOf returns the server's note in a history's last content.
 func noteOf(t *testing.T, history []json.RawMessage) map[string]any {
 	t.Helper()
 	var last struct {
@@ -79,8 +79,8 @@ func noteOf(t *testing.T, history []json.RawMessage) map[string]any {
 	return last.Countersign
 }
 
-// TestAnEarlierHistoryGoesOn continues a conversation that the release before sealed: it keeps its zone, and gets an id
-// from its seal, whichever message comes first. The same message sent again has one effect.
+// TestAnEarlierHistoryGoesOn continues a conversation that the earlier release has sealed. The conversation keeps its
+// time zone, and gets an ID from its seal, whichever message comes first. A repeated message has one effect.
 func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	likes := script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}
 	w, e := newEarlierEnv(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes,
@@ -106,8 +106,9 @@ func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsAnswered answers the page's call that waits in it, and approves the action that does, which the
-// release before started: it is done once, and the model gets both results, also where the answer is sent again.
+// TestAnEarlierHistoryIsAnswered answers the page's waiting call in such a history, and approves the waiting action,
+// which the earlier release has started. The action is done once, and the model gets both results, even if the answer
+// is sent twice.
 func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	w, e := newEarlierEnv(t, script.Turn{Text: "Rated."}, script.Turn{Text: "Rated."})
 	open, _, err := w.chat.Ledger.(*records.Records).Pending(t.Context(), alice, "", 10)
@@ -140,7 +141,8 @@ func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsStillSealed changes one part of it at a time, also parts that its release did not have.
+// TestAnEarlierHistoryIsStillSealed changes one part of such a history at a time, including parts that its release did
+// not have.
 func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 	note := func(field string, v any) func(*testing.T, []json.RawMessage) {
 		return func(t *testing.T, h []json.RawMessage) {

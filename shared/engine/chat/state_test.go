@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// whole is what a page answers that tells its whole state with each result.
+// whole is the answer of a page that sends its whole state with each result.
 var whole = `{"ok":true,"pageState":{"viewState":{"lines":["` + strings.Repeat(`a line of this page","`, 1500) + `"]}}}`
 
-// clicks has the page called n times at once.
+// clicks calls the page n times in one turn.
 func clicks(n int) script.Turn {
 	var t script.Turn
 	for range n {
@@ -23,8 +23,8 @@ func clicks(n int) script.Turn {
 	return t
 }
 
-// A page that is called thirty times for one message, and returns its whole state each time, stays within what a
-// conversation may hold, and so does the request to the model: the newest results are kept best.
+// A page is called thirty times for one message, and returns its whole state each time. The conversation and the model
+// requests stay within their limits. The newest results are cut least.
 func TestThirtyCallsInOneMessage(t *testing.T) {
 	w := newEnv(t, clicks(15), clicks(15), script.Turn{Text: "All thirty."}, script.Turn{Text: "Still here."})
 	r := w.say("click it thirty times", nil)
@@ -63,9 +63,8 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 	}
 }
 
-// Over a long conversation the request to the model is bounded by more than the length of histories: the results of
-// some steps ago are cut, and stay as they were cut, so that the model's service may reuse what it
-// has read.
+// In a long conversation, older results in the model request are cut before the history reaches its limit. A cut result
+// does not change again, so the model's service can reuse its cache.
 func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	w := newEnv(t)
 	var history []json.RawMessage
@@ -93,7 +92,7 @@ func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	}
 }
 
-// The instructions summarise what can be done on the page, of whatever form and size its state is.
+// The instructions summarise the page's possible interactions, whatever the form and size of its state.
 func TestTheInstructionsSummariseInteractions(t *testing.T) {
 	many := `{"interactions":[` + strings.Repeat(`{"refName":"a","description":"`+strings.Repeat("x", 300)+`"},`, 500) +
 		`{"refName":"last"}]}`

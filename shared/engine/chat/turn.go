@@ -17,45 +17,45 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// TurnRequest asks for the next turn of an agent that works on a terminal, in Gemini's own form (seed 002 §5): whoever
-// asks turns the loop, and the server carries the calls out.
+// TurnRequest asks for the next turn of an agent that works on a terminal, in Gemini's own form (seed 002 §5). The
+// client repeats the request for each turn, and the server carries out the calls.
 type TurnRequest struct {
 	UID, Origin string
-	Email       *string // as loop.StartRequest has it
+	Email       *string // see loop.StartRequest
 	Agent       string
-	Terminal    string // the id of the user's terminal, which the conversation keeps to
+	Terminal    string // ID of the user's terminal, which is the same throughout the conversation
 	Model       string // empty: the agent's
-	// History is what the last answer gave, unchanged; behind it, or alone at the beginning, what the user says.
+	// History is the last answer's history, unchanged, followed by the user's message, if there is one. In a new
+	// conversation it is only the user's message.
 	History []json.RawMessage
-	Key     string // names what the user says; empty: the same words, sent again, are another message
+	Key     string // identifies the user's message; empty: the same text, sent again, is another message
 }
 
 // TurnReply is the model's turn.
 type TurnReply struct {
 	Parts   []json.RawMessage `json:"parts"`           // the model's, verbatim
-	History []json.RawMessage `json:"history"`         // all of it, sealed, for the next request
-	Calls   []TurnCall        `json:"calls,omitempty"` // of the parts, those that wait
-	// Record says, with an answer, what the commands since the user's last words came to: by the record, whatever the
-	// model says.
+	History []json.RawMessage `json:"history"`         // the whole history, sealed, for the next request
+	Calls   []TurnCall        `json:"calls,omitempty"` // the calls in Parts that wait
+	// Record, with an answer, has the recorded outcomes of the commands since the user's last message. It does not
+	// depend on the model's text.
 	Record string `json:"record,omitempty"`
 }
 
-// TurnCall is a call that waits: for the run that carries it out, which may wait for an approval, or for what the user
-// says.
+// TurnCall is a call that waits: for its run, which may wait for an approval, or for the user's next message.
 type TurnCall struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
 	Args     json.RawMessage   `json:"args"`
-	RunID    string            `json:"runId,omitempty"` // without one, what the user says next is the answer
+	RunID    string            `json:"runId,omitempty"` // empty: the user's next message is the answer
 	Approval *run.ApprovalView `json:"approval,omitempty"`
-	Step     *tool.Step        `json:"step,omitempty"` // how it is shown, of a call with a run
+	Step     *tool.Step        `json:"step,omitempty"` // how a call with a run is shown
 }
 
-// Turn asks the model once, or once more where it has asked for what cannot be; before that, it reads from the core
-// what became of the calls of the turn before, and as long as one of them is under way, the reply is that turn again.
-// The calls of a turn are carried out one after the other, each as a durable run of its own. Errors: a ValidationError
-// that names the field, AuthError not_found for a terminal that is not the user's, PolicyError terminal_busy and
-// run_open, after which the same request may be sent again, and those of the model and of the core.
+// Turn calls the model once, and again if the model's answer needs a correction. First it reads the outcomes of the
+// previous turn's calls from the core. As long as one of these calls is in progress, the reply is the previous turn.
+// The calls of a turn are carried out one after the other, each as a separate durable run. Errors: a ValidationError
+// with the field's name; AuthError not_found for a terminal that is not the user's; PolicyError terminal_busy and
+// run_open, after which the client may repeat the request; the errors of the model and of the core.
 func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
 	sealed, words, err := newWords(r.History)
 	if err != nil {
@@ -84,14 +84,14 @@ func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
 	return t.ask(ctx, *start)
 }
 
-// newWords separates what the user says now from the history behind which it comes. A plain content of the user's is
-// all that may come unsealed, once, at the end.
+// newWords separates the user's new message from the sealed history before it. The only unsealed content may be one
+// plain message of the user, at the end.
 func newWords(sent []json.RawMessage) (sealed []json.RawMessage, words string, err error) {
 	switch {
 	case len(sent) == 0:
 		return nil, "", errNoWords()
 	case len(sent) > maxTurn:
-		return nil, "", fault.Invalid("history", "it has %d entries; %d are the limit", len(sent), maxTurn)
+		return nil, "", fault.Invalid("history", "%d entries; the limit is %d", len(sent), maxTurn)
 	}
 	last := sent[len(sent)-1]
 	var fields map[string]json.RawMessage
@@ -116,23 +116,24 @@ func newWords(sent []json.RawMessage) (sealed []json.RawMessage, words string, e
 	case visible.Blank(words):
 		return nil, "", errNoWords()
 	case len(words) > MaxMessage:
-		return nil, "", fault.Invalid("history", "what the user says is longer than %d bytes", MaxMessage)
+		return nil, "", fault.Invalid("history", "the user's message has %d bytes; the limit is %d", len(words),
+			MaxMessage)
 	}
 	return sent[:len(sent)-1], words, nil
 }
 
 func errNoWords() error {
-	return fault.Invalid("history", "nothing in it waits for an answer; what the user says must come at its end")
+	return fault.Invalid("history", "no call in the history waits for an answer; add the user's message at its end")
 }
 
-// onTerminal returns the agent of the request, which works on the terminal that the history is bound to.
+// onTerminal returns the request's agent. The history must be bound to the agent and to the terminal.
 func (c *Chat) onTerminal(r TurnRequest, h *history) (*registry.Agent, error) {
 	if h.seal == "" {
 		h.Agent, h.Terminal = r.Agent, r.Terminal
 	}
 	if h.Agent != r.Agent || h.Terminal != r.Terminal {
-		return nil, fault.Invalid("history", "this conversation is with another agent or on another terminal; go on "+
-			"with it there, or start a new one")
+		return nil, fault.Invalid("history", "this conversation belongs to another agent or another terminal; "+
+			"continue it there, or start a new conversation")
 	}
 	its := c.Core.Agents[r.Agent]
 	if its == nil || !its.OnTerminal {
@@ -146,7 +147,7 @@ func (c *Chat) onTerminal(r TurnRequest, h *history) (*registry.Agent, error) {
 		known = append(known, a.Model.Name)
 	}
 	if !slices.Contains(known, r.Model) {
-		return nil, fault.Invalid("model", "this service asks no model of that name")
+		return nil, fault.Invalid("model", "this service has no model with this name")
 	}
 	other := *its
 	other.Model.Name = r.Model
@@ -160,7 +161,7 @@ type turn struct {
 	r Request
 }
 
-// next returns what the model is asked, or nil where a call of the turn before is still under way.
+// next returns the input for the model, or nil if a call of the previous turn is still in progress.
 func (t *turn) next(ctx context.Context, words, key string) (*loop.Prompt, error) {
 	if len(t.h.calls) > 0 {
 		open, err := t.answer(ctx, words)
@@ -183,10 +184,10 @@ func (t *turn) next(ctx context.Context, words, key string) (*loop.Prompt, error
 	}
 	id := run.NewID(t.Core.Random)
 	if key != "" {
-		id = digest("key", t.h.Terminal, key) // on another terminal the same request is another
+		id = digest("key", t.h.Terminal, key) // the same request on another terminal is another message
 	}
 	if id == t.h.Message {
-		return nil, fault.Invalid("Idempotency-Key", "this message was answered; a new one has a key of its own")
+		return nil, fault.Invalid("Idempotency-Key", "this message was answered before; give a new message a new key")
 	}
 	if err := t.h.addUser(t.r.UID, id, words); err != nil {
 		return nil, err
@@ -195,8 +196,8 @@ func (t *turn) next(ctx context.Context, words, key string) (*loop.Prompt, error
 	return &start, err
 }
 
-// answer finds what became of the calls of the turn before, and goes on with the next of them. What the user says
-// answers the call that waits for it. It reports whether one is still open.
+// answer reads the outcomes of the previous turn's calls, and starts the next call. The user's message answers the call
+// that waits for it. answer reports whether a call is still open.
 func (t *turn) answer(ctx context.Context, words string) (open bool, err error) {
 	if err := t.Chat.ask(ctx, t.r.UID, t.h); err != nil {
 		return false, err
@@ -212,8 +213,8 @@ func (t *turn) answer(ctx context.Context, words string) (open bool, err error) 
 	return t.goOn(ctx)
 }
 
-// goOn carries out the calls of the newest turn, one after the other, as far as that goes alone, and reports whether
-// one is still open. Once one was not done, the others are not.
+// goOn carries out the calls of the newest turn, one after the other, as far as they go on their own. It reports
+// whether a call is still open. After a call that was not done, the remaining calls are not started.
 func (t *turn) goOn(ctx context.Context) (open bool, err error) {
 	failed := false
 	for i := range t.h.calls {
@@ -221,7 +222,7 @@ func (t *turn) goOn(ctx context.Context) (open bool, err error) {
 		switch {
 		case k.known():
 		case failed:
-			k.Error = "It was not run, because a call before it was not done."
+			k.Error = "It was not run, because an earlier call was not done."
 		case k.Page:
 			return true, nil
 		case k.RunID == "":
@@ -237,11 +238,11 @@ func (t *turn) goOn(ctx context.Context) (open bool, err error) {
 	return false, nil
 }
 
-// start starts the run that carries the call out.
+// start starts the run that carries out the call.
 func (t *turn) start(ctx context.Context, k *call) error {
 	its := t.r.agent.Of(t.Core.Tools)[k.model.Name]
 	if its == nil {
-		k.Error = "There is no such tool any more."
+		k.Error = "This tool no longer exists."
 		return nil
 	}
 	args, err := its.Normalize(k.model.Args)
@@ -256,13 +257,13 @@ func (t *turn) start(ctx context.Context, k *call) error {
 	return (&effectStarter{Chat: t.Chat, r: t.r, h: t.h}).startAll(ctx, []*call{k})
 }
 
-// ask asks the model.
+// ask calls the model.
 func (t *turn) ask(ctx context.Context, start loop.Prompt) (*TurnReply, error) {
 	l, v, settle, err := t.begin(ctx, t.r, t.h, start, nil)
 	if err != nil {
 		return nil, err
 	}
-	settle() // before the commands begin, which change the user's document too
+	settle() // before the commands start, because they change the user's document too
 	conv, err := l.Conversation(ctx, t.r.UID, v.RunID)
 	if err == nil {
 		err = conv.Contents.Fit(MaxHistory)
@@ -293,7 +294,7 @@ func (t *turn) ask(ctx context.Context, start loop.Prompt) (*TurnReply, error) {
 	return t.reply()
 }
 
-// take takes over the calls of the model's turn.
+// take stores the calls of the model's turn in the history.
 func (t *turn) take(calls []conversation.TurnCall) error {
 	t.h.calls = make([]call, len(calls))
 	for i, asked := range calls {
@@ -309,7 +310,7 @@ func (t *turn) take(calls []conversation.TurnCall) error {
 	return t.h.match()
 }
 
-// reply returns the newest turn of the model, with the sealed history.
+// reply returns the model's newest turn, with the sealed history.
 func (t *turn) reply() (*TurnReply, error) {
 	out := &TurnReply{Parts: []json.RawMessage{}}
 	for _, raw := range slices.Backward(t.h.contents) {
@@ -342,7 +343,7 @@ func (t *turn) reply() (*TurnReply, error) {
 		}
 		out.Calls = append(out.Calls, w)
 		if k.Page {
-			break // those behind it have not begun
+			break // later calls have not started
 		}
 	}
 	var err error

@@ -28,7 +28,7 @@ type printed struct {
 	Output string `json:"output"`
 }
 
-// newTerminalEnv is an env whose core has an agent that works on terminals, of which alice has two.
+// newTerminalEnv is an env whose core has an agent that works on terminals. The user alice has two terminals.
 func newTerminalEnv(t *testing.T, turns ...script.Turn) *env {
 	w := newEnv(t, turns...)
 	w.core.Tools["run_command"] = tool.Define(tool.Def[command, printed]{Name: "run_command", Description: "Run.",
@@ -96,12 +96,12 @@ func (w *env) turn(history []json.RawMessage, change ...func(*chat.TurnRequest))
 	return reply
 }
 
-// says adds what the user says to a history.
+// says adds a user's message to a history.
 func says(words string, history ...json.RawMessage) []json.RawMessage {
 	return append(slices.Clone(history), json.RawMessage(fmt.Sprintf(`{"role":"user","parts":[{"text":%q}]}`, words)))
 }
 
-// shape returns the roles of a history and what its contents have, in one line.
+// shape returns the roles of a history's contents and their kinds of parts, in one line.
 func shape(t *testing.T, history []json.RawMessage) string {
 	t.Helper()
 	var all []string
@@ -145,8 +145,8 @@ func calls(commands ...string) script.Turn {
 	return turn
 }
 
-// TestATurnOnATerminal goes through the loop of seed 002 by hand: a command waits for its user, is carried out by
-// another process, and what it gave comes from the record.
+// TestATurnOnATerminal makes the steps of seed 002's loop by hand. A command waits for the user, another process
+// carries it out, and its result comes from the record.
 func TestATurnOnATerminal(t *testing.T) {
 	w := newTerminalEnv(t, calls("df -h"),
 		script.Turn{Calls: []script.Call{{Name: "task_complete", Args: map[string]string{"summary": "Enough space."}}}},
@@ -174,8 +174,8 @@ func TestATurnOnATerminal(t *testing.T) {
 	}
 }
 
-// TestATurnsCallsComeOneAfterTheOther has the model ask for three commands at once: each begins when the one before is
-// done, and after one that was not, the rest is not run.
+// TestATurnsCallsComeOneAfterTheOther has the model request three commands in one turn. Each starts when the previous
+// command is done. After a command that was not done, the rest is not run.
 func TestATurnsCallsComeOneAfterTheOther(t *testing.T) {
 	for decision, want := range map[run.Decision]string{
 		run.ApproveOnce: "map[output:printed by b]\nuser: run_command gave map[output:printed by c]",
@@ -199,8 +199,8 @@ func TestATurnsCallsComeOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestATurnIsAnsweredInWords has the model ask its user, whose words are the answer; and has a user go on while a
-// command waits, of whose outcome the model is told later.
+// TestATurnIsAnsweredInWords has the model ask a question, which the user's next message answers. Then the user sends a
+// message while a command waits. The model gets the command's outcome later.
 func TestATurnIsAnsweredInWords(t *testing.T) {
 	w := newTerminalEnv(t, script.Turn{Calls: []script.Call{{Name: "ask_user", Args: query{"Which one?"}}}},
 		calls("a"), script.Turn{Text: "As you like."}, script.Turn{Text: "I see."})
@@ -223,8 +223,8 @@ func TestATurnIsAnsweredInWords(t *testing.T) {
 	}
 }
 
-// TestAnAnswersRecord has the model answer truly and falsely: beside each answer stands what its message's commands
-// came to, by the record.
+// TestAnAnswersRecord has the model report true and false outcomes. With each answer comes the record of its message's
+// commands.
 func TestAnAnswersRecord(t *testing.T) {
 	done := script.Turn{Calls: []script.Call{{Name: "task_complete", Args: map[string]string{"summary": "Done!"}}}}
 	for name, c := range map[string]struct {
@@ -264,7 +264,7 @@ func TestAnAnswersRecord(t *testing.T) {
 
 const nothing = "Nothing was sent or changed in this run."
 
-// TestATurnRefuses sends histories that the server did not give: none of them reaches the model.
+// TestATurnRefuses sends histories that do not come from the server. None of them reaches the model.
 func TestATurnRefuses(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Hello."})
 	sealed := w.turn(says("Do it")).History
@@ -322,7 +322,7 @@ func TestATurnRefuses(t *testing.T) {
 	}
 }
 
-// TestATurnSentAgain sends requests again whose answers were lost: what they ask for is begun once.
+// TestATurnSentAgain repeats requests whose answers were lost. Each requested command starts once.
 func TestATurnSentAgain(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), calls("a"), calls("b"), calls("b"))
 	key := func(r *chat.TurnRequest) { r.Key = "k" }
@@ -340,7 +340,8 @@ func TestATurnSentAgain(t *testing.T) {
 	}
 }
 
-// TestAKeyOnAnotherTerminal sends the same words under the same key on two terminals: each has a command of its own.
+// TestAKeyOnAnotherTerminal sends the same message with the same key on two terminals. Each terminal runs its own
+// command.
 func TestAKeyOnAnotherTerminal(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Done."}, calls("a"), script.Turn{Text: "Done."})
 	for _, id := range []string{terminal, otherTerminal} {
@@ -357,7 +358,7 @@ func TestAKeyOnAnotherTerminal(t *testing.T) {
 	}
 }
 
-// TestAFailureIsTold has a command fail, and one be asked for that is none.
+// TestAFailureIsTold has a command fail, and an invalid command be requested. The model gets both errors.
 func TestAFailureIsTold(t *testing.T) {
 	w := newTerminalEnv(t, calls(""), calls("fail"), script.Turn{Text: "It is down."})
 	reply := w.turn(says("Do it"))
@@ -371,7 +372,7 @@ func TestAFailureIsTold(t *testing.T) {
 	}
 }
 
-// FuzzTurnHistory sends anything as a history: without a seal nothing but plain words of the user's is taken.
+// FuzzTurnHistory sends arbitrary data as a history. Without a seal, only a plain message of the user is accepted.
 func FuzzTurnHistory(f *testing.F) {
 	for _, seed := range []string{`[]`, `[{"role":"user","parts":[{"text":"x"}]}]`, `[{}]`, `[null]`, `[1]`,
 		`[{"role":"user","parts":[{"text":"x"}],"countersign":{"seal":"x"}}]`,
