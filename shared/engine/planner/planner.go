@@ -1,7 +1,7 @@
-// Package planner is the door of the planner (seed 004 §2.3): [Planner.StartPlanning], [Planner.RefinePlan] and
-// [Planner.ExecutePlan], by which a Go program or the API begins a session, asks for another plan, and confirms exactly
-// one. A session is a run of the agent that plans, so what moves it, keeps it and ends it is package loop; what a plan
-// is and what may become of it is package plan.
+// Package planner is the interface of the planner (seed 004 §2.3). With [Planner.StartPlanning], [Planner.RefinePlan]
+// and [Planner.ExecutePlan], a Go program or the API starts a session, requests another plan, and confirms exactly one
+// plan. A session is a run of the planning agent, so package loop advances, stores and ends it. Package plan defines
+// plans and their states.
 package planner
 
 import (
@@ -20,53 +20,53 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Planner begins sessions and takes what their users decide.
+// Planner starts sessions and records the decisions of their users.
 type Planner struct {
 	Loop        *loop.Loop
-	GitHubURL   string        // of the host whose repositories may be named, without a slash at its end
-	MaxDeadline time.Duration // how far ahead a deadline may be
+	GitHubURL   string        // URL of the host of all permitted repositories, without a trailing slash
+	MaxDeadline time.Duration // maximum time from the start of a session to its deadline
 
-	// Repository reads what the model is told of the repository when a session begins. Its errors are AuthError for an
-	// account that is not linked or does not see the repository.
-	// Nil: a plan is made from the wish alone, and the model is told so.
+	// Repository reads the repository's data for the model when a session starts. It returns AuthError for an account
+	// that is not linked or has no access to the repository. If it is nil, plans are made from the prompt only, and the
+	// model gets a note that says so.
 	Repository func(ctx context.Context, uid string, repo plan.Repo) (Repository, error)
 }
 
-// A Repository is what the model is told of a repository when a session begins.
+// A Repository is a repository's data for the model at the start of a session.
 type Repository struct {
-	State    string        // in words, as text from strangers
-	Private  bool          // the repository is
-	Excerpts []run.Excerpt // the files of which State has only the beginning
+	State    string        // a description, which is text from strangers
+	Private  bool          // whether the repository is private
+	Excerpts []run.Excerpt // the files of which State contains only the beginning
 }
 
-// MaxPrompt is the longest prompt and the longest refinement, in bytes.
+// MaxPrompt is the maximum length of a prompt and of a refinement, in bytes.
 const MaxPrompt = 32 << 10
 
-// StartOptions is a user's wish.
+// StartOptions is a user's request for a plan.
 type StartOptions struct {
 	UID      string
 	Prompt   string // at most MaxPrompt bytes
 	RepoURL  string
-	Deadline string // RFC 3339, 60 s to MaxDeadline ahead
+	Deadline string // RFC 3339, from 60 s to MaxDeadline in the future
 	ThreadID string // empty: a new conversation
 
-	ContinueFrom string // a session of the user's that has ended: what it left undone is the first revision
+	ContinueFrom string // ID of an ended session of the user; its unfinished tasks are the first revision
 
-	Origin, Key, BodyHash string // as of loop.StartRequest
+	Origin, Key, BodyHash string // see loop.StartRequest
 	Region                run.Region
 	Email                 *string
 }
 
-// StartPlanning stores a session and has it planned, by whichever process moves the runs of its agent. Errors:
-// ValidationError that names the field; AuthError not_found for a thread or a session that is not the user's;
-// PolicyError for the caps and a key that was used otherwise; those of Repository.
+// StartPlanning stores a session. The process that advances the runs of the planning agent makes the plan. Errors:
+// ValidationError with the field's name; AuthError not_found for a thread or a session that is not the user's;
+// PolicyError for limits and for a key of another request; the errors of Repository.
 func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View, error) {
 	now := p.Loop.Now()
 	switch {
 	case visible.Blank(o.Prompt):
 		return nil, fault.Invalid("prompt", "a prompt is needed")
 	case len(o.Prompt) > MaxPrompt:
-		return nil, fault.Invalid("prompt", "the prompt is longer than %d bytes", MaxPrompt)
+		return nil, fault.Invalid("prompt", "%d bytes; the limit is %d", len(o.Prompt), MaxPrompt)
 	}
 	repo, err := plan.ParseRepo(o.RepoURL, p.GitHubURL)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Email: o.Email}, in)
 }
 
-// unfinished returns a plan of what the earlier session has left undone.
+// unfinished returns a plan with the unfinished tasks of the earlier session.
 func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo) (*plan.Plan, error) {
 	s, err := p.Get(ctx, o.UID, o.ContinueFrom)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 	case state.End == nil:
 		return nil, fault.Invalid("continueFrom", "this plan has not ended")
 	case state.Input.Session.Repo != repo:
-		return nil, fault.Invalid("continueFrom", "this plan was about another repository")
+		return nil, fault.Invalid("continueFrom", "this plan is about another repository")
 	}
 	var left plan.Plan
 	if proposed := plan.Newest(state.Plan); state.Plan.Confirmed == nil && proposed != nil {
@@ -116,7 +116,7 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 		}
 	}
 	if len(left.Tasks) == 0 {
-		return nil, fault.Invalid("continueFrom", "this plan has left nothing undone")
+		return nil, fault.Invalid("continueFrom", "this plan has no unfinished tasks")
 	}
 	if state.Plan.Plan != nil {
 		left.Assumptions = state.Plan.Plan.Assumptions
@@ -124,7 +124,7 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 	return &left, nil
 }
 
-// Get returns the user's session as it is by the clock. Errors: AuthError not_found for every other run.
+// Get returns the user's session at the present time. It returns AuthError not_found for any other run.
 func (p *Planner) Get(ctx context.Context, uid, sessionID string) (*run.View, error) {
 	v, _, err := p.Loop.Get(ctx, uid, sessionID)
 	if err != nil {
@@ -136,23 +136,23 @@ func (p *Planner) Get(ctx context.Context, uid, sessionID string) (*run.View, er
 	return v, nil
 }
 
-// RefineOptions asks for another plan.
+// RefineOptions is a user's request for another plan.
 type RefineOptions struct {
 	UID, SessionID   string
 	RefinementPrompt string // at most MaxPrompt bytes
-	ApprovalID       string // of the card that the words are about; optional
-	PlanHash         string // of the plan that the words are about; optional
+	ApprovalID       string // the approval of the plan that the user has seen; optional
+	PlanHash         string // the hash of that plan; optional
 }
 
-// RefinePlan closes the plan that waits and has another one made. Errors: AuthError not_found; ValidationError;
-// PolicyError not_waiting while no plan waits, stale_view for another hash, already_resolved after the confirmation,
+// RefinePlan closes the waiting plan and requests another plan. Errors: AuthError not_found; ValidationError;
+// PolicyError not_waiting if no plan waits, stale_view for another hash, already_resolved after the confirmation,
 // too_many after the last revision.
 func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, error) {
 	switch {
 	case visible.Blank(o.RefinementPrompt):
-		return nil, fault.Invalid("refinementPrompt", "say what should be otherwise")
+		return nil, fault.Invalid("refinementPrompt", "a refinement is needed")
 	case len(o.RefinementPrompt) > MaxPrompt:
-		return nil, fault.Invalid("refinementPrompt", "it is longer than %d bytes", MaxPrompt)
+		return nil, fault.Invalid("refinementPrompt", "%d bytes; the limit is %d", len(o.RefinementPrompt), MaxPrompt)
 	}
 	id, err := p.card(ctx, o.UID, o.SessionID, o.ApprovalID, o.PlanHash, string(plan.Refined))
 	if err != nil {
@@ -162,22 +162,23 @@ func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, e
 		ArgsHash: o.PlanHash, Comment: o.RefinementPrompt})
 }
 
-// ExecuteOptions is a user's yes to exactly one plan.
+// ExecuteOptions is a user's confirmation of exactly one plan.
 type ExecuteOptions struct {
 	UID, SessionID string
-	ApprovalID     string          // of the card that the user saw; see Confirm
-	PlanHash       string          // of the plan that the user saw
-	EditedPlan     json.RawMessage // what they have made of it; nil: nothing
-	Strict         bool            // every change of the plan is asked about
+	ApprovalID     string          // the approval of the plan that the user has seen; see Confirm
+	PlanHash       string          // the hash of that plan
+	EditedPlan     json.RawMessage // the plan with the user's changes; nil: no changes
+	Strict         bool            // every change of the plan needs an approval
 }
 
-// Confirm confirms the plan that waits and has it carried out, and returns at once. The same confirmation again is
-// about the same card and gets the same answer, whatever waits by then. A hash alone names no card where an earlier one
-// with this plan got a yes: stale_view. Errors: AuthError not_found; ValidationError for a hash that is missing or an
-// edited plan that does not fit; PolicyError not_waiting, stale_view, expired, already_resolved, denied.
+// Confirm confirms the waiting plan and returns at once, before the plan is carried out. A repeated confirmation
+// applies to the same approval and gets the same answer, whatever waits by then. If an earlier approval of the same
+// plan was confirmed, the hash alone does not identify the approval, and Confirm returns stale_view. Errors: AuthError
+// not_found; ValidationError for a missing hash or an invalid edited plan; PolicyError not_waiting, stale_view,
+// expired, already_resolved, denied.
 func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, error) {
 	if o.PlanHash == "" {
-		return nil, fault.Invalid("planHash", "the hash of the plan that you saw is needed")
+		return nil, fault.Invalid("planHash", "the hash of the plan that you have seen is needed")
 	}
 	id, err := p.card(ctx, o.UID, o.SessionID, o.ApprovalID, o.PlanHash, plan.TypeConfirmed, string(plan.Replaced))
 	if err != nil {
@@ -192,7 +193,7 @@ func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, err
 	return v, ofPlan(err)
 }
 
-// ofPlan returns the error of a decision with its field named as in ExecuteOptions.
+// ofPlan returns a decision's error with the field name of ExecuteOptions.
 func ofPlan(err error) error {
 	if err == nil || !strings.HasPrefix(fault.As(err).Field, "editedArgs") {
 		return err
@@ -202,8 +203,8 @@ func ofPlan(err error) error {
 	return &f
 }
 
-// ExecutePlan confirms the plan and returns the session when it is over, or waits for its user again, or as it stands
-// when ctx ends; then it goes on without the caller. Errors: those of Confirm.
+// ExecutePlan confirms the plan. It returns the session when the session has ended or waits for the user again, or when
+// ctx ends; then the session continues without the caller. Errors: those of Confirm.
 func (p *Planner) ExecutePlan(ctx context.Context, o ExecuteOptions) (*run.View, error) {
 	v, err := p.Confirm(ctx, o)
 	if err != nil || !v.Moving {
@@ -212,7 +213,7 @@ func (p *Planner) ExecutePlan(ctx context.Context, o ExecuteOptions) (*run.View,
 	return p.Wait(ctx, o.UID, v)
 }
 
-// Wait returns the session when the server goes on with it no longer by itself, or as it stands when ctx ends.
+// Wait returns the session when the server no longer continues it on its own, or when ctx ends.
 func (p *Planner) Wait(ctx context.Context, uid string, v *run.View) (*run.View, error) {
 	last, err := p.Loop.AwaitRest(ctx, uid, v.RunID)
 	if err != nil || last == nil {
@@ -223,7 +224,7 @@ func (p *Planner) Wait(ctx context.Context, uid string, v *run.View) (*run.View,
 	return last.View(reading)
 }
 
-// card returns the approval that the answer is about ([plan.Answered]).
+// card returns the ID of the approval that the user's answer applies to ([plan.Answered]).
 func (p *Planner) card(ctx context.Context, uid, sessionID, approvalID, hash string, answered ...string) (string,
 	error) {
 	v, err := p.Get(ctx, uid, sessionID)
@@ -233,7 +234,7 @@ func (p *Planner) card(ctx context.Context, uid, sessionID, approvalID, hash str
 	return plan.Answered(v.PlanState().Plan, approvalID, hash, answered...)
 }
 
-// RevokeGrant takes a grant back (loop.Grants.Revoke).
+// RevokeGrant revokes a grant of the session ([loop.Grants.Revoke]).
 func (p *Planner) RevokeGrant(ctx context.Context, uid, sessionID, grantID string) (*run.View, error) {
 	if err := (loop.Grants{Loop: p.Loop}).Revoke(ctx, uid, sessionID, grantID); err != nil {
 		return nil, err
@@ -247,14 +248,14 @@ type Listed struct {
 	ThreadID  string      `json:"threadId"`
 	Status    plan.Status `json:"status"`
 	Revision  int         `json:"revision"`
-	Prompt    string      `json:"prompt"` // its beginning
+	Prompt    string      `json:"prompt"` // the beginning of the prompt
 	RepoURL   plan.Repo   `json:"repoUrl"`
 	Deadline  time.Time   `json:"deadline"`
 	CreatedAt time.Time   `json:"createdAt"`
 	UpdatedAt time.Time   `json:"updatedAt"`
 }
 
-// List returns the user's newest sessions, at most run.MaxSessions, the newest first: two round trips.
+// List returns the user's newest sessions, newest first, at most run.MaxSessions. It takes two round trips.
 func (p *Planner) List(ctx context.Context, uid string) ([]Listed, error) {
 	var u run.User
 	docs, err := p.Loop.Store.Get(ctx, document.UserPath(uid))
@@ -279,7 +280,7 @@ func (p *Planner) List(ctx context.Context, uid string) ([]Listed, error) {
 	}
 	for _, d := range docs {
 		var r run.Run
-		if !d.Exists() { // its conversation was deleted
+		if !d.Exists() { // the conversation was deleted
 			continue
 		}
 		if err := document.Decode(d, &r); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// messages is a queue that keeps the newest message.
+// messages is a queue that stores the newest message.
 type messages struct{ last chan queue.Message }
 
 func (m messages) Resume(_ context.Context, msg queue.Message) error {
@@ -45,7 +45,7 @@ type wanted struct {
 	Title string `json:"title"`
 }
 
-// newPlanner returns a planner over a store in memory, and what moves its sessions.
+// newPlanner returns a planner with a memory store, and a function that advances its sessions.
 func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
 	t.Helper()
 	issue := tool.Define(tool.Def[wanted, made]{Name: "issue", Description: "Opens an issue.", SideEffect: true,
@@ -112,7 +112,7 @@ func view(t *testing.T, v *run.View) *planner.Session {
 	return s
 }
 
-// TestSeedInterface makes, refines and executes a plan by the three functions of the seed.
+// TestSeedInterface makes, refines and executes a plan with the three functions of the seed.
 func TestSeedInterface(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal),
 		call("propose_plan", strings.Replace(proposal, "Open it", "Open one", 1)),
@@ -122,7 +122,7 @@ func TestSeedInterface(t *testing.T) {
 	s := view(t, start(t, p, planner.StartOptions{}))
 	if s.Status != plan.StatusAwaiting || s.Revision != 1 || len(s.Tasks) != 1 || len(s.Approvals) != 1 ||
 		s.PlanHash != s.Approvals[0].ArgsHash || s.RawPlan != string(s.Approvals[0].Args) || s.Questions[0] == "" {
-		t.Fatalf("it was planned as %+v", s)
+		t.Fatalf("planned session: %+v", s)
 	}
 	if _, err := p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: s.SessionID,
 		RefinementPrompt: "call it one"}); err != nil {
@@ -135,7 +135,7 @@ func TestSeedInterface(t *testing.T) {
 	}
 	revised := view(t, v)
 	if revised.Revision != 2 || revised.PlanHash == s.PlanHash || revised.Tasks[0].Title != "Open one" {
-		t.Errorf("the refinement has led to %+v", revised)
+		t.Errorf("refined session: %+v", revised)
 	}
 	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
 	if !fault.Is(err, fault.Policy, fault.CodeStaleView) {
@@ -147,11 +147,11 @@ func TestSeedInterface(t *testing.T) {
 	}
 	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
 	if !fault.Is(err, fault.Policy, fault.CodeStaleView) {
-		t.Errorf("an older revision was confirmed after the yes to another: %v", err)
+		t.Errorf("an older revision, after the confirmation of another: %v", err)
 	}
 	if _, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID,
 		PlanHash: revised.PlanHash}); err != nil {
-		t.Errorf("the same yes again: %v", err)
+		t.Errorf("the repeated confirmation: %v", err)
 	}
 	move()
 	if v, err = p.Wait(ctx, "ana", v); err != nil {
@@ -162,7 +162,7 @@ func TestSeedInterface(t *testing.T) {
 		over.Log[0].GrantID != "g1" || over.Grants[0].Used != 1 ||
 		!strings.HasPrefix(over.Grants[0].Words, "May make 1 call of issue in acme/web until ") ||
 		!strings.Contains(over.Tasks[0].RawReactHistory, `"reason":"It is what is wanted."`) {
-		t.Errorf("it ended as %+v", over)
+		t.Errorf("ended session: %+v", over)
 	}
 	_, err = p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: s.SessionID, RefinementPrompt: "another"})
 	if !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
@@ -171,14 +171,15 @@ func TestSeedInterface(t *testing.T) {
 	listed, err := p.List(ctx, "ana")
 	if err != nil || len(listed) != 1 || listed[0].Status != plan.StatusCompleted ||
 		listed[0].Prompt != "open an issue" {
-		t.Errorf("the list has %+v: %v", listed, err)
+		t.Errorf("list %+v: %v", listed, err)
 	}
 	if listed, err := p.List(ctx, "eve"); err != nil || len(listed) != 0 {
 		t.Errorf("another user's list has %+v: %v", listed, err)
 	}
 }
 
-// TestContinue proposes what a session has left undone as another one's first revision, without asking a model.
+// TestContinue proposes the unfinished tasks of a session as the first revision of another session, without a model
+// call.
 func TestContinue(t *testing.T) {
 	p, _ := newPlanner(t, call("propose_plan", proposal))
 	ctx := context.Background()
@@ -186,7 +187,7 @@ func TestContinue(t *testing.T) {
 	o := planner.StartOptions{UID: "ana", Prompt: "go on", RepoURL: "https://github.com/acme/web",
 		Deadline: time.Now().Add(time.Hour).Format(time.RFC3339), ContinueFrom: first.RunID}
 	if _, err := p.StartPlanning(ctx, o); err == nil || fault.As(err).Field != "continueFrom" {
-		t.Errorf("a session under way was continued: %v", err)
+		t.Errorf("a session in progress was continued: %v", err)
 	}
 	s := view(t, first)
 	if _, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: first.RunID,
@@ -199,11 +200,11 @@ func TestContinue(t *testing.T) {
 	again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: first.RunID}))
 	if again.Status != plan.StatusAwaiting || len(again.Tasks) != 1 || again.Tasks[0].Title != "Open it" ||
 		again.ModelCalls != 0 || len(again.Grants) != 0 {
-		t.Errorf("it went on as %+v", again)
+		t.Errorf("continued session: %+v", again)
 	}
 	yes := planner.ExecuteOptions{UID: "ana", SessionID: again.SessionID, PlanHash: again.PlanHash}
 	if _, err := p.Confirm(ctx, yes); err != nil {
-		t.Errorf("the first yes to a plan that the server proposes: %v", err)
+		t.Errorf("the first confirmation of a plan that the server proposes: %v", err)
 	}
 	o.UID = "eve"
 	if _, err := p.StartPlanning(ctx, o); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -211,7 +212,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestContinueUnconfirmed proposes again what nobody had confirmed when the session ended.
+// TestContinueUnconfirmed proposes a plan again that was not confirmed when its session ended.
 func TestContinueUnconfirmed(t *testing.T) {
 	p, _ := newPlanner(t, call("propose_plan", proposal))
 	first := start(t, p, planner.StartOptions{})
@@ -221,11 +222,11 @@ func TestContinueUnconfirmed(t *testing.T) {
 	again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: first.RunID}))
 	if again.Status != plan.StatusAwaiting || len(again.Tasks) != 1 || again.Tasks[0].Title != "Open it" ||
 		len(again.Grants) != 0 || again.ModelCalls != 0 {
-		t.Errorf("it went on as %+v", again)
+		t.Errorf("continued session: %+v", again)
 	}
 }
 
-// TestOverWithoutPlan tells a session that has ended without a plan from one whose plan is still being made.
+// TestOverWithoutPlan distinguishes a session that has ended without a plan from one whose plan is still being made.
 func TestOverWithoutPlan(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal))
 	ctx := context.Background()
@@ -236,7 +237,7 @@ func TestOverWithoutPlan(t *testing.T) {
 	}
 	_, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
 	if !fault.Is(err, fault.Policy, fault.CodeNotWaiting) {
-		t.Errorf("while another plan is made: %v", err)
+		t.Errorf("while another plan is being made: %v", err)
 	}
 	if _, err := p.Loop.Cancel(ctx, "ana", s.SessionID); err != nil {
 		t.Fatal(err)
@@ -248,7 +249,7 @@ func TestOverWithoutPlan(t *testing.T) {
 	}
 }
 
-// TestRefused has each wrong field of a wish named.
+// TestRefused checks that the error for each invalid field has the field's name.
 func TestRefused(t *testing.T) {
 	p, _ := newPlanner(t)
 	good := planner.StartOptions{UID: "ana", Prompt: "x", RepoURL: "https://github.com/acme/web",
@@ -261,19 +262,19 @@ func TestRefused(t *testing.T) {
 		o := good
 		change(&o)
 		if _, err := p.StartPlanning(context.Background(), o); err == nil || fault.As(err).Field != field {
-			t.Errorf("a wrong %s is answered %v", field, err)
+			t.Errorf("invalid %s: %v", field, err)
 		}
 	}
 	p.Repository = func(context.Context, string, plan.Repo) (planner.Repository, error) {
 		return planner.Repository{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your GitHub account.")
 	}
 	if _, err := p.StartPlanning(context.Background(), good); !fault.Is(err, fault.Auth, fault.CodeReauth) {
-		t.Errorf("a user without a linked account is answered %v", err)
+		t.Errorf("a user without a linked account: %v", err)
 	}
 }
 
-// TestAnEditIsToOneRevision has the same edit come again: with the hash of the revision that it was made of it gets the
-// same answer, with that of an older one it is refused, though what it would confirm is the same.
+// TestAnEditIsToOneRevision repeats an edit. With the hash of the edited revision, it gets the same answer. With the
+// hash of an older revision, it is refused, although it would confirm the same plan.
 func TestAnEditIsToOneRevision(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal),
 		call("propose_plan", strings.Replace(proposal, "Open it", "Open one", 1)))
@@ -296,10 +297,10 @@ func TestAnEditIsToOneRevision(t *testing.T) {
 	}
 	for _, when := range []string{"before", "after"} {
 		if err := edit(older.PlanHash); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
-			t.Errorf("an edit of an older revision, %s the yes: %v", when, err)
+			t.Errorf("an edit of an older revision, %s the confirmation: %v", when, err)
 		}
 		if err := edit(newest.PlanHash); err != nil {
-			t.Errorf("the edit, %s the yes: %v", when, err)
+			t.Errorf("the edit, %s the confirmation: %v", when, err)
 		}
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/readme"
 )
 
-// TestReadme holds README.md to the items of seed 004, each of which has a row, and to tests and scenarios that are
-// there.
+// TestReadme checks that README.md has a row for each item of seed 004, and names only existing tests and scenarios.
 func TestReadme(t *testing.T) {
 	text := readme.Check(t)
 	rows := []string{"action JSON", "dotenv"}
@@ -26,12 +25,12 @@ func TestReadme(t *testing.T) {
 	}
 	named := regexp.MustCompile("`TestScenarios` \\(([a-z, -]+)\\)").FindAllStringSubmatch(text, -1)
 	if len(named) == 0 {
-		t.Error("it names no scenario")
+		t.Error("README.md names no scenario")
 	}
 	for _, those := range named {
 		for _, name := range strings.Split(those[1], ", ") {
 			if _, err := os.Stat("../loop/testdata/scenarios/" + name + ".txt"); err != nil {
-				t.Errorf("there is no scenario %q: %v", name, err)
+				t.Errorf("scenario %q: %v", name, err)
 			}
 		}
 	}

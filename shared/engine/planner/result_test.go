@@ -16,9 +16,9 @@ const threeTasks = `{"tasks":[` +
 	`{"title":"Open the last","goal":"It is open.","tools":["issue"],"effects":["issue"]}],` +
 	`"grants":[{"tool":"issue","target":{"owner":"acme","repo":"web"},"maxCalls":3}]}`
 
-// TestResult has a session reach its deadline with one task done, one whose issue may be open or not, and one that was
-// never begun: its result says each, with the whole log, and without another call of the model. What goes on from there
-// is proposed without the task that is done (004-14).
+// TestResult has a session reach its deadline with one task done, one task whose issue may or may not be open, and one
+// task that was never started. The result reports each task and has the whole log, without another model call. A
+// session that continues from there is proposed without the finished task (004-14).
 func TestResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, move := newPlanner(t, call("propose_plan", threeTasks),
@@ -35,7 +35,7 @@ func TestResult(t *testing.T) {
 		confirmed := now(t, p, s)
 		if confirmed.Status != plan.StatusExecuting || len(confirmed.Log) != 2 ||
 			confirmed.Log[1].ExecutionStatus != plan.Unknown {
-			t.Fatalf("before its deadline it is %+v", confirmed)
+			t.Fatalf("before the deadline: %+v", confirmed)
 		}
 		time.Sleep(2 * time.Hour)
 		if _, err := p.Loop.Sweep(ctx); err != nil {
@@ -46,14 +46,14 @@ func TestResult(t *testing.T) {
 		if over.Status != plan.StatusDeadline || over.ErrorCode != string(plan.CodeDeadline) ||
 			len(over.Artifacts) != 1 || over.ModelCalls != confirmed.ModelCalls || over.RawPlan != s.RawPlan ||
 			over.PlanHash != s.PlanHash {
-			t.Errorf("its result is %+v", over)
+			t.Errorf("result %+v", over)
 		}
 		results(t, over)
 		logged(t, over)
 		again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: s.SessionID}))
 		if again.Status != plan.StatusAwaiting || len(again.Tasks) != 2 || again.Tasks[0].Title != "Open another" ||
 			again.Tasks[1].Title != "Open the last" || len(again.Grants) != 0 || again.ModelCalls != 0 {
-			t.Errorf("it goes on as %+v", again)
+			t.Errorf("continued session: %+v", again)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func now(t *testing.T, p *planner.Planner, s *planner.Session) *planner.Session 
 	return view(t, v)
 }
 
-// results holds what is said of the tasks.
+// results checks the reported tasks.
 func results(t *testing.T, s *planner.Session) {
 	t.Helper()
 	want := []planner.Task{{Title: "Open it", Status: plan.TaskCompleted, Result: "Issue 1."},
@@ -75,27 +75,27 @@ func results(t *testing.T, s *planner.Session) {
 	for i, task := range s.Tasks {
 		if task.Title != want[i].Title || task.Status != want[i].Status || task.Result != want[i].Result ||
 			task.SessionID != s.SessionID {
-			t.Errorf("of %s it says %+v", want[i].Title, task)
+			t.Errorf("task %s: %+v", want[i].Title, task)
 		}
 	}
 	if len(s.Tasks) != len(want) {
-		t.Errorf("it has %d tasks", len(s.Tasks))
+		t.Errorf("%d tasks", len(s.Tasks))
 	}
 }
 
-// logged holds what is said of the calls.
+// logged checks the logged calls.
 func logged(t *testing.T, s *planner.Session) {
 	t.Helper()
 	if len(s.Log) != 2 {
-		t.Fatalf("its log is %+v", s.Log)
+		t.Fatalf("log %+v", s.Log)
 	}
 	done, doubted := s.Log[0], s.Log[1]
 	if done.TaskID != "t1" || done.Step != 1 || done.Reason != "It is wanted." || done.Action.Tool != "issue" ||
 		string(done.Action.Args) != `{"owner":"acme","repo":"web","title":"Broken"}` || done.GrantID != "g1" ||
 		string(done.Observation) != `{"html_url":"`+s.Artifacts[0]+`"}` || done.ExecutionStatus != plan.Succeeded {
-		t.Errorf("of what was done it says %+v", done)
+		t.Errorf("the call that was done: %+v", done)
 	}
 	if doubted.TaskID != "t2" || doubted.ExecutionStatus != plan.Unknown || doubted.Seq <= done.Seq {
-		t.Errorf("of what nobody knows it says %+v", doubted)
+		t.Errorf("the call with an unknown outcome: %+v", doubted)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/planner"
 )
 
-// giveUpOn is the model's answer that the task cannot be done.
+// giveUpOn is the model's reflection that the task cannot be done.
 var giveUpOn = call("reflect", `{"is_task_complete":false,"failed":true,"reflection":"It cannot be done."}`)
 
 func get(t *testing.T, p *planner.Planner, id string) *planner.Session {
@@ -23,8 +23,8 @@ func get(t *testing.T, p *planner.Planner, id string) *planner.Session {
 	return view(t, v)
 }
 
-// TestARetriedYes has the same plan proposed again after its task failed. The first yes comes once more, as a client's
-// retry: it is answered by what became of it, and the card that waits is still to be decided.
+// TestARetriedYes has the same plan proposed again after its task failed. Then a client repeats the first confirmation.
+// The answer is the outcome of the first approval, and the second approval still waits.
 func TestARetriedYes(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal), giveUpOn, call("propose_plan", proposal), giveUpOn,
 		call("propose_plan", proposal))
@@ -37,7 +37,7 @@ func TestARetriedYes(t *testing.T) {
 		t.Helper()
 		_, err := p.Confirm(ctx, o)
 		if got := fault.Code(""); err == nil && want != got || err != nil && fault.As(err).Code != want {
-			t.Errorf("%s is answered %v, want %q", what, err, want)
+			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
 	confirm("the hash of the only card", byHash, "")
@@ -45,24 +45,24 @@ func TestARetriedYes(t *testing.T) {
 	move()
 	again := get(t, p, s.SessionID)
 	if again.Status != plan.StatusAwaiting || again.PlanHash != s.PlanHash || again.Revision != 2 {
-		t.Fatalf("the same plan was proposed again as %s, revision %d", again.Status, again.Revision)
+		t.Fatalf("the second proposal: %s, revision %d", again.Status, again.Revision)
 	}
 	confirm("the first yes, which names its card", byCard, "")
 	confirm("the first yes, which names a hash", byHash, fault.CodeStaleView)
 	if now := get(t, p, s.SessionID); now.Status != plan.StatusAwaiting {
-		t.Fatalf("a retried yes has made it %s", now.Status)
+		t.Fatalf("after the repeated confirmation: %s", now.Status)
 	}
 	confirm("the card of another session", planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID,
 		ApprovalID: strings.Repeat("a", 26) + "-1", PlanHash: s.PlanHash}, fault.CodeNotFound)
 	byCard.ApprovalID = run.ApprovalID(s.SessionID, 2)
 	confirm("the yes to the second card", byCard, "")
 	if now := get(t, p, s.SessionID); now.Status != plan.StatusExecuting {
-		t.Errorf("the yes to the second card has made it %s", now.Status)
+		t.Errorf("after the second confirmation: %s", now.Status)
 	}
 	confirm("a hash that both cards have shown, while none waits", byHash, "")
 }
 
-// TestARetriedRefinement has the same plan proposed again after its user has asked for another one.
+// TestARetriedRefinement has the same plan proposed again after the user has requested another plan.
 func TestARetriedRefinement(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal), call("propose_plan", proposal))
 	ctx := context.Background()
@@ -75,18 +75,18 @@ func TestARetriedRefinement(t *testing.T) {
 	}
 	move()
 	if _, err := p.RefinePlan(ctx, o); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
-		t.Errorf("by its hash it is answered %v", err)
+		t.Errorf("with the hash: %v", err)
 	}
 	o.ApprovalID = run.ApprovalID(s.SessionID, 1)
 	if _, err := p.RefinePlan(ctx, o); err != nil {
-		t.Errorf("by its card it is answered %v", err)
+		t.Errorf("with the approval: %v", err)
 	}
 	now := get(t, p, s.SessionID)
 	if now.Status != plan.StatusAwaiting || now.Revision != 2 {
-		t.Errorf("a retried refinement has made it %s, revision %d", now.Status, now.Revision)
+		t.Errorf("after the repeated refinement: %s, revision %d", now.Status, now.Revision)
 	}
 	if _, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID,
 		PlanHash: now.PlanHash}); err != nil {
-		t.Errorf("a plan that nobody had confirmed before, by its hash: %v", err)
+		t.Errorf("a plan that was never confirmed, by its hash: %v", err)
 	}
 }

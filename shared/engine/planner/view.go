@@ -10,28 +10,28 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// A Session is a session as its user sees it (seed 004 §2.2): made from the record alone.
+// A Session is a session in the form that its user sees (seed 004 §2.2). All data comes from the record.
 type Session struct {
 	OK         bool               `json:"ok"`
-	SessionID  string             `json:"sessionId"` // the run's
+	SessionID  string             `json:"sessionId"` // equal to RunID
 	RunID      string             `json:"runId"`
 	ThreadID   string             `json:"threadId"`
 	Status     plan.Status        `json:"status"`
 	Prompt     string             `json:"prompt"`
 	RepoURL    plan.Repo          `json:"repoUrl"`
 	Deadline   time.Time          `json:"deadline"`
-	Revision   int                `json:"revision"`           // of the plan that was proposed last; 0: none yet
-	PlanHash   string             `json:"planHash,omitempty"` // of the plan that waits, or else of the confirmed one
-	RawPlan    string             `json:"rawPlan"`            // of that plan as it stands: JSON in a string
+	Revision   int                `json:"revision"`           // number of the newest proposed plan; 0: none yet
+	PlanHash   string             `json:"planHash,omitempty"` // hash of the waiting plan, or else of the confirmed plan
+	RawPlan    string             `json:"rawPlan"`            // the current plan: JSON in a string
 	Tasks      []Task             `json:"tasks"`
 	Questions  []string           `json:"questions"`
 	Grants     []Grant            `json:"grants"`
-	Changes    []plan.Change      `json:"changes"` // that applied at once, oldest first
+	Changes    []plan.Change      `json:"changes"` // changes that applied without an approval, oldest first
 	Approvals  []run.ApprovalView `json:"approvals"`
-	Artifacts  []string           `json:"artifacts"` // addresses that completed effects have returned
+	Artifacts  []string           `json:"artifacts"` // URLs in the results of completed effects
 	Log        []plan.LogEntry    `json:"log"`
 	Summary    string             `json:"summary"`
-	ErrorCode  string             `json:"errorReason,omitempty"` // why it ended before it was done
+	ErrorCode  string             `json:"errorReason,omitempty"` // why the session ended early
 	ModelCalls int                `json:"modelCalls"`
 	Usage      model.Usage        `json:"usage"`
 	LastEvent  int64              `json:"lastEvent"`
@@ -39,7 +39,7 @@ type Session struct {
 	UpdatedAt  time.Time          `json:"updatedAt"`
 }
 
-// A Task is a task of the plan as its user sees it.
+// A Task is a task of the plan in the form that the user sees.
 type Task struct {
 	SessionID       string          `json:"sessionId"`
 	ID              string          `json:"id"`
@@ -54,16 +54,16 @@ type Task struct {
 	RawReactHistory string          `json:"rawReactHistory"` // [{reason, action, observation}]: JSON in a string
 }
 
-// A Grant is a grant of the confirmed plan and what is left of it, or one of the plan that waits.
+// A Grant is a grant of the confirmed plan with its usage, or a grant of the waiting plan.
 type Grant struct {
 	plan.Grant
-	Words   string        `json:"words"`   // what it allows, for people (plan.Grant.Sentence), by the run's time zone
-	Moments []tool.Moment `json:"moments"` // in the words
+	Words   string        `json:"words"`   // a description for people (plan.Grant.Sentence), in the run's time zone
+	Moments []tool.Moment `json:"moments"` // points in time that Words mentions
 	Used    int           `json:"used"`
 	Revoked bool          `json:"revoked"`
 }
 
-// View returns the session as its user sees it, with the approvals that it waits for. The run must be a session's.
+// View returns the session in the form that its user sees, with its waiting approvals. The run must be a session.
 func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	state := v.PlanState()
 	of, in, zone := state.Plan, state.Input, run.Region{TimeZone: v.TimeZone}.Zone()
@@ -103,7 +103,7 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	return s, nil
 }
 
-// propose shows the plan that waits: its hash, its grants and questions, and the tasks that it would add.
+// propose adds the waiting plan to the view: its hash, grants and questions, and the tasks that it would add.
 func (s *Session) propose(p *plan.Proposal, zone *time.Location) {
 	s.PlanHash = p.Hash
 	s.Questions, s.Grants = append([]string{}, p.Plan.Questions...), []Grant{}
@@ -127,7 +127,7 @@ func viewTask(sessionID string, t plan.Task, status plan.TaskStatus) Task {
 		RawReactHistory: "[]"}
 }
 
-// artifacts returns the addresses that the session's completed effects have returned, each once and in their order.
+// artifacts returns the URLs in the results of the session's completed effects, in their order and without duplicates.
 func artifacts(s *run.State) []string {
 	out, seen := []string{}, map[string]bool{}
 	for _, a := range s.Actions {
@@ -138,7 +138,7 @@ func artifacts(s *run.State) []string {
 			HTML string `json:"html_url"`
 			URL  string `json:"url"`
 		}
-		if json.Unmarshal(a.Result, &made) != nil { // a result without one
+		if json.Unmarshal(a.Result, &made) != nil { // a result without a URL
 			continue
 		}
 		for _, address := range []string{made.HTML, made.URL} {
