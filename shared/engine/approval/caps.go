@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// CheckLimits checks the limits on what a user may use before anything is started for them. The day's share of the
-// model matters only where the model will be called.
+// CheckLimits checks the limits of the user before a run starts for them. The daily limit on model usage applies only
+// if the run calls the model.
 func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error {
 	if err := u.Usage.CheckStart(l, now); err != nil || !asksModel {
 		return err
@@ -17,8 +17,8 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 	return u.Usage.CheckModelBudget(l, now, 0, 0)
 }
 
-// CheckCaps checks how many approvals of the run's agent the user has open, and was asked for today, against the
-// agent's limits. What other agents ask for does not count.
+// CheckCaps checks the limits of the run's agent on approvals: the number that the user has open, and the number
+// requested today. Approvals of other agents do not count.
 func CheckCaps(tx *journal.Tx, u *run.User) error {
 	if err := CheckOpen(tx, u); err != nil {
 		return err
@@ -26,8 +26,8 @@ func CheckCaps(tx *journal.Tx, u *run.User) error {
 	return checkDay(tx, u)
 }
 
-// CheckOpen is CheckCaps without the day's cap, for a plan: its user has just asked for it, and what it will ask for is
-// capped by itself.
+// CheckOpen is CheckCaps without the daily limit. It is for plans: the user has just asked for the plan, and the daily
+// limit applies to the calls of the plan.
 func CheckOpen(tx *journal.Tx, u *run.User) error {
 	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
 	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
@@ -41,7 +41,7 @@ func CheckOpen(tx *journal.Tx, u *run.User) error {
 	return nil
 }
 
-// CheckAllowed checks a call that nobody is asked about against the day's cap, where that counts such calls.
+// CheckAllowed checks the daily limit for a call that runs without approval, if the limit includes such calls.
 func CheckAllowed(tx *journal.Tx, u *run.User) error {
 	if !tx.Limits().CountAllowed {
 		return nil

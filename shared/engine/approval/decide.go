@@ -14,31 +14,31 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Resolution is what a user decides about a waiting call.
+// Resolution is a user's decision about a waiting call.
 type Resolution struct {
 	UID        string
 	ApprovalID string
 	Decision   run.Decision
 	ArgsHash   string          // of the snapshot that the user saw; optional
 	EditedArgs json.RawMessage // with approve_with_edits
-	Comment    string          // given to the model with a rejection; optional, but for another plan (run.Refine)
-	Strict     bool            // with the confirmation of a plan: every change of it is asked about
-	Hold       time.Duration   // how long a yes can be taken back, up to MaxHold; the operator may have set more
-	Rejects    []string        // with a yes: the earlier cards that are rejected in the same commit
+	Comment    string          // for the model, with a rejection; required only with run.Refine
+	Strict     bool            // with the confirmation of a plan: each change of the plan needs approval
+	Hold       time.Duration   // undo window of an approval, up to MaxHold; the operator may have set a longer one
+	Rejects    []string        // with an approval: the earlier cards that are rejected in the same commit
 
-	replacedBy string // with a rejection: the approval that is given instead
+	replacedBy string // with a rejection: the ID of the approval that replaces this one
 }
 
 // ErrSameDecision means that the same decision was recorded before.
 var ErrSameDecision = errors.New("approval: the same decision was recorded before")
 
-// ToolToPlace returns the tool of the waiting call as it is now, for a decision that would have it carried out, or nil.
-// The error says that its server cannot be reached.
+// ToolToPlace returns the current tool of the waiting call if the decision causes the call to run, or nil. The error
+// means that the tool's server cannot be reached.
 func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*tool.Tool, error) {
 	var ap run.Approval
 	if document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
 		!executes(r.Decision) {
-		return nil, nil // Check says what is wrong
+		return nil, nil // Check returns the reason
 	}
 	ex.Toolbox.Refresh(ctx, ex.Run.Agent)
 	if a := ex.State.Action(ap.ActionID); a != nil {
@@ -49,7 +49,7 @@ func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*too
 	return ex.Toolbox.Proposed(ex.Run, ex.State, ap.Tool), nil
 }
 
-// executes reports whether the decision causes the call to be carried out.
+// executes reports whether the decision causes the call to run.
 func executes(d run.Decision) bool {
 	return d != run.Reject && d != run.TakeBack && d != run.Undo && d != run.ConfirmDone && d != run.Refine
 }
@@ -61,7 +61,7 @@ var statusAfter = map[run.Decision]run.ApprovalStatus{
 	run.StartNew: run.ApprovalApproved, run.Refine: run.ApprovalReplaced,
 }
 
-// Record adds the decision, what follows from it, and the audit entry.
+// Record adds the decision, its consequences, and the audit entry.
 func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.State.Action(ap.ActionID)
 	if r.Decision == run.Undo {
@@ -112,34 +112,34 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if r.Decision == run.StartNew {
 		return restartCall(tx, a, t, in)
 	}
-	// a session's deadline is its user's
+	// the user sets the deadline of a session
 	if soon := tx.Now.Add(minTimeAfterApproval); tx.State.Plan == nil && a.Runnable() && tx.Run.Deadline.Before(soon) {
 		tx.Run.Deadline = soon
 	}
 	return nil
 }
 
-// minTimeAfterApproval is how long a run has at least after an approval, so that a call approved in the run's last
-// moments is still carried out.
+// minTimeAfterApproval is the minimum time that a run has left after an approval. A call that is approved just before
+// the deadline still runs.
 const minTimeAfterApproval = time.Hour
 
-// restartCall proposes the call again, to be approved again for where it would act now, in place of the one whose
-// outcome stays unknown.
+// restartCall proposes the call again, with the place where it would act now, and requests approval. The outcome of the
+// old call stays unknown.
 func restartCall(tx *journal.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
 	call := old.ProposedCall
 	call.Place = in
 	return ask(tx, call, t, "You asked to try this again. It may already have been done; please check first.")
 }
 
-// AskAnew proposes another call, about which its user is asked, in place of one that was not done because it is not
-// what they were shown any more.
+// AskAnew proposes another call and requests approval. The call replaces one that did not run because its card was out
+// of date.
 func AskAnew(tx *journal.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, reason string) error {
 	call := old.ProposedCall
 	call.Args, call.Place = args, old.Place
 	return ask(tx, call, t, reason)
 }
 
-// ask proposes the call as the next attempt, and asks its user.
+// ask proposes the call as the next attempt, and requests approval.
 func ask(tx *journal.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
 	call.Attempt++
 	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)

@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// maxAsked is among how many cards of the conversation the earlier ones are looked for.
+// maxAsked is the number of cards of the conversation in which earlierCards searches.
 const maxAsked = 12
 
-// earlierCards returns the cards of the conversation's earlier requests that still wait and that the new card may
-// correct, the newest first. They are of the same tool and reach the same, or show a value that the new card shows too.
+// earlierCards returns the waiting cards of the conversation's earlier requests that the new card may correct, newest
+// first. Each has the same tool, and the same target or a value that the new card also shows.
 func earlierCards(tx *journal.Tx, a *run.Action, ap *run.Approval) (earlier []run.EarlierCard, err error) {
 	if ap.Kind != run.KindApproval || a.AsksAlways() {
 		return nil, nil
@@ -48,7 +48,7 @@ func earlierCards(tx *journal.Tx, a *run.Action, ap *run.Approval) (earlier []ru
 	return earlier, nil
 }
 
-// corrects reports whether the new card may be meant instead of the old one.
+// corrects reports whether the new card may be a correction of the old one.
 func corrects(tx *journal.Tx, ap, old *run.Approval) bool {
 	if old.UID != ap.UID || old.Kind != run.KindApproval || old.Tool != ap.Tool {
 		return false
@@ -65,8 +65,8 @@ func corrects(tx *journal.Tx, ap, old *run.Approval) bool {
 	return sharesTarget(t, ap, old)
 }
 
-// sharesTarget reports whether both calls reach the same person or thing. Arguments that the tool does not take any
-// more reach nothing.
+// sharesTarget reports whether both calls reach the same person or thing. Arguments that the tool no longer accepts
+// reach nothing.
 func sharesTarget(t *tool.Tool, ap, old *run.Approval) bool {
 	if t == nil {
 		return false
@@ -77,7 +77,7 @@ func sharesTarget(t *tool.Tool, ap, old *run.Approval) bool {
 		slices.ContainsFunc(now, func(n tool.Target) bool { return slices.Contains(before, n) })
 }
 
-// canDecide reports whether the approval can still be given.
+// canDecide reports whether the user can still decide about the approval.
 func canDecide(ap *run.Approval, now time.Time) bool {
 	return ap.Status == run.ApprovalOpen && now.Before(ap.ExpiresAt)
 }

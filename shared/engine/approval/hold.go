@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// MaxHold is the longest time for which a yes can be taken back.
+// MaxHold is the longest undo window that a user can choose.
 const MaxHold = time.Minute
 
-// heldUntil returns until when the decision can be taken back, or zero where it is carried out at once: it approves no
+// heldUntil returns the end of the undo window, or zero if the decision takes effect at once because it approves no
 // effect.
 func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) time.Time {
 	yes := r.Decision == run.ApproveOnce || r.Decision == run.ApproveEdited || storesEntries(r.Decision)
@@ -25,12 +25,12 @@ func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) tim
 	return tx.Now.Add(held)
 }
 
-// storesEntries reports whether the decision also allows calls in advance.
+// storesEntries reports whether the decision also allows later calls.
 func storesEntries(d run.Decision) bool {
 	return d == run.ApproveAlways || d == run.ApproveAlwaysCommand
 }
 
-// hold has the user's document tell of a held yes.
+// hold adds an approval in its undo window to the user's document.
 func hold(tx *journal.Tx, ap *run.Approval, until time.Time) error {
 	if until.IsZero() {
 		return nil
@@ -38,7 +38,7 @@ func hold(tx *journal.Tx, ap *run.Approval, until time.Time) error {
 	return tx.UpdateUser(func(u *run.User) { u.Hold(run.Hold{ApprovalID: ap.ID, Until: until}, tx.Now) })
 }
 
-// Release has the user's document tell no more of an action's hold, where it is not carried out.
+// Release removes an action's undo window from the user's document, if the action does not run.
 func Release(tx *journal.Tx, a *run.Action) error {
 	if !a.Held(tx.Now) {
 		return nil
@@ -62,8 +62,8 @@ func undoable(c *candidate) error {
 	return nil
 }
 
-// undo takes a held yes back, and what it always allows: the call is rejected. The approval was counted out when the
-// yes was given.
+// undo revokes an approval in its undo window together with the entries that it added to the allowlist: the call is
+// rejected. The count of open approvals was reduced when the user approved.
 func undo(tx *journal.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
 	if err := Release(tx, a); err != nil {
 		return err

@@ -10,14 +10,14 @@ import (
 )
 
 // Earlier joins the runs of the earlier cards that the decision rejects to the tx, and returns those cards that still
-// wait. It changes nothing. The error is PolicyError already_resolved for a card that was approved meanwhile, and
-// stale_view for one that was replaced by a card that waits.
+// wait. It changes nothing. The error is PolicyError already_resolved if a card was approved in the meantime, and
+// stale_view if a card was replaced by another waiting card.
 func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []EarlierCall, err error) {
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(r.Rejects))) {
 		runID, _ := run.RunOfApproval(id)
 		of, err := tx.Join(ctx, runID)
 		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
-			continue // it was deleted with its conversation
+			continue // the run was deleted with its conversation
 		}
 		if err != nil {
 			return nil, err
@@ -36,13 +36,14 @@ func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []Earli
 	return waiting, nil
 }
 
-// An EarlierCall is a call of another run that waits, and is rejected with a yes to a newer one.
+// An EarlierCall is a waiting call of another run. It is rejected when the user approves a newer call.
 type EarlierCall struct {
 	of *journal.Tx
 	ap *run.Approval
 }
 
-// earlierError returns why an earlier card cannot be rejected, or nil where that is possible or nothing comes of it.
+// earlierError returns the reason why an earlier card cannot be rejected. It returns nil if the card can be rejected,
+// or if its call will not run anyway.
 func earlierError(tx *journal.Tx, old *run.Approval, a *run.Action) error {
 	const nothing = "Nothing was decided about this one. "
 	switch {

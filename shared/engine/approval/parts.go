@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// CodeReadInPart is the code of a refused call that would replace a text of which the model has read only parts.
+// CodeReadInPart is the error code of a call that would replace a text of which the model has read only parts.
 const CodeReadInPart fault.Code = "read_in_part"
 
-// readWhole returns an error if the call would replace a text as a whole of which the model has only parts before it:
-// the rest would be lost. A text of which the run has read nothing may be replaced.
+// readWhole returns an error if the call would replace a whole text of which the model has read only parts: the rest
+// would be lost. A text that the run has not read at all may be replaced.
 func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
 	texts, err := t.Replaces(call.Args)
 	if err != nil || len(texts) == 0 || call.UserInitiated {
@@ -37,7 +37,7 @@ func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
 	return nil
 }
 
-// opening returns the parts of files that the model was shown when its session began, of those that were cut.
+// opening returns the parts of incomplete files that the model saw when its session began.
 func opening(s *run.State) (parts []tool.Part) {
 	if s.Input.Session == nil {
 		return nil
@@ -50,8 +50,8 @@ func opening(s *run.State) (parts []tool.Part) {
 	return parts
 }
 
-// partsOf returns what the action's result shows. Of a result that was cut when it was recorded no byte counts, and
-// neither does any of one that an earlier conversation of the session was told: the model does not see it any more.
+// partsOf returns the parts of texts that the action's result shows. A result that was cut when it was recorded shows
+// none. Neither does a result from an earlier segment of the session, because the model does not see it any more.
 func partsOf(s *run.State, t *tool.Tool, a *run.Action) []tool.Part {
 	parts := t.Shows(a.Args, a.Result)
 	before, _ := s.Segment()
@@ -63,7 +63,8 @@ func partsOf(s *run.State, t *tool.Tool, a *run.Action) []tool.Part {
 	return parts
 }
 
-// missingOf returns which bytes of the text were not shown in the version of its newest part, in words, and that part.
+// missingOf describes the bytes of the text's newest version that the model has not seen. It also returns the newest
+// part.
 func missingOf(text tool.Text, parts []tool.Part) (missing string, newest tool.Part) {
 	parts = slices.DeleteFunc(slices.Clone(parts), func(p tool.Part) bool { return !p.Is(text) })
 	if len(parts) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// NeedsApproval reports whether the user must approve the call. A call that users make themselves needs it only where
-// the policy asks for every call, or where it takes back what was done.
+// NeedsApproval reports whether the user must approve the call. A call that users make themselves needs approval only
+// if the policy requires it for every call, or if the call undoes an earlier one.
 func NeedsApproval(v Judgement, call run.ProposedCall) bool {
 	if call.AsksAlways() {
 		return v.Mode != policy.Deny
@@ -22,19 +22,19 @@ func NeedsApproval(v Judgement, call run.ProposedCall) bool {
 	return v.Mode == policy.RequireApproval && (!call.UserInitiated || v.Rule == policy.RuleAskedForAll)
 }
 
-// Judgement is the policy's decision about a call, and what its tool said of it, if that rules on each call.
+// Judgement is the policy's decision about a call, with the ruling of the call's tool, if the tool rules on each call.
 type Judgement struct {
 	policy.Decision
 	Ruling  *tool.Ruling
-	Tainted []taint.Finding // why a call asks that rests on what its user has allowed in advance
+	Tainted []taint.Finding // why the user's standing permission does not apply
 
 	Repeated repeat
 }
 
-// readsOnly reports whether nothing may be done in the run but to look: its plan is not confirmed.
+// readsOnly reports whether the run may only read, because its plan is not confirmed.
 func readsOnly(s *run.State) bool { return s.Plan != nil && s.Plan.Phase() != plan.Acting }
 
-// grantFor returns the id of the grant of the run's confirmed plan that covers the call, or "".
+// grantFor returns the ID of the grant in the run's confirmed plan that covers the call, or "".
 func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (string, error) {
 	if tx.State.Plan == nil || !t.SideEffect || !t.Bounded() {
 		return "", nil
@@ -48,11 +48,11 @@ func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args
 	return g.ID, nil
 }
 
-// ruleUnknown is the rule that denies a call of which its tool cannot say what it does.
+// ruleUnknown is the rule that denies a call if its tool cannot rule on it.
 const ruleUnknown = "unknown"
 
-// Verdict evaluates the policy, with the user's own allowlist and what the tool says of this one call.
-// actionID is that of a call which was proposed, or empty; at is where it would act.
+// Verdict evaluates the policy, the user's allowlist, and the tool's ruling on this call. actionID is the ID of a
+// proposed call, or empty; at is the place where the call would act.
 func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (Judgement, error) {
 	u, err := tx.User()
 	if err != nil {
@@ -77,7 +77,7 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args 
 	}
 	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Place: at, Args: args, Targets: targets,
 		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
-	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // where it is gone, nothing is allowed that it would ask
+	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // an unknown agent allows less
 		in.Tool, in.Effects = its.Spec(t), its.Effects
 		if ruling != nil && ruling.Mode == tool.RuleAllow && its.Asks(t.Name) {
 			ruling.Mode = tool.RuleAsk

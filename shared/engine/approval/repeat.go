@@ -10,13 +10,13 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// repeated returns the sentence about an equal call that came before this one: the same tool, arguments and place, in
-// this run or within the conversation's last hour. It is empty where there is none. A tool that rules on each call, as
-// commands are ruled on, may be called again; so may one whose effect stays in the run's own container.
+// repeated returns a sentence about an equal earlier call: one with the same tool, arguments and place, in this run or
+// within the conversation's last hour. It returns an empty repeat if there is none. Calls of a tool that rules on each
+// call, such as a command, may repeat. So may calls with an effect only on the run's own container.
 func repeated(tx *journal.Tx, u *run.User, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage,
 	ruling *tool.Ruling) repeat {
 	if a := tx.State.Action(actionID); a != nil && a.Status == run.ActionExecuting {
-		return repeat{} // it was checked when it began
+		return repeat{} // the call was checked when it began
 	}
 	if actionID == "" || !t.SideEffect || t.Contained || ruling != nil {
 		return repeat{}
@@ -31,20 +31,20 @@ func repeated(tx *journal.Tx, u *run.User, t *tool.Tool, actionID string, at too
 	return repeat{}
 }
 
-// A repeat says which equal call came before, in a sentence for the user; empty: none did.
+// A repeat is a sentence for the user about an equal earlier call. It is empty if there is none.
 type repeat struct {
 	words string
-	at    []tool.Moment // in the words
+	at    []tool.Moment // times in the sentence
 }
 
-// said returns the sentence, in which %s is the moment.
+// said returns the sentence, with the time in place of %s.
 func said(tx *journal.Tx, format string, at time.Time) repeat {
 	m := clock(tx, at)
 	m.Of = fmt.Sprintf(format, m.Text)
 	return repeat{m.Of, []tool.Moment{m}}
 }
 
-// aboutTwin returns the sentence about an equal call of the same run, by what became of that call.
+// aboutTwin returns the sentence about an equal call of the same run, according to the outcome of that call.
 func aboutTwin(tx *journal.Tx, t *tool.Tool, twin *run.Action) repeat {
 	switch {
 	case twin.Status == run.ActionCompleted:
@@ -59,7 +59,7 @@ func aboutTwin(tx *journal.Tx, t *tool.Tool, twin *run.Action) repeat {
 	return repeat{words: "Exactly this is allowed already and is about to be done."}
 }
 
-// already returns the sentence about an equal call that was done at the time.
+// already returns the sentence about an equal call that was done at the given time.
 func already(tx *journal.Tx, t *tool.Tool, args json.RawMessage, at time.Time) repeat {
 	verb := "did"
 	if targets, err := t.Targets(args); err == nil && len(targets) > 0 && targets[0].Kind == tool.TargetAddress {
@@ -68,7 +68,7 @@ func already(tx *journal.Tx, t *tool.Tool, args json.RawMessage, at time.Time) r
 	return said(tx, "You already "+verb+" exactly this at %s.", at)
 }
 
-// clock returns the time of day in the user's zone, which is named where it is not known to be theirs.
+// clock returns the time of day in the user's zone. It names the zone if the user's own zone is not known.
 func clock(tx *journal.Tx, at time.Time) tool.Moment {
 	m := tool.Moment{Text: at.UTC().Format("15:04 MST"), At: at.UTC().Format(time.RFC3339)}
 	if tx.Run.Region.TimeZone != "" {
@@ -77,7 +77,8 @@ func clock(tx *journal.Tx, at time.Time) tool.Moment {
 	return m
 }
 
-// noteYes keeps an effect that its user has said yes to, so that an equal call in the conversation's next hour asks.
+// noteYes records an effect that the user approved, so that an equal call within the conversation's next hour needs
+// approval.
 func noteYes(tx *journal.Tx, ap *run.Approval, d run.Decision) error {
 	a := tx.State.Action(ap.ActionID)
 	if d == run.Reject || d == run.Refine || !a.SideEffect || ap.Kind != run.KindApproval {

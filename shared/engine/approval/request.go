@@ -1,6 +1,6 @@
-// Package approval holds a call until its user has decided about it. It validates what the model asks for, evaluates
-// the policy, stores what the user is to see, and records a decision only if it is about exactly that: a card that is
-// not what its user would be shown now is refused and requested anew.
+// Package approval holds a call until its user has decided about it. It validates the model's calls, evaluates the
+// policy, and stores the card that the user sees. It records a decision only if the card is still up to date. Otherwise
+// it refuses the decision and requests approval with a new card.
 package approval
 
 import (
@@ -72,12 +72,12 @@ func Planned(tx *journal.Tx, events ...plan.Event) error {
 	return nil
 }
 
-// ClosePlan records why a plan waits no longer that was not confirmed, with what its user says.
+// ClosePlan records why a plan that was not confirmed no longer waits, with the user's comment.
 func ClosePlan(tx *journal.Tx, approvalID string, how plan.How, words string) error {
 	return Planned(tx, plan.Event{Closed: &plan.Closed{ApprovalID: approvalID, How: how, Words: words}})
 }
 
-// snapshot returns the approval as the user would see it if they were asked now.
+// snapshot returns the approval with the card that the user would see now.
 func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
 	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID,
 		Agent: tx.Run.AgentName(), ActionID: a.ID, Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place,
@@ -85,7 +85,7 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 		Reason:      reason,
 		RequestedAt: tx.Now, ExpiresAt: expiry(tx, kind), Status: run.ApprovalOpen}
 	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool)
-	if t == nil { // a review outlives its tool
+	if t == nil { // the tool may have been removed since the review began
 		ap.Decisions = reviewDecisions
 		return ap, nil
 	}
@@ -113,8 +113,8 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	return ap, nil
 }
 
-// previewAt returns what a user reads before deciding: where the call acts, and then what the tool shows of it. Its
-// first warning is of an equal call.
+// previewAt returns the card's preview: the place where the call acts, followed by the tool's own preview. The first
+// warning is about an equal earlier call.
 func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, v Judgement) (tool.Preview, error) {
 	p, err := t.Preview(args)
 	p = p.Warned(v.Ruling)
@@ -130,22 +130,23 @@ func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, v Judgement) (
 	return p, nil
 }
 
-// returnedBefore returns the field for what a call returned before its outcome was lost, by which its user may tell.
+// returnedBefore returns the field with the part of the result that arrived before the outcome was lost. It helps the
+// user to find out what happened.
 func returnedBefore(result json.RawMessage) tool.Field {
 	text := string(result)
-	_ = json.Unmarshal(result, &text) // what is not a string is shown as JSON
+	_ = json.Unmarshal(result, &text) // any other value is shown as JSON
 	shown, _ := visible.Text(clip.Text(text, maxShown))
 	return tool.Field{Label: "It returned before", Value: shown, Long: true}
 }
 
-// bounds are those of each permission that "always allow" stores.
+// bounds describes the limits of each permission that "always allow" stores.
 var bounds = fmt.Sprintf("for %d days and up to %d times a day", int(policy.EntryLife/(24*time.Hour)),
 	policy.UsedPerDay)
 
 // alwaysLabel is the label of the field that alwaysCovers returns.
 const alwaysLabel = "Always allow covers"
 
-// alwaysCovers says what "always allow" would store, where it is offered (policy.Entry).
+// alwaysCovers describes the permission that "always allow" would store, if the card offers it (policy.Entry).
 func alwaysCovers(ap *run.Approval, v Judgement) tool.Field {
 	covers := "Exactly this, " + bounds + ": "
 	if slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
@@ -165,7 +166,7 @@ var (
 	planDecisions   = []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Refine, run.Reject}
 )
 
-// kindOf returns what a call waits for that its user has to decide about before it is carried out.
+// kindOf returns the kind of decision that the user must make before the call runs.
 func kindOf(s *run.State, a *run.Action) run.Kind {
 	if s.Plan != nil && a.Tool == plan.ProposeTool {
 		return run.KindPlan
@@ -173,7 +174,7 @@ func kindOf(s *run.State, a *run.Action) run.Kind {
 	return run.KindApproval
 }
 
-// decisions returns the decisions that are offered. "Always allow" is left out where the policy would not store the
+// decisions returns the decisions that the card offers. "Always allow" is left out if the policy would not store the
 // recipients.
 func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdict Judgement) ([]run.Decision,
 	error) {
@@ -183,10 +184,10 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 	case run.KindPlan:
 		return planDecisions, nil
 	}
-	if a.AsksAlways() { // exactly as it is shown, or not at all
+	if a.AsksAlways() { // the user approves exactly the call on the card, or rejects it
 		return []run.Decision{run.ApproveOnce, run.Reject}, nil
 	}
-	// what would be allowed always does not count for it
+	// the allowlist would not apply to the call
 	if verdict.Rule == policy.RuleTainted || tx.State.Input.Via != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
@@ -203,7 +204,7 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 	return []run.Decision{run.ApproveOnce, run.ApproveAlways, run.ApproveEdited, run.Reject}, nil
 }
 
-// expiry returns when a waiting call is given up: an approval after its time, a review with the run.
+// expiry returns the time at which a waiting call expires: an approval after its own time, a review with the run.
 func expiry(tx *journal.Tx, kind run.Kind) time.Time {
 	if at := tx.Now.Add(tx.Limits().ApprovalTTL); kind != run.KindReview && at.Before(tx.Run.Deadline) {
 		return at
@@ -211,7 +212,7 @@ func expiry(tx *journal.Tx, kind run.Kind) time.Time {
 	return tx.Run.Deadline
 }
 
-// Close gives an open approval its final status and counts it out of those that its user has open of its agent.
+// Close gives an open approval its final status, and reduces the number of the user's open approvals for the agent.
 func Close(tx *journal.Tx, id string, to run.ApprovalStatus, decision run.Decision) error {
 	a, err := tx.Approval(id)
 	if err != nil {
@@ -221,10 +222,10 @@ func Close(tx *journal.Tx, id string, to run.ApprovalStatus, decision run.Decisi
 	return tx.UpdateUser(func(u *run.User) { u.CloseApproval(a.Agent, tx.Now) })
 }
 
-// answerTTL is how long a call waits for its client unless the tool or the agent sets another time.
+// answerTTL is the default time for which a call waits for its client. The tool or the agent may set another.
 const answerTTL = 5 * time.Minute
 
-// Bounds of what an approval shows and stores, in bytes.
+// Limits of the content of an approval, in bytes.
 const (
 	maxShown    = 8 << 10   // of a result, in a review
 	maxSnapshot = 800 << 10 // of an approval's arguments and preview, which share one document

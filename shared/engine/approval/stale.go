@@ -17,14 +17,14 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// maxRefusals is how many refused decisions about one approval go to the audit, so that it cannot be made to grow
-// without end.
+// maxRefusals is the number of refused decisions about one approval that the audit log records. It keeps a client from
+// growing the log without limit.
 const maxRefusals = 10
 
-// errStale means that an approval is not what its user would be shown now.
+// errStale means that an approval differs from the card that the user would see now.
 type errStale struct {
 	why    *fault.Error
-	fresh  *run.Action // the action to ask for instead, or nil where there is none
+	fresh  *run.Action // the action that replaces it, or nil
 	reason string      // why approval is needed
 }
 
@@ -36,11 +36,11 @@ func staleError(code fault.Code, message string) *fault.Error {
 	return fault.New(fault.Policy, code, "%s", message)
 }
 
-// checkStale compares an approval with the snapshot that its action would get now. They differ where the stored one was
-// tampered with, where the tool has changed or would act in another place, and where another rule of the policy
-// requires the approval. A review that was opened while its tool was absent has nothing to differ from: what it begins
-// anew is asked for as any call is. An action that the policy denies by now is not asked for again: it continues to
-// wait, and its user may still edit it.
+// checkStale compares an approval with the snapshot that its action would get now. They differ if the stored one was
+// tampered with, if the tool has changed or would act in another place, or if another rule of the policy requires the
+// approval. A review that was opened without its tool is not compared: if it starts a new call, that call needs its own
+// approval. An action that the policy now denies gets no new approval: it continues to wait, and its user may still
+// edit it.
 func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
 	t := tx.ToolIn(a.Tool, a.UserInitiated)
 	switch {
@@ -79,8 +79,8 @@ func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, d
 	return nil
 }
 
-// revalidate returns the action as the tool reads it now, in the place where it would act now, with the run's own
-// arguments, of which the approval's are a copy.
+// revalidate returns the action as the tool reads it now, in the place where it would act now. It uses the run's own
+// arguments, not the copy in the approval.
 func revalidate(ap *run.Approval, a *run.Action, t *tool.Tool, in tool.Place) (*run.Action, error) {
 	now := *a
 	if t.Version() == ap.ToolVersion {
@@ -100,7 +100,7 @@ func revalidate(ap *run.Approval, a *run.Action, t *tool.Tool, in tool.Place) (*
 	return &now, nil
 }
 
-// staleReason returns in what respect the approval differs from the current snapshot, or nil.
+// staleReason returns the first difference between the approval and the current snapshot, or nil.
 func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	switch {
 	case ap.ToolVersion != current.ToolVersion:
@@ -127,9 +127,9 @@ func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	return nil
 }
 
-// samePreview reports whether the stored preview equals the current one as it would read back from the store. A preview
-// that was stored by a release whose previews had no times (Field.At), no arguments (Field.Argument) or no moments is
-// compared without them.
+// samePreview reports whether the stored preview equals the current one as it would read back from the store. Previews
+// of earlier releases may lack times (Field.At), arguments (Field.Argument) or moments. Those are compared without
+// them.
 func samePreview(ap, current *run.Approval) bool {
 	var back tool.Preview
 	b, err := strictjson.Marshal(current.Preview)
@@ -157,7 +157,7 @@ func samePreview(ap, current *run.Approval) bool {
 	return reflect.DeepEqual(ap.Preview, back)
 }
 
-// RecordRefusal adds a refused decision to the audit, and replaces a stale approval by a new one.
+// RecordRefusal adds a refused decision to the audit log, and replaces a stale approval with a new one.
 func RecordRefusal(tx *journal.Tx, ap *run.Approval, r Resolution, why error) error {
 	if ap.Refusals < maxRefusals {
 		ap.Refusals++

@@ -14,14 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// The reasons of findings beside those of [taint].
+// Further reasons of findings, in addition to those of [taint].
 const (
-	composed taint.Reason = "composed" // an address that the model has made up
-	agent    taint.Reason = "agent"    // another program's agent asks, of whose words nothing is known
+	composed taint.Reason = "composed" // the model made the address up
+	agent    taint.Reason = "agent"    // another program's agent wrote the request, from unknown sources
 )
 
-// tainted returns why the call, which the policy would allow by d, is tainted. It looks only where the answer matters:
-// at a call that rests on what its user has allowed in advance, and at one that asks for an address.
+// tainted returns the reasons why the call is tainted. d is the policy's decision. Only two kinds of calls are checked:
+// those that a standing permission of the user allows, and those that fetch an address.
 func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) ([]taint.Finding, error) {
 	url, err := t.Fetches(in.Args)
 	switch {
@@ -31,7 +31,7 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 		return fetched(tx, url)
 	case !d.OfUser() || t.Contained:
 		return nil, nil
-	case tx.State.Input.Via != nil: // whatever it has read
+	case tx.State.Input.Via != nil: // regardless of the texts that the run has read
 		return asked(tx.State.Input.Via), nil
 	}
 	r, err := tx.Provenance()
@@ -39,7 +39,7 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 		return nil, err
 	}
 	if d.Rule == policy.RuleCommandAllowed {
-		// Its user has said yes to these very bytes, so they are own words.
+		// The user approved these exact bytes, so they count as the user's own words.
 		return r.Judge(taint.Call{}), nil
 	}
 	c, err := callOf(tx, t, in)
@@ -48,7 +48,7 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 	}
 	found := r.Judge(c)
 	if d.Rule == policy.RuleAllowlisted {
-		// Whom a user always allows they have named, unless it was a stranger who named them now.
+		// The user has named the recipients of the allowlist. Only a recipient that a stranger named counts.
 		found = slices.DeleteFunc(found, func(f taint.Finding) bool {
 			return f.Reason == taint.Target && f.Origin == ""
 		})
@@ -56,7 +56,7 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 	return found, nil
 }
 
-// asked returns what is found where another program's agent asks.
+// asked returns the finding about a request by another program's agent, if via is not nil.
 func asked(via *run.Via) []taint.Finding {
 	if via == nil {
 		return nil
@@ -64,21 +64,21 @@ func asked(via *run.Via) []taint.Finding {
 	return []taint.Finding{{Reason: agent, Text: via.Name}}
 }
 
-// fetched returns what is found where the address is the model's own.
+// fetched returns a finding if the model made up the address.
 func fetched(tx *journal.Tx, url string) ([]taint.Finding, error) {
 	r, err := tx.Provenance()
 	if err != nil {
 		return nil, err
 	}
-	found := r.Judge(taint.Call{}) // nothing but whether too much was read
+	found := r.Judge(taint.Call{}) // an empty call: only TooMuch can be found
 	if r.Composed(url) {
 		found = append(found, taint.Finding{Reason: composed, Text: url})
 	}
 	return found, nil
 }
 
-// callOf returns what is judged of a call. Where it acts in a repository that is not known to be private, everybody can
-// read what it makes.
+// callOf returns the parts of the call that the taint check examines. A call into a repository counts as public unless
+// the repository is known to be private.
 func callOf(tx *journal.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err error) {
 	c.Text, err = t.FreeText(in.Args)
 	for _, to := range in.Targets {
@@ -104,7 +104,7 @@ func replaced(t *tool.Tool, args json.RawMessage) (names []string, err error) {
 	return names, err
 }
 
-// marked returns what a card marks that its user is asked for anyway: what strangers wrote, by its origin.
+// marked returns the text by strangers that a card marks, with its origin. The call needs approval for another reason.
 func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool)
 	if t == nil || t.Contained || a.UserInitiated {
@@ -130,8 +130,8 @@ func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 	return append(asked(tx.State.Input.Via), found...), nil
 }
 
-// findings returns them as a card shows them: the first of them, each once, with nothing in them hidden. A target that
-// is mentioned in the text too is one.
+// findings returns the first findings in the form that a card shows, each once and without hidden characters. A mention
+// of a target is the same finding as the target.
 func findings(found []taint.Finding) (shown []run.Finding) {
 	seen := map[taint.Finding]bool{}
 	for _, f := range found {

@@ -17,17 +17,17 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// Placement is where a tool's calls would act now, or the error that says why they cannot.
+// Placement is the place where a tool's calls would act now, or the error that explains why they cannot act.
 type Placement struct {
 	tool.Place
 	Err error
 }
 
-// Places tells where tools' calls would act for the run's user.
-type Places map[*tool.Tool]Placement // of tools that ask more than the store's documents
+// Places holds the places where tools' calls would act for the run's user.
+type Places map[*tool.Tool]Placement // only tools that need more than documents
 
-// AskPlaces asks the tools where their calls would act in the scope, before a transition. A tool that knows it by
-// documents is asked within the transition ([Places.Of]).
+// AskPlaces asks the tools where their calls would act in the scope, before a transition. Tools that need only
+// documents answer within the transition ([Places.Of]).
 func AskPlaces(ctx context.Context, ex *journal.Execution, scope tool.Scope, tools ...*tool.Tool) Places {
 	out := Places{}
 	for _, t := range tools {
@@ -43,8 +43,8 @@ func AskPlaces(ctx context.Context, ex *journal.Execution, scope tool.Scope, too
 	return out
 }
 
-// LookAgain reads again what the run's user has linked, if by what was read when the run began one of the tools cannot
-// act: they may have linked an account since. Where the store does not answer, what was read stays.
+// LookAgain reads the user's linked accounts again if one of the tools cannot act with those that were read when the
+// run began. The user may have linked an account since. If the store does not answer, the earlier accounts stay.
 func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) {
 	for _, t := range tools {
 		if t == nil || t.Reads(ex.Run.Scope()) == nil {
@@ -60,7 +60,7 @@ func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) 
 	}
 }
 
-// Of returns where the tool's calls would act, for a transition that returns the error.
+// Of returns the place where the tool's calls would act. The transition must return the error.
 func (p Places) Of(ctx context.Context, tx *journal.Tx, t *tool.Tool) (Placement, error) {
 	if at, asked := p[t]; asked || t == nil || !t.Placed() {
 		return at, nil
@@ -72,7 +72,7 @@ func (p Places) Of(ctx context.Context, tx *journal.Tx, t *tool.Tool) (Placement
 
 var validDisplayName = lazyregexp.New(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// DisplayName returns a tool's name as it may be stored and shown.
+// DisplayName returns a tool's name in the form that is stored and shown.
 func DisplayName(name string) string {
 	if !validDisplayName.MatchString(name) {
 		return "unknown"
@@ -80,9 +80,8 @@ func DisplayName(name string) string {
 	return name
 }
 
-// Validate decides what becomes of one call: rejected, allowed, or waiting for approval (seed 000 §4 to §6).
-// Nothing that the model says is trusted: the name must be known, the arguments are validated and normalised, and the
-// policy sees the normalised ones.
+// Validate rejects one call of the model, allows it, or requests approval (seed 000 §4 to §6). It trusts nothing in the
+// call: the tool must exist, the arguments are validated and normalised, and the policy sees the normalised arguments.
 func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
 	t := tx.ToolIn(call.Tool, call.UserInitiated)
@@ -150,8 +149,8 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	call.Grant = verdict.Grant
 	call.RequiresApproval = NeedsApproval(verdict, call)
 	terms := tx.Terms()
-	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // nobody is asked about it
-	asks := call.RequiresApproval && terms.InTurn(tx.State, call.Index) && !dear // or else when its turn comes
+	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // no user is asked
+	asks := call.RequiresApproval && terms.InTurn(tx.State, call.Index) && !dear // otherwise when its turn comes
 	switch {
 	case verdict.Mode == policy.Deny:
 		return Reject(tx, id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
@@ -178,9 +177,9 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	return nil
 }
 
-// narrowedBy returns the narrowing by an earlier call of the run that leaves the tool out, or nil. A call narrows what
-// comes after it, in its own turn too. A tool that only ends the run is left out by none, and neither
-// are those by which a session goes on.
+// narrowedBy returns the restriction by an earlier call of the run that excludes the tool, or nil. A call restricts the
+// calls after it, including those of its own turn. A restriction excludes neither tools that only end the run nor the
+// tools of a session.
 func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
 	if t.Final && !t.SideEffect || t.Name == plan.ProposeTool || t.Name == plan.ReflectTool {
 		return nil
@@ -194,7 +193,7 @@ func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
 	return nil
 }
 
-// rejectedBefore reports whether the user has rejected exactly this in this run.
+// rejectedBefore reports whether the user has rejected exactly this call in this run.
 func rejectedBefore(tx *journal.Tx, hash string) bool {
 	for _, a := range tx.State.Actions {
 		if a.Status == run.ActionRejected && a.ArgsHash == hash {
@@ -204,7 +203,8 @@ func rejectedBefore(tx *journal.Tx, hash string) bool {
 	return false
 }
 
-// Reject records a call as not carried out, and why; the model gets the reason, within the bound on its calls.
+// Reject records that a call does not run, with the reason. The model gets the reason and may call again, up to its
+// limit of calls.
 func Reject(tx *journal.Tx, id string, call run.ProposedCall, why error) error {
 	p := run.ErrorInfoOf(why)
 	if call.PolicyDecision == "" {

@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// ClientHistory is a conversation that the client keeps: a run starts from it on an empty store, and continues as if it
-// had never stopped. The caller guarantees that it is what [Loop.Conversation] returned.
+// ClientHistory is a conversation that the client stores. A run on an empty store starts from it and continues without
+// a difference. The caller must pass the data that [Loop.Conversation] returned.
 type ClientHistory struct {
-	Contents []json.RawMessage // up to the user's last message, or all of it if loop.Prompt has a new one
-	Turns    []ClientTurn      // the model's answers since then
+	Contents []json.RawMessage // up to the user's last message; everything if loop.Prompt has a new one
+	Turns    []ClientTurn      // the model's answers after Contents
 }
 
 // ClientTurn is one answer of the model and the known responses to its calls.
@@ -26,16 +26,16 @@ type ClientTurn struct {
 
 // Conversation is a run in the form from which a [ClientHistory] is made.
 type Conversation struct {
-	Contents *model.Contents // verbatim; where calls wait, the last content is the one that asks for them
-	Calls    []TurnCall      // all calls of that content; nil where nothing waits
+	Contents *model.Contents // verbatim; if calls wait, the last content contains them
+	Calls    []TurnCall      // all calls of the last content; nil if none waits
 	End      *run.End        // nil while a call waits
 }
 
-// TurnCall is a call of a turn of which at least one waits.
+// TurnCall is one call of a turn in which at least one call waits.
 type TurnCall struct {
 	Action   *run.Action
 	Response *model.Response // nil while it waits
-	Model    string          // the name of the model that asked for it
+	Model    string          // the name of the model that made the call
 }
 
 // Restore adds a client's conversation to the run as the run's own events.
@@ -83,8 +83,9 @@ func restoreTurn(tx *journal.Tx, t ClientTurn) error {
 	return nil
 }
 
-// restoreAnswer adds what became of a call. One that is not carried out in this process waited for it: a page's, even
-// if the page no longer has the tool, or that of an effect, which a run of its own carried out.
+// restoreAnswer adds the response to a call. A call that does not run in this process has waited for the response. Such
+// a call is one of the page's tools, even if the page no longer has the tool, or an effect that another run carried
+// out.
 func restoreAnswer(tx *journal.Tx, id string, t *tool.Tool, r *model.Response) error {
 	if r == nil {
 		return approval.WaitForAnswer(tx, id, t)

@@ -10,12 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// callInSession is what the model of a session is told that answers in words.
+// callInSession corrects a session's model that answers with words.
 const callInSession = "Words alone do nothing here. Call a tool: " + plan.ProposeTool +
 	" while you plan, or the next step of the task, and " + plan.ReflectTool + " when the task is over."
 
-// SessionInstructions returns how the model of a session works in its present phase, and while it plans, which tools
-// with effects a plan may name: it is not offered them yet.
+// SessionInstructions returns the instructions for a session's model in the present phase. During planning they list
+// the tools with effects that a plan may name, because the model cannot call these yet.
 func SessionInstructions(ex *journal.Execution) (string, error) {
 	text, err := situation(ex).Instructions(ex.State.Plan)
 	if err != nil || ex.State.Plan.Phase() != plan.Planning {
@@ -40,8 +40,8 @@ func SessionInstructions(ex *journal.Execution) (string, error) {
 	return b.String(), nil
 }
 
-// situation returns what the session's model is told beside what the session knows. It is the same for each request of
-// a segment.
+// situation returns information for the session's model that is not part of the session. It is the same for each
+// request of a segment.
 func situation(ex *journal.Execution) plan.Situation {
 	in := ex.State.Input
 	_, began := ex.State.Segment()
@@ -49,8 +49,8 @@ func situation(ex *journal.Execution) plan.Situation {
 		Zone: ex.Run.Region.Zone(), Wish: in.Prompt, State: in.Session.State}
 }
 
-// addSession adds what the model of a session is told: what it must know of the plan, and the turns of the present
-// segment verbatim. So what it is told stays bounded however long the session is, and nothing is summarised by a model.
+// addSession adds the contents for a session's model: a description of the plan, and the turns of the present segment
+// verbatim. The size stays bounded for any length of session, and no model summarises anything.
 func addSession(c *model.Contents, ex *journal.Execution) error {
 	s := ex.State
 	opening, err := situation(ex).Opening(s.Plan)
@@ -72,7 +72,7 @@ func addSession(c *model.Contents, ex *journal.Execution) error {
 	return err
 }
 
-// addOwnRevision tells of a plan that the server has proposed, and of what its user said to it.
+// addOwnRevision adds a description of a plan that the server proposed, and the user's answer.
 func addOwnRevision(c *model.Contents, s *run.State, turn int) error {
 	for _, a := range s.Actions {
 		if a.Turn != turn || !a.Terminal() {

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// NewestResults is the number of bytes of the newest results of tools that a compression leaves whole: 50,000 tokens.
+// NewestResults is the size of the newest tool results that a compression keeps whole, in bytes: 50,000 tokens.
 const NewestResults = 50_000 * run.BytesPerToken
 
-// Contents builds the conversation as the model sees it: what came before the prompt, the prompt, then this run's own
-// turns verbatim, each with the responses to its calls. It is made from events alone, and from contents of the thread
-// that do not change, so every process that takes the run up builds the same. recorded reports that it has lines of
-// the server's own, which [RecordInstructions] explains.
+// Contents builds the conversation that the model sees: the contents before the prompt, the prompt, and this run's own
+// turns verbatim with the responses to their calls. It depends only on events and on contents of the thread that do not
+// change, so every process that continues the run builds the same. recorded reports whether the contents include lines
+// of the server, which [RecordInstructions] explains.
 func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
 	q := ex.State.Input
 	switch {
@@ -43,29 +43,29 @@ func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, re
 	return c, recorded || q.Mark != "" && len(q.History) > 0, err
 }
 
-// Parts are what a run is told, where its agent is told earlier runs word for word.
+// Parts are the contents for a run whose agent sees earlier runs verbatim.
 type Parts struct {
-	Summary string   // with its mark, of what came before; empty: nothing did
-	Closed  []Closed // the earlier runs that are told, oldest first
+	Summary string   // of the earlier contents, with its mark; empty: none
+	Closed  []Closed // the earlier runs in the context window, oldest first
 	Own     []json.RawMessage
 
 	mark  string
-	by    string        // who signed Own
-	signs func() string // asked where it matters: it may open the model's client
+	by    string        // signer of Own
+	signs func() string // called only if needed: it may open the model's client
 }
 
-// Closed is an earlier run, which begins with its user's words.
+// Closed is an earlier run. Its contents begin with the user's words.
 type Closed struct {
 	Run      string
-	Entry    int64 // its first one in the thread's contents
+	Entry    int64 // number of the first entry in the thread's contents
 	Contents []json.RawMessage
 
-	By       string // who signed its answers; empty: no model did
-	Recorded bool   // lines of the server's own are among them
+	By       string // signer of the answers; empty: no model signed them
+	Recorded bool   // the contents include lines of the server
 }
 
-// PartsOf returns what the run is told of its thread's contents, and its own part of the conversation. Results of tools
-// are cut as told says, and nothing else is changed.
+// PartsOf returns the parts of its thread's contents that the run sees, and its own part of the conversation. It cuts
+// tool results as told requires, and changes nothing else.
 func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts, error) {
 	p := &Parts{mark: ex.State.Input.Mark, by: ex.State.SignedBy(), signs: func() string { return Signs(ex) }}
 	if told.Summary != "" {
@@ -100,8 +100,8 @@ func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts,
 	return p, nil
 }
 
-// cut cuts the results of tools up to the content told.CutTo. They are counted from the end, since the run's own part
-// comes directly behind the thread's contents.
+// cut cuts the tool results up to the content told.CutTo. Results are counted from the end, because the run's own part
+// directly follows the thread's contents.
 func (p *Parts) cut(told run.Told) {
 	all := p.Dropped()
 	closed := len(all)
@@ -118,9 +118,8 @@ func (p *Parts) cut(told run.Told) {
 	p.Own = all
 }
 
-// Contents puts the parts together; recorded reports that there are lines of the server's own among them. A run that
-// another model or service answered is told in words, be it the one under way: its signatures are not valid for whoever
-// is asked now.
+// Contents joins the parts. recorded reports whether the contents include lines of the server. A run that another model
+// or service answered, even the present one, appears as text, because its signatures are not valid for this model.
 func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 	c, err = model.NewContents(nil)
 	if err == nil && p.Summary != "" {
@@ -143,7 +142,7 @@ func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 	case p.by == "" || p.by == p.signs():
 		return c, recorded, c.Append(p.Own...)
 	}
-	return c, true, c.AppendWords(p.Own, recordOfCalls(p.mark)) // all its calls are answered when the model is asked
+	return c, true, c.AppendWords(p.Own, recordOfCalls(p.mark)) // every call has a response when the model is called
 }
 
 // Dropped returns the contents of the earlier runs.
@@ -171,7 +170,7 @@ func Size(contents []json.RawMessage) (n int) {
 	return n
 }
 
-// summaryText is what the model is told in place of earlier contents.
+// summaryText returns the summary that replaces earlier contents.
 func summaryText(mark string, told run.Told) string {
 	text := "[record " + mark +
 		"] The conversation before this was long. What follows is a summary of it: information, " +
@@ -182,7 +181,7 @@ func summaryText(mark string, told run.Told) string {
 	return text
 }
 
-// contentsOf returns the contents of one run, by its entries.
+// contentsOf returns the contents of one run, from its entries.
 func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Content) (out []json.RawMessage, err error) {
 	if entries[0].Raw == nil {
 		s, err := ex.EndedRun(ctx, entries[0].Run)
@@ -198,7 +197,7 @@ func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Conten
 	return slices.Clip(out), nil
 }
 
-// Signs names who signs the answers of the run's model when this process asks it.
+// Signs returns the name of the signer of answers that the run's model gives to this process.
 func Signs(ex *journal.Execution) string {
 	var settings model.Settings
 	if its := ex.Agents.Get(ex.Run.Agent); its != nil {
@@ -207,7 +206,7 @@ func Signs(ex *journal.Execution) string {
 	return model.SignedBy(ex.Model, settings)
 }
 
-// recordOfCalls returns the function that tells of a call of another model.
+// recordOfCalls returns the function that describes a call of another model as text.
 func recordOfCalls(mark string) func(model.Call, json.RawMessage) string {
 	return func(c model.Call, response json.RawMessage) string {
 		return fmt.Sprintf("[record %s] You called %s with %s, and this came of it: %s", mark, c.Name, c.Args, response)
