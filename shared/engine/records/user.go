@@ -129,3 +129,24 @@ func (r *Records) eachPage(ctx context.Context, q store.Query, each func(store.D
 	}
 	return nil
 }
+
+func (r *Records) user(ctx context.Context, uid string) (store.Doc, run.User, error) {
+	u := run.User{UID: uid}
+	docs, err := r.get(ctx, document.UserPath(uid))
+	if err != nil {
+		return store.Doc{}, u, err
+	}
+	if !docs[0].Exists() {
+		return docs[0], u, nil
+	}
+	return docs[0], u, document.Decode(docs[0], &u)
+}
+
+// CheckReader refuses a disabled user.
+func (r *Records) CheckReader(ctx context.Context, uid string) error {
+	_, u, err := r.user(ctx, uid)
+	if err != nil {
+		return err
+	}
+	return u.CheckEnabled()
+}

@@ -1,0 +1,138 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// Pending returns the user's open approvals and reviews, newest first. An approval past its time is not included, even
+// if the sweep has not closed it yet.
+func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([]run.ApprovalView, string, error) {
+	docs, next, err := r.page(ctx, document.ApprovalsOf(uid, string(run.ApprovalOpen), limit), cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	views, err := r.approvals(uid, docs)
+	return views, next, err
+}
+
+// PendingPage is a part of what waits for a user, and, with the first one, what they have approved a moment ago.
+type PendingPage struct {
+	Approvals []run.ApprovalView
+	Held      []run.ApprovalView
+	Next      string
+	Mark      string // of the user's document, which changes with all that waits (AwaitPending)
+}
+
+// PendingForReader is Pending for a user who must not be disabled, with what is held. Both are asked at the same time,
+// and a disabled user learns of nothing else.
+func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limit int) (PendingPage, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type reader struct {
+		run.User
+		mark string
+		err  error
+	}
+	known := make(chan reader, 1)
+	go func() {
+		d, u, err := r.user(ctx, uid)
+		known <- reader{u, markOf(d), cmp.Or(err, u.CheckEnabled())}
+	}()
+	var page PendingPage
+	var err error
+	page.Approvals, page.Next, err = r.Pending(ctx, uid, cursor, limit)
+	u := <-known
+	page.Mark = u.mark
+	if err = cmp.Or(u.err, err); err != nil || cursor != "" || len(u.Held) == 0 {
+		return page, err
+	}
+	page.Held, err = r.held(ctx, u.User)
+	return page, err
+}
+
+// AwaitPending waits until what waits for the user may be another than at the mark of a page, or until ctx ends, which
+// is no error. While nothing changes it reads nothing.
+func (r *Records) AwaitPending(ctx context.Context, uid, mark string) error {
+	for d, err := range r.Store.Watch(ctx, document.UserPath(uid)) {
+		if err != nil {
+			return storeError(err)
+		}
+		if markOf(d) != mark {
+			break
+		}
+	}
+	return nil
+}
+
+// markOf names a state of a document.
+func markOf(d store.Doc) string {
+	if !d.Exists() {
+		return "0"
+	}
+	return strconv.FormatInt(d.Version.UnixNano(), 36)
+}
+
+// held returns what the user has approved and can still take back, the newest first.
+func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, error) {
+	var views []run.ApprovalView
+	paths := make([]string, len(u.Held))
+	for i, h := range u.Held {
+		paths[i] = document.ApprovalPath(h.ApprovalID)
+	}
+	docs, err := r.get(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range slices.Backward(docs) {
+		var a run.Approval
+		if !d.Exists() || !d.ReadTime.Before(u.Held[i].Until) {
+			continue
+		}
+		if err := document.Decode(d, &a); err != nil {
+			return nil, err
+		}
+		if a.UID == u.UID && a.Status == run.ApprovalApproved {
+			v := a.View()
+			v.HeldUntil = u.Held[i].Until
+			views = append(views, v)
+		}
+	}
+	return views, nil
+}
+
+// Approvals returns those of the ids that are open and the user's.
+func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]run.ApprovalView, error) {
+	paths := make([]string, len(ids))
+	for i, id := range ids {
+		paths[i] = document.ApprovalPath(id)
+	}
+	docs, err := r.get(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	return r.approvals(uid, docs)
+}
+
+func (r *Records) approvals(uid string, docs []store.Doc) ([]run.ApprovalView, error) {
+	views := []run.ApprovalView{}
+	for _, d := range docs {
+		var a run.Approval
+		if !d.Exists() {
+			continue
+		}
+		if err := document.Decode(d, &a); err != nil {
+			return nil, err
+		}
+		if a.UID == uid && a.Status == run.ApprovalOpen && d.ReadTime.Before(a.ExpiresAt) {
+			views = append(views, a.View())
+		}
+	}
+	return views, nil
+}
