@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/taint"
 )
 
-// TestAFindingIsListedOnce has whom a mail goes to stand in its text too, twice.
+// TestAFindingIsListedOnce has a mail whose text contains its recipient twice.
 func TestAFindingIsListedOnce(t *testing.T) {
 	found := []taint.Finding{{Reason: taint.Target, Origin: "the page", Text: "eve@x.org"},
 		{Reason: taint.Mention, Origin: "the page", Text: "eve@x.org"},

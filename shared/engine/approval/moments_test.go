@@ -7,7 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestACardOfAReleaseWithoutMomentsIsTheSame, and one whose moment was changed in the store is not.
+// TestACardOfAReleaseWithoutMomentsIsTheSame accepts a card that an earlier release stored without moments, and rejects
+// a card whose moment was changed in the store.
 func TestACardOfAReleaseWithoutMomentsIsTheSame(t *testing.T) {
 	card := func(m ...tool.Moment) *run.Approval {
 		return &run.Approval{Preview: tool.Preview{Title: "Create an event", Moments: m,

@@ -12,18 +12,19 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// AuditSearch says which audit entries are wanted. A zero field wants all.
+// AuditSearch selects audit entries. Zero fields select all.
 type AuditSearch struct {
-	Words    string   // each of which stands in what the entry's action does, to whom, where, or in its tool's name
-	State    run.Came // what the action came to
+	Words    string   // each must occur in the action's description, recipients or place, or in the tool's name
+	State    run.Came // the outcome of the action
 	From, To time.Time
 }
 
-// maxAuditSearch is the number of entries that one search reads, in pages of searchPage. Their runs are read too.
+// maxAuditSearch is the number of entries that one search reads, in pages of searchPage. The search also reads the runs
+// of the entries.
 const maxAuditSearch = 300
 
-// FindAudit returns the user's entries that are wanted, the newest first, with what their actions do. It reads up to
-// maxAuditSearch entries; the cursor, if there is one, goes on from there, also where fewer than limit were found.
+// FindAudit returns the selected entries of the user with descriptions of their actions, newest first. It reads at most
+// maxAuditSearch entries. If more remain, it returns a cursor, even if it has found fewer than limit entries.
 func (r *Records) FindAudit(ctx context.Context, uid string, s AuditSearch, cursor string, limit int) (AuditPage,
 	error) {
 	found := AuditPage{Entries: []audit.Entry{}, About: map[string]run.About{}, NextCursor: cursor}
@@ -76,7 +77,8 @@ func wanted(e audit.Entry, about run.About, words []string, state run.Came) bool
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// stateIn returns what the entry's action came to. Of an action whose conversation was deleted, the entry alone tells.
+// stateIn returns the outcome of the entry's action. If the conversation was deleted, the outcome follows from the
+// entry alone.
 func stateIn(e audit.Entry, about run.About) run.Came {
 	switch {
 	case about.State != "":
@@ -91,9 +93,9 @@ func stateIn(e audit.Entry, about run.About) run.Came {
 	return ""
 }
 
-// AddAbout adds what the page's actions do, from the user's runs, which it reads in one round trip. Another one reads
-// their older events and their conversations. The audit has none of it. Nothing is added of a conversation that is
-// being deleted.
+// AddAbout adds descriptions of the actions in the page. It reads the user's runs in one round trip, and their older
+// events and conversations in another. The audit log itself has no descriptions. Conversations that are being deleted
+// get none.
 func (r *Records) AddAbout(ctx context.Context, uid string, page *AuditPage) error {
 	page.About = map[string]run.About{}
 	var paths []string
@@ -136,9 +138,9 @@ func (r *Records) AddAbout(ctx context.Context, uid string, page *AuditPage) err
 	return nil
 }
 
-// actionsOf returns the run's actions. read has its conversation and its older events, by their paths. It returns none
-// of a run that cannot be read or is being deleted: the audit's entries stand without it, and GET /runs/{runId} says
-// what is wrong.
+// actionsOf returns the run's actions. read holds the conversation and the run's older events, by path. It returns
+// nothing if the run cannot be read or is being deleted: the audit entries remain valid without it, and GET
+// /runs/{runId} reports the error.
 func actionsOf(one run.Run, read map[string]json.RawMessage) []*run.Action {
 	var thread run.Thread
 	if json.Unmarshal(read[document.ThreadPath(one.ThreadID)], &thread) != nil || thread.Deleting {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
-// TestAboutIsTheUsersOwn has entries name runs of the user, of another user, of a conversation that is being deleted,
-// one that cannot be read, and one that is gone: the first alone is told of.
+// TestAboutIsTheUsersOwn has entries of five runs: one of the user, one of another user, one in a conversation that is
+// being deleted, an unreadable one, and a missing one. Only the first gets a description.
 func TestAboutIsTheUsersOwn(t *testing.T) {
 	st := memory.New(time.Now)
 	keep := func(id, uid string, deleting bool, events ...run.Event) {

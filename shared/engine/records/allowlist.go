@@ -11,20 +11,20 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// AllowView is an "always allow" entry as its user sees it.
+// AllowView is an entry of the allowlist in the form that its user sees.
 type AllowView struct {
 	ID        string    `json:"id"`
 	Tool      string    `json:"tool"`
-	Recipient string    `json:"recipient"`         // empty: it is a command
-	Account   string    `json:"account,omitempty"` // from which Recipient is always reached
-	Command   string    `json:"command,omitempty"` // and the host that it may run on
+	Recipient string    `json:"recipient"`         // empty for a command
+	Account   string    `json:"account,omitempty"` // the account that always reaches Recipient
+	Command   string    `json:"command,omitempty"` // with its host
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
 
-	ApprovalID string `json:"approvalId,omitempty"` // that allowed it
+	ApprovalID string `json:"approvalId,omitempty"` // the approval that added the entry
 }
 
-// Allowlist returns what the user always allows.
+// Allowlist returns the entries of the user's allowlist.
 func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error) {
 	_, u, err := r.user(ctx, uid)
 	if err != nil {
@@ -38,9 +38,9 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 	return views, nil
 }
 
-// Disallow removes an entry from the allowlist. Once it has returned, nothing is carried out on that entry's authority
-// any more. With an approval it withdraws what that approval allowed: an entry that counted before counts again, and
-// the error is AuthError not_found where another approval has allowed the entry since.
+// Disallow removes an entry from the allowlist. After it returns, nothing runs because of the entry. With an approval
+// it undoes what that approval added: an entry that existed before is restored. The error is AuthError not_found if
+// another approval has added the entry since.
 func (r *Records) Disallow(ctx context.Context, uid, id, approvalID string) error {
 	found := false
 	err := r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
@@ -56,7 +56,8 @@ func (r *Records) Disallow(ctx context.Context, uid, id, approvalID string) erro
 	return err
 }
 
-// nonce returns the user's own nonce, made when it is first needed: the id of an always-allow follows from its address.
+// nonce returns the user's own nonce, and creates it on first use. The IDs of allowlist entries are derived from the
+// addresses and the nonce.
 func (r *Records) nonce(u *run.User) []byte {
 	if len(u.Nonce) == 0 {
 		u.Nonce = run.NewNonce(cmp.Or(r.Random, rand.Reader))

@@ -22,16 +22,16 @@ func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, err
 }
 
-// PendingPage is a part of what waits for a user, and, with the first one, what they have approved a moment ago.
+// PendingPage is a page of waiting approvals. The first page also has the approvals in their undo window.
 type PendingPage struct {
 	Approvals []run.ApprovalView
 	Held      []run.ApprovalView
 	Next      string
-	Mark      string // of the user's document, which changes with all that waits (AwaitPending)
+	Mark      string // version of the user's document, for AwaitPending
 }
 
-// PendingForReader is Pending for a user who must not be disabled, with what is held. Both are asked at the same time,
-// and a disabled user learns of nothing else.
+// PendingForReader is Pending with the approvals in their undo window, for a user who must not be disabled. It reads
+// both at the same time. A disabled user gets only that error.
 func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limit int) (PendingPage, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,8 +57,8 @@ func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limi
 	return page, err
 }
 
-// AwaitPending waits until what waits for the user may be another than at the mark of a page, or until ctx ends, which
-// is no error. While nothing changes it reads nothing.
+// AwaitPending waits until the waiting approvals may differ from those of the page with the mark, or until ctx ends,
+// which is not an error. It reads nothing while nothing changes.
 func (r *Records) AwaitPending(ctx context.Context, uid, mark string) error {
 	for d, err := range r.Store.Watch(ctx, document.UserPath(uid)) {
 		if err != nil {
@@ -71,7 +71,7 @@ func (r *Records) AwaitPending(ctx context.Context, uid, mark string) error {
 	return nil
 }
 
-// markOf names a state of a document.
+// markOf returns the version of a document as text.
 func markOf(d store.Doc) string {
 	if !d.Exists() {
 		return "0"
@@ -79,7 +79,7 @@ func markOf(d store.Doc) string {
 	return strconv.FormatInt(d.Version.UnixNano(), 36)
 }
 
-// held returns what the user has approved and can still take back, the newest first.
+// held returns the user's approvals in their undo window, newest first.
 func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, error) {
 	var views []run.ApprovalView
 	paths := make([]string, len(u.Held))
@@ -107,7 +107,7 @@ func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, err
 	return views, nil
 }
 
-// Approvals returns those of the ids that are open and the user's.
+// Approvals returns the user's open approvals among the IDs.
 func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]run.ApprovalView, error) {
 	paths := make([]string, len(ids))
 	for i, id := range ids {

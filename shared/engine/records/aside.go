@@ -13,23 +13,23 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// A run that no process could move was put aside ([loop.Postponed]). Often its document cannot be read, so what its
-// deletion must know is found without it: the audit tells whether an effect is under way, and the keys of its parts
-// follow from its id.
+// A run that no process could advance is quarantined ([loop.Postponed]). Often its document cannot be read, so its
+// deletion does without it: the audit log shows whether an effect is in progress, and the paths of the other documents
+// follow from the run's ID.
 
-// remains is what is deleted with a run's document.
+// remains are the documents that are deleted with a run's document.
 type remains struct {
-	paths []string      // its approvals and the older parts of its log
-	kept  []string      // actions whose output may be kept
-	chain audit.Head    // the end of its audit chain, which stays
-	user  []store.Write // the user's document, without the approvals of this run that are open
+	paths []string      // the approvals and the older events
+	kept  []string      // actions that may have stored output
+	chain audit.Head    // the end of the audit chain, which remains
+	user  []store.Write // the user's document without this run's open approvals
 }
 
-// aside reports whether the run of the document was put aside.
+// aside reports whether the run of the document is quarantined.
 func aside(d store.Doc) bool { return document.RunFieldsOf(d).Aside }
 
-// remains returns what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless
-// that was put aside and is between two effects.
+// remains returns the documents to delete with the run. It returns PolicyError busy for a run that has not ended,
+// unless the run is quarantined and no effect is in progress.
 func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err error) {
 	switch {
 	case aside(d):
@@ -51,7 +51,7 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 	return left, nil
 }
 
-// remainsFound finds without the run's document what is to be deleted with it.
+// remainsFound finds the documents to delete with the run without reading the run's document.
 func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, err error) {
 	id := document.ID(d)
 	entries, _, err := r.Chain(ctx, id)
@@ -88,7 +88,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	return left, err
 }
 
-// begun returns the actions of the chain that were begun.
+// begun returns the actions that the chain shows as started.
 func begun(entries []audit.Entry) (ids []string) {
 	for _, e := range entries {
 		if e.Kind == audit.Intent {
@@ -99,8 +99,8 @@ func begun(entries []audit.Entry) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// underWay reports whether an effect of the chain was started and has no outcome; an entry that cannot be read may be
-// such a one.
+// underWay reports whether an effect in the chain has started and has no outcome. An unreadable entry counts as such an
+// effect.
 func underWay(entries []audit.Entry) bool {
 	open := map[string]bool{}
 	for _, e := range entries {
@@ -116,7 +116,8 @@ func underWay(entries []audit.Entry) bool {
 	return len(open) > 0
 }
 
-// beginsLater reports whether the chain's beginning has expired, which may have been about an effect that is under way.
+// beginsLater reports whether the first entries of the chain have expired. They may have been about an effect in
+// progress.
 func (r *Records) beginsLater(entries []audit.Entry, d store.Doc) bool {
 	if len(entries) > 0 {
 		return entries[0].Seq > 1 && !entries[0].PrevExpires.IsZero()
@@ -125,8 +126,7 @@ func (r *Records) beginsLater(entries []audit.Entry, d store.Doc) bool {
 	return r.AuditDays > 0 && created.AddDate(0, 0, r.AuditDays).Before(r.now())
 }
 
-// approvalsOf finds a run's approvals, which are numbered from 1; open has, for each open one, the agent that it counts
-// for.
+// approvalsOf finds a run's approvals, which are numbered from 1. open contains the agent of each open approval.
 func (r *Records) approvalsOf(ctx context.Context, runID string) (paths, open []string, err error) {
 	for n := 1; ; n += userPage {
 		page := make([]string, userPage)
@@ -146,8 +146,8 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths, open []
 	}
 }
 
-// countsFor returns the agent that the approval counts for. One that cannot be read counts as one of a release before,
-// for the assistant.
+// countsFor returns the agent whose open approvals include this one. An unreadable approval counts for the assistant,
+// as those of earlier releases do.
 func countsFor(d store.Doc) string {
 	var a struct {
 		Agent string `json:"agent"`
@@ -158,8 +158,8 @@ func countsFor(d store.Doc) string {
 	return a.Agent
 }
 
-// partsOf finds the older parts of a run's log: each is named by the number of its first event, and the next by the
-// number after its last.
+// partsOf finds the older parts of a run's log. The name of each part is the number of its first event, so the last
+// event of a part leads to the next part.
 func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, err error) {
 	for first := int64(1); ; {
 		docs, err := r.get(ctx, document.ChunkPath(runPath, "events", first))
@@ -178,17 +178,17 @@ func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, 
 	}
 }
 
-// Unended is a run that has not ended, or of which something is still to be removed.
+// Unended is a run that has not ended, or that still has something to dispose of.
 type Unended struct {
 	RunID     string     `json:"runId"`
 	Status    run.Status `json:"status"`
 	Approvals int        `json:"approvals"` // approvals and reviews that wait for the user
-	Acting    bool       `json:"acting"`    // an effect was started and has no outcome yet
-	Aside     bool       `json:"aside"`     // no process could move it, and it is no longer delivered
+	Acting    bool       `json:"acting"`    // an effect has started and has no outcome yet
+	Aside     bool       `json:"aside"`     // the run is quarantined
 }
 
-// Unended returns the user's runs that have not ended, or are not cleaned up, oldest first, also those that cannot be
-// read.
+// Unended returns the user's runs that have not ended or still have something to dispose of, oldest first. It includes
+// unreadable runs.
 func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err error) {
 	err = r.eachPage(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error {
 		if ended(d) && !unclean(d) {
@@ -208,7 +208,7 @@ func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err e
 	return all, err
 }
 
-// RunOwner returns the id of a run's user, also for a run that cannot be read; found is false where there is none.
+// RunOwner returns the ID of a run's user, even if the run cannot be read. found is false if there is no such run.
 func (r *Records) RunOwner(ctx context.Context, id string) (uid string, found bool, err error) {
 	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {

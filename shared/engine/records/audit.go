@@ -9,16 +9,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// AuditPage is a part of the audit. Head is the end of the run's chain, where one run was asked for.
+// AuditPage is a page of the audit log. Head is the end of the run's chain, if the request named one run.
 type AuditPage struct {
 	Entries    []audit.Entry        `json:"entries"`
 	Head       *audit.Head          `json:"head,omitempty"`
-	About      map[string]run.About `json:"about,omitempty"` // what the entries' actions do, by their ids (AddAbout)
+	About      map[string]run.About `json:"about,omitempty"` // descriptions of the actions, by ID (AddAbout)
 	NextCursor string               `json:"nextCursor,omitempty"`
 }
 
-// Audit returns the user's own entries: of one run in their order, or of all runs, newest first. The error is AuthError
-// not_found for a run that is not the user's.
+// Audit returns the user's own entries: those of one run in order, or those of all runs, newest first. The error is
+// AuthError not_found for a run of another user.
 func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit int) (AuditPage, error) {
 	page := AuditPage{Entries: []audit.Entry{}}
 	q := document.AuditOf(uid, limit)
@@ -42,7 +42,7 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 		}
 		page.Entries = append(page.Entries, e)
 	}
-	if len(docs) == 0 && cursor == "" && !own { // no run of the user's, nor any trace of one
+	if len(docs) == 0 && cursor == "" && !own { // the user has no such run, and no trace of one
 		return page, fault.NotFound()
 	}
 	if own || len(docs) > 0 {
@@ -52,8 +52,8 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 	return page, nil
 }
 
-// head returns the end of a chain: from the run's document, or where that was deleted or never existed, from the
-// document kept beside it. For another user's run it returns nil; of a deleted run the entries tell whose it was.
+// head returns the end of a chain. It reads the run's document, or, if that was deleted or never existed, the document
+// that is kept in addition. It returns nil for another user's run; the entries of a deleted run show its owner.
 func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head, own bool, err error) {
 	if !run.ValidID(runID) {
 		return nil, false, fault.Invalid("runId", "invalid ID")

@@ -17,20 +17,20 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// A deletion is made of commits that each delete a bounded number of documents, and may be interrupted between any two.
-// The first one marks the conversation (or the user was disabled before), so that no user sees half of it; the
-// documents that lead to the rest are deleted last.
+// A deletion is a sequence of commits that each delete a bounded number of documents. It may be interrupted between any
+// two. The first commit marks the conversation, or the user was disabled before, so that no user sees half of it. The
+// documents that lead to the others are deleted last.
 
 const (
-	runPage      = 20               // runs that are read and deleted at a time
-	deletePage   = 400              // documents that one commit deletes
-	sweptThreads = 20               // deletions of each shard that one sweep continues
-	deleteLater  = 10 * time.Minute // after this a deletion that failed is tried again
-	reserve      = 5 * time.Second  // of the caller's time that is kept for its answer
-	maxRaces     = 20               // commits lost to others before the caller has to try again
+	runPage      = 20               // runs in one page
+	deletePage   = 400              // documents in one commit
+	sweptThreads = 20               // deletions that one sweep continues, for each shard
+	deleteLater  = 10 * time.Minute // delay before a failed deletion is retried
+	reserve      = 5 * time.Second  // part of the caller's time that remains for its answer
+	maxRaces     = 20               // lost races before the caller has to retry
 )
 
-// errOutOfTime means that the caller's time is nearly up: the sweep does the rest.
+// errOutOfTime means that the caller's time is nearly up. The sweep does the rest.
 var errOutOfTime = errors.New("records: out of time")
 
 func outOfTime(ctx context.Context) error {
@@ -40,11 +40,11 @@ func outOfTime(ctx context.Context) error {
 	return nil
 }
 
-// DeleteThread deletes a conversation with its runs and approvals; their audit entries stay. A conversation with a run
-// that has not ended is refused (PolicyError busy), unless that run was put aside and everything that it started has an
-// outcome. After the first commit the conversation no longer exists for its user; gone is false where the rest is left
-// to the sweep, because time was short, the store did not answer, a run that was put aside moves again, or one that has
-// ended is still due. A repeated call continues the deletion.
+// DeleteThread deletes a conversation with its runs and approvals; their audit entries remain. It returns PolicyError
+// busy if a run has not ended, unless the run is quarantined and everything that it started has an outcome. After the
+// first commit the conversation no longer exists for its user. gone is false if the sweep does the rest, because time
+// was short, the store did not answer, a quarantined run advances again, or an ended run is still due. A repeated call
+// continues the deletion.
 func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, err error) {
 	if err := r.markThread(ctx, uid, id); err != nil {
 		return false, err
@@ -57,8 +57,8 @@ func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, 
 	return err == nil, storeError(err)
 }
 
-// markThread makes the conversation inaccessible to its user. Its fields are no longer those by which conversations are
-// listed, but those by which deletions are found.
+// markThread makes the conversation inaccessible to its user. It replaces the fields that lists of conversations use
+// with the fields that find deletions.
 func (r *Records) markThread(ctx context.Context, uid, id string) error {
 	for try := 0; ; try++ {
 		doc, t, err := r.ownThread(ctx, uid, id)
@@ -75,14 +75,14 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 		}
 		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(id), data)
 		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
-		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a new run has changed the thread
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a new run changed the thread
 			return storeError(err)
 		}
 	}
 }
 
-// atRest refuses a conversation with a run that may not be deleted. It looks at all runs, since one that a release
-// before put aside has no time by which it would be found.
+// atRest returns an error if the conversation has a run that may not be deleted. It reads all runs, because a run that
+// an earlier release quarantined has no time by which a query could find it.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
 	return r.eachPage(ctx, document.RunsOfThread(uid, id, runPage), func(d store.Doc) error {
 		if ended(d) {
@@ -102,7 +102,8 @@ func errBusy() error {
 		"Something in this conversation has not ended yet. Cancel it or answer it first.")
 }
 
-// eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do no more than one.
+// eraseThread deletes a marked thread page by page, and its own document last. Two processes may do this at the same
+// time.
 func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 	for try := 0; ; try++ {
 		var t run.Thread
@@ -130,8 +131,8 @@ func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 	}
 }
 
-// deletePages deletes the documents except the last page, whose writes it returns, to be committed with the document
-// that leads to them.
+// deletePages deletes the documents except those of the last page. It returns the writes of that page, to be committed
+// with the document that leads to them.
 func (r *Records) deletePages(ctx context.Context, paths []string) (last []store.Write, err error) {
 	for page := range slices.Chunk(paths, deletePage) {
 		if len(last) > 0 {
@@ -150,7 +151,7 @@ func (r *Records) deletePages(ctx context.Context, paths []string) (last []store
 	return last, nil
 }
 
-// deleteRuns deletes all runs of the query, page by page; one that may not be deleted stops it.
+// deleteRuns deletes all runs of the query, page by page. It stops at a run that may not be deleted.
 func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 	for {
 		if err := outOfTime(ctx); err != nil {
@@ -176,21 +177,20 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 	}
 }
 
-// ended reports whether the document's run has ended.
+// ended reports whether the run of the document has ended.
 func ended(d store.Doc) bool {
 	s := run.Status(document.RunFieldsOf(d).Status)
 	return s == run.Completed || s == run.Failed
 }
 
-// unclean reports whether the run has ended and something still takes its document: what its calls have left is being
-// removed, or others are being told of it.
+// unclean reports whether the run has ended and its document is still in use: to dispose of what its calls have left,
+// or to publish notifications.
 func unclean(d store.Doc) bool { return ended(d) && !document.RunFieldsOf(d).Due.IsZero() && !aside(d) }
 
-// deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes, after
-// what its actions have printed. The end
-// of its audit chain stays, or it could not be told later whether entries were cut off. A run that moves meanwhile is
-// read again: either the deletion comes first, and the process that moves the run finds nothing, or what that has
-// started is settled first.
+// deleteRun deletes a run with its events and approvals, after the output of its actions. It uses one commit if
+// everything fits into one. The end of the audit chain remains, so that missing entries can be noticed later. If the
+// run advances in the meantime, it is read again. Either the deletion comes first, and the process that advances the
+// run finds nothing, or the effect that the process started gets its outcome first.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	for try := 0; ; try++ {
 		left, err := r.remains(ctx, d)
@@ -217,21 +217,21 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 			return err
 		}
 		docs, err := r.Store.Get(ctx, d.Path)
-		if err != nil || !docs[0].Exists() { // another process deletes it too
+		if err != nil || !docs[0].Exists() { // another process has deleted it
 			return err
 		}
 		d = docs[0]
 	}
 }
 
-// Deletions counts what FinishDeletions found.
+// Deletions counts the deletions that FinishDeletions found.
 type Deletions struct {
-	Begun int // interrupted deletions of conversations, as far as there was time to look
-	Gone  int // of those, completed
+	Begun int // interrupted deletions that were found in time
+	Gone  int // completed ones among them
 }
 
-// FinishDeletions continues interrupted deletions of conversations, as far as ctx's time reaches. One that fails does
-// not stop the others; it is tried again later.
+// FinishDeletions continues interrupted deletions of conversations until ctx's time is nearly up. A failed deletion
+// does not stop the others, and is retried later.
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
 	var begun []store.Doc
 	for docs, err := range document.FirstPages(ctx, r.Store, func(shard int64) store.Query {
@@ -251,7 +251,7 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 			return d, errors.Join(failed...)
 		case err == nil:
 			d.Gone++
-		case fault.Is(err, fault.Policy, fault.CodeBusy): // it goes on once its runs are at rest
+		case fault.Is(err, fault.Policy, fault.CodeBusy): // retried when its runs have ended
 			failed = append(failed, r.postpone(ctx, doc))
 		default:
 			failed = append(failed, fmt.Errorf("%s: %w", doc.Path, err), r.postpone(ctx, doc))
@@ -260,23 +260,23 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 	return d, errors.Join(failed...)
 }
 
-// postpone puts a deletion that failed behind the others.
+// postpone moves a failed deletion behind the others.
 func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 	fields := document.ThreadFields{UID: document.ThreadFieldsOf(d).UID, Deleting: r.now().Add(deleteLater)}
 	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields.Map(document.ID(d)), d.Data))
-	if errors.Is(err, store.ErrConflict) { // another process has continued it
+	if errors.Is(err, store.ErrConflict) { // another process has continued the deletion
 		return nil
 	}
 	return err
 }
 
-// Erase deletes what is stored of a disabled user: runs with their events and approvals, threads with their messages,
-// hosts with their secrets and terminals, the allowlist. A run that has not ended stops it with PolicyError busy. It
-// may be interrupted anywhere and called again.
+// Erase deletes the stored data of a disabled user: runs with their events and approvals, threads with their messages,
+// hosts with their secrets and terminals, and the allowlist. It returns PolicyError busy if a run has not ended. It may
+// be interrupted and repeated.
 //
-// The audit stays, or it would not be one: its entries hold the user's id, keyed hashes and outcomes, and no content,
-// and the keys (nonces) are deleted. The user's own document stays as well, with nothing but the id and that the user
-// is disabled, so that whatever of theirs was still under way is refused, and so is an ID token that is still valid.
+// The audit log remains. Its entries contain the user's ID, keyed hashes and outcomes, and no content; the keys
+// (nonces) are deleted. The user's own document also remains, with only the ID and the fact that the user is disabled.
+// It makes the server refuse work of the user that is still in progress, and ID tokens that are still valid.
 func (r *Records) Erase(ctx context.Context, uid string) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -319,7 +319,7 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	})
 }
 
-// hasLeft reports whether a run, a thread or a list of hosts of the user is left.
+// hasLeft reports whether the user still has a run, a thread or a list of hosts.
 func (r *Records) hasLeft(ctx context.Context, uid string) (bool, error) {
 	if docs, err := r.get(ctx, document.HostListPath(uid)); err != nil || docs[0].Exists() {
 		return true, err

@@ -29,7 +29,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// onEachStore runs a test on both stores; open makes an empty one.
+// onEachStore runs a test on both stores; open creates an empty one.
 func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *recorder)) {
 	t.Run("embedded", func(t *testing.T) {
 		test(t, func(t testing.TB) *recorder {
@@ -62,7 +62,7 @@ func (w *recorder) warm(t testing.TB) {
 	}
 }
 
-// recorder is a store that knows which documents were written.
+// recorder is a store that records which documents were written.
 type recorder struct{ *faulty.Recorder }
 
 func record(t testing.TB, st store.Store, err error) *recorder {
@@ -77,11 +77,11 @@ func (w *recorder) records() *records.Records { return &records.Records{Store: w
 
 const (
 	long    = "thread-0000000001"
-	endless = 900 // parts of the messages of a long conversation: more than one commit deletes and one read returns
+	endless = 900 // message parts of a long conversation: more than one commit or read takes
 )
 
-// converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an
-// approval and an output of more than one document.
+// converseAtLength writes a conversation of ana with n parts and two ended runs. One run has an approval and an output
+// of more than one document.
 func converseAtLength(t testing.TB, w *recorder, n int) {
 	t.Helper()
 	th := &run.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
@@ -114,7 +114,7 @@ func converseAtLength(t testing.TB, w *recorder, n int) {
 				run.Approval{ID: id, UID: "ana", RunID: r.ID})
 		}
 		if i == 2 {
-			r.Outputs = []string{printed, "action-0000000002"} // of the second one there is none
+			r.Outputs = []string{printed, "action-0000000002"} // the second one has no output
 			path, none := output.Begin(r.ID, printed)
 			add(path, nil, none)
 		}
@@ -133,10 +133,10 @@ func converseAtLength(t testing.TB, w *recorder, n int) {
 	}
 }
 
-// printed is the action of the second run that has printed something.
+// printed is the action of the second run that has output.
 const printed = "action-0000000001"
 
-// prints adds to what it has printed.
+// prints adds to the output of the action.
 func prints(t testing.TB, w *recorder) error {
 	t.Helper()
 	k, err := output.Read(t.Context(), w, "run-000000000002", printed)
@@ -146,13 +146,13 @@ func prints(t testing.TB, w *recorder) error {
 	return k.Append(t.Context(), w, k.Bytes, bytes.Repeat([]byte("secret output\n"), 10_000))
 }
 
-// TestALongConversation reads, exports and deletes one that has more parts than one read or commit takes.
+// TestALongConversation reads, exports and deletes a conversation with more parts than one read or commit takes.
 func TestALongConversation(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, endless)
 		r := w.records()
-		page, err := r.Messages(t.Context(), "ana", long, 3, 50) // the first page, which is the furthest back
+		page, err := r.Messages(t.Context(), "ana", long, 3, 50) // the page with the oldest messages
 		if err != nil || len(page.Messages) != 2 || page.Messages[0].Seq != 1 || page.Before != 0 {
 			t.Errorf("the first messages: %+v, %v", page, err)
 		}
@@ -181,8 +181,8 @@ func TestALongConversation(t *testing.T) {
 	})
 }
 
-// TestOutputIsWrittenWhileItIsDeleted has a process that was stopped for long write on while its run's output is
-// deleted: nothing of it is left.
+// TestOutputIsWrittenWhileItIsDeleted lets a process that was paused for long continue to write while its run's output
+// is deleted. No output must remain.
 func TestOutputIsWrittenWhileItIsDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
@@ -198,8 +198,7 @@ func TestOutputIsWrittenWhileItIsDeleted(t *testing.T) {
 	})
 }
 
-// onlyAudit checks that nothing but the audit is left, and that ana's own chain is whole and has entries of these
-// kinds.
+// onlyAudit checks that only the audit log is left, and that ana's own chain is intact with entries of these kinds.
 func onlyAudit(t *testing.T, w *recorder, kinds ...string) {
 	t.Helper()
 	left, err := w.Left(t.Context())
@@ -221,7 +220,7 @@ func onlyAudit(t *testing.T, w *recorder, kinds ...string) {
 	}
 }
 
-// ownChain returns the user's own chain, which must be whole, hold no content, and have entries of these kinds, in
+// ownChain returns the user's own chain. The chain must be intact, hold no content, and have entries of these kinds, in
 // order.
 func ownChain(t *testing.T, w *recorder, uid string, kinds ...string) []audit.Entry {
 	t.Helper()
@@ -246,8 +245,8 @@ func ownChain(t *testing.T, w *recorder, uid string, kinds ...string) []audit.En
 	return entries
 }
 
-// TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. Once it has started the
-// conversation no longer exists for its user, and the sweep finishes it; until then it is as it was.
+// TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. After the first commit the
+// conversation does not exist for its user, and the sweep finishes the deletion. Before, the conversation is unchanged.
 func TestDeletionKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {
@@ -310,13 +309,13 @@ func seen(t *testing.T, w *recorder, want bool) {
 	}
 }
 
-// hurried is a context whose deadline is always near: it leaves less time than a deletion keeps for the answer.
+// hurried is a context whose deadline is always near: it leaves less time than a deletion reserves for the answer.
 type hurried struct{ context.Context }
 
 func (hurried) Deadline() (time.Time, bool) { return time.Now().Add(3 * time.Second), true }
 
-// TestADeletionIsTakenUp repeats an interrupted deletion, has two processes at it at once, and puts one before it whose
-// documents cannot be read.
+// TestADeletionIsTakenUp repeats an interrupted deletion, runs it in two processes at once, and runs it after a
+// deletion with unreadable documents.
 func TestADeletionIsTakenUp(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
@@ -354,9 +353,9 @@ func TestADeletionIsTakenUp(t *testing.T) {
 	})
 }
 
-// TestErasureKilledAtEveryCommit deletes a user who has a long conversation, and one whose deletion has started, in a
-// process that is killed before and after each commit: once it is called again everything is gone except the audit and
-// that the user is disabled.
+// TestErasureKilledAtEveryCommit deletes a user with a long conversation and a conversation whose deletion has begun.
+// The process is killed before and after each commit. After a repeated call, only the audit log and the fact that the
+// user is disabled remain.
 func TestErasureKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {
@@ -400,7 +399,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-// TestOwnChain has everything that happens outside of runs recorded, without an address.
+// TestOwnChain checks that the user's own chain records everything that happens outside of runs, without an address.
 func TestOwnChain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)

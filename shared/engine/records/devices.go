@@ -10,13 +10,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// DeviceView is a device as its user sees it.
+// DeviceView is a device in the form that its user sees.
 type DeviceView struct {
 	ID      string    `json:"subscriptionId"`
 	AddedAt time.Time `json:"addedAt"`
 }
 
-// Devices returns the devices on which the user is told of what waits, the oldest first.
+// Devices returns the devices on which the user gets notifications about waiting approvals, oldest first.
 func (r *Records) Devices(ctx context.Context, uid string) ([]DeviceView, error) {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -29,7 +29,8 @@ func (r *Records) Devices(ctx context.Context, uid string) ([]DeviceView, error)
 	return views, nil
 }
 
-// AddDevice has the user be told on a device, and returns its id. Errors: ValidationError for what is no subscription.
+// AddDevice adds a device for notifications and returns its ID. It returns a ValidationError for an invalid
+// subscription.
 func (r *Records) AddDevice(ctx context.Context, uid string, s webpush.Subscription) (id string, err error) {
 	if err := s.Check(); err != nil {
 		return "", err
@@ -40,7 +41,7 @@ func (r *Records) AddDevice(ctx context.Context, uid string, s webpush.Subscript
 	return devices.ID(s.Endpoint), err
 }
 
-// RemoveDevice has the user not be told on a device any more. It reports whether they were.
+// RemoveDevice removes a device. It reports whether the device existed.
 func (r *Records) RemoveDevice(ctx context.Context, uid, id string) (existed bool, err error) {
 	_, err = r.updateUserFrom(ctx, uid, store.Doc{}, func(u *run.User, _ time.Time) (bool, error) {
 		existed = devices.Remove(u, id)

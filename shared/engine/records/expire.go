@@ -15,28 +15,28 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// A conversation that nobody has used for the retention's time is deleted as its user would delete it: it is hidden
-// first, and then goes with its runs, approvals, messages and events. A service that deletes single documents by their
-// time cannot do that: it would leave halves of conversations, and runs whose chains end nowhere. It can for audit
-// entries, each of which says when the one before it expires.
+// A conversation that was not used during the retention is deleted like one that its user deletes: it is hidden first,
+// and then deleted with its runs, approvals, messages and events. A store that deletes single documents by their time
+// cannot do that: it would leave halves of conversations, and audit chains without an end. Audit entries can expire
+// that way, because each entry says when the previous one expires.
 
 const (
 	expirePage  = 20  // threads in one query
-	expireMost  = 100 // of them that one request deletes
-	expireAudit = 200 // audit documents that one sweep looks at
+	expireMost  = 100 // threads that one request deletes
+	expireAudit = 200 // audit documents in one sweep
 	byRetention = "retention"
 )
 
-// Unused counts what ExpireThreads found.
+// Unused counts the conversations that ExpireThreads found.
 type Unused struct {
-	Found   int  // conversations that nobody has used for long
-	Deleted int  // of those, deleted; the others have a run that has not ended, or were used meanwhile
+	Found   int  // conversations that were not used during the retention
+	Deleted int  // deleted ones; the others have an open run or were used in the meantime
 	More    bool // there may be more
 }
 
-// ExpireThreads deletes the conversations of a shard that were last used longer ago than the retention, with their runs
-// and approvals, as far as ctx's time reaches. One with a run that has not ended is kept, also where that was put
-// aside: so no open approval or review is deleted. What one deletion meets does not keep the others from theirs.
+// ExpireThreads deletes the conversations of a shard that were not used during the retention, with their runs and
+// approvals, until ctx's time is nearly up. A conversation with a run that has not ended is kept, even if the run is
+// quarantined, so no open approval or review is deleted. An error in one deletion does not stop the others.
 func (r *Records) ExpireThreads(ctx context.Context, shard int64) (u Unused, err error) {
 	if r.Retention <= 0 {
 		return u, nil
@@ -68,12 +68,12 @@ func (r *Records) ExpireThreads(ctx context.Context, shard int64) (u Unused, err
 	return u, errors.Join(failed...)
 }
 
-// expireThread deletes the conversation unless it has a run that has not ended, or was used since.
+// expireThread deletes the conversation, unless a run has not ended or the conversation was used since.
 func (r *Records) expireThread(ctx context.Context, d store.Doc, before time.Time) (deleted bool, err error) {
 	for try := 0; ; try++ {
 		f := document.ThreadFieldsOf(d)
 		if !d.Exists() || f.UpdatedAt.IsZero() || f.UpdatedAt.After(before) {
-			return false, nil // another process deletes it, or its user goes on with it
+			return false, nil // another process deletes it, or its user continues it
 		}
 		ended, err := r.allEnded(ctx, f.UID, document.ID(d))
 		if err != nil || !ended {
@@ -94,7 +94,7 @@ func (r *Records) expireThread(ctx context.Context, d store.Doc, before time.Tim
 	}
 	err = r.eraseThread(ctx, d.Path)
 	if fault.Is(err, fault.Policy, fault.CodeBusy) {
-		return false, nil // the sweep goes on with it
+		return false, nil // the sweep continues the deletion
 	}
 	return err == nil, err
 }
@@ -114,7 +114,7 @@ func (r *Records) markUnused(ctx context.Context, d store.Doc) error {
 		store.Update(d.Path, d.Version, fields.Map(t.ID), data))
 }
 
-// allEnded reports whether all runs of the thread have ended, and nothing of them is still to be removed.
+// allEnded reports whether all runs of the thread have ended and have nothing left to dispose of.
 func (r *Records) allEnded(ctx context.Context, uid, threadID string) (bool, error) {
 	for d, err := range document.All(ctx, r.Store, document.RunsOfThread(uid, threadID, runPage)) {
 		if err != nil {
@@ -127,16 +127,16 @@ func (r *Records) allEnded(ctx context.Context, uid, threadID string) (bool, err
 	return true, nil
 }
 
-// Expiry deletes audit entries, and the ends of deleted runs' chains, that have expired, for a store that does not do
-// so by itself.
+// Expiry deletes expired audit entries and the expired chain ends of deleted runs, for a store that does not expire
+// documents itself.
 type Expiry struct {
 	Records *Records
 
 	mu    sync.Mutex
-	after map[string]*store.Cursor // by collection: what was looked at last; a process begins anew
+	after map[string]*store.Cursor // last position, by collection; each process starts at the beginning
 }
 
-// Audit looks at the next ones of all there are, a page of each kind, and deletes those that have expired.
+// Audit reads the next page of each kind and deletes the expired documents.
 func (e *Expiry) Audit(ctx context.Context) (deleted int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,12 +18,12 @@ import (
 
 const day = 24 * time.Hour
 
-// keeping returns records that keep conversations for 30 days, so many days after converseAtLength's.
+// keeping returns records that keep conversations for 30 days, on the given day after converseAtLength.
 func (w *recorder) keeping(days int) *records.Records {
 	return &records.Records{Store: w, Now: func() time.Time { return began.AddDate(0, 0, days) }, Retention: 30 * day}
 }
 
-// expire deletes what is to be deleted of the shard of the long conversation.
+// expire runs the retention on the shard of the long conversation.
 func expire(t *testing.T, r *records.Records, found, deleted int) {
 	t.Helper()
 	u, err := r.ExpireThreads(t.Context(), document.Shard(long))
@@ -32,9 +32,9 @@ func expire(t *testing.T, r *records.Records, found, deleted int) {
 	}
 }
 
-// TestRetention deletes a conversation as a whole once nobody has used it for long enough and all its runs have ended:
-// not one of which a run waits for its user, or was put aside, by this release or by one before, which left it without
-// a time. The chains of its runs stay whole, and what its user has used is counted as before.
+// TestRetention deletes a whole conversation once it was unused for long enough and all its runs have ended. It keeps a
+// conversation with a run that waits for its user, or that is quarantined, by this release or by an earlier one without
+// a time. The chains of the runs stay intact, and the user's usage still counts.
 func TestRetention(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
@@ -47,7 +47,7 @@ func TestRetention(t *testing.T) {
 		put(t, w, document.RunPath(third.ID), waiting.Map(third.ID), third)
 
 		expire(t, w.keeping(29), 0, 0)
-		expire(t, &records.Records{Store: w, Now: w.keeping(99).Now}, 0, 0) // it is off
+		expire(t, &records.Records{Store: w, Now: w.keeping(99).Now}, 0, 0) // retention is off
 		expire(t, w.keeping(31), 1, 0)
 		for _, fields := range []map[string]any{
 			document.RunFields{UID: "ana", ThreadID: long, Status: string(run.Executing), CreatedAt: began,
@@ -85,8 +85,8 @@ func (w *recorder) overwrite(t *testing.T, path string, fields map[string]any) {
 	}
 }
 
-// TestRetentionKilledAtEveryCommit kills a process before and after each commit of a deletion: the user sees all of the
-// conversation or nothing of it, and the sweep deletes the rest.
+// TestRetentionKilledAtEveryCommit kills a process before and after each commit of a deletion. The user sees either the
+// whole conversation or nothing of it, and the sweep deletes the rest.
 func TestRetentionKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {
@@ -117,7 +117,7 @@ func TestRetentionKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-// TestAConversationThatIsUsedAgain is kept, though its deletion had been decided when its user went on with it.
+// TestAConversationThatIsUsedAgain keeps a conversation that its user continues after the decision to delete it.
 func TestAConversationThatIsUsedAgain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
@@ -137,8 +137,8 @@ func TestAConversationThatIsUsedAgain(t *testing.T) {
 	})
 }
 
-// TestTheAuditExpires has chains of many entries expire, in a store that does not delete by itself: what is left
-// verifies at each moment, and a user's own chain goes on where it was.
+// TestTheAuditExpires lets chains of many entries expire in a store that does not delete by itself. The remaining
+// entries verify at each moment, and a user's own chain continues at its end.
 func TestTheAuditExpires(t *testing.T) {
 	ctx, now := t.Context(), began
 	st, err := embedded.OpenMemory(func() time.Time { return now })
@@ -184,7 +184,7 @@ func TestTheAuditExpires(t *testing.T) {
 			t.Errorf("of %d entries: %v", n, wrong)
 		}
 	}
-	if n, _ := own(); n != 119 { // of less than 60 days
+	if n, _ := own(); n != 119 { // entries of less than 60 days
 		t.Errorf("%d entries are left", n)
 	}
 	if entries, head, err := r.Chain(ctx, "run-000000000009"); err != nil || len(entries) > 0 || head != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// Item is one thing that is stored of a user.
+// Item is one stored piece of a user's data.
 type Item struct {
-	Kind string `json:"kind"` // one of the kinds below
+	Kind string `json:"kind"` // such as ItemRun
 	In   string `json:"in,omitempty"`
 	Data any    `json:"data"`
 }
@@ -29,16 +29,16 @@ const (
 	ItemTerminal = "terminal"
 	ItemThread   = "thread"
 	ItemMessage  = "message" // In is its thread
-	ItemContent  = "content" // In is its thread; what the model is told of it word for word
+	ItemContent  = "content" // In is its thread; a content that the model sees verbatim
 	ItemRun      = "run"
 	ItemEvent    = "event"    // In is its run
 	ItemApproval = "approval" // In is its run
-	ItemOutput   = "output"   // In is its run; what an action has printed
+	ItemOutput   = "output"   // In is its run; the output of an action
 	ItemAudit    = "audit"    // In is its run
 )
 
-// Export passes everything that is stored of the user except linked accounts to each, as [Records.Each] does, and
-// records that in the user's own chain first.
+// Export passes the user's stored data, except linked accounts, to each. It records the export in the user's own audit
+// chain first.
 func (r *Records) Export(ctx context.Context, uid string, each func(Item) error) error {
 	for try := 0; ; try++ {
 		err := r.record(ctx, audit.Entry{UID: uid, Kind: audit.Exported})
@@ -51,17 +51,17 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 	}
 }
 
-// Each passes everything that is stored of the user except linked accounts to each, in an order that is the same as
-// long as nothing changes: the user, hosts with their terminals, threads with their messages and contents, runs with
-// their events and approvals, what these have printed, and the audit. What is deleted meanwhile, or half deleted, is
-// left out as far as it is gone. A run that cannot be read comes as it is stored (RawRun).
+// Each passes the user's stored data, except linked accounts, to each. The order is the same as long as nothing
+// changes: the user, hosts with their terminals, threads with their messages and contents, runs with their events,
+// approvals and output, and the audit log. Data that is deleted in the meantime is left out. An unreadable run is
+// passed as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
 		return err
 	}
 	for i := range u.Tokens {
-		u.Tokens[i].Hash = nil // as with hosts' secrets: what it proves is nobody's to take along
+		u.Tokens[i].Hash = nil // like the secrets of hosts, a hash must not leave the server
 	}
 	for i := range u.Devices {
 		u.Devices[i].P256dh, u.Devices[i].Auth = nil, nil
@@ -91,7 +91,7 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	})
 }
 
-// exportHosts passes the user's hosts, without their secrets, and the terminals on them.
+// exportHosts passes the user's hosts, without secrets, and their terminals.
 func (r *Records) exportHosts(ctx context.Context, uid string, each func(Item) error) error {
 	hosts, terminals, err := terminal.All(ctx, r.Store, uid)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, 
 	return err
 }
 
-// RawRun is a run that cannot be read, as it is stored.
+// RawRun is an unreadable run as it is stored.
 type RawRun struct {
 	RunID    string `json:"runId"`
 	ThreadID string `json:"threadId"`
@@ -173,14 +173,14 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 	return r.exportOutputs(ctx, got, each)
 }
 
-// RunDetails is all that is stored of one run except its audit.
+// RunDetails is the stored data of one run, except its audit chain.
 type RunDetails struct {
 	Events    []run.Event
-	State     *run.State // what they add up to
+	State     *run.State // the state after Events
 	Approvals []run.Approval
 }
 
-// Run reads the document of any user's run: it is for operators, not for users' requests.
+// Run reads the document of any user's run. It is for operators, not for users' requests.
 func (r *Records) Run(ctx context.Context, id string) (got run.Run, found bool, err error) {
 	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {
@@ -192,7 +192,7 @@ func (r *Records) Run(ctx context.Context, id string) (got run.Run, found bool, 
 	return got, true, nil
 }
 
-// RunDetails reads what belongs to the run, by its document.
+// RunDetails reads the data that belongs to the run's document.
 func (r *Records) RunDetails(ctx context.Context, got run.Run) (s RunDetails, err error) {
 	chunks, err := r.getFound(ctx, got.Log.ChunkPaths(document.RunPath(got.ID), "events"))
 	if err != nil {
@@ -226,7 +226,7 @@ func (r *Records) RunDetails(ctx context.Context, got run.Run) (s RunDetails, er
 	return s, nil
 }
 
-// getFound reads those of the documents that exist, a page at a time.
+// getFound reads the documents and returns those that exist, a page at a time.
 func (r *Records) getFound(ctx context.Context, paths []string) (found []store.Doc, err error) {
 	for page := range slices.Chunk(paths, userPage) {
 		docs, err := r.get(ctx, page...)
@@ -242,8 +242,8 @@ func (r *Records) getFound(ctx context.Context, paths []string) (found []store.D
 	return found, nil
 }
 
-// Chain returns the audit entries of any user's run, in their order, and the end of the chain that was kept where the
-// run was deleted, or else nil.
+// Chain returns the audit entries of any user's run in order. kept is the stored end of the chain if the run was
+// deleted, or nil.
 func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, kept *audit.Head, err error) {
 	docs, err := r.get(ctx, document.AuditHeadPath(runID))
 	if err != nil {
@@ -259,7 +259,7 @@ func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entr
 	err = r.eachPage(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
-			// it matches no hash, and so it is reported as changed
+			// an entry without content matches no hash, so it is reported as changed
 			e = audit.Entry{Seq: document.AuditFieldsOf(d).Seq, RunID: runID}
 		}
 		entries = append(entries, e)

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// TestFind finds conversations by words, state and time in every store, however many newer ones there are.
+// TestFind finds conversations by words, state and time in every store, behind any number of newer ones.
 func TestFind(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
@@ -83,7 +83,8 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// TestFindReadsNoCards searches by state while sixty approvals wait: one of an earlier release alone is read whole.
+// TestFindReadsNoCards searches by state while sixty approvals wait. It reads only one whole approval, from an earlier
+// release.
 func TestFindReadsNoCards(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
@@ -98,7 +99,7 @@ func TestFindReadsNoCards(t *testing.T) {
 			f := document.ApprovalFields{UID: "ana", ThreadID: id, Status: string(ap.Status), RequestedAt: at,
 				ExpiresAt: ap.ExpiresAt}
 			switch i {
-			case 0: // of an earlier release
+			case 0: // from an earlier release
 				f.ThreadID, f.ExpiresAt = "", time.Time{}
 			case 1:
 				f.ExpiresAt = time.Now().Add(-time.Hour)

@@ -11,7 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// MessagePage is a part of a conversation, oldest first. Before, when not zero, asks for the page before it.
+// MessagePage is a page of a conversation's messages, oldest first. Before is the number to pass for the previous page,
+// or zero.
 type MessagePage struct {
 	Messages []run.Message `json:"messages"`
 	Before   int64         `json:"before,omitempty"`
@@ -30,7 +31,7 @@ func (r *Records) Messages(ctx context.Context, uid, threadID string, before int
 		page.Messages = append(page.Messages, m)
 		return nil
 	})
-	if errors.Is(err, errGone) { // its deletion has begun since
+	if errors.Is(err, errGone) { // a deletion has begun since
 		return page, fault.NotFound()
 	}
 	if err != nil {
@@ -45,12 +46,11 @@ func (r *Records) Messages(ctx context.Context, uid, threadID string, before int
 // errGone means that a part of a thread no longer exists.
 var errGone = errors.New("records: a part of a conversation is gone")
 
-// chunkPage is how many chunks of a log are read at a time: a page of messages needs no more, a whole thread needs many
-// pages of them.
+// chunkPage is the number of chunks in one read. A page of messages needs at most one read.
 const chunkPage = 250
 
-// messages passes the thread's messages from number first up to, but not including, before to each, and reads only the
-// chunks that hold them.
+// messages passes the thread's messages from number first up to, but not including, number before to each. It reads
+// only the chunks that contain them.
 func (r *Records) messages(ctx context.Context, t run.Thread, first, before int64,
 	each func(run.Message) error) error {
 	within := func(all []run.Message) error {
@@ -71,7 +71,7 @@ func (r *Records) messages(ctx context.Context, t run.Thread, first, before int6
 	return within(t.Log.Tail)
 }
 
-// contents passes all contents that the thread keeps to each, oldest first.
+// contents passes all stored contents of the thread to each, oldest first.
 func (r *Records) contents(ctx context.Context, t run.Thread, each func(run.Content) error) error {
 	all := func(part []run.Content) error {
 		for _, c := range part {

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store/output"
 )
 
-// outputPage is how many outputs are deleted at a time: one has up to 16 parts, and a commit deletes deletePage of
-// them.
+// outputPage is the number of outputs in one page. Each has up to 16 parts, and one commit deletes at most deletePage
+// documents.
 const outputPage = 20
 
-// deleteOutputs deletes what is kept of the actions' outputs, page by page, each with its parts in one commit. It
-// begins before the run's own document is deleted, which names them. What a process that was stopped for long goes on
-// to write then finds nothing to add to, and one that writes meanwhile makes this read again.
+// deleteOutputs deletes the stored output of the actions page by page, each with its parts in one commit. It runs
+// before the deletion of the run's document, which names the outputs. A process that continues to write later finds no
+// document to add to. If a process writes at the same time, deleteOutputs reads the output again.
 func (r *Records) deleteOutputs(ctx context.Context, runID string, actions []string) error {
 	for page := range slices.Chunk(actions, outputPage) {
 		if err := outOfTime(ctx); err != nil {
@@ -50,7 +50,7 @@ func (r *Records) deleteOutputPage(ctx context.Context, runID string, actions []
 	return err
 }
 
-// keptOutputs reads what there is of the actions' outputs.
+// keptOutputs reads the stored output of the actions.
 func (r *Records) keptOutputs(ctx context.Context, runID string, actions []string) (kept []*output.Kept, err error) {
 	paths := make([]string, len(actions))
 	for i, id := range actions {
@@ -70,14 +70,14 @@ func (r *Records) keptOutputs(ctx context.Context, runID string, actions []strin
 	return kept, nil
 }
 
-// Output is what an action has printed, in an export.
+// Output is the output of an action in an export.
 type Output struct {
 	ActionID string `json:"actionId"`
 	Bytes    int64  `json:"bytes"`
 	Data     []byte `json:"data"`
 }
 
-// exportOutputs passes on what is kept of the run's actions. One that is deleted meanwhile is left out.
+// exportOutputs passes the stored output of the run's actions. Output that is deleted in the meantime is left out.
 func (r *Records) exportOutputs(ctx context.Context, got run.Run, each func(Item) error) error {
 	kept, err := r.keptOutputs(ctx, got.ID, got.Outputs)
 	if err != nil {

@@ -25,8 +25,8 @@ type Records struct {
 	Now    func() time.Time
 	Random io.Reader // for nonces; nil means crypto/rand
 
-	Retention time.Duration // how long a conversation is kept after it was last used; 0: for good
-	AuditDays int           // for how many days audit entries are kept; 0: for good
+	Retention time.Duration // how long an unused conversation is kept; 0: forever
+	AuditDays int           // number of days that audit entries are kept; 0: forever
 }
 
 func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error) {
@@ -34,8 +34,8 @@ func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error)
 	return docs, storeError(err)
 }
 
-// page runs a query from a cursor that an earlier page returned. It asks for one document more than the page has, so
-// that a list of exactly one page has no cursor.
+// page runs a query from the cursor of an earlier page. It reads one document more than the page has, so that a list of
+// exactly one page has no cursor.
 func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]store.Doc, string, error) {
 	if cursor != "" {
 		after, err := document.ParseCursor(q, cursor)

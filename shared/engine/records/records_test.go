@@ -42,7 +42,7 @@ func put(t testing.TB, st store.Store, path string, fields map[string]any, v any
 	}
 }
 
-// converse writes a thread of n messages, as the loop does: a few at a time, older parts in chunks.
+// converse writes a thread of n messages in the way of the loop: a few at a time, with older parts in chunks.
 func converse(t testing.TB, st store.Store, id string, n, size int) {
 	t.Helper()
 	th := &run.Thread{ID: id, UID: "ana", Title: "t", CreatedAt: began}
@@ -180,8 +180,8 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// TestATitleOfOnesOwn is one line that can be seen, for its owner's conversation alone, and moves it nowhere in the
-// list; a commit that a run wins is tried again.
+// TestATitleOfOnesOwn sets titles. A title is one visible line, only for the owner's conversation, and does not move
+// the conversation in the list. If a run wins the race, the commit is retried.
 func TestATitleOfOnesOwn(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)

@@ -10,35 +10,35 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// A Search says which conversations are wanted. A zero field wants all.
+// A Search selects conversations. Zero fields select all.
 type Search struct {
-	Words    string // each of which stands in the title, the user's own words, the recipients or the tools
+	Words    string // each must occur in the title, the user's own words, the recipients or the tools
 	State    State
 	From, To time.Time // of the last use
 }
 
-// A State is how a conversation stands, for a search.
+// A State is the state of a conversation in a search.
 type State string
 
 // The states of a conversation.
 const (
-	Waiting   State = "waiting" // for a decision of its user
+	Waiting   State = "waiting" // for a decision of the user
 	Running   State = "running"
 	Completed State = "completed"
 	Failed    State = "failed"
 )
 
-// States are all of them.
+// States lists all states.
 var States = []State{Waiting, Running, Completed, Failed}
 
-// The bounds of a search: the documents of one query, and those that one search reads.
+// Limits of a search: the number of documents in one query, and in one search.
 const (
 	searchPage = 50
 	maxSearch  = 300
 )
 
-// Find returns the user's conversations that are wanted, the newest first. It reads up to maxSearch of them, one after
-// another; the cursor, if there is one, goes on from there, also where fewer than limit were found.
+// Find returns the user's conversations that the search selects, newest first. It reads at most maxSearch
+// conversations. If more remain, it returns a cursor, even if it has found fewer than limit.
 func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string, limit int) ([]ThreadView, string,
 	error) {
 	waiting, err := r.waiting(ctx, uid, s.State)
@@ -62,7 +62,7 @@ func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string,
 			}
 			switch views = append(views, viewThread(t)); {
 			case len(views) == limit && i == len(docs)-1:
-				return views, next, nil // nothing may come after it
+				return views, next, nil // the cursor is the last one
 			case len(views) == limit:
 				return views, document.FormatCursor(q, d), nil
 			}
@@ -74,8 +74,8 @@ func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string,
 	return views, cursor, nil
 }
 
-// waiting returns the ids of the conversations in which something waits for the user, where a state is asked for. It
-// reads the approvals' fields alone, and whole ones only of an earlier release, whose fields have no thread.
+// waiting returns the IDs of the conversations with an approval that waits for the user, if the search has a state. It
+// reads only the fields of approvals. It reads whole approvals of earlier releases, whose fields have no thread.
 func (r *Records) waiting(ctx context.Context, uid string, s State) (map[string]bool, error) {
 	ids := map[string]bool{}
 	var whole []string

@@ -8,11 +8,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Admit counts a request that calls the model and has no run in the store, as a page's conversation has none: its first
-// call of the model, and, where it starts a message, its start. It returns what its user had used of the model today
-// before it, how to count what the request uses beyond its first call, and the user's region, which is updated from
-// what the request sent. Errors: AuthError unauthenticated for a disabled user; PolicyError too_many and budget for the
-// limits, with the time after which to ask again.
+// Admit counts a request that calls the model without a stored run, such as one of a page's conversation. It counts the
+// first call of the model and, if the request starts a message, the start. It returns the user's model usage of today
+// before this request, a function that counts further usage, and the user's locale, which it updates from the request.
+// Errors: AuthError unauthenticated for a disabled user; PolicyError too_many and budget for the limits, with the time
+// to wait.
 func (r *Records) Admit(ctx context.Context, uid string, l run.Limits, starts bool,
 	sent run.Region) (run.Admission, error) {
 	a := run.Admission{Use: func(context.Context, int, int) error { return nil }}

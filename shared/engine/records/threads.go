@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// ThreadView is a conversation as its list shows it.
+// ThreadView is a conversation in a list.
 type ThreadView struct {
 	ThreadID  string    `json:"threadId"`
 	Title     string    `json:"title"`
@@ -28,7 +28,7 @@ func viewThread(t run.Thread) ThreadView {
 	return ThreadView{t.ID, t.Title, t.Log.Count, t.CreatedAt, t.UpdatedAt}
 }
 
-// Threads returns the user's conversations, the newest first.
+// Threads returns the user's conversations, newest first.
 func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([]ThreadView, string, error) {
 	docs, next, err := r.page(ctx, document.ThreadsOf(uid, limit), cursor)
 	if err != nil {
@@ -45,8 +45,8 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, nil
 }
 
-// Rename gives the conversation a title of its user's own, which nothing else changes from then on. Its place in the
-// list stays. It refuses a title that is empty, long, or has more than one line or what cannot be seen.
+// Rename sets the conversation's title. The title does not change by itself any more, and the conversation keeps its
+// place in the list. The title must be one visible line within the limit of length.
 func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView, error) {
 	title = strings.TrimSpace(title)
 	switch _, hidden := visible.Line(title); {
@@ -74,7 +74,7 @@ func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView
 		if err == nil {
 			return viewThread(t), nil
 		}
-		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run has changed the thread
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run changed the thread
 			return ThreadView{}, storeError(err)
 		}
 	}
@@ -89,8 +89,7 @@ func (r *Records) thread(ctx context.Context, uid, id string) (run.Thread, error
 	return t, err
 }
 
-// ownThread reads the user's thread, also one that is being deleted. Its owner is checked before anything else of it is
-// read.
+// ownThread reads the user's thread, even if it is being deleted. It checks the owner before it reads anything else.
 func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, run.Thread, error) {
 	var t run.Thread
 	docs, err := r.get(ctx, document.ThreadPath(id))
@@ -106,11 +105,11 @@ func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, run
 	return docs[0], t, nil
 }
 
-// maxResumed is how many of a conversation's newest runs are looked at for one that has not ended.
+// maxResumed is the number of a conversation's newest runs among which NewestRuns searches.
 const maxResumed = 8
 
-// NewestRuns returns the newest run of the user's conversation that has not ended, and the newest of all, of the newest
-// few, each "" where there is none.
+// NewestRuns returns the newest run of the user's conversation that has not ended, and the newest run of all. It reads
+// only the last few runs. Each ID is "" if there is none.
 func (r *Records) NewestRuns(ctx context.Context, uid, threadID string) (open, newest string, err error) {
 	docs, err := r.get(ctx, document.ThreadPath(threadID))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// TokenView is an agent's token as its user sees it.
+// TokenView is an agent's token in the form that its user sees.
 type TokenView struct {
 	ID         string    `json:"tokenId"`
 	Name       string    `json:"name"`
@@ -21,7 +21,7 @@ type TokenView struct {
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
 }
 
-// Tokens returns the tokens that the user has given to agents of other programs, the oldest first.
+// Tokens returns the user's tokens for agents of other programs, oldest first.
 func (r *Records) Tokens(ctx context.Context, uid string) ([]TokenView, error) {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *Records) Tokens(ctx context.Context, uid string) ([]TokenView, error) {
 	return views, nil
 }
 
-// AddToken makes a token for the agent that the user calls name, and returns it and its id. The address, where one is
-// said, is the user's from now on, as [loop.StartRequest] has it. Errors: those of [agenttoken.Add].
+// AddToken creates a token for the agent with this name. It returns the token and the token's ID. If email is set, it
+// becomes the user's address, as in [loop.StartRequest]. Errors: those of [agenttoken.Add].
 func (r *Records) AddToken(ctx context.Context, uid, name string, email *string) (id, token string, err error) {
 	var refused error
 	err = r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
@@ -50,8 +50,8 @@ func (r *Records) AddToken(ctx context.Context, uid, name string, email *string)
 	return id, token, cmp.Or(err, refused)
 }
 
-// RevokeToken removes a token. Once it has returned, nobody begins anything with it any more; what was begun goes on,
-// and waits for its user as before.
+// RevokeToken removes a token. After it returns, the token starts nothing. Runs that it started continue, and wait for
+// their user as before.
 func (r *Records) RevokeToken(ctx context.Context, uid, id string) error {
 	found := false
 	err := r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
@@ -67,8 +67,8 @@ func (r *Records) RevokeToken(ctx context.Context, uid, id string) error {
 	return err
 }
 
-// Bearer returns whose token it is and what is kept of it, and notes that it was used, in one read and seldom a write.
-// Errors: AuthError unauthenticated for anything but a token that holds, and for one of a disabled user.
+// Bearer returns the user of the token and the token's record, and records the use. It needs one read and seldom a
+// write. It returns AuthError unauthenticated for an invalid token, and for the token of a disabled user.
 func (r *Records) Bearer(ctx context.Context, token string) (uid string, t run.AgentToken, err error) {
 	claim, ok := agenttoken.Parse(token)
 	if !ok {
@@ -90,7 +90,7 @@ func (r *Records) Bearer(ctx context.Context, token string) (uid string, t run.A
 	}
 	_, err = r.updateUserFrom(ctx, u.UID, doc, func(u *run.User, _ time.Time) (bool, error) {
 		if found = claim.Find(u); found == nil {
-			return false, errNoToken() // it was taken back meanwhile
+			return false, errNoToken() // the token was revoked in the meantime
 		}
 		t = *found
 		return agenttoken.Use(found, r.now()), u.CheckEnabled()

@@ -12,17 +12,17 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// userPage is how many documents of a user are read at a time.
+// userPage is the number of a user's documents in one page.
 const userPage = 100
 
-// User returns the user's document, or the zero User where there is none.
+// User returns the user's document, or the zero User if there is none.
 func (r *Records) User(ctx context.Context, uid string) (run.User, error) {
 	_, u, err := r.user(ctx, uid)
 	return u, err
 }
 
-// SetDisabled disables the user, or enables them again. Once it has returned nothing more is started for a disabled
-// user, whatever was approved. It reports whether anything changed.
+// SetDisabled disables or enables the user. After it returns, nothing starts for a disabled user, even if it was
+// approved. It reports whether anything changed.
 func (r *Records) SetDisabled(ctx context.Context, uid string, disabled bool) (changed bool, err error) {
 	err = r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		changed = u.Disabled != disabled
@@ -35,8 +35,8 @@ func (r *Records) SetDisabled(ctx context.Context, uid string, disabled bool) (c
 	return changed, err
 }
 
-// updateUser changes the user's document under the version that was read, together with an entry in the user's own
-// chain; change reports whether it did anything.
+// updateUser changes the version of the user's document that was read, together with an entry in the user's own audit
+// chain. change reports whether it changed anything.
 func (r *Records) updateUser(ctx context.Context, uid string, change func(*run.User) (*audit.Entry, bool)) error {
 	for try := 0; ; try++ {
 		doc, u, err := r.user(ctx, uid)
@@ -59,9 +59,9 @@ func (r *Records) updateUser(ctx context.Context, uid string, change func(*run.U
 	}
 }
 
-// updateUserFrom changes the user's document in a way that is not audited, starting from a document that is known
-// already, or (given a Doc without a path) reading it first. change gets the store's time, and may refuse. It returns
-// the document as it is afterwards.
+// updateUserFrom changes the user's document without an audit entry. It starts from the given document, or reads the
+// document first if the given one has no path. change gets the store's time, and may return an error. It returns the
+// changed document.
 func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
 	change func(*run.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
@@ -103,7 +103,7 @@ func userWrite(uid string, doc store.Doc, u run.User) (store.Write, error) {
 	return store.Update(doc.Path, doc.Version, doc.Fields, data), nil
 }
 
-// record commits writes together with the entry in their user's own chain that says what they are.
+// record commits the writes together with their entry in the user's own audit chain.
 func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Write) error {
 	e.At, e.KeepDays = r.now(), r.AuditDays
 	entry, err := audit.Append(ctx, r.Store, e)
@@ -114,7 +114,7 @@ func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Wri
 	return err
 }
 
-// now returns the time as a store keeps it.
+// now returns the time with the store's precision.
 func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
 
 // eachPage calls each for all documents of a query.
@@ -142,7 +142,7 @@ func (r *Records) user(ctx context.Context, uid string) (store.Doc, run.User, er
 	return docs[0], u, document.Decode(docs[0], &u)
 }
 
-// CheckReader refuses a disabled user.
+// CheckReader returns an error if the user is disabled.
 func (r *Records) CheckReader(ctx context.Context, uid string) error {
 	_, u, err := r.user(ctx, uid)
 	if err != nil {
