@@ -129,7 +129,7 @@ func ThreadFieldsOf(d store.Doc) ThreadFields {
 type ApprovalFields struct {
 	UID         string
 	RunID       string
-	ThreadID    string // empty in one that an earlier release stored, as is ExpiresAt
+	ThreadID    string // empty if an earlier release stored the approval; ExpiresAt is then zero
 	Status      string
 	RequestedAt time.Time
 	ExpiresAt   time.Time // when it can no longer be decided

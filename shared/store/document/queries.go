@@ -41,7 +41,7 @@ func ApprovalsOf(uid, status string, limit int) store.Query {
 		OrderBy: fieldRequestedAt, Desc: true, Limit: limit}
 }
 
-// WaitingThreads returns the query ApprovalsOf for the IDs of the approvals' threads alone.
+// WaitingThreads returns the query ApprovalsOf, reduced to the thread ID of each approval.
 func WaitingThreads(uid, status string, limit int) store.Query {
 	q := ApprovalsOf(uid, status, limit)
 	q.Select = []string{fieldUID, fieldRequestedAt, fieldThreadID, fieldExpires}
@@ -62,7 +62,7 @@ func ThreadsUsed(uid string, from, to time.Time, limit int) store.Query {
 	return within(ThreadsOf(uid, limit), from, to)
 }
 
-// within narrows the query's order to a time; zero: any.
+// within restricts the query's order to a range of times. A zero time sets no bound.
 func within(q store.Query, from, to time.Time) store.Query {
 	if !from.IsZero() {
 		q.Where = append(q.Where, store.Filter{Field: q.OrderBy, Op: ">=", Value: from})
@@ -98,7 +98,8 @@ func AuditOf(uid string, limit int) store.Query {
 		Limit: limit}
 }
 
-// AuditWithin returns the query AuditOf for the entries written from from until to. A zero time is no limit.
+// AuditWithin is AuditOf restricted to the entries written between from and to, both inclusive. A zero time sets no
+// bound.
 func AuditWithin(uid string, from, to time.Time, limit int) store.Query {
 	return within(AuditOf(uid, limit), from, to)
 }

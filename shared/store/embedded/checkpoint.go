@@ -7,13 +7,14 @@ import (
 	"sync"
 )
 
-// SQLite would copy its write-ahead log into the file in the middle of the commit that makes the log longer than 1,000
-// pages, while all others wait. Here a reading connection copies the log while commits go on. Only the pages added
-// meanwhile are copied between two commits, and then the log starts from its beginning.
+// By default, SQLite copies its write-ahead log into the database file during the commit that makes the log longer than
+// 1,000 pages, and all other commits wait. Here, a reading connection copies the log while commits continue. Only the
+// pages that were added in the meantime are copied between two commits, after which the log starts from its beginning
+// again.
 const (
 	lookAtLogEvery = 16     // transactions
 	longLog        = 1000   // pages, of 4 KiB
-	longestLog     = 20_000 // pages, beyond which SQLite copies them in a commit
+	longestLog     = 20_000 // pages, beyond which SQLite copies them during a commit
 
 	logSQL        = `PRAGMA wal_checkpoint(NOOP)`
 	checkpointSQL = `PRAGMA wal_checkpoint(PASSIVE)`
@@ -21,7 +22,7 @@ const (
 
 // checkpoints copies the write-ahead log into the file.
 type checkpoints struct {
-	since   int // transactions since the log was looked at; of who leads
+	since   int // transactions since the log was last checked; only the leader uses it
 	mu      sync.Mutex
 	copying bool
 	ended   sync.WaitGroup
@@ -29,8 +30,8 @@ type checkpoints struct {
 
 func longest() string { return fmt.Sprintf("wal_autocheckpoint(%d)", longestLog) }
 
-// shorten looks after the log once in a while, between two commits. It is no commit's failure if that cannot be done:
-// the log is longer then, and the next look finds it.
+// shorten checks the log between two commits, once every lookAtLogEvery transactions. A failure does not fail a commit:
+// the log stays longer, and the next check tries again.
 func (s *Store) shorten() {
 	if s.checkpoints.since++; s.reader == s.writer || s.checkpoints.since < lookAtLogEvery {
 		return
@@ -49,7 +50,7 @@ func (s *Store) shorten() {
 	_ = s.own.query(checkpointSQL, func([]driver.Value) {})
 }
 
-// start begins to copy, unless that is under way.
+// start starts a copy, unless one is in progress.
 func (c *checkpoints) start(copy func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

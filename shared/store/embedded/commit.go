@@ -9,8 +9,8 @@ import (
 )
 
 // Commit implements [store.Store]. Commits that arrive while another one is being written are written together, in one
-// transaction with one sync; each succeeds or conflicts by itself. If ctx ends while a commit waits, it is unknown
-// whether the commit is applied.
+// transaction with one sync. Each of them succeeds or conflicts on its own. If ctx ends while a commit waits, it is
+// unknown whether that commit is applied.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err
@@ -31,18 +31,18 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 // A commit is one caller's commit, in the form in which it is stored.
 type commit struct {
 	writes   []write
-	asked    []store.Write // their paths are sent to watchers
-	size     int           // of the documents, in bytes
-	versions []time.Time   // of the documents, once it has succeeded
+	asked    []store.Write // for the watchers of their paths
+	size     int           // of the documents in bytes
+	versions []time.Time   // of the documents, set when the commit has succeeded
 }
 
-// A write is one of a commit's.
+// A write is one write of a commit.
 type write struct {
 	op      store.Op
 	path    string
-	version int64 // that the document must have, or 0
+	version int64 // required version of the document, or 0
 	fields  string
-	keys    []field // the same
+	keys    []field // the same fields as keys
 	data    []byte
 }
 

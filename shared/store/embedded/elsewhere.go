@@ -11,35 +11,37 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// lookEvery is how often the file is looked at for commits of other processes, while somebody wants to know of them.
+// lookEvery is the interval at which the file is checked for commits of other processes, while anything listens for
+// them.
 const lookEvery = 250 * time.Millisecond
 
 const (
-	// SQLite changes this number of a connection with each commit that is not the connection's own. It is the writer's,
-	// so that this process's commits do not change it.
+	// SQLite changes this number of a connection after each commit by another connection. It is read on the writer's
+	// connection, so commits of this process do not change it.
 	dataVersionSQL = `PRAGMA data_version`
-	// versionsSQL returns the versions of documents, 0 for one that does not exist.
+	// versionsSQL returns the documents' versions, and 0 for a document that does not exist.
 	versionsSQL = `SELECT wanted.value, coalesce(d.version, 0)
 FROM json_each(?) AS wanted LEFT JOIN documents AS d ON d.path = wanted.value`
 )
 
-// elsewhere notices commits of other processes on the store's file, by one look for all who want to know of them. The
-// zero value looks at nothing.
+// elsewhere detects commits of other processes to the store's file. One check serves all listeners. The zero value
+// checks nothing.
 type elsewhere struct {
 	mu      sync.Mutex
-	wanted  int  // how many want to know
-	looking bool // a goroutine looks; it ends at its next look after the last of them has gone
+	wanted  int  // number of listeners
+	looking bool // a goroutine checks the file; it ends at its first check without a listener
 	signals map[chan struct{}]bool
-	closed  chan struct{} // closed by Close; nil where no other process can have the file
+	closed  chan struct{} // closed by Close; nil if no other process can use the file
 	ended   sync.WaitGroup
 }
 
-// Elsewhere returns a channel that receives after another process has committed to the store's file, within a quarter
-// of a second and once for several commits, until ctx ends; it is never closed. It receives once at the beginning, so a
-// caller that reads after the first signal and each later one misses nothing. Commits of this process send no signal. A
-// store in memory, which has no other process, sends the first signal alone. The file is looked at (PRAGMA
-// data_version, 4 times a second) once for all such channels and watchers of the process, and not at all while there
-// are none.
+// Elsewhere returns a channel that receives a signal after another process has committed to the store's file. The
+// signal comes within a quarter of a second, and once for several commits. The first signal comes at the beginning, so
+// a reader that reads after every signal misses nothing. Signals end with ctx; the channel is never closed. Commits of
+// this process send no signal. A store in memory, which no other process can use, sends only the first signal.
+//
+// One check of the file (PRAGMA data_version, 4 times a second) serves all such channels and watchers of the process.
+// Without any, the file is not checked.
 func (s *Store) Elsewhere(ctx context.Context) <-chan struct{} {
 	signal := make(chan struct{}, 1)
 	signal <- struct{}{}
@@ -48,8 +50,8 @@ func (s *Store) Elsewhere(ctx context.Context) <-chan struct{} {
 	return signal
 }
 
-// Watch implements [store.Store]. Commits of this process are delivered at once, those of others within a quarter of a
-// second.
+// Watch implements [store.Store]. Commits of this process are delivered at once, commits of other processes within a
+// quarter of a second.
 func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		defer s.elsewhere.want(s, nil)()
@@ -57,7 +59,7 @@ func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 	}
 }
 
-// want has the file looked at until the returned function is called. The signal may be nil.
+// want adds a listener, so the file is checked until the returned function is called. signal may be nil.
 func (e *elsewhere) want(s *Store, signal chan struct{}) (leave func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,7 +91,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// unwanted reports whether no watcher is left; the polling caller then ends.
+// unwanted reports whether no listener is left. The checking goroutine calls it and then ends.
 func (e *elsewhere) unwanted() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,8 +99,8 @@ func (e *elsewhere) unwanted() bool {
 	return !e.looking
 }
 
-// look looks at the file while somebody wants to know. Who came before the first look has read before it, so that look
-// tells them like a change.
+// look checks the file while there are listeners. The first check always signals, because a listener may have read the
+// store before that check.
 func (s *Store) look() {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -106,7 +108,7 @@ func (s *Store) look() {
 	for {
 		var seen int64
 		err := s.dataVersion.QueryRow().Scan(&seen)
-		if err == nil && seen != known && s.tell() == nil { // after an error the next look tells
+		if err == nil && seen != known && s.tell() == nil { // after an error, the next check signals
 			known = seen
 		}
 		select {
@@ -120,13 +122,13 @@ func (s *Store) look() {
 	}
 }
 
-// tell signals another process's commit to all channels, and to the watchers of the documents that have changed.
+// tell signals a commit of another process to all channels, and to the watchers of the documents that have changed.
 func (s *Store) tell() error {
 	s.elsewhere.mu.Lock()
 	for signal := range s.elsewhere.signals {
 		select {
 		case signal <- struct{}{}:
-		default: // one is waiting
+		default: // one signal is waiting
 		}
 	}
 	s.elsewhere.mu.Unlock()
@@ -161,7 +163,7 @@ func (s *Store) found(rows *sql.Rows, err error) (failed error) {
 	return rows.Err()
 }
 
-// close ends the looking.
+// close ends the checks.
 func (e *elsewhere) close() {
 	e.mu.Lock()
 	if e.closed != nil && !isClosed(e.closed) {

@@ -33,7 +33,7 @@ const (
 	readers     = 4 // connections that read while one writes
 )
 
-// Driver is the name of the database/sql driver that opens stores. A test can name a driver that counts.
+// Driver is the name of the database/sql driver that opens stores. A test can replace it with a driver that counts.
 var Driver = "sqlite"
 
 // Store implements [store.Store] in SQLite.
@@ -42,12 +42,12 @@ type Store struct {
 	file    string       // empty: in memory
 	seen    atomic.Int64 // the latest ReadTime returned, in microseconds since 1970
 	writer  *sql.DB      // one connection, so that commits of this process queue in Go and not in SQLite's busy loop
-	reader  *sql.DB      // the writer itself where the database is in memory
+	reader  *sql.DB      // the writer itself if the database is in memory
 	get     *sql.Stmt
 	queries map[string]*sql.Stmt // by index name and direction
 	group   group                // the commits that wait for the writer
-	own     writer               // what the one that leads them writes with
-	using   sync.Mutex           // held by who uses own
+	own     writer               // the leader's prepared connection
+	using   sync.Mutex           // held while own is in use
 	closed  sync.Once
 
 	checkpoints checkpoints
@@ -64,7 +64,8 @@ var (
 	_ store.Pinner = (*Store)(nil)
 )
 
-// Open opens the store in the directory, which is created if it does not exist. now is the clock; it may stand still.
+// Open opens the store in the directory, and creates the directory if it does not exist. now is the clock; it need not
+// advance.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
@@ -100,7 +101,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	return s, nil
 }
 
-// File returns the absolute path of the store's file, or "" of one in memory.
+// File returns the absolute path of the store's file, or "" for a store in memory.
 func (s *Store) File() string { return s.file }
 
 // OpenMemory opens a store in memory that is lost when it is closed: for tests, and for requests that store nothing.
@@ -161,7 +162,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the store, and ends what watches it with an error. A second Close does nothing.
+// Close closes the store. Open watches end with an error. A second Close does nothing.
 func (s *Store) Close() (err error) {
 	s.closed.Do(func() {
 		s.elsewhere.close()
@@ -175,7 +176,7 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// unprepare closes the writer's own statements, without which its connection would stay open.
+// unprepare closes the writer's own statements. Otherwise they would keep its connection open.
 func (s *Store) unprepare() error {
 	conn, err := s.writer.Conn(context.Background())
 	if err != nil {

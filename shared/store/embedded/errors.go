@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// wrap maps the error of a statement to an error of the port: ctx's own error as such, a locked file or a full or
-// failing disk as ErrUnavailable. SQLite's texts contain names of tables and columns, never their content.
+// wrap maps the error of a statement to an error of the port. ctx's own error stays visible; a locked file, a full disk
+// and a failing disk become ErrUnavailable. SQLite's texts contain names of tables and columns, but no content.
 func wrap(ctx context.Context, method string, err error) error {
 	if errors.Is(err, store.ErrConflict) {
 		return err

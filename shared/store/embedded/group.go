@@ -10,40 +10,40 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// A group lets commits that arrive together share a transaction, without a goroutine of its own: the caller at the head
-// of the queue leads. It writes its own commit and those that wait behind it, tells their callers, and leaves the lead
-// to the next in the queue. A single caller therefore never waits, and the more callers there are, the fewer syncs each
-// costs.
+// A group lets commits that arrive together share a transaction, without a goroutine of its own. The caller at the head
+// of the queue leads: it writes its own commit and those behind it, hands out their outcomes, and makes the next caller
+// in the queue the leader. A single caller therefore never waits, and the more callers commit at once, the fewer syncs
+// each of them costs.
 type group struct {
 	mu    sync.Mutex
 	queue []*member // in the order of arrival
-	led   bool      // one of the callers leads
+	led   bool      // one of the callers is the leader
 }
 
 // A member is a commit in the queue.
 type member struct {
 	*commit
-	turn  chan struct{} // receives once when the member has its outcome, and once when it is to lead
-	done  bool          // it has its outcome; under the group's lock until turn has received
-	leads bool          // it is to lead; under the group's lock
-	gone  bool          // its caller no longer waits; under the group's lock
-	alone bool          // it was in a transaction that failed, and is written by itself, so that the failure is its own
+	turn  chan struct{} // receives once when the member has its outcome, and once when it becomes the leader
+	done  bool          // the member has its outcome; under the group's lock until turn has received
+	leads bool          // the member is the leader; under the group's lock
+	gone  bool          // the caller no longer waits; under the group's lock
+	alone bool          // the member's transaction failed, so the member is retried in a transaction of its own and gets only its own error
 	err   error
 }
 
-// The bounds of one transaction, beyond its first commit.
+// The limits of one transaction. The first commit is always included.
 const (
 	mostWrites = store.MaxWrites
 	mostBytes  = store.MaxCommit
 )
 
-// writeTogether writes a transaction. take returns the commits that it is to hold, and is called once the file is
-// locked, if it ever is. An error before that is the leader's alone.
+// writeTogether writes a transaction. It calls take, which returns the commits for the transaction, at most once: after
+// the file was locked. An error before that concerns only the leader.
 type writeTogether func(ctx context.Context, take func() []*member) error
 
-var errLost = errors.New("embedded store: the commit was lost on its way to the file")
+var errLost = errors.New("embedded store: the commit was not written, because the driver panicked")
 
-// join has the commit written, by this caller or by another, and returns its outcome.
+// join queues the commit, waits until this caller or another one has written it, and returns its outcome.
 func (g *group) join(ctx context.Context, c *commit, write writeTogether) error {
 	m := &member{commit: c, turn: make(chan struct{}, 2)}
 	g.enter(m)
@@ -71,7 +71,7 @@ func (g *group) enter(m *member) {
 	}
 }
 
-// appoint makes the head of the queue the leader. The lock is held.
+// appoint makes the head of the queue the leader. The caller holds the lock.
 func (g *group) appoint() {
 	g.led = len(g.queue) > 0
 	if g.led {
@@ -80,8 +80,8 @@ func (g *group) appoint() {
 	}
 }
 
-// leave takes the member out of the queue, because its caller no longer waits. It reports whether the member has its
-// outcome already.
+// leave removes the member from the queue, because its caller no longer waits. It reports whether the member already
+// has its outcome.
 func (g *group) leave(m *member) (done bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,15 +102,16 @@ func (g *group) finished(m *member) bool {
 	return m.done
 }
 
-// lead writes one transaction, whose first commit is the leader's, and leaves the lead to the next in the queue.
+// lead writes one transaction that begins with the leader's commit. Then the next caller in the queue becomes the
+// leader.
 func (g *group) lead(ctx context.Context, leader *member, write writeTogether) {
-	// On one core, no other goroutine runs until the leader is done, so the others get the chance to queue first. On
-	// several cores they run anyway, and yielding would mean waiting for another thread.
+	// This lets other callers that are ready to commit join the queue first. On one core, no other goroutine runs until
+	// the leader is done. On several cores they run anyway, and yielding would mean waiting for another thread.
 	if runtime.GOMAXPROCS(0) == 1 {
 		runtime.Gosched()
 	}
 	var taken []*member
-	err := errLost // stays where the driver panics
+	err := errLost // the error if the driver panics
 	defer func() {
 		if taken == nil {
 			taken = g.take(1)
@@ -123,7 +124,7 @@ func (g *group) lead(ctx context.Context, leader *member, write writeTogether) {
 	})
 }
 
-// take takes the head of the queue, and those behind it that fit into one transaction with it.
+// take removes the head of the queue from it, with the commits behind it that fit into the same transaction.
 func (g *group) take(most int) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -140,13 +141,13 @@ func (g *group) take(most int) []*member {
 	return taken
 }
 
-// settle gives the members of a transaction their outcomes. If the transaction failed and had several, they go back to
-// the head of the queue, to be written each by itself.
+// settle gives the members of a transaction their outcomes. If a transaction of several members failed, they return to
+// the head of the queue, and each is then written in a transaction of its own.
 func (g *group) settle(leader *member, taken []*member, failed error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	leader.leads = false
-	if failed == errLost { // its caller is about to panic
+	if failed == errLost { // the leader's caller is about to panic
 		leader.gone = true
 	}
 	var again []*member

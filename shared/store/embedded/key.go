@@ -65,10 +65,10 @@ func value(key string) (any, error) {
 	return nil, fmt.Errorf("embedded store: a field of unknown type %q in the file", key[0])
 }
 
-// A field is one of a document's, with its value's key.
+// A field is one field of a document: its name, and its value as a key.
 type field struct{ name, key string }
 
-// fieldsOf returns the fields in the order of their names.
+// fieldsOf returns the fields, sorted by name.
 func fieldsOf(values map[string]any) ([]field, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -85,8 +85,8 @@ func fieldsOf(values map[string]any) ([]field, error) {
 	return all, nil
 }
 
-// encode returns the fields as a JSON object, the same fields as the same text. It is called for each document that is
-// written, and does without the reflection of json.Marshal.
+// encode returns the fields as a JSON object. Equal fields give equal text. It runs for each written document and
+// avoids the reflection of json.Marshal.
 func encode(fields []field) (string, error) {
 	if len(fields) == 0 {
 		return "{}", nil
@@ -106,8 +106,8 @@ func encode(fields []field) (string, error) {
 	return string(text), nil
 }
 
-// decode returns the fields of what encode has written. It is called for each document that is read, and does without
-// the reflection of json.Unmarshal.
+// decode parses the output of encode. It runs for each document that is read and avoids the reflection of
+// json.Unmarshal.
 func decode(text string) (fields []field, err error) {
 	if text == "{}" {
 		return nil, nil
@@ -127,7 +127,7 @@ func decode(text string) (fields []field, err error) {
 
 var errFields = errors.New("embedded store: the fields of a document in the file cannot be read")
 
-// quoted reads a JSON string that follows one of the characters.
+// quoted reads a JSON string that follows one of the characters in after.
 func quoted(text, after string) (s, rest string, err error) {
 	if len(text) < 2 || !strings.Contains(after, text[:1]) || text[1] != '"' {
 		return "", "", errFields
@@ -149,7 +149,7 @@ func quoted(text, after string) (s, rest string, err error) {
 	return "", "", errFields
 }
 
-// values returns the fields as a document has them.
+// values returns the fields with decoded values.
 func values(text string) (map[string]any, error) {
 	fields, err := decode(text)
 	if err != nil {

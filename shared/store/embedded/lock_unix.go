@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFile locks the file against other processes. The kernel releases the lock however the process ends.
+// lockFile locks the file against other processes. The kernel releases the lock in every case when the process ends.
 func lockFile(f *os.File) (unlock func(), err error) {
 	fd := int(f.Fd())
 	for {

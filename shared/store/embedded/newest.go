@@ -13,28 +13,29 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The names of the files beside the store's own, after its name.
+// The suffixes of the files next to the store's own file.
 const (
 	newestSuffix  = ".newest"
 	putBackSuffix = ".put-back"
 )
 
-// newest is the file beside the store that holds the clock of the newest commit. A store whose clock is behind it was
-// replaced by an older copy. It is written after a commit and before the caller goes on, so that a process that is
-// killed in between leaves it behind the store, which raises no alarm. It is synced before each effect ([Store.Pin])
-// and not with each commit: a power failure may lose the writes since the last effect, which nothing has seen.
+// newest is the file next to the store that holds the clock of the newest commit. If the store's clock is behind it,
+// the store was replaced with an older copy. The file is written after each commit, before Commit returns. If a process
+// is killed in between, the file is behind the store, which raises no alarm. It is synced before each effect
+// ([Store.Pin]), not with each commit: a power failure can lose only commits since the last effect, and nothing outside
+// has seen those.
 type newest struct {
-	file *os.File // nil: in memory
+	file *os.File // nil if the store is in memory
 
 	pinning sync.Mutex
-	pinned  int64 // the clock up to which the file is synced
+	pinned  int64 // the file is synced up to this clock
 }
 
-// syncFile syncs a file. A test counts.
+// syncFile syncs a file. It is a variable so that a test can count the calls.
 var syncFile = (*os.File).Sync
 
-// openNewest opens the file beside the store. Where the store is older, it leaves a mark that stays until [Store.Kept],
-// whatever is committed meanwhile.
+// openNewest opens the file next to the store. If the store is older than the file says, it creates a mark that stays
+// until [Store.Kept], even if the store is written in the meantime.
 func (s *Store) openNewest() error {
 	f, err := os.OpenFile(s.file+newestSuffix, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *Store) openNewest() error {
 	return closing(mark.Sync(), mark)
 }
 
-// Pin implements [store.Pinner]: it syncs the file beside the store, unless that was done since the newest commit.
+// Pin implements [store.Pinner]. It syncs the file next to the store, unless it was synced after the newest commit.
 func (s *Store) Pin(context.Context) error {
 	n := &s.newest
 	if n.file == nil {
@@ -83,7 +84,7 @@ func (s *Store) Pin(context.Context) error {
 	return nil
 }
 
-// PutBack reports whether the store was found to be an older copy of itself, and [Store.Kept] was not called since.
+// PutBack reports whether the store was found to be an older copy of itself and [Store.Kept] was not called since.
 func (s *Store) PutBack() (bool, error) {
 	if s.newest.file == nil {
 		return false, nil
@@ -95,7 +96,7 @@ func (s *Store) PutBack() (bool, error) {
 	return err == nil, err
 }
 
-// Kept says that what had to be done about an older copy is in the store.
+// Kept removes the mark of an older copy. Call it once the store contains everything that follows from the finding.
 func (s *Store) Kept() error {
 	if err := os.Remove(s.file + putBackSuffix); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -103,7 +104,7 @@ func (s *Store) Kept() error {
 	return nil
 }
 
-// read returns the clock in the file, 0 where it has none yet.
+// read returns the clock in the file, or 0 if the file is still empty.
 func (n *newest) read() (int64, error) {
 	var b [8]byte
 	_, err := n.file.ReadAt(b[:], 0)

@@ -13,12 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// getSQL returns a row for each path, its document or NULLs, and the clock from the same snapshot.
+// getSQL returns one row for each path: its document or NULLs, and the clock from the same snapshot.
 const getSQL = `
 SELECT clock.last, d.path, d.version, d.fields, d.data
 FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path = wanted.value`
 
-// Get implements [store.Store] with one statement, by the connection that writes if that is idle.
+// Get implements [store.Store] with one statement. It uses the writer's connection for a few documents, if that is
+// idle.
 func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
 		return nil, err
@@ -40,7 +41,7 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: get: %w", err)
 	}
-	// It is not cancelled with ctx: it takes less time than the goroutines that could cancel it.
+	// The read is not cancelled: it takes less time than the goroutines that could cancel it.
 	found, readTime, err := s.read(context.WithoutCancel(ctx), s.get, string(wanted))
 	if err != nil {
 		return nil, wrap(ctx, "get", err)
@@ -56,13 +57,14 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	return docs, nil
 }
 
-// few is how many documents are read by the connection that writes, which meanwhile cannot.
+// few is the maximum number of documents that are read on the writer's connection. That connection cannot write in the
+// meantime.
 const few = 8
 
 var getOwnSQL = once(forPaths("wanted.column1, clock.last, d.version, d.fields, d.data"))
 
-// getOwn reads the documents by the writing connection while no commit uses it. That connection keeps its pages in
-// memory, whereas another connection reads them from the file again after each commit.
+// getOwn reads the documents on the writer's connection, if that is idle. The writer's connection has in memory the
+// pages that it has written or read before. Another connection reads them from the file again after each commit.
 func (s *Store) getOwn(ctx context.Context, docs []store.Doc) error {
 	wanted := make([]driver.Value, len(docs))
 	for i, d := range docs {
@@ -105,8 +107,8 @@ func statementName(x store.Index) string {
 // Equal values in the index's order, the lowest and the highest key, the key and the path of the cursor, and the limit.
 // INDEXED BY makes SQLite refuse the statement rather than scan the collection.
 //
-// In the order of names the others are the path of the cursor and the limit. The parts of a document lie behind it
-// in that order, and are skipped.
+// In name order, the other arguments are the path of the cursor and the limit. The parts of a document directly follow
+// it in that order, and are skipped.
 func querySQL(x store.Index) string {
 	if x.OrderBy == store.ByName {
 		return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, CASE WHEN ? THEN data END
@@ -185,8 +187,8 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 		}
 		from, path = k, q.Collection+"/"+q.After.ID
 	}
-	// SQLite seeks by the bounds only, so the cursor is one of them; after the seek, only the ties of the cursor are
-	// skipped one by one.
+	// SQLite seeks only by the bounds, so the cursor is one of them. After the seek, only the documents with the
+	// cursor's own value are skipped one by one.
 	if x.Desc {
 		high = min(high, from)
 	} else {
@@ -207,7 +209,7 @@ func bounds(atLeast, atMost string) (low, high string) {
 	return max(low, atLeast), high
 }
 
-// read runs a statement whose rows begin with the clock. A row of NULLs stands for a missing document and is left out.
+// read runs a statement whose rows begin with the clock. A row of NULLs means a missing document and is left out.
 func (s *Store) read(ctx context.Context, st *sql.Stmt, args ...any) (docs []store.Doc, readTime time.Time, err error) {
 	at := micros(s.now())
 	rows, err := st.QueryContext(ctx, args...)

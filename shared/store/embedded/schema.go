@@ -17,11 +17,12 @@ import (
 //	1  the indexes were on expressions over the fields
 //	2  each field that an index needs has a column
 //
-// A file of an earlier version is rewritten when it is opened. The columns are part of the version: a field that no
-// index needed before needs the next one.
+// A file of an earlier version is rewritten when it is opened. The columns are part of the version: when an index needs
+// a further field, increase the version.
 const schemaVersion = 2
 
-// columns are the fields that have a column, by name: those of all indexes. A document without the field has NULL.
+// columns are the sorted names of the fields that have a column: the fields of all indexes. In a document without the
+// field, the column is NULL.
 var columns = indexed()
 
 func indexed() (names []string) {
@@ -35,9 +36,10 @@ func indexed() (names []string) {
 	return slices.Compact(names)
 }
 
-// schema returns the tables. All fields of a document are a JSON object of keys (see key); those of an index are in
-// columns too, so that a commit writes the indexes of what it changes and no other. The columns precede the data;
-// otherwise writing an index would require reading all of the data first.
+// schema returns the statements that create the tables. All fields of a document are stored as a JSON object of keys
+// (see key). The fields of indexes are also stored in columns, so that a commit writes only the indexes of the fields
+// that it changes. The columns precede the data: otherwise SQLite would read all of the data before it could write an
+// index.
 func schema() string {
 	var fields strings.Builder
 	for _, f := range columns {
@@ -59,7 +61,7 @@ INSERT INTO clock VALUES (1, 0) ON CONFLICT DO NOTHING;
 `
 }
 
-// rewrite returns the statements that rewrite the documents of an earlier version, without its indexes. They read only
+// rewrite returns the statements that rewrite the documents of an earlier version without its indexes. They read only
 // columns that every version has.
 func rewrite(indexes []string) string {
 	var text, names, values strings.Builder
@@ -77,7 +79,7 @@ func rewrite(indexes []string) string {
 }
 
 func migrate(ctx context.Context, db *sql.DB) error {
-	ctx = context.WithoutCancel(ctx) // rewriting a large file takes a while
+	ctx = context.WithoutCancel(ctx) // rewriting a large file takes long
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -109,11 +111,11 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 	known := map[string]bool{}
 	for _, x := range store.Indexes {
 		x = served(x)
-		if known[indexName(x)] = true; x.OrderBy != store.ByName { // the key of the table is in that order
+		if known[indexName(x)] = true; x.OrderBy != store.ByName { // the primary key has that order
 			text += indexSQL(x)
 		}
 	}
-	for _, name := range old { // those of earlier releases would be written for nothing
+	for _, name := range old { // the indexes of earlier releases only cost writes
 		if !known[name] {
 			text += "DROP INDEX " + name + ";\n"
 		}
@@ -122,7 +124,7 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// indexesIn returns the names of the indexes that the file has for queries.
+// indexesIn returns the names of the file's indexes for queries.
 func indexesIn(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 	rows, err := tx.QueryContext(ctx,
 		`SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'query\_%' ESCAPE '\'`)
@@ -140,8 +142,8 @@ func indexesIn(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 	return names, rows.Err()
 }
 
-// served returns the entry whose index answers x too: the one without the owner, where a field is left that belongs to
-// one owner alone, such as a run's id. An index less is written with each document.
+// served returns an entry of store.Indexes whose index also answers x: one with the same fields except the owner, if a
+// remaining field, such as a run's ID, belongs to only one owner. This saves writing an index with each document.
 func served(x store.Index) store.Index {
 	for _, y := range store.Indexes {
 		if len(y.Equal) > 0 && y.Collection == x.Collection && y.OrderBy == x.OrderBy &&
@@ -167,7 +169,8 @@ func indexSQL(x store.Index) string {
 		indexName(x), strings.Join(names, ", "), x.Collection, column(x.OrderBy))
 }
 
-// column returns the name of a field's column. It is none of the table's own, whatever the field's name.
+// column returns the name of a field's column. It differs from the names of the table's own columns, whatever the
+// field's name is.
 func column(field string) string { return "f_" + field }
 
 // closing closes cs after a step and returns their errors joined with err.

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// lookUpSQL returns a row for each of n paths: its number, the clock, and its document or NULLs.
+// lookUpSQL returns one row for each of n paths: its index, the clock, and its document or NULLs.
 var lookUpSQL = once(forPaths("wanted.column1, clock.last, d.rowid, d.version, d.fields"))
 
-// forPaths returns the statements that have a row for each of n paths.
+// forPaths returns a function that returns the statement with one row for each of n paths.
 func forPaths(columns string) func(n int) string {
 	return func(n int) string {
 		values := make([]string, n)
@@ -23,8 +23,8 @@ func forPaths(columns string) func(n int) string {
 	}
 }
 
-// padded adds NULLs to the paths, which no document has, so that there are few statements: one for each number up to 8,
-// and one for each power of two.
+// padded adds NULLs, which match no document, to the paths. That keeps the number of statements small: one for each
+// length up to 8, and one for each power of two.
 func padded(paths []driver.Value) []driver.Value {
 	n := len(paths)
 	if n > 8 {
@@ -33,7 +33,7 @@ func padded(paths []driver.Value) []driver.Value {
 	return append(paths, make([]driver.Value, n-len(paths))...)
 }
 
-// A set is one of columns, a bit for each.
+// A set is a set of columns, with one bit for each.
 type set uint32
 
 func (s set) names() (names []string) {
@@ -54,13 +54,13 @@ var createSQL = once(func(s set) string {
 	return text + ") VALUES (?, ?, ?, ?, ?" + strings.Repeat(", ?", len(s.names())) + ")"
 })
 
-// An update is what of a document changes beside its version and its data.
+// An update lists the changes to a document besides its version and its data.
 type update struct {
 	fields  bool
 	columns set
 }
 
-// updateSQL returns the statement that makes an update.
+// updateSQL returns the statement for an update.
 var updateSQL = once(func(u update) string {
 	text := "UPDATE documents SET version = ?, data = ?"
 	if u.fields {
@@ -72,7 +72,7 @@ var updateSQL = once(func(u update) string {
 	return text + " WHERE rowid = ?"
 })
 
-// once returns a function that makes each statement once.
+// once returns a function that builds each statement only once.
 func once[K comparable](text func(K) string) func(K) string {
 	var made sync.Map
 	return func(k K) string {

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The statements of a transaction. The documents that it is about are read first, so that the preconditions of each
-// commit are decided in Go, under the file's lock: a commit that conflicts has written nothing that would have to be
-// undone, and columns that stay the same are not written, which spares their indexes.
+// The statements of a transaction. It first reads the documents that its commits concern, so that Go can check each
+// commit's preconditions under the file's lock. A commit that conflicts has then written nothing that must be undone,
+// and unchanged columns are not written, which saves writing their indexes.
 const (
 	beginSQL    = `BEGIN IMMEDIATE`
 	commitSQL   = `COMMIT`
@@ -21,7 +21,7 @@ const (
 	tickSQL     = `UPDATE clock SET last = ?`
 )
 
-// withOwn calls f with the writer's connection, which the caller has for itself (using).
+// withOwn calls f with the writer's connection. The caller holds s.using.
 func (s *Store) withOwn(ctx context.Context, f func() error) (err error) {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) withOwn(ctx context.Context, f func() error) (err error) {
 	})
 }
 
-// writeTogether writes one transaction. ctx is the leader's, and bounds only the wait for the file's lock.
+// writeTogether writes one transaction. ctx is the leader's, and limits only the wait for the file's lock.
 func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err error) {
 	s.using.Lock()
 	defer s.using.Unlock()
@@ -46,7 +46,7 @@ func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err e
 		}
 		taken := take()
 		if err := s.transact(taken); err != nil {
-			// A rollback that fails has nothing to undo: SQLite itself rolls back after some errors.
+			// A failed rollback has nothing to undo: SQLite itself rolls back after some errors.
 			_ = s.own.exec(rollbackSQL)
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err e
 	})
 }
 
-// transact decides the commits one after the other and writes what follows from them all. One that conflicts gets its
+// transact decides the commits one after the other and writes the result of all. A commit that conflicts gets its
 // error, and the others are written without it.
 func (s *Store) transact(taken []*member) error {
 	b, err := s.lookUp(taken)
@@ -83,7 +83,7 @@ func (s *Store) transact(taken []*member) error {
 	for _, m := range taken {
 		switch {
 		case m.err != nil:
-		case err != nil: // it may have been applied
+		case err != nil: // the commits may have been applied
 			s.watchers.Committed(m.asked, nil)
 		default:
 			s.watchers.Committed(m.asked, m.versions)
@@ -92,7 +92,7 @@ func (s *Store) transact(taken []*member) error {
 	return err
 }
 
-// A batch is the state of the documents that a transaction is about, as it was found and as the commits change it.
+// A batch holds the documents that a transaction concerns, as they were read and as the commits change them.
 type batch struct {
 	clock     int64
 	ticked    bool
@@ -100,7 +100,7 @@ type batch struct {
 	byPath    map[string]*document
 }
 
-// A document is one of a batch.
+// A document is one document of a batch.
 type document struct {
 	path  string
 	rowid int64
@@ -108,15 +108,15 @@ type document struct {
 	is    state
 }
 
-// A state is what a document has, or the zero value if it does not exist.
+// A state is the content of a document, or the zero value if the document does not exist.
 type state struct {
 	version int64
 	fields  string
-	keys    []field // the same, only of the written documents
-	data    []byte  // only of the written documents
+	keys    []field // the same fields as keys; only set by writes
+	data    []byte  // only set by writes
 }
 
-// lookUp reads the versions and fields of all documents that the commits are about.
+// lookUp reads the versions and fields of all documents that the commits concern.
 func (s *Store) lookUp(taken []*member) (*batch, error) {
 	b := &batch{byPath: map[string]*document{}}
 	var paths []driver.Value
@@ -141,8 +141,8 @@ func (s *Store) lookUp(taken []*member) (*batch, error) {
 	}, paths...)
 }
 
-// decide applies a commit to the batch if each of its preconditions holds. Its version is later than all before it, and
-// atLeast the given one.
+// decide applies a commit to the batch if all of its preconditions hold. The commit's version is later than all earlier
+// ones, and at least atLeast.
 func (b *batch) decide(c *commit, atLeast int64) error {
 	for i, w := range c.writes {
 		if !w.holds(b.byPath[w.path].is.version) {
@@ -164,7 +164,8 @@ func (b *batch) decide(c *commit, atLeast int64) error {
 	return nil
 }
 
-// holds reports whether the write's precondition holds for a document of the version, 0 if there is none.
+// holds reports whether the write's precondition holds for a document with this version. A version of 0 means that the
+// document does not exist.
 func (w write) holds(version int64) bool {
 	switch {
 	case w.op == store.OpCreate:
@@ -175,7 +176,7 @@ func (w write) holds(version int64) bool {
 	return version != 0 && version == w.version
 }
 
-// save writes what has become of the document.
+// save writes the document's new state.
 func (d *document) save(w *writer) error {
 	existed, exists := d.was.version != 0, d.is.version != 0
 	switch {
@@ -201,7 +202,7 @@ func (d *document) create(w *writer) error {
 	return w.exec(createSQL(its), args...)
 }
 
-// keyOf returns the key of the field, which is empty where there is none.
+// keyOf returns the key of the named field, or "" if it is absent.
 func keyOf(fields []field, name string) string {
 	for _, f := range fields {
 		if f.name == name {

@@ -8,17 +8,18 @@ import (
 	"io"
 )
 
-// A writer is the one connection that writes, without the locks, the conversions and the goroutine per statement of
+// A writer is the only connection that writes. It avoids the locks, the conversions and the goroutine per statement of
 // database/sql.
 type writer struct {
-	conn       driver.ConnPrepareContext // the driver's, which the statements belong to
+	conn       driver.ConnPrepareContext // the driver's connection, to which the statements belong
 	statements map[string]driver.Stmt
 }
 
-// mostStatements is how many statements a connection keeps. Countersign's own documents have some thirty.
+// mostStatements is the maximum number of statements that a connection keeps. Countersign's own documents need about
+// thirty.
 const mostStatements = 200
 
-// on makes the connection the one that is written with.
+// on makes conn the connection for writes.
 func (w *writer) on(conn any) error {
 	c, ok := conn.(driver.ConnPrepareContext)
 	if !ok {
@@ -41,7 +42,7 @@ func (w *writer) close() error {
 	return errors.Join(errs...)
 }
 
-// prepared returns the statement, which is prepared once.
+// prepared returns the statement, and prepares it at the first use.
 func (w *writer) prepared(text string) (driver.Stmt, error) {
 	if st, ok := w.statements[text]; ok {
 		return st, nil
@@ -64,8 +65,8 @@ func (w *writer) prepared(text string) (driver.Stmt, error) {
 	return st, nil
 }
 
-// exec runs a statement to its end. A transaction takes some milliseconds, and one caller's context must not end it for
-// others.
+// exec runs a statement to its end. It takes no context: a transaction takes a few milliseconds, and it also contains
+// the commits of other callers.
 func (w *writer) exec(text string, args ...driver.Value) error {
 	st, err := w.prepared(text)
 	if err != nil {
@@ -75,7 +76,7 @@ func (w *writer) exec(text string, args ...driver.Value) error {
 	return err
 }
 
-// query calls row with each row of the statement.
+// query calls row with each row of the statement's result.
 func (w *writer) query(text string, row func([]driver.Value), args ...driver.Value) (err error) {
 	st, err := w.prepared(text)
 	if err != nil {

@@ -60,7 +60,7 @@ func known(last, d store.Doc) bool {
 		d.Exists() && d.Version.Before(last.ReadTime)
 }
 
-// told is one result of a watch.
+// told is one result of a watch: a state or an error.
 type told struct {
 	doc store.Doc
 	err error
