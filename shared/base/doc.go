@@ -1,10 +1,10 @@
-// Package base groups what everything else may use. Its packages know nothing of runs, tools or users, and import only
-// each other and libraries.
+// Package base groups the packages that all others can use. They know nothing about runs, tools or users, and import
+// only each other and libraries.
 //
 // Errors and texts:
 //   - fault is the one error type: five classes, each with an HTTP status.
 //   - clip shortens texts, visible makes them safe to read before a decision.
-//   - address accepts e-mail addresses, timezone names of time zones.
+//   - address checks e-mail addresses, timezone checks names of time zones.
 //
 // Data from untrusted sources:
 //   - strictjson decodes JSON, strictyaml the files that operators write.

@@ -25,7 +25,7 @@ func ParsePatterns(text string) (Patterns, error) {
 	}
 	entries := strings.Split(strings.ToLower(text), ",")
 	if len(entries) > maxPatterns {
-		return p, fmt.Errorf("address: the limit is %d entries in one list", maxPatterns)
+		return p, fmt.Errorf("address: too many entries; the limit is %d", maxPatterns)
 	}
 	p.exact = make(map[string]bool, len(entries))
 	for i, entry := range entries {

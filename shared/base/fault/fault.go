@@ -1,6 +1,6 @@
-// Package fault defines the error type of Countersign: the five classes of seed 000 §8, the part of an error that
-// clients may see, and its HTTP status. An error is made where the fact is known, wrapped with %w on its way, and
-// converted to HTTP by shared/api alone.
+// Package fault defines Countersign's error type. It covers the five classes of seed 000 §8, the part of an error that
+// clients may see, and its HTTP status. Code creates an error where the failure is detected and wraps it with %w as it
+// is passed on. Only shared/api converts errors to HTTP responses.
 package fault
 
 import (
@@ -17,7 +17,7 @@ type Class string
 // The classes.
 const (
 	Validation Class = "ValidationError"    // the input does not match the schema
-	Auth       Class = "AuthError"          // no session, a missing scope, or another user's thing
+	Auth       Class = "AuthError"          // no session, a missing scope, or an object of another user
 	Policy     Class = "PolicyError"        // forbidden by a rule, a decision or a cap
 	Tool       Class = "ToolExecutionError" // a provider or the server's own store failed
 	Model      Class = "ModelError"         // Gemini failed, or its answer cannot be used
@@ -94,18 +94,18 @@ func New(c Class, code Code, format string, args ...any) *Error {
 	return &Error{Class: c, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid returns the error for an invalid input field.
+// Invalid returns a ValidationError for the input field. An empty field means the whole input.
 func Invalid(field, format string, args ...any) *Error {
 	e := New(Validation, "invalid", format, args...)
 	e.Field = field
 	return e
 }
 
-// NotFound returns the error for a thing that does not exist and for one that belongs to another user: the same bytes
-// for both.
+// NotFound returns the error for an object that does not exist or that belongs to another user. Both cases give the
+// same bytes, so that a caller cannot tell them apart.
 func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
 
-// OrNotFound returns err, or [NotFound] if err is nil: the read succeeded, and the thing does not exist.
+// OrNotFound returns err, or [NotFound] if err is nil. It is for callers whose read succeeded but found no object.
 func OrNotFound(err error) error {
 	if err != nil {
 		return err
@@ -113,13 +113,13 @@ func OrNotFound(err error) error {
 	return NotFound()
 }
 
-// Unavailable returns the error for a store or queue that does not answer just now, because of err: nothing was done,
-// and the same request may succeed in some seconds.
+// Unavailable returns the error for a store or a queue that is temporarily unavailable because of err. Nothing was
+// done, and the same request may succeed a few seconds later.
 func Unavailable(message string, err error) *Error {
 	return New(Tool, CodeStoreUnavailable, "%s", message).After(5 * time.Second).Because(err)
 }
 
-// Within returns the error with its field prefixed by the field that contains it.
+// Within returns the error with field in front of its own field, for an error in a part of field.
 func Within(field string, err error) error {
 	e := *As(err)
 	e.Field = strings.TrimSuffix(field+"/"+e.Field, "/")
@@ -140,7 +140,8 @@ func (e *Error) After(d time.Duration) *Error {
 	return &c
 }
 
-// As returns the Error inside err, or one that says only that something unexpected failed.
+// As returns the Error in err's chain. For any other error, it returns one that says only that something unexpected
+// failed.
 func As(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -150,7 +151,7 @@ func As(err error) *Error {
 		"Something went wrong on our side. Nothing was done twice; please try again.").Because(err)
 }
 
-// Is reports whether err is of the class and code.
+// Is reports whether err has the class and the code.
 func Is(err error, c Class, code Code) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Class == c && e.Code == code
@@ -173,9 +174,9 @@ var statusOfCode = map[Code]int{
 	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeOverloaded: http.StatusServiceUnavailable,
 	CodeLeaseHeld:      http.StatusServiceUnavailable,
 	CodeAgentGone:      http.StatusServiceUnavailable,
-	CodeHostLogin:      http.StatusForbidden, // not 401: the caller's own token is good
+	CodeHostLogin:      http.StatusForbidden, // not 401: the caller's own token is valid
 	CodeHostKeyChanged: http.StatusConflict,
-	// Not 502: it is the user's own host, and nothing here has failed.
+	// Not 502: the host belongs to the user, and nothing in this service has failed.
 	CodeHostUnreachable: http.StatusFailedDependency, CodeHostRefused: http.StatusFailedDependency,
 	CodeInternal: http.StatusInternalServerError,
 }

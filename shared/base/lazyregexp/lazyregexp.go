@@ -1,5 +1,5 @@
-// Package lazyregexp provides regular expressions that are compiled on first use. A function's program has some sixty,
-// and one request needs a few of them; compiling all at the start took a fifth of the start time.
+// Package lazyregexp compiles regular expressions when they are first used. A function's program has about sixty, and
+// one request needs only a few of them. Compiling all of them took a fifth of the program's start time.
 package lazyregexp
 
 import (
@@ -15,8 +15,8 @@ type Regexp struct {
 	compiled func() *regexp.Regexp
 }
 
-// New returns the regular expression. A pattern that cannot be compiled makes the first use panic, and in a test's
-// program New itself.
+// New returns the regular expression. If the pattern cannot be compiled, the first use panics; in a test binary, New
+// itself panics.
 func New(pattern string) *Regexp {
 	r := &Regexp{pattern, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })}
 	if inTest {
@@ -36,28 +36,28 @@ func (r *Regexp) MatchString(s string) bool { return r.compiled().MatchString(s)
 // FindStringSubmatch returns the first match and its groups, or nil.
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }
 
-// FindAllString returns at most n matches, all of them if n is negative.
+// FindAllString returns at most n matches, or all of them if n is negative.
 func (r *Regexp) FindAllString(s string, n int) []string { return r.compiled().FindAllString(s, n) }
 
-// FindAllStringSubmatch returns at most n matches and their groups, all of them if n is negative.
+// FindAllStringSubmatch returns at most n matches and their groups, or all of them if n is negative.
 func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
 
-// ReplaceAllString replaces the matches, and in with $1 and the like the groups.
+// ReplaceAllString replaces the matches with with, in which $1 and the like refer to groups.
 func (r *Regexp) ReplaceAllString(s, with string) string {
 	return r.compiled().ReplaceAllString(s, with)
 }
 
-// ReplaceAllStringFunc replaces each match by what with returns for it.
+// ReplaceAllStringFunc replaces each match with the result of with.
 func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(s, with)
 }
 
-// Split returns the text between the matches, in at most n pieces, or in all pieces if n is negative.
+// Split returns the text between the matches, in at most n pieces, or in any number if n is negative.
 func (r *Regexp) Split(s string, n int) []string { return r.compiled().Split(s, n) }
 
-// FindAllStringSubmatchIndex returns where at most n matches and their groups lie, all of them if n is negative.
+// FindAllStringSubmatchIndex returns the positions of at most n matches and their groups, or of all if n is negative.
 func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return r.compiled().FindAllStringSubmatchIndex(s, n)
 }

@@ -1,10 +1,11 @@
-// Package memo keeps a bounded number of values that are costly to make and are asked for again and again.
+// Package memo caches a bounded number of values that are costly to compute.
 package memo
 
 import "sync"
 
-// Cache holds values by their keys. It is bounded as two halves: a full newer one takes the place of the older, whose
-// values are forgotten unless they were asked for again. It is safe for concurrent use, and is made by [New].
+// Cache holds values by their keys. It consists of two halves. When the newer half is full, it becomes the older half,
+// and the previous older half is dropped. A value that is read moves to the newer half. Cache is safe for concurrent
+// use. Create one with [New].
 type Cache[K comparable, V any] struct {
 	half int
 
@@ -12,12 +13,12 @@ type Cache[K comparable, V any] struct {
 	newer, older map[K]V
 }
 
-// New returns a cache that holds at most twice half values. The last half that were put or got are always among them.
+// New returns a cache with at most 2*half values. It always contains the half values that were put or read last.
 func New[K comparable, V any](half int) *Cache[K, V] {
 	return &Cache[K, V]{half: half, newer: map[K]V{}}
 }
 
-// Get returns the value of the key, if it is held.
+// Get returns the cached value of the key, and whether it was found.
 func (c *Cache[K, V]) Get(key K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +32,7 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 	return v, ok
 }
 
-// Put holds the value for the key, in the place of another.
+// Put caches the value, and replaces an earlier value of the key.
 func (c *Cache[K, V]) Put(key K, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -200,13 +200,13 @@ func Parse(text string) (o Opening, err error) {
 	if prefix, err := netip.ParsePrefix(host); err == nil {
 		o.net = prefix.Masked()
 		if ip := prefix.Addr(); ip.Is4In6() || ip.Zone() != "" {
-			return o, fmt.Errorf("%q is not written as one of IPv4 or IPv6", host)
+			return o, fmt.Errorf("%q: write an IPv4 address in IPv4 form", host)
 		}
 		return o, nil
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" {
-			return o, fmt.Errorf("%q has a zone", host)
+			return o, fmt.Errorf("%q: an address with a zone is not accepted", host)
 		}
 		ip = ip.Unmap()
 		o.net = netip.PrefixFrom(ip, ip.BitLen())
@@ -214,7 +214,7 @@ func Parse(text string) (o Opening, err error) {
 	}
 	name, below := strings.CutPrefix(host, "*.")
 	if !isName(name) || below && !strings.Contains(name, ".") {
-		return o, fmt.Errorf("%q is no address, range of addresses or DNS name", host)
+		return o, fmt.Errorf("%q is not an address, a range of addresses or a DNS name", host)
 	}
 	if o.name = name; below {
 		o.name = "." + name
@@ -229,24 +229,24 @@ func split(text string) (host string, port int, err error) {
 	case bracket:
 		var closed bool
 		if host, after, closed = strings.Cut(inner, "]"); !closed || !strings.Contains(host, ":") {
-			return "", 0, fmt.Errorf("%q: an address of IPv6 was expected in the brackets", text)
+			return "", 0, fmt.Errorf("%q: expected an IPv6 address in the brackets", text)
 		}
 		if after != "" {
 			if after, given = strings.CutPrefix(after, ":"); !given {
-				return "", 0, fmt.Errorf("%q: a colon and a port were expected behind the bracket", text)
+				return "", 0, fmt.Errorf("%q: expected a colon and a port after the bracket", text)
 			}
 		}
 	case strings.Count(text, ":") == 1:
 		host, after, given = strings.Cut(text, ":")
 	case text == "":
-		return "", 0, fmt.Errorf("it is empty")
+		return "", 0, fmt.Errorf("the text is empty")
 	}
 	if !given {
 		return host, DefaultPort, nil
 	}
 	port, err = strconv.Atoi(after)
 	if err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != after {
-		return "", 0, fmt.Errorf("%q: a port from 1 to 65535 was expected", text)
+		return "", 0, fmt.Errorf("%q: expected a port from 1 to 65535", text)
 	}
 	return host, port, nil
 }

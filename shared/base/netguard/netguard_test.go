@@ -198,8 +198,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestNames resolves names to addresses, some of them forbidden, also through a CNAME, and to another address at each
-// query. Only permitted addresses are dialled.
+// TestNames resolves names to both allowed and forbidden addresses, also through a CNAME, and to another address at
+// each query. Only allowed addresses are dialled.
 func TestNames(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

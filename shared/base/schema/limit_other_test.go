@@ -4,7 +4,7 @@ package schema_test
 
 import "runtime/debug"
 
-// limitMemory limits the stack alone and not the heap: the race detector exceeds any such limit, and other systems have
+// limitMemory limits only the stack, not the heap: the race detector exceeds any heap limit, and other systems have
 // other mechanisms.
 func limitMemory(uint64) error {
 	debug.SetMaxStack(64 << 20)

@@ -92,7 +92,7 @@ func bothTypes(s, p *jsonschema.Schema) error {
 		common = slices.DeleteFunc(common, func(t string) bool { return t == "integer" })
 	}
 	if len(common) == 0 {
-		return errors.New("nothing has the type that two parts of this schema ask for")
+		return errors.New("two parts of this schema require different types")
 	}
 	setTypes(s, common)
 	return nil
@@ -116,7 +116,7 @@ func smaller[N int | float64](a, b *N) *N {
 	return a
 }
 
-var errNoValue = errors.New("no value is left that two parts of this schema both allow")
+var errNoValue = errors.New("two parts of this schema have no allowed value in common")
 
 // bothValues reduces const and enum to the values that both schemas allow.
 func bothValues(s, p *jsonschema.Schema) error {

@@ -32,7 +32,7 @@ var types = []string{"string", "number", "integer", "boolean", "array", "object"
 // ValidationError whose field is the keyword's JSON pointer without the first slash.
 func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	if len(raw) > MaxBytes {
-		return nil, fault.Invalid("", "a JSON Schema of at most %d bytes is needed", MaxBytes)
+		return nil, fault.Invalid("", "%d bytes; the limit of a JSON Schema is %d", len(raw), MaxBytes)
 	}
 	if err := strictjson.Check(raw); err != nil {
 		return nil, err

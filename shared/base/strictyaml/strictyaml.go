@@ -1,5 +1,5 @@
-// Package strictyaml reads the files that operators write: YAML of bounded size and depth, limited to the values of
-// JSON. It reports mistakes with the file, the line and the expected form.
+// Package strictyaml reads files that operators write: YAML of limited size and depth, restricted to the data types of
+// JSON. Its errors name the file, the line and the expected content.
 package strictyaml
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// MaxFile is the most bytes that a file may have.
+// MaxFile is the maximum size of a file, in bytes.
 const MaxFile = 64 << 10
 
 const maxDepth = 24
 
-// A Problem is a mistake in a file: its place, and the expected form.
+// A Problem is an error in a file: its position, and what was expected.
 type Problem struct {
-	File string // within its folder
-	Line int    // 0: the file as a whole
+	File string // path within its folder
+	Line int    // 0 means the whole file
 	Text string
 }
 
-// Error returns one line: the place, as editors understand it, and the sentence.
+// Error returns one line: the position, in the form that editors recognise, and the text.
 func (p *Problem) Error() string {
 	if p.Line == 0 {
 		return p.File + ": " + p.Text
@@ -41,13 +41,13 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// A Document is a YAML file that holds one mapping, its Root.
+// A Document is a YAML file that contains one mapping, its Root.
 type Document struct {
 	Root *yaml.Node
 	file string
 }
 
-// Read returns the bytes of a file in the folder, which must be a plain one, and at most one byte more than MaxFile.
+// Read returns the first MaxFile+1 bytes of a file in the folder. The file must be a regular file.
 func Read(root *os.Root, name string) ([]byte, error) {
 	f, err := root.Open(name)
 	if err != nil {
@@ -64,8 +64,8 @@ func Read(root *os.Root, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Parse decodes a file strictly: one document of bounded size and depth, without aliases, custom tags and repeated
-// keys. Its error is a [*Problem], as all errors here are; file is the name in them.
+// Parse decodes a file strictly: one document of limited size and depth, without aliases, custom tags and duplicate
+// keys. It returns a [*Problem], like all functions of this package. file is the name in the errors.
 func Parse(file string, data []byte) (*Document, error) {
 	d := &Document{file: file}
 	switch {
@@ -102,13 +102,13 @@ var syntaxLine = lazyregexp.New(`^yaml: line (\d+): (.*)`)
 func (d *Document) syntax(err error) error {
 	p := &Problem{File: d.file, Text: "this is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	if m := syntaxLine.FindStringSubmatch(err.Error()); m != nil {
-		p.Line, _ = strconv.Atoi(m[1]) // digits, by the pattern
+		p.Line, _ = strconv.Atoi(m[1]) // the pattern matches only digits
 		p.Text = "this is not YAML: " + m[2]
 	}
 	return p
 }
 
-// Wrong returns the Problem of the node, or of the file as a whole if the node is nil.
+// Wrong returns a Problem at the node, or for the whole file if the node is nil.
 func (d *Document) Wrong(n *yaml.Node, format string, args ...any) error {
 	p := &Problem{File: d.file, Text: fmt.Sprintf(format, args...)}
 	if n != nil {
@@ -117,11 +117,11 @@ func (d *Document) Wrong(n *yaml.Node, format string, args ...any) error {
 	return p
 }
 
-// tags holds the kinds of values that JSON has too. Dates stay texts.
+// tags lists the YAML types that JSON has too, and timestamps, which are read as texts.
 var tags = []string{"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp"}
 
-// plain refuses what JSON does not have: aliases (a short file may expand to a huge one), merges, tags and repeated
-// keys.
+// plain refuses YAML that has no equivalent in JSON: aliases (a short file can expand to a huge one), merge keys, tags
+// and duplicate keys.
 func (d *Document) plain(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxDepth:
@@ -149,10 +149,10 @@ func (d *Document) plain(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// Quoted returns the start of a text in quotes, on one line.
+// Quoted returns the beginning of a text in quotes, on one line.
 func Quoted(s string) string { return strconv.Quote(clip.Text(s, 60)) }
 
-// A Section is a mapping whose keys are known.
+// A Section is a mapping with known keys.
 type Section struct {
 	Node   *yaml.Node
 	Values map[string]*yaml.Node
@@ -160,7 +160,7 @@ type Section struct {
 	doc *Document
 }
 
-// Section reads a mapping with these keys and no others. Its error is of the first key that is not known.
+// Section reads a mapping that may contain only these keys. It returns an error for the first unknown key.
 func (d *Document) Section(n *yaml.Node, keys ...string) (Section, error) {
 	s, wrong := d.Fields(n, keys...)
 	if len(wrong) > 0 {
@@ -169,7 +169,7 @@ func (d *Document) Section(n *yaml.Node, keys ...string) (Section, error) {
 	return s, nil
 }
 
-// Fields reads a mapping with these keys, and returns an error for each key that is not known.
+// Fields reads a mapping that may contain only these keys. It returns an error for each unknown key.
 func (d *Document) Fields(n *yaml.Node, keys ...string) (s Section, wrong []error) {
 	s = Section{n, map[string]*yaml.Node{}, d}
 	if n.Kind != yaml.MappingNode {
@@ -187,7 +187,7 @@ func (d *Document) Fields(n *yaml.Node, keys ...string) (s Section, wrong []erro
 	return s, wrong
 }
 
-// Required returns the value of a key that must be present.
+// Required returns the value of the key, or an error if the key is absent.
 func (s Section) Required(key string) (*yaml.Node, error) {
 	if v := s.Values[key]; v != nil {
 		return v, nil
@@ -219,7 +219,7 @@ func (s Section) Flag(key string, def bool) (bool, error) {
 	return strings.EqualFold(n.Value, "true"), nil
 }
 
-// OneOf returns one of the choices, or def if the key is absent.
+// OneOf returns the value, which must be one of the choices, or def if the key is absent.
 func (s Section) OneOf(key, def string, choices ...string) (string, error) {
 	n := s.Values[key]
 	if n == nil {

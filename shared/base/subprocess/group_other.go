@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// Own does nothing: there are no groups here.
+// Own does nothing: this system has no process groups.
 func Own(*exec.Cmd) {}
 
-// Kill kills the program alone, if it has not ended: what it has started stays.
+// Kill kills only the program itself, if it is still running. Its child processes continue.
 func Kill(p *os.Process) { _ = p.Kill() }

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Own gives a program that is not started yet a process group, which what it starts is in as well.
+// Own puts a program that has not started yet into a process group of its own, which its child processes inherit.
 func Own(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// Kill kills what there is of a program's group, whose number is the program's own. The program may have ended.
+// Kill kills the remaining processes of a program's group. The group has the program's process ID. The program itself
+// may have ended.
 func Kill(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -1,11 +1,11 @@
-// Package subprocess is what programs have in common that this one starts: a process group of their own, so that they
-// are ended with all that they have started, and an environment in which nothing is that they were not given.
+// Package subprocess contains what all programs that this process starts have in common: a process group, so that a
+// program is killed together with its child processes, and an environment with only the listed variables.
 package subprocess
 
 import "os"
 
-// Environ returns those of this process's variables that have one of the names, as KEY=value. All others may be
-// secrets.
+// Environ returns this process's variables with the given names, as KEY=value. All other variables are left out,
+// because they may contain secrets.
 func Environ(names ...string) (env []string) {
 	for _, name := range names {
 		if value, ok := os.LookupEnv(name); ok {

@@ -1,17 +1,17 @@
-// Package timezone defines which names of time zones are accepted. An area and a city (Europe/Berlin) follow their laws
-// on daylight saving; the abbreviations in tzdata (EST, MST7MDT) mean one thing there and another to people, and are
-// refused.
+// Package timezone defines which names of time zones are accepted. A name with an area and a city (Europe/Berlin)
+// follows the daylight-saving laws of that place. The abbreviations in tzdata (EST, MST7MDT) are refused, because
+// people use them with another meaning than tzdata does.
 package timezone
 
 import (
 	"time"
-	_ "time/tzdata" // The cloud's images may come without time zones.
+	_ "time/tzdata" // container images may lack time zones
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// UTC is the one name without an area.
+// UTC is the only accepted name without an area.
 const UTC = "UTC"
 
 // MaxName is the maximum length of a name, in octets.
@@ -21,12 +21,12 @@ const MaxName = 64
 // the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
 var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
-// reported matches what browsers call a time zone: a place in an area of tzdata or of CLDR, or none.
+// reported matches the names that browsers report: a place in an area of tzdata or CLDR, or no time zone.
 var reported = lazyregexp.New(`^(Factory|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
 	`Chile|Etc|Europe|Indian|Mexico|Pacific|SystemV|US)/[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)?)$`)
 
-// Reported reports whether a browser may call its time zone by that name although [Load] does not know the name: a
-// place that a newer tzdata has, an old alias, or Etc/Unknown on a machine without a time zone.
+// Reported reports whether a browser may report the name although [Load] does not know it: a place that only a newer
+// tzdata has, an old alias, or Etc/Unknown on a machine without a time zone.
 func Reported(name string) bool {
 	if len(name) > MaxName || !reported.MatchString(name) {
 		return false
