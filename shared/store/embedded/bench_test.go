@@ -48,8 +48,8 @@ func benchCommit(b *testing.B, st store.Store) {
 	}
 }
 
-// benchTurn commits what a turn of the model does, by so many who each move a run of their own. It reports the time
-// that one in a hundred takes at least.
+// benchTurn commits the writes of one model turn, with several concurrent committers that each write a run of their
+// own. It reports the 99th percentile of the commit time.
 func benchTurn(b *testing.B, st store.Store, committers int) {
 	runs := make([]*turner, committers)
 	for i := range runs {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
 
-// What the release with schema 1 wrote: its tables, two of its indexes, and its documents.
+// The content of a file by a release with schema 1: its tables, two of its indexes, and its documents.
 const schema1 = `
 PRAGMA journal_mode = WAL;
 CREATE TABLE documents (
@@ -47,8 +47,8 @@ INSERT INTO documents VALUES
 PRAGMA user_version = 1;
 `
 
-// TestEarlierSchema opens a file that the release before wrote: its documents are there, with their versions, found by
-// each query and changed as any other, and the clock goes on from where it stood.
+// TestEarlierSchema opens a file that the previous release wrote. Its documents exist with their versions, every query
+// finds them, and they can be changed. The clock continues from its stored value.
 func TestEarlierSchema(t *testing.T) {
 	dir := t.TempDir()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "countersign.db"))
@@ -65,7 +65,7 @@ func TestEarlierSchema(t *testing.T) {
 	a := store.Doc{Path: "runs/a", Version: at(1), Data: []byte(`{"a": "é"}`), Fields: map[string]any{"aside": true,
 		"createdAt": at(1), "due": at(75e6), "dueShard": int64(7), "threadId": "t", "tries": int64(3),
 		"uid": `"q" \ é<`}}
-	for range 2 { // it is rewritten once
+	for range 2 { // it is rewritten only once
 		st, err := embedded.Open(dir, func() time.Time { return at(0) })
 		if err != nil {
 			t.Fatal(err)

@@ -149,8 +149,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// Behind a commit that waits for another process's lock, others wait as long as their own contexts allow, and then are
-// written without those that left.
+// While a commit waits for another process's lock, further commits wait as long as their own contexts allow. Then they
+// are written, without the commits whose callers have gone.
 func TestLockedQueue(t *testing.T) {
 	dir := t.TempDir()
 	st := file(t, dir, time.Now)

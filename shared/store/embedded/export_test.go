@@ -2,7 +2,7 @@ package embedded
 
 import "os"
 
-// CountSyncs counts how often the file beside a store is synced, until the test ends.
+// CountSyncs counts the syncs of the file next to a store until the test ends.
 func CountSyncs(cleanup func(func())) *int {
 	n, real := 0, syncFile
 	syncFile = func(f *os.File) error {

@@ -27,7 +27,7 @@ type member struct {
 	done  bool          // the member has its outcome; under the group's lock until turn has received
 	leads bool          // the member is the leader; under the group's lock
 	gone  bool          // the caller no longer waits; under the group's lock
-	alone bool          // the member's transaction failed, so the member is retried in a transaction of its own and gets only its own error
+	alone bool          // its transaction failed; it is retried in one of its own, for its own error
 	err   error
 }
 

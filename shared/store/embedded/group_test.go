@@ -13,12 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// file stands for the locked file: each transaction waits until unlock, and fails where it holds the commit that fails.
+// file simulates the locked file. Each transaction waits for unlock. It fails if it contains the commit that fails.
 type file struct {
 	group        group
 	unlock       chan struct{}
-	sync         chan struct{} // if set, what each transaction waits for after it has taken its commits
-	transactions [][]string    // by the first path of each commit
+	sync         chan struct{} // if set, each transaction waits for it after it has taken its commits
+	transactions [][]string    // each commit by its first path
 	fails        string
 }
 
@@ -48,7 +48,7 @@ func (f *file) write(ctx context.Context, take func() []*member) error {
 	return nil
 }
 
-// commit begins a commit and waits until its caller waits.
+// commit starts a commit and returns when its caller waits.
 func (f *file) commit(ctx context.Context, path string, size int) (outcome chan error) {
 	outcome = make(chan error, 1)
 	go func() {
@@ -77,7 +77,7 @@ func grouped(t *testing.T, test func(t *testing.T, f *file)) {
 	synctest.Test(t, func(t *testing.T) { test(t, &file{unlock: make(chan struct{})}) })
 }
 
-// What arrives while the file is locked is written with what waits for it; nothing waits longer than that.
+// Commits that arrive while the file is locked are written together, and none waits longer than that.
 func TestTogether(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		a, b, big := f.commit(t.Context(), "a", 1), f.commit(t.Context(), "b", 1), f.commit(t.Context(), "big",
@@ -96,7 +96,7 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// A transaction that fails is tried again commit by commit, so that one does not fail for another.
+// The commits of a failed transaction are retried one by one, so that no commit fails because of another.
 func TestAFailureIsOnesOwn(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "b"
@@ -114,7 +114,7 @@ func TestAFailureIsOnesOwn(t *testing.T) {
 	})
 }
 
-// A caller that no longer waits delays no other, whether it leads or follows.
+// A caller that no longer waits delays no other caller, whether it leads or waits in the queue.
 func TestOneLeaves(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,8 @@ func TestOneLeaves(t *testing.T) {
 	})
 }
 
-// The outcome of a commit in progress is unknown if its caller leaves. It is not tried again without a caller.
+// If the caller leaves while its commit is being written, the outcome is unknown. The commit is not retried without a
+// caller.
 func TestOneLeavesMeanwhile(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails, f.sync = "a", make(chan struct{})
@@ -156,7 +157,7 @@ func TestOneLeavesMeanwhile(t *testing.T) {
 	})
 }
 
-// A driver's panic reaches only its caller.
+// If the driver panics, only the caller that leads panics.
 func TestOnePanics(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "panic"
@@ -173,8 +174,8 @@ func TestOnePanics(t *testing.T) {
 	})
 }
 
-// On one core, every caller that is ready to commit shares the transaction of the first, even if the first never has to
-// wait.
+// On one core, all callers that are ready to commit share the first one's transaction, even if the first one never has
+// to wait.
 func TestTogetherOnOneCore(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f := &file{}

@@ -34,8 +34,8 @@ func create(t *testing.T, st store.Store, path string) {
 	}
 }
 
-// TestPutBackIsNoticedUntilKept checks that an older copy is known as one by every process and start until somebody
-// says that what follows from it is in the store, whatever is committed meanwhile.
+// TestPutBackIsNoticedUntilKept checks that every process and every start detects an older copy until Kept is called,
+// whatever is committed in the meantime.
 func TestPutBackIsNoticedUntilKept(t *testing.T) {
 	dir, db := t.TempDir(), "countersign.db"
 	st, _ := reopened(t, dir)
@@ -72,7 +72,8 @@ func TestPutBackIsNoticedUntilKept(t *testing.T) {
 	}
 }
 
-// TestPin syncs the file beside the store only where something was committed since, however many ask.
+// TestPin checks that Pin syncs the file next to the store only if something was committed since the last sync, however
+// many callers there are.
 func TestPin(t *testing.T) {
 	syncs := embedded.CountSyncs(t.Cleanup)
 	st, _ := reopened(t, t.TempDir())
@@ -96,8 +97,8 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestKillIsNoPutBack checks that a process killed among its commits, of one caller or of many, leaves a store that the
-// next process does not take for an older copy.
+// TestKillIsNoPutBack checks that after a process is killed during commits, of one caller or of many, the next process
+// does not take the store for an older copy.
 func TestKillIsNoPutBack(t *testing.T) {
 	for _, job := range []string{"append", "crowd"} {
 		dir := t.TempDir()

@@ -71,8 +71,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestColumns holds the columns to the version of the schema: a file of this version has exactly these, so that another
-// one needs the next version.
+// TestColumns checks that a file of this schema version has exactly these columns, so that a further column requires a
+// new version.
 func TestColumns(t *testing.T) {
 	of := map[int]string{2: "at createdAt deleting due dueShard requestedAt runId seq status threadId uid updatedAt"}
 	if got := strings.Join(columns, " "); got != of[schemaVersion] || len(columns) > 32 {
@@ -80,8 +80,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestIndexesOfEarlierReleases opens a file whose indexes are those of other queries: they would be written with every
-// commit and read by no query.
+// TestIndexesOfEarlierReleases checks that opening a file drops indexes for queries that no longer exist. They would be
+// written with every commit and never read.
 func TestIndexesOfEarlierReleases(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
@@ -119,8 +119,8 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// The write-ahead log is copied into the file while commits go on, and restarts from its beginning, so it does not
-// grow.
+// The write-ahead log is copied into the file while commits continue, and then starts from its beginning, so it does
+// not grow.
 func TestTheLogStaysShort(t *testing.T) {
 	st, err := Open(t.TempDir(), time.Now)
 	if err != nil {

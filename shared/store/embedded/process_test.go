@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
-// The tests of several processes run this binary again as a child that does one job on the directory.
+// Tests with several processes run this binary again as a child that does one job in the directory.
 const (
 	jobVar = "EMBEDDED_TEST_JOB"
 	dirVar = "EMBEDDED_TEST_DIR"
@@ -100,7 +100,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The same of commits that were written together.
+// TestKillCrowd is TestKill for commits that are written together.
 func TestKillCrowd(t *testing.T) {
 	for round := range 3 {
 		dir := t.TempDir()
@@ -153,7 +153,7 @@ func killed(t *testing.T, job, dir string, after int) (answered []int) {
 
 func checkAppended(t *testing.T, st store.Store, last int) {
 	t.Helper()
-	// One commit more than was acknowledged may be there, if it is complete.
+	// One more commit than was acknowledged may exist, if it is complete.
 	for n := range last + 2 {
 		docs, err := st.Get(t.Context(), fmt.Sprintf("runs/%d", n), fmt.Sprintf("runs/%d/events/1", n))
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// took is how long a test waits for what must come.
+// took is the maximum time that a test waits for an expected event.
 const took = await.Most
 
 func watched(t *testing.T, st store.Store, path string, enough func(store.Doc) bool) {
@@ -31,7 +31,7 @@ func watched(t *testing.T, st store.Store, path string, enough func(store.Doc) b
 	t.Fatalf("the state of %s did not come in %v", path, took)
 }
 
-// What another process commits is seen by who watches the document in this one.
+// A watcher in this process receives the commits of another process.
 func TestWatchOtherProcess(t *testing.T) {
 	dir := t.TempDir()
 	st := file(t, dir, time.Now)
@@ -55,7 +55,7 @@ func TestWatchOtherProcess(t *testing.T) {
 	}
 }
 
-// A change, a deletion and a new document of another process are seen.
+// The watcher receives a change, a deletion and a new document of another process.
 func TestWatchOtherConnection(t *testing.T) {
 	dir := t.TempDir()
 	st, other := file(t, dir, time.Now), file(t, dir, time.Now)
@@ -85,7 +85,7 @@ func TestWatchOtherConnection(t *testing.T) {
 	}
 }
 
-// Elsewhere signals commits of other processes, but not of this one.
+// Elsewhere signals commits of other processes, but not commits of this one.
 func TestElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	st, other := file(t, dir, time.Now), file(t, dir, time.Now)
@@ -107,7 +107,7 @@ func TestElsewhere(t *testing.T) {
 		if _, err := other.Commit(t.Context(), store.Create(p, nil, nil)); err != nil {
 			t.Fatal(err)
 		}
-		// the first look tells of the beginning once more, so that the signal may be that; the next one is not
+		// the first check signals once more, so this signal may be that one; the next signal is not
 		signalled("another's commit")
 	}
 	cancel()
@@ -116,7 +116,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// One goroutine polls the file while there are watchers, and none afterwards.
+// One goroutine checks the file while there are listeners, and none does after the last one has gone.
 func TestElsewhereRests(t *testing.T) {
 	st := file(t, t.TempDir(), time.Now)
 	before := goleak.IgnoreCurrent()
@@ -133,7 +133,7 @@ func TestElsewhereRests(t *testing.T) {
 	}
 }
 
-// Closing a store ends what watches it, and what looks at its file.
+// Closing a store ends its watchers and the checks of its file.
 func TestWatchClosed(t *testing.T) {
 	for name, open := range map[string]func() (*embedded.Store, error){
 		"file":   func() (*embedded.Store, error) { return embedded.Open(t.TempDir(), time.Now) },

@@ -25,7 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// line stands between a client and the emulator, and can be cut.
+// line is a connection between a client and the emulator that a test can cut.
 type line struct {
 	listener net.Listener
 	to       string
@@ -75,7 +75,7 @@ func (c *line) join(near net.Conn) {
 		var both sync.WaitGroup
 		for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 			both.Go(func() {
-				_, _ = io.Copy(way[0], way[1]) // it ends in an error where the line is cut
+				_, _ = io.Copy(way[0], way[1]) // it ends in an error if the line is cut
 				_ = way[0].Close()
 			})
 		}
@@ -223,7 +223,7 @@ func (d deaf) RecvMsg(m any) error {
 	}
 }
 
-// A change that the emulator does not send is delivered all the same.
+// A change that the emulator does not send is still delivered.
 func TestWatchMissed(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	var told atomic.Bool

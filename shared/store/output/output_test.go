@@ -45,7 +45,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, st store.Store)) {
 	})
 }
 
-// source is the output of a call: more than is kept.
+// source is the output of a call. It is longer than the stored part.
 var source = func() []byte {
 	b := make([]byte, output.Max+1000)
 	r := mathrand.NewChaCha8([32]byte{1})

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/storetest"
 )
 
-// ownStore is a backend of one's own. Here it is the one in memory, limited to the methods of the interface.
+// ownStore is a custom backend. Here it is the memory store, limited to the methods of the interface.
 type ownStore struct{ store.Store }
 
 // TestOwnStore is the whole test that a backend needs. A backend that passes it keeps the promises on which Countersign

@@ -71,7 +71,7 @@ func TestSameVersion(t *testing.T) {
 	reads := 0
 	get := func(_ context.Context, paths ...string) ([]store.Doc, error) {
 		reads++
-		if reads < 4 { // a signal from a commit that lost, which is no change for anyone
+		if reads < 4 { // a signal from a failed commit, which changed nothing
 			h.Committed([]store.Write{store.Create("runs/a", nil, nil)}, nil)
 			return []store.Doc{{Path: "runs/a"}}, nil
 		}
