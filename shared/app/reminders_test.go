@@ -168,7 +168,7 @@ func TestReminder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\n  " + w.Base + "/#/t/" + asked.ThreadID + "\n", "\n" + w.Base + "/#/inbox\n",
-		"Asked on " + waiting.RequestedAt.In(zone).Format("Mon 2 Jan, 15:04 MST") + ", ends on "} {
+		"Asked on " + waiting.RequestedAt.In(zone).Format("Mon 2 Jan, 15:04 MST") + ", expires on "} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("%q is not in\n%s", want, m.Text)
 		}
@@ -211,7 +211,7 @@ func TestReminderTellsAll(t *testing.T) {
 		if strings.Contains(m.Text, other.ThreadID) == hers {
 			t.Errorf("%s gets\n%s", m.To, m.Text)
 		}
-		if hers && m.Header.Get("Subject") != "3 things wait for your decision" {
+		if hers && m.Header.Get("Subject") != "3 requests need your decision" {
 			t.Errorf("it is called %s", m.Header.Get("Subject"))
 		}
 	}
@@ -267,7 +267,7 @@ func TestReminderOfAnAgent(t *testing.T) {
 		got[m.To] = m.Header.Get("Subject")
 	}
 	want := map[string]string{"ana@example.com": "Approve a mail to one person?",
-		"cleo@example.com": "Approve a mail to one person?", "emil@example.com": "2 things wait for your decision"}
+		"cleo@example.com": "Approve a mail to one person?", "emil@example.com": "2 requests need your decision"}
 	if !maps.Equal(got, want) {
 		t.Errorf("mailed:\n%v, want\n%v\n%s", got, want, w.Logs.String())
 	}

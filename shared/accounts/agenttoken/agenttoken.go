@@ -51,7 +51,7 @@ func Add(u *run.User, name string, random io.Reader, now time.Time) (token strin
 	case hidden || shown != name:
 		return "", kept, fault.Invalid("name", "the name must be one line of visible characters")
 	case slices.ContainsFunc(u.Tokens, func(t run.AgentToken) bool { return strings.EqualFold(t.Name, name) }):
-		return "", kept, fault.Invalid("name", "an agent of this name has a token already")
+		return "", kept, fault.Invalid("name", "an agent with this name already has a token")
 	case len(u.Tokens) >= Most:
 		return "", kept, fault.New(fault.Policy, fault.CodeTooMany,
 			"You have %d agents, which is the most. Remove one that you no longer use.", Most)

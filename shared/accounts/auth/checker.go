@@ -130,7 +130,7 @@ func (c *checker) checkClaims(got claims) error {
 	return nil
 }
 
-var errNoAudience = errors.New("auth: the audience is empty, and without one any application's token would do")
+var errNoAudience = errors.New("auth: the audience is empty; set one, or any application's token would be accepted")
 
 func errInvalid() error {
 	return unauthenticated("The ID token is not valid here: its signature, issuer or audience is not what this " +

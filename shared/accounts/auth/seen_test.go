@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// BenchmarkUser measures the check of a token that was checked before, as each further request of a signed-in user
-// brings it, and of one that is new.
+// BenchmarkUser measures the check of a token that was checked before, as with each further request of a signed-in
+// user, and of a new token.
 //
 //	go test ./shared/accounts/auth -run '^$' -bench User -benchmem
 func BenchmarkUser(b *testing.B) {

@@ -54,7 +54,7 @@ func WithToken(linked Linked, cfg TokenConfig) (*Accounts, error) {
 		return nil, err
 	}
 	if cfg.UID == "" || cfg.Token == "" {
-		return nil, errors.New("github: a token and the user whose it is are needed")
+		return nil, errors.New("github: a token and its user are needed")
 	}
 	a := &Accounts{Linked: linked, cfg: cfg, client: http.Client{Timeout: time.Minute}}
 	if cfg.HTTPClient != nil {
@@ -161,7 +161,7 @@ func (noAccounts) Client(context.Context, string, tool.Place) (*http.Client, err
 func (noAccounts) Reads(string) []string { return nil }
 
 func unlinkable() *fault.Error {
-	return fault.New(fault.Auth, fault.CodeForbidden, "Here GITHUB_TOKEN serves the user of GITHUB_TOKEN_USER alone. "+
+	return fault.New(fault.Auth, fault.CodeForbidden, "Here GITHUB_TOKEN serves only the user of GITHUB_TOKEN_USER. "+
 		"Others cannot link an account at GitHub, because no GitHub App is configured (GITHUB_CLIENT_ID).")
 }
 

@@ -116,8 +116,8 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
-// TestLinksAreInTheAudit links an account, links it again, unlinks it, and has an operator forget it: each is an entry
-// in the user's own chain, with the link's id and without the address.
+// TestLinksAreInTheAudit links an account, links it again, unlinks it, and has an operator remove it. Each step adds an
+// entry to the user's own chain, with the link's ID and without the address.
 func TestLinksAreInTheAudit(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()

@@ -219,8 +219,8 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	sweep(0)
 }
 
-// TestConsentsThatEndedAreSweptInPages begins more consents than one user may have and than a commit of the sweep
-// deletes. As many are kept as the users may have, and one sweep deletes all that have ended.
+// TestConsentsThatEndedAreSweptInPages begins more consents than one user can have and than one commit of the sweep
+// deletes. Each user keeps at most the limit, and one sweep deletes all that have ended.
 func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	const users, places, page = 90, 5, 200
 	w := newEnv(t)

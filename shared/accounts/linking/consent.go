@@ -123,7 +123,7 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 
 // finish exchanges the code for tokens and stores the link.
 func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
-	refused := fault.Invalid("code", "%s does not accept this any more; please begin again to link the account",
+	refused := fault.Invalid("code", "%s no longer accepts this code; please begin again to link the account",
 		a.cfg.Name)
 	if ans.Code == "" || len(ans.Code) > maxCode {
 		return refused

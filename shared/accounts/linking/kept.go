@@ -10,20 +10,22 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Only one process at a time uses a single-use refresh token. It claims the link before it asks the provider: if two
-// processes asked at once, the provider would refuse one, which looks like a revoked consent. The process stores the
-// new tokens before it uses them. If it dies between the answer and its commit, the stored refresh token is already
-// used: the next process is refused, and the user has to link the account again. A process that was only paused stores
-// the tokens when it resumes, which repairs the link.
+// A refresh token that works only once must be used by one process at a time. Before a process asks the provider, it
+// claims the token in the link's document. If two processes asked at once, one of them would be refused, and could not
+// distinguish that from a revoked consent.
+//
+// A process stores the new tokens before it uses them. If it ends between the provider's answer and its commit, the
+// stored refresh token is already used: the next process is refused, and the user has to link the account again. If the
+// process was only paused there, it stores the new tokens when it continues, and the link works again.
 
 const (
-	// renewingFor is how long a process may keep others from the refresh token. It is more than a call and the tries to
-	// store its answer take.
+	// renewingFor is how long a process's claim to the refresh token lasts. It is longer than one call to the provider
+	// and all attempts to store the answer.
 	renewingFor = callTimeout + (saveTries+1)*saveTimeout
-	renewingAsk = 100 * time.Millisecond // after which those who wait look again
+	renewingAsk = 100 * time.Millisecond // interval at which waiting processes look again
 )
 
-// renewKept returns the access token that the link has by now, other than the rejected one, or asks the provider for
+// renewKept returns the link's current access token if it is not the rejected one, and otherwise asks the provider for
 // the next one.
 func (a *Accounts) renewKept(ctx context.Context, l link, rejected string) (string, error) {
 	for {
@@ -49,7 +51,7 @@ func (a *Accounts) renewKept(ctx context.Context, l link, rejected string) (stri
 		if err != nil {
 			return "", err
 		}
-		// Once its claim has ended, another process may have used the refresh token and not stored the next one yet.
+		// After its claim has ended, another process may have used the refresh token and not yet stored the next one.
 		inTime := mine && a.cfg.Now().Before(l.Renewing)
 		if inTime && bytes.Equal(now.Refresh, l.Refresh) {
 			return "", a.markBroken(ctx, now)
@@ -58,7 +60,7 @@ func (a *Accounts) renewKept(ctx context.Context, l link, rejected string) (stri
 	}
 }
 
-// kept returns the link's access token, or none if it has ended or was rejected.
+// kept returns the link's access token, or "" if it has expired or was rejected.
 func (a *Accounts) kept(ctx context.Context, l link, rejected string) (string, error) {
 	ended := !l.AccessUntil.IsZero() && !a.cfg.Now().Before(l.AccessUntil.Add(-renewBefore))
 	if l.Access == nil || ended {
@@ -72,7 +74,7 @@ func (a *Accounts) kept(ctx context.Context, l link, rejected string) (string, e
 	return value, nil
 }
 
-// claim reports whether this process alone may use the link's refresh token from now on.
+// claim claims the link's refresh token for this process, and reports whether it succeeded.
 func (a *Accounts) claim(ctx context.Context, l *link) (bool, error) {
 	now := a.cfg.Now()
 	if now.Before(l.Renewing) {
@@ -92,8 +94,8 @@ func (a *Accounts) claim(ctx context.Context, l *link) (bool, error) {
 	return true, nil
 }
 
-// release lets others use the refresh token after a call that failed; if that fails too, they wait for the claim's end.
-// It returns the call's error.
+// release ends the claim after a failed call. If that fails too, other processes wait until the claim expires. It
+// returns the call's error.
 func (a *Accounts) release(ctx context.Context, l link, failed error) error {
 	if failed != nil {
 		l.Renewing = time.Time{}

@@ -15,35 +15,36 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// link is a document of connections: one user's consent.
+// link is the content of a document in connections: one user's consent.
 type link struct {
-	ID string `json:"id"` // of this consent; access tokens in memory belong to it
-	// Account is the first consent's ID for as long as this account stays linked; older documents have ID alone.
+	ID string `json:"id"` // of this consent; identifies its access tokens in memory
+	// Account is the ID of the first consent for this account, and stays as long as the account is linked. Older
+	// documents have only ID.
 	Account string `json:"account,omitempty"`
 	Identity
 	UID      string    `json:"uid"`
 	Scopes   []string  `json:"scopes"`  // as granted, which may be fewer than requested
-	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID; null where the provider gave none
+	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID; null if the provider gave none
 	Broken   bool      `json:"broken,omitempty"`
 	LinkedAt time.Time `json:"linkedAt"`
 
-	// Of a provider whose access tokens are kept (kept.go).
+	// The following fields are for a provider whose access tokens are stored (kept.go).
 	Access      []byte    `json:"access,omitempty"`     // the access token, encrypted for UID
-	AccessUntil time.Time `json:"accessUntil,omitzero"` // its end; zero: it has none
-	Renewing    time.Time `json:"renewing,omitzero"`    // until then one process alone may use the refresh token
+	AccessUntil time.Time `json:"accessUntil,omitzero"` // when it expires; zero: never
+	Renewing    time.Time `json:"renewing,omitzero"`    // until this time, only one process may use the refresh token
 
 	provider Provider
 	version  time.Time
 }
 
-// Identity says which of the provider's accounts is linked.
+// Identity identifies the linked account at the provider.
 type Identity struct {
-	Subject string `json:"subject,omitempty"` // the provider's id of the account, which stays
-	Email   string `json:"email,omitempty"`   // the name that its user knows, or
-	Login   string `json:"login,omitempty"`   // where accounts have names
+	Subject string `json:"subject,omitempty"` // the provider's permanent ID of the account
+	Email   string `json:"email,omitempty"`   // the address by which the user knows the account, or
+	Login   string `json:"login,omitempty"`   // the account's name, at providers that have names
 }
 
-// load returns the user's link; if there is none, the version is zero.
+// load reads the user's link. The version is zero if there is no link.
 func (p Provider) load(ctx context.Context, st store.Store, uid string) (link, error) {
 	docs, err := st.Get(ctx, p.path(uid))
 	if err != nil {
@@ -52,7 +53,7 @@ func (p Provider) load(ctx context.Context, st store.Store, uid string) (link, e
 	return p.linkIn(docs[0], uid)
 }
 
-// known is load for a caller that may have read the document with others ([Provider.Reads]).
+// known is load for a caller whose context may contain the document already ([Provider.Reads]).
 func (p Provider) known(ctx context.Context, st store.Store, uid string) (link, error) {
 	d, err := document.Read(ctx, st, p.path(uid))
 	if err != nil {
@@ -67,7 +68,7 @@ func (p Provider) linkIn(d store.Doc, uid string) (link, error) {
 		return l, nil
 	}
 	if err := document.Decode(d, &l); err != nil || l.UID != uid {
-		return link{}, storeDown(errors.New("linking: a connection's document is damaged"))
+		return link{}, storeDown(errors.New("linking: the document of a linked account is damaged"))
 	}
 	return l, nil
 }
@@ -75,8 +76,8 @@ func (p Provider) linkIn(d store.Doc, uid string) (link, error) {
 // path returns the path of the user's link.
 func (p Provider) path(uid string) string { return document.ConnectionPath(p.ID, uid) }
 
-// Reads returns the path of the document that says which account the user has linked. Place and Client find it in their
-// context where their caller has read it ([document.With]).
+// Reads returns the path of the document that contains the user's linked account. If the caller has read it and put it
+// into the context ([document.With]), Place and Client do not read it again.
 func (p Provider) Reads(uid string) []string { return []string{p.path(uid)} }
 
 // Reads is [Provider.Reads].
@@ -100,7 +101,7 @@ func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) (versi
 	return versions[len(versions)-1], nil
 }
 
-// usable returns the user's link if it exists, is not broken and has the scopes.
+// usable returns the user's link, or an error if it does not exist, is broken or lacks a scope.
 func (p Provider) usable(ctx context.Context, st store.Store, uid string, scopes []string) (link, error) {
 	l, err := p.known(ctx, st, uid)
 	if err != nil {
@@ -109,7 +110,7 @@ func (p Provider) usable(ctx context.Context, st store.Store, uid string, scopes
 	return l, l.usable(scopes)
 }
 
-// usable returns nil if there is a link, which is not broken and has the scopes.
+// usable returns an error if the link does not exist, is broken or lacks a scope.
 func (l link) usable(scopes []string) error {
 	if l.version.IsZero() {
 		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked. Please link one first. Open Linked "+
@@ -141,9 +142,9 @@ func (p Provider) reauth() *fault.Error {
 		"%s does not accept the linked account any more. Please link it again.", p.Name)
 }
 
-// Place returns the account that the user has linked, which an approval shows and hashes, if the link is not broken and
-// has all the scopes, as far as is known without asking the provider. Its errors are AuthError reauth_required and
-// AuthError scope_missing, whose causes name the scopes, and ToolExecutionError store_unavailable.
+// Place returns the user's linked account. An approval shows and hashes it. Place checks that the link is not broken
+// and has all the scopes, without asking the provider. Its errors are AuthError reauth_required, AuthError
+// scope_missing, whose cause names the scopes, and ToolExecutionError store_unavailable.
 func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
 	return a.cfg.Place(ctx, a.store, uid, scopes)
 }
@@ -157,8 +158,8 @@ func (p Provider) Place(ctx context.Context, st store.Store, uid string, scopes 
 	return l.place(), nil
 }
 
-// place identifies the account: it is the same after a new consent for the account, and another one after the account
-// was unlinked or another one was linked.
+// place identifies the account. The identity stays the same after a new consent for the same account. It changes when
+// the account is unlinked and linked again, or when another account is linked.
 func (l link) place() tool.Place {
 	name := cmp.Or(l.Email, l.Login, "your linked "+l.provider.Name+" account")
 	return tool.Place{Label: l.provider.Label, Name: name, ID: cmp.Or(l.Account, l.ID)}
@@ -183,7 +184,7 @@ type Connection struct {
 	Login    string    `json:"login,omitempty"`
 	Scopes   []string  `json:"scopes"`
 	LinkedAt time.Time `json:"linkedAt,omitzero"`
-	Source   string    `json:"source,omitempty"` // the setting that provides the account, if no user linked it
+	Source   string    `json:"source,omitempty"` // the setting that provides the account, if it was not linked by the user
 }
 
 // List returns the user's linked accounts: none or one.
@@ -191,7 +192,7 @@ func (a *Accounts) List(ctx context.Context, uid string) ([]Connection, error) {
 	return a.cfg.Linked(ctx, a.store, uid)
 }
 
-// Linked is [Accounts.List] for operators, who have the store and no OAuth client.
+// Linked is [Accounts.List] for operators, who have access to the store but no OAuth client.
 func (p Provider) Linked(ctx context.Context, st store.Store, uid string) ([]Connection, error) {
 	l, err := p.load(ctx, st, uid)
 	if err != nil || l.version.IsZero() {

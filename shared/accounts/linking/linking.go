@@ -1,12 +1,12 @@
-// Package linking manages the accounts that users have linked at a provider: their consent by OAuth 2 with PKCE
-// (consent.go), the refresh token, encrypted and bound to its user (link.go, cipher.go), and the HTTP client that a
-// tool uses (client.go, token.go). An access token is for one user and one link. It lives in memory and is not stored,
-// unless the provider's refresh tokens can be used once (kept.go). What differs from provider to provider comes from
-// packages of their own (google, github).
+// Package linking manages the accounts that users have linked at a provider. It handles the OAuth 2 consent with PKCE
+// (consent.go), the refresh token, which is encrypted and bound to its user (link.go, cipher.go), and the HTTP client
+// for tools (client.go, token.go). An access token belongs to one user and one link. It is only kept in memory, unless
+// the provider's refresh tokens work only once (kept.go). The packages google and github contain the differences
+// between providers.
 //
-// Stored tokens are encrypted by Tink with the user's ID and the provider as associated data, so a token copied into
-// another user's document cannot be decrypted there. The package logs nothing, and no token, code or provider's answer
-// is part of an error.
+// Stored tokens are encrypted by Tink with the user's ID and the provider as associated data, so a token that is copied
+// into another user's document cannot be decrypted there. The package logs nothing. No error contains a token, a code
+// or a provider's answer.
 package linking
 
 import (
@@ -33,22 +33,23 @@ import (
 // ErrRefused says that a provider does not accept a token.
 var ErrRefused = errors.New("the provider does not accept the token")
 
-// Limits of one call to the token or revocation endpoint, and of each of saveTries to store what it answered.
+// Time limits of one call to the token or revocation endpoint, and of each of the saveTries attempts to store its
+// answer.
 const (
 	callTimeout = 15 * time.Second
 	saveTimeout = 2 * time.Second
 )
 
-// Provider describes a provider's accounts, without an OAuth client.
+// Provider describes a provider's accounts, as far as that needs no OAuth client.
 type Provider struct {
-	ID       string // in paths, documents and associated data: google
-	Name     string // in messages: Google
-	Label    string // before an account's name on an approval: From
-	Settings string // address of the page where its users take access back
+	ID       string // in paths, documents and associated data, such as google
+	Name     string // in messages, such as Google
+	Label    string // precedes the account's name on an approval, such as From
+	Settings string // address of the page on which users revoke access
 }
 
-// Config configures the OAuth client of a provider and its endpoints. All but Scopes, IdentityScopes and what says so
-// are required.
+// Config configures a provider's OAuth client and its endpoints. All fields are required except Scopes, IdentityScopes
+// and those whose comment says otherwise.
 type Config struct {
 	Provider
 	ClientID     string
@@ -57,29 +58,30 @@ type Config struct {
 	TokenURL     string
 	RedirectURL  string // address of the callback, as registered with the provider; https, or http on loopback
 
-	// Scopes are those that the tools need. No other can be requested.
+	// Scopes are the scopes that the tools need. No other scope can be requested.
 	Scopes []string
-	// IdentityScopes are requested with every consent, so that a user sees which account is linked.
+	// IdentityScopes are requested with every consent, so that users can see which account is linked.
 	IdentityScopes []string
 
-	// Ask returns the parameters of a consent's address that only this provider has. before is the account that is
-	// linked by now, or empty.
+	// Ask returns additional parameters for a consent's address that only this provider has. before is the account that
+	// is linked at present, or empty.
 	Ask func(before Identity) map[string]string
-	// Identify returns the account that a token is for. It must not tell the token in its error.
+	// Identify returns the account that a token is for. Its error must not contain the token.
 	Identify func(ctx context.Context, c *http.Client, got *oauth2.Token) (Identity, error)
-	// Revoke reports whether the provider has taken back what the token allows, now or before: the refresh token, or
-	// the access token where those are kept. ErrRefused says that the provider does not accept the token for that.
+	// Revoke revokes the grant of the token: the refresh token, or the access token if Keeps is set. It reports whether
+	// the grant is revoked, now or before. ErrRefused means that the provider does not accept the token for a
+	// revocation.
 	Revoke func(ctx context.Context, c *http.Client, token string) (bool, error)
 
-	// Keeps says that access tokens are kept, encrypted like the refresh tokens: where a refresh token can be used once
-	// and ends the access token before, so that all processes have to use the same one; or where access tokens do not
-	// end and there are no others.
+	// Keeps means that access tokens are stored, encrypted like refresh tokens. It is for a provider whose refresh
+	// tokens work only once and end the previous access token, so that all processes have to use the same tokens, or
+	// whose access tokens never expire and come without refresh tokens.
 	Keeps bool
-	// Refusals are the codes beside invalid_grant with which the token endpoint refuses a code or a refresh token for
-	// good.
+	// Refusals are the error codes, besides invalid_grant, with which the token endpoint permanently refuses a code or
+	// a refresh token.
 	Refusals []string
 
-	AuditDays  int              // for how many days the record of a link is kept; 0: for good
+	AuditDays  int              // number of days that the record of a link is kept; 0: forever
 	HTTPClient *http.Client     // its transport and timeout are used; nil means the default transport and 60 s
 	Now        func() time.Time // nil means time.Now
 	Rand       io.Reader        // nil means crypto/rand
@@ -95,8 +97,8 @@ type Accounts struct {
 	tokens  tokens
 }
 
-// New returns the Accounts in the store, with the cipher for refresh tokens (see tokenkey). It makes no call. The error
-// names the setting that is invalid.
+// New returns the Accounts in the store. cipher encrypts the tokens (see tokenkey). New makes no call. The error names
+// the invalid setting.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, error) {
 	if cfg.ClientID == "" || cipher == nil {
 		return nil, fmt.Errorf("%s: a client id and a cipher are needed", cfg.ID)
@@ -116,17 +118,17 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, er
 	return a, nil
 }
 
-// Provider returns whose accounts these are.
+// Provider returns the provider of these accounts.
 func (a *Accounts) Provider() Provider { return a.cfg.Provider }
 
-// calls returns a context for a call to the provider that has its own deadline and is not cancelled with the caller: an
-// authorization code and a rotated refresh token can be used once, and are lost with an answer that is not read.
+// calls returns a context for a call to the provider. It has its own deadline and is not cancelled with the caller's:
+// an authorization code and a rotated refresh token work only once, and would be lost with an unread answer.
 func (a *Accounts) calls(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, a.cfg.HTTPClient)
 	return context.WithTimeout(ctx, callTimeout)
 }
 
-// Secure returns an error that names the setting if its address may not be sent a secret.
+// Secure returns an error that names the setting if the address is not safe for sending a secret.
 func Secure(name, address string) error {
 	u, err := url.Parse(address)
 	if err == nil && outbound.Secure(u) && u.Fragment == "" {
@@ -135,23 +137,24 @@ func Secure(name, address string) error {
 	return fmt.Errorf("%s %q must be an https address (http only on a loopback address)", name, address)
 }
 
-// storeDown returns the error of a store that failed before anything was asked of the provider. The cause is kept as
-// text: a deadline of the store must not be taken for a call to the provider with an unknown outcome.
+// storeDown returns the error for a store that failed before the provider was asked. It keeps the cause as text, so
+// that the store's deadline is not mistaken for a call to the provider with an unknown outcome.
 func storeDown(err error) error {
 	return tool.Transient(fault.Unavailable("The linked accounts cannot be read or written just now; please try again.",
 		errors.New(err.Error())))
 }
 
-// providerDown returns the error of the token endpoint; nothing was done with the account.
+// providerDown returns the error for a failed token endpoint. Nothing was done with the account.
 func (p Provider) providerDown(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_endpoint",
 		"%s could not be asked for access to the linked account; please try again.", p.Name).Because(outline(err)))
 }
 
-// codeOfError is what OAuth's error codes look like, which no secret does.
+// codeOfError matches OAuth's error codes and no secrets.
 var codeOfError = lazyregexp.New(`^[a-z]+(_[a-z]+){0,5}$`)
 
-// outline returns the loggable part of a token endpoint's failure. It omits the body, which may repeat the request.
+// outline returns the part of a token endpoint's failure that may be logged. It leaves out the body, which may repeat
+// what was sent.
 func outline(err error) error {
 	var answered *oauth2.RetrieveError
 	if errors.As(err, &answered) && codeOfError.MatchString(answered.ErrorCode) {
@@ -167,7 +170,7 @@ func outline(err error) error {
 	return errors.New("the token endpoint's answer could not be used")
 }
 
-// refused reports whether the token endpoint has refused a code or a refresh token for good.
+// refused reports whether the token endpoint has permanently refused a code or a refresh token.
 func (a *Accounts) refused(err error) bool {
 	var answered *oauth2.RetrieveError
 	return errors.As(err, &answered) &&

@@ -42,7 +42,7 @@ const sweepPage = 200
 
 var placeInState = lazyregexp.New(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
 
-// pendingAt is what documents of pending consents call the provider.
+// pendingAt returns the provider's name in documents of pending consents.
 func (a *Accounts) pendingAt() string {
 	if a.cfg.ID == "google" {
 		return ""
@@ -54,7 +54,7 @@ func (a *Accounts) pendingAt() string {
 func (a *Accounts) pendingPlaces(uid string) []string {
 	owner := uid
 	if at := a.pendingAt(); at != "" {
-		owner = at + "\x00" + uid // no uid has that character, so no two have one path
+		owner = at + "\x00" + uid // no UID contains that character, so two users never share a path
 	}
 	paths := make([]string, maxPending)
 	for i := range paths {
@@ -84,7 +84,7 @@ func (a *Accounts) keep(ctx context.Context, p pending, verifier string) (state 
 	return "", storeDown(store.ErrConflict)
 }
 
-// keepIn stores the consent in a document, in place of the one that was read there.
+// keepIn stores the consent in a document and replaces the content that was read there.
 func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verifier string) (state string, err error) {
 	key, err := secret(a.cfg.Rand)
 	if err != nil {
@@ -132,10 +132,10 @@ func oldest(places []store.Doc) (found store.Doc) {
 // takeConsent returns the consent that the state belongs to and deletes it, so that it is never returned again.
 func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error) {
 	if ans.Browser == "" {
-		return pending{}, fault.Invalid("state", "an account is linked in the browser in which that was begun, with "+
-			"cookies allowed; please begin again there")
+		return pending{}, fault.Invalid("state", "an account must be linked in the browser in which you began, "+
+			"with cookies allowed; please begin again there")
 	}
-	unknown := fault.Invalid("state", "this was used, has expired or was begun in another browser; "+
+	unknown := fault.Invalid("state", "this link was used, has expired or was begun in another browser; "+
 		"please begin again to link the account")
 	path := pendingPath(ans.State)
 	docs, err := a.store.Get(ctx, path)
@@ -147,7 +147,7 @@ func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error)
 		return pending{}, unknown
 	}
 	if p.State != nil && subtle.ConstantTimeCompare(p.State, digest(ans.State)) != 1 {
-		return pending{}, unknown // the caller knows the document's name and not the secret: the consent stays
+		return pending{}, unknown // the caller knows the document's name but not the secret; the consent stays
 	}
 	_, err = a.store.Commit(ctx, store.Delete(path, docs[0].Version))
 	if errors.Is(err, store.ErrConflict) {
@@ -177,7 +177,7 @@ func Sweep(ctx context.Context, st store.Store, now time.Time) (deleted int, err
 		}
 		_, err = st.Commit(ctx, writes...)
 		if errors.Is(err, store.ErrConflict) {
-			return deleted, nil // one was replaced or taken; the next sweep deletes the others
+			return deleted, nil // a consent was replaced or used; the next sweep deletes the others
 		}
 		if err != nil {
 			return deleted, err

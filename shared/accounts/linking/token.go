@@ -15,10 +15,10 @@ import (
 
 const (
 	renewBefore = time.Minute // before its expiry
-	maxLifetime = time.Hour   // of an access token in memory, whatever its provider says
+	maxLifetime = time.Hour   // of an access token in memory, whatever the provider says
 	maxTokens   = 1000        // in memory
-	maxSeconds  = 366 * 86400 // for which an access token is said to live
-	saveTries   = 5           // to store tokens that replace those that were used
+	maxSeconds  = 366 * 86400 // maximum lifetime of an access token that is believed
+	saveTries   = 5           // attempts to store the tokens that replace used ones
 )
 
 // token is an access token and the time until which it is used.
@@ -60,10 +60,10 @@ func (t *tokens) drop(key string) {
 	delete(t.m, key)
 }
 
-// access returns an access token of the link other than the rejected one, with one call to the provider for all
-// concurrent callers. A token belongs to one consent, so a caller that has read the link after it was unlinked or
-// relinked does not find the old token. justRead reports that the caller has just read the link; otherwise access reads
-// it again before it asks the provider.
+// access returns an access token of the link other than the rejected one. All concurrent callers share one call to the
+// provider. A token belongs to one consent, so after an account is unlinked or linked again, callers that read the new
+// link do not find the old token. justRead means that the caller has just read the link; otherwise access reads it
+// again before it asks the provider.
 func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead bool) (string, error) {
 	key := tokenKey(l.UID, l.ID)
 	if value, ok := a.tokens.get(key, a.cfg.Now()); ok && value != rejected {
@@ -95,8 +95,8 @@ func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead
 	}
 }
 
-// renew requests an access token from the provider, with the link as it was read. Another instance may have used a
-// rotating refresh token in the meantime: then the document has a newer one.
+// renew requests an access token from the provider, with the link as it was read. If another instance has used a
+// rotating refresh token in the meantime, the document has a newer one.
 func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
 	for {
 		value, err := a.ask(ctx, l)
@@ -114,14 +114,14 @@ func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
 	}
 }
 
-// current returns the link as the store has it now. It is an error if the account was relinked.
+// current returns the link that is now stored. It returns an error if the account was linked again.
 func (a *Accounts) current(ctx context.Context, l link) (link, error) {
 	now, err := a.cfg.load(ctx, a.store, l.UID)
 	if err == nil {
 		err = now.usable(nil)
 	}
 	if err == nil && now.ID != l.ID {
-		err = a.cfg.providerDown(errors.New("the account was relinked meanwhile"))
+		err = a.cfg.providerDown(errors.New("the account was linked again in the meantime"))
 	}
 	return now, err
 }
@@ -147,8 +147,8 @@ func (a *Accounts) ask(ctx context.Context, l link) (string, error) {
 	return got.AccessToken, nil
 }
 
-// remember keeps an access token in memory until a minute before its end, and for an hour at most. One without an end
-// is kept if its provider gives such.
+// remember keeps an access token in memory until a minute before it expires, and for at most an hour. A token without
+// an expiry is kept if its provider gives tokens that never expire.
 func (a *Accounts) remember(l link, value string, until time.Time) {
 	now := a.cfg.Now()
 	if most := now.Add(maxLifetime); until.After(most) || until.IsZero() && a.cfg.Keeps {
@@ -157,10 +157,10 @@ func (a *Accounts) remember(l link, value string, until time.Time) {
 	a.tokens.put(tokenKey(l.UID, l.ID), token{value, until.Add(-renewBefore)}, now)
 }
 
-// ends returns when an access token that was given now ends; zero: never, or its provider does not say.
+// ends returns when an access token that was received now expires. Zero means never, or that the provider does not say.
 func ends(got *oauth2.Token, now time.Time) time.Time {
 	seconds := got.ExpiresIn
-	if seconds == 0 { // an answer in the form of a query has it there alone
+	if seconds == 0 { // only an answer in URL-encoded form has it there
 		seconds, _ = got.Extra("expires_in").(int64)
 	}
 	if seconds <= 0 {
@@ -169,9 +169,9 @@ func ends(got *oauth2.Token, now time.Time) time.Time {
 	return now.Add(time.Duration(min(seconds, maxSeconds)) * time.Second)
 }
 
-// rotate stores the tokens that the provider returned in place of those that were used. Only the new ones are still
-// valid, so it tries again where the document has changed or the store fails, each time with a time of its own: a
-// process that was stopped in the midst stores them when it wakes, also in a link that others took for broken.
+// rotate stores the tokens that the provider returned in place of the used ones. Only the new ones are still valid, so
+// it tries again if the document has changed or the store fails, each time with a time limit of its own. A process that
+// was paused here stores them when it continues, even if another process has marked the link broken.
 func (a *Accounts) rotate(ctx context.Context, l link, got *oauth2.Token) error {
 	ctx = context.WithoutCancel(ctx)
 	l.Renewing = time.Time{}
@@ -186,8 +186,8 @@ func (a *Accounts) rotate(ctx context.Context, l link, got *oauth2.Token) error 
 	}
 }
 
-// saveTokens tries once to store the tokens, and reports whether that can be tried again, with the link as it is by
-// then.
+// saveTokens tries once to store the tokens. It reports whether another attempt makes sense, and updates l to the
+// stored link.
 func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
@@ -199,7 +199,7 @@ func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (
 	}
 	now, unread := a.cfg.load(ctx, a.store, l.UID)
 	if unread == nil && now.ID != l.ID {
-		return false, a.cfg.providerDown(errors.New("the account was relinked or unlinked meanwhile"))
+		return false, a.cfg.providerDown(errors.New("the account was linked again or unlinked in the meantime"))
 	}
 	if unread == nil {
 		l.version = now.version
@@ -207,7 +207,7 @@ func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (
 	return true, storeDown(err)
 }
 
-// markBroken records, once, that the provider refuses the link, so that the next call fails without asking it.
+// markBroken records, once, that the provider refuses the link. Later calls then fail without asking the provider.
 func (a *Accounts) markBroken(ctx context.Context, l link) error {
 	a.tokens.drop(tokenKey(l.UID, l.ID))
 	l.Broken = true

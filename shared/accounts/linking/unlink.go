@@ -12,7 +12,7 @@ import (
 
 // Unlinked is the result of Unlink.
 type Unlinked struct {
-	Existed bool // whether there was one
+	Existed bool // whether an account was linked
 	// Revoked reports whether the grant at the provider is revoked, by this call or before. If not, the user can
 	// revoke it on the provider's page (Provider.Settings).
 	Revoked bool
@@ -45,7 +45,7 @@ func (p Provider) Forget(ctx context.Context, st store.Store, uid string, now ti
 			return existed, nil
 		}
 		existed = true
-		var l struct{ ID string } // read alone, in case the rest is damaged
+		var l struct{ ID string } // only the ID is read, in case the rest is damaged
 		_ = document.Decode(docs[0], &l)
 		entry, err := audit.Append(ctx, st, audit.Entry{UID: uid, At: now, Kind: audit.Unlinked, Ref: l.ID})
 		if err == nil {
@@ -76,7 +76,7 @@ func (a *Accounts) revoke(ctx context.Context, l link) bool {
 	return done && err == nil
 }
 
-// revokeKept revokes with the access token, which is renewed if the provider does not accept it any more.
+// revokeKept revokes with the access token, and renews the token first if the provider no longer accepts it.
 func (a *Accounts) revokeKept(ctx context.Context, l link) bool {
 	rejected := ""
 	for range 2 {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// kmsKey is a key of Cloud KMS. Tink's own client for it is not used, because it links all signing algorithms of Cloud
-// KMS: 1 MB in each function that carries calls out.
+// kmsKey is a key of Cloud KMS. It does not use Tink's own client, which links all signing algorithms of Cloud KMS and
+// adds 1 MB to each function that executes calls.
 type kmsKey struct {
 	client *kms.KeyManagementClient
 	name   string

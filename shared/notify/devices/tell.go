@@ -31,7 +31,7 @@ type Teller struct {
 
 // message is the content sent to a device.
 type message struct {
-	Asks       bool   `json:"asks"` // an approval waits; otherwise it was decided, and its notification must disappear
+	Asks       bool   `json:"asks"` // an approval waits; otherwise it was decided and its notification must disappear
 	ApprovalID string `json:"approvalId"`
 	Question   string `json:"question,omitempty"`
 	ThreadID   string `json:"threadId,omitempty"`

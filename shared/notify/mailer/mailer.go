@@ -21,7 +21,7 @@ import (
 const sendTime = 30 * time.Second
 
 // ErrRefused is wrapped in the error for a mail that the server will never accept.
-var ErrRefused = errors.New("mailer: the server refuses the mail for good")
+var ErrRefused = errors.New("mailer: the server permanently refuses the mail")
 
 const codeFailed fault.Code = "mail_failed"
 
@@ -47,7 +47,7 @@ type Mailer struct {
 func (m *Mailer) Server(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
-		return errors.New("mailer: this is no address of an SMTP server")
+		return errors.New("mailer: not the address of an SMTP server")
 	}
 	m.host, m.port, m.wrapped = u.Hostname(), u.Port(), u.Scheme == "smtps"
 	if m.port == "" {
@@ -69,7 +69,7 @@ func (m *Mailer) Send(ctx context.Context, to string, message []byte) error {
 	if err != nil {
 		return failed("the connection", err)
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends whatever waits for it
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends all reads and writes in progress
 	defer conn.Close()
 	if m.wrapped {
 		conn = tls.Client(conn, m.secure())

@@ -92,14 +92,14 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// dial connects to the address, whatever the caller asks for.
+// dial returns a dialler that always connects to the same address.
 func dial(to string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, to)
 	}
 }
 
-// TestSendEnds checks that a server that sends nothing is not waited for.
+// TestSendEnds checks that Send does not wait forever for a server that sends nothing.
 func TestSendEnds(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package notice publishes events of runs: an approval was requested, was decided or has expired, an outcome needs its
-// user, the run has ended. A notice is an event of CloudEvents 1.0
-// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). It has IDs, names, times and a link, and never
-// content: it is not enough to decide, or to learn the text of a mail.
+// Package notice makes notifications about a run: an approval was requested, decided or expired, an outcome needs the
+// user's review, or the run ended. A notification is an event of CloudEvents 1.0
+// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). It contains IDs, names, times and a link, but
+// no content, and nothing can be approved with it.
 package notice
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// Type is the type of a notice, as CloudEvents has it.
+// Type is the type of a notification, as in CloudEvents.
 type Type string
 
 // The types.
@@ -24,23 +24,23 @@ const (
 	ApprovalDecided   Type = "run.countersign.approval.decided"   // also of a review
 	ApprovalExpired   Type = "run.countersign.approval.expired"
 	ReviewRequested   Type = "run.countersign.review.requested"
-	RunEnded          Type = "run.countersign.run.ended" // with it whatever of the run still waited
+	RunEnded          Type = "run.countersign.run.ended" // everything in the run that still waited has ended with it
 )
 
 // Types lists all types.
 var Types = []Type{ApprovalRequested, ApprovalDecided, ApprovalExpired, ReviewRequested, RunEnded}
 
-// A Notice is one thing that has happened to a run.
+// A Notice is a notification about one event of a run.
 type Notice struct {
-	ID   string // the same each time that the notice is sent
+	ID   string // the same each time that the notification is sent
 	Type Type
 	Time time.Time
 	Data Data
 }
 
-// Data is what a notice says. What does not belong to its type is empty.
+// Data is the content of a notification. Fields that do not belong to its type are empty.
 type Data struct {
-	UID      string `json:"uid"` // the run's owner, as their ID tokens name them
+	UID      string `json:"uid"` // the run's owner: the subject of their ID tokens
 	RunID    string `json:"runId"`
 	ThreadID string `json:"threadId"`
 	Agent    string `json:"agent"`
@@ -48,28 +48,28 @@ type Data struct {
 	ActionID   string       `json:"actionId,omitempty"`
 	Tool       string       `json:"tool,omitempty"`
 	ApprovalID string       `json:"approvalId,omitempty"`
-	Kind       run.Kind     `json:"kind,omitempty"` // of what waits: approval, plan or review
+	Kind       run.Kind     `json:"kind,omitempty"` // approval, plan or review
 	ExpiresAt  time.Time    `json:"expiresAt,omitzero"`
 	Decision   run.Decision `json:"decision,omitempty"`
-	HeldUntil  time.Time    `json:"heldUntil,omitzero"` // with a yes: until then it can be undone
+	HeldUntil  time.Time    `json:"heldUntil,omitzero"` // with an approval: the time until which it can be undone
 
-	Status    run.Status `json:"status,omitempty"`    // of a run that has ended
-	ErrorCode fault.Code `json:"errorCode,omitempty"` // why it has failed
+	Status    run.Status `json:"status,omitempty"`    // how the run ended
+	ErrorCode fault.Code `json:"errorCode,omitempty"` // why the run failed
 
-	Link string `json:"link,omitempty"` // to the page where its owner sees it and decides; empty: the console's address is unknown
+	Link string `json:"link,omitempty"` // address where the owner sees the run and decides; empty if the console's address is unknown
 }
 
-// ErrUnderWay says that notices are being sent, or will be, and that the publisher is to be asked again.
-var ErrUnderWay = errors.New("notice: others are being told")
+// ErrUnderWay means that notifications are being sent or will be sent later. The caller must call the publisher again.
+var ErrUnderWay = errors.New("notice: notifications are still being sent")
 
-// A Publisher sends notices of one run, in their order. After an error some of them may have been sent. Each is given
-// to it again then.
+// A Publisher sends notifications of one run in order. After an error, some of them may have been sent, and the caller
+// must pass all of them again.
 type Publisher interface {
 	Publish(ctx context.Context, notices ...Notice) error
 }
 
-// After returns what the run's events behind the one with the number have to tell, in their order. The state is that
-// after all of them. console is the address of the console, without a slash at its end.
+// After returns the notifications for the run's events after number seq, in order. s is the run's state after all
+// events. console is the address of the console, without a trailing slash.
 func After(seq int64, r run.Run, s *run.State, events []run.Event, console string) (all []Notice) {
 	for _, e := range events[first(events, seq):] {
 		if n, ok := of(r, s, e); ok {
@@ -80,7 +80,7 @@ func After(seq int64, r run.Run, s *run.State, events []run.Event, console strin
 	return all
 }
 
-// Tells reports whether [After] would return anything.
+// Tells reports whether [After] would return any notification.
 func Tells(seq int64, s *run.State, events []run.Event) bool {
 	for _, e := range events[first(events, seq):] {
 		if _, ok := of(run.Run{}, s, e); ok {
@@ -90,7 +90,7 @@ func Tells(seq int64, s *run.State, events []run.Event) bool {
 	return false
 }
 
-// first returns the index of the first event behind the one with the number. Events are numbered one by one.
+// first returns the index of the first event after number seq. Events are numbered consecutively.
 func first(events []run.Event, seq int64) int64 {
 	if len(events) == 0 {
 		return 0
@@ -98,7 +98,7 @@ func first(events []run.Event, seq int64) int64 {
 	return min(max(0, seq+1-events[0].Seq), int64(len(events)))
 }
 
-// of returns the notice of the event, if the event is published.
+// of returns the notification for the event, and whether the event has one.
 func of(r run.Run, s *run.State, e run.Event) (Notice, bool) {
 	n := Notice{ID: fmt.Sprintf("%s.%d", r.ID, e.Seq), Time: e.At,
 		Data: Data{UID: r.UID, RunID: r.ID, ThreadID: r.ThreadID, Agent: r.AgentName()}}
@@ -131,12 +131,12 @@ func of(r run.Run, s *run.State, e run.Event) (Notice, bool) {
 	return n, true
 }
 
-// hasExpired reports whether the call was closed because its user had not decided about it in time.
+// hasExpired reports whether the call ended because its user did not decide in time.
 func hasExpired(a *run.Action, f *run.Finished) bool {
 	return a != nil && a.ApprovalID != "" && a.Decision == "" && f.Error != nil && f.Error.Code == fault.CodeExpired
 }
 
-// Link returns the address of the conversation in the console; empty if the console's address is unknown.
+// Link returns the address of the conversation in the console, or "" if the console's address is unknown.
 func Link(console, threadID string) string {
 	if console == "" {
 		return ""
@@ -144,7 +144,7 @@ func Link(console, threadID string) string {
 	return console + "/#/t/" + threadID
 }
 
-// event is a notice in the JSON format of CloudEvents
+// event is a notification in the JSON format of CloudEvents
 // (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md).
 type event struct {
 	SpecVersion string    `json:"specversion"`
@@ -157,10 +157,10 @@ type event struct {
 	Data        Data      `json:"data"`
 }
 
-// ContentType is the media type of an encoded notice.
+// ContentType is the media type of an encoded notification.
 const ContentType = "application/cloudevents+json"
 
-// Encode returns the notice as JSON, the same bytes each time.
+// Encode returns the notification as JSON. The bytes are the same each time.
 func (n Notice) Encode(source string) ([]byte, error) {
 	return strictjson.Marshal(event{SpecVersion: "1.0", ID: n.ID, Source: source, Type: n.Type, Subject: n.Data.RunID,
 		Time: n.Time.UTC(), ContentType: "application/json", Data: n.Data})

@@ -13,7 +13,8 @@ import (
 
 var at = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// story is a run that asks, gets a yes, asks again and is not answered: its events, and what follows from them.
+// story is a run that requests an approval, gets it, requests another one and gets no answer. It returns the run's
+// events and state.
 func story(t *testing.T) (run.Run, *run.State, []run.Event) {
 	t.Helper()
 	secret := json.RawMessage(`{"text":"CANARY"}`)
@@ -44,7 +45,7 @@ func story(t *testing.T) (run.Run, *run.State, []run.Event) {
 	return run.Run{ID: "run1", UID: "ana", ThreadID: "thread1"}, s, events
 }
 
-// TestAfter checks that each event is published once, in order, without its content.
+// TestAfter checks that each event is reported once, in order and without content.
 func TestAfter(t *testing.T) {
 	r, s, events := story(t)
 	for seq := range int64(len(events)) + 2 {
@@ -71,7 +72,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestEncode compares an event with its text, which receivers compute a signature of.
+// TestEncode compares an encoded event with a fixed text, because receivers verify a signature over its bytes.
 func TestEncode(t *testing.T) {
 	r, s, events := story(t)
 	all := notice.After(0, r, s, events, "https://example.com")
@@ -94,7 +95,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEndedRunSaysWhy has the code of a failure, and not its words.
+// TestEndedRunSaysWhy checks that the notification has the failure's code, but not its message.
 func TestEndedRunSaysWhy(t *testing.T) {
 	end := run.Event{Seq: 3, At: at, Type: run.RunEnded, End: &run.End{Status: run.Failed, Summary: "CANARY",
 		Error: &run.ErrorInfo{Class: fault.Model, Code: "model_unavailable", Message: "CANARY"}}}

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// Question returns in words what waits, without a word of what it is about.
+// Question returns a question that names the kind of the waiting approval, without its content.
 func Question(a run.Approval) string {
 	switch {
 	case a.Kind == run.KindPlan:
@@ -26,7 +26,7 @@ func Question(a run.Approval) string {
 	return "Approve what an agent wants to do?"
 }
 
-// people counts whom a mail goes to: its card has their addresses one a line.
+// people counts the recipients of an e-mail. The card lists their addresses, one per line.
 func people(a run.Approval) (n int) {
 	for _, f := range a.Preview.Fields {
 		if f.Label == "To" || f.Label == "Cc" || f.Label == "Bcc" {

@@ -1,5 +1,6 @@
-// Package reminder mails people what has waited for their decision for a while: one short mail of all that waits, at
-// most once an hour, without a word of what it is about. It leads to the cards, and nothing can be decided by it.
+// Package reminder sends users an e-mail about approvals that have waited for a while: one short mail about all waiting
+// approvals, at most once an hour, without their content. The mail links to the approvals. Nothing can be approved with
+// it.
 package reminder
 
 import (
@@ -13,34 +14,35 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Kept stores the state of reminders (package records).
+// Kept records reminders (package records).
 type Kept interface {
 	TakeReminder(ctx context.Context, uid string, as run.Reminders, during time.Duration) (taken bool, err error)
 	Reminded(ctx context.Context, uid string, upto time.Time) error
 }
 
-// Mailer sends mails (package mailer).
+// Mailer sends e-mails (package mailer).
 type Mailer interface {
 	Send(ctx context.Context, to string, message []byte) error
 }
 
-// Reminders mail people.
+// Reminders sends reminders by e-mail.
 type Reminders struct {
 	Store   store.Store
 	Kept    Kept
 	Mailer  Mailer
-	From    string // the address of who writes
-	Console string // where people decide, without a slash at its end
+	From    string // address of the sender
+	Console string // address of the console, without a trailing slash
 }
 
-// The bounds of a reminder.
+// Limits of a reminder.
 const (
-	mostRead = 100 // approvals; the newest are read
-	mostTold = 20  // approvals with a line of their own
+	mostRead = 100 // approvals that are read, the newest first
+	mostTold = 20  // approvals that get their own lines in the mail
 )
 
-// Remind mails the user what has waited for long enough, unless somebody else does. Who dies between the mail and its
-// record has it sent again: people had rather read it twice than never. It has the same Message-ID then.
+// Remind sends the user an e-mail about approvals that have waited long enough, unless another process is sending it.
+// If a process ends between the mail and its record, the mail is sent again with the same Message-ID: a repeated
+// reminder is better than none.
 func (r *Reminders) Remind(ctx context.Context, uid string, when run.Reminding) error {
 	var u run.User
 	known, err := document.Get(ctx, r.Store, document.UserPath(uid), &u)
@@ -66,7 +68,7 @@ func (r *Reminders) Remind(ctx context.Context, uid string, when run.Reminding) 
 	return errors.Join(failed, r.Kept.Reminded(ctx, uid, now))
 }
 
-// waiting returns what a mail tells that is made now, the newest first; nothing where none is due.
+// waiting returns the approvals for a mail that is sent now, the newest first. It returns none if no reminder is due.
 func (r *Reminders) waiting(ctx context.Context, u *run.User, when run.Reminding) (waiting []run.Approval,
 	now time.Time, err error) {
 	docs, err := r.Store.Query(ctx, document.ApprovalsOf(u.UID, string(run.ApprovalOpen), mostRead))

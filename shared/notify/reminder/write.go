@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/notice"
 )
 
-// write returns the mail about the approvals (RFC 5322). Apart from these fixed words, it contains only checked
-// addresses, times and IDs.
+// write returns the mail about the approvals (RFC 5322). Besides fixed text, it contains only a checked address, times
+// and IDs.
 func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([]byte, error) {
 	_, domain, _ := strings.Cut(r.From, "@")
 	var b bytes.Buffer
@@ -25,7 +25,7 @@ func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([
 		{"Subject", subject(waiting)},
 		{"Date", now.Format(time.RFC1123Z)},
 		{"Message-ID", "<" + name(waiting) + "@" + domain + ">"},
-		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no vacation reply is sent
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: suppresses automatic replies
 		{"List-Unsubscribe", "<" + r.inbox() + ">"},
 		{"MIME-Version", "1.0"},
 		{"Content-Type", "text/plain; charset=utf-8"},
@@ -41,7 +41,7 @@ func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([
 	return b.Bytes(), w.Close()
 }
 
-// name returns the same for the same approvals, so that readers of mail know one that comes again.
+// name returns the same name for the same approvals, so that mail programs recognise a repeated mail.
 func name(waiting []run.Approval) string {
 	sum := sha256.New()
 	for _, a := range waiting {
@@ -54,10 +54,10 @@ func subject(waiting []run.Approval) string {
 	if len(waiting) == 1 {
 		return notice.Question(waiting[0])
 	}
-	return count(len(waiting)) + " things wait for your decision"
+	return count(len(waiting)) + " requests need your decision"
 }
 
-// count returns the number of approvals in words; there may be more than were read.
+// count returns the number of approvals in words. If the limit was reached, there may be more.
 func count(n int) string {
 	if n < mostRead {
 		return fmt.Sprint(n)
@@ -68,15 +68,15 @@ func count(n int) string {
 func (r *Reminders) text(zone *time.Location, waiting []run.Approval) string {
 	var b strings.Builder
 	for _, a := range waiting[:min(len(waiting), mostTold)] {
-		fmt.Fprintf(&b, "%s\n  Asked on %s, ends on %s.\n  %s\n\n", notice.Question(a), clock(a.RequestedAt, zone),
+		fmt.Fprintf(&b, "%s\n  Asked on %s, expires on %s.\n  %s\n\n", notice.Question(a), clock(a.RequestedAt, zone),
 			clock(a.ExpiresAt, zone), notice.Link(r.Console, a.ThreadID))
 	}
 	if more := len(waiting) - mostTold; more > 0 {
 		fmt.Fprintf(&b, "%s more: %s\n\n", count(more), r.inbox())
 	}
-	b.WriteString("You decide there, and nothing can be decided by this mail.\n\n" +
-		"Such a mail comes at most once an hour, when something has waited for more than five\n" +
-		"minutes. Your inbox in the console has a button that ends them:\n" + r.inbox() + "\n")
+	b.WriteString("Open the link to decide. You cannot decide by replying to this e-mail.\n\n" +
+		"You get this e-mail at most once an hour, if a request has waited for more than five\n" +
+		"minutes. To stop these e-mails, use the button in your inbox:\n" + r.inbox() + "\n")
 	return b.String()
 }
 

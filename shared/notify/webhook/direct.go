@@ -39,17 +39,17 @@ type Direct struct {
 // A Failure is a notification that an endpoint did not accept.
 type Failure struct {
 	Hook, NoticeID string
-	GivenUp        bool // it is not sent again
+	GivenUp        bool // the notification is not sent again
 	Err            error
 }
 
-// telling is the delivery of a run's notifications.
+// telling is the state of delivering a run's notifications.
 type telling struct {
 	newest time.Time // time of the newest notification
 	lines  []line    // one for each endpoint
 }
 
-// line is the ordered notifications about a run for one endpoint.
+// line holds the notifications of a run for one endpoint, in order.
 type line struct {
 	left    []notice.Notice
 	settled map[string]bool // IDs of notifications that were delivered or given up
@@ -98,8 +98,8 @@ func (d *Direct) Publish(_ context.Context, notices ...notice.Notice) error {
 	return nil
 }
 
-// telling returns the telling of the run, or nil if there are too many. It drops old ones, because a deleted run is
-// never published again. The caller holds the lock.
+// telling returns the delivery state of the run, or nil if too many runs have one. It drops old states, because a
+// deleted run is never published again. The caller holds the lock.
 func (d *Direct) telling(runID string) *telling {
 	if known := d.runs[runID]; known != nil {
 		return known

@@ -69,11 +69,11 @@ func Parse(file, keys []byte) (Hooks, error) {
 		return nil, err
 	}
 	if len(f.Webhooks) == 0 || len(f.Webhooks) > maxHooks {
-		return nil, fault.Invalid("webhooks", "there are %d, and 1 to %d may be", len(f.Webhooks), maxHooks)
+		return nil, fault.Invalid("webhooks", "%d webhooks; 1 to %d are allowed", len(f.Webhooks), maxHooks)
 	}
 	secrets := map[string][]string{}
 	if err := strictjson.Decode(keys, &secrets); err != nil {
-		return nil, fault.Invalid("keys", `they are a JSON object such as {"crm":["whsec_…"]}`)
+		return nil, fault.Invalid("keys", `expected a JSON object such as {"crm":["whsec_…"]}`)
 	}
 	for i, h := range f.Webhooks {
 		if err := h.check(fmt.Sprintf("webhooks/%d", i), f.Webhooks[:i]); err != nil {
@@ -98,16 +98,16 @@ func (h Hook) check(at string, before Hooks) error {
 	_, again := before.Named(h.Name)
 	switch {
 	case !IsName(h.Name):
-		return fault.Invalid(at+"/name", "a name is 1 to 32 small letters, digits and hyphens")
+		return fault.Invalid(at+"/name", "a name has 1 to 32 lower-case letters, digits and hyphens")
 	case again:
-		return fault.Invalid(at+"/name", "there are two webhooks %s", h.Name)
+		return fault.Invalid(at+"/name", "two webhooks have the name %s", h.Name)
 	case err != nil || !outbound.Secure(u) || u.Fragment != "":
-		return fault.Invalid(at+"/url", "it is an address with https (http only on a loopback address), without "+
+		return fault.Invalid(at+"/url", "expected an address with https (http only on a loopback address), without "+
 			"credentials")
 	}
 	for i, t := range h.Types {
 		if !slices.Contains(notice.Types, t) {
-			return fault.Invalid(fmt.Sprintf("%s/types/%d", at, i), "there is no such type of notice")
+			return fault.Invalid(fmt.Sprintf("%s/types/%d", at, i), "unknown type of notification")
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func (h Hook) check(at string, before Hooks) error {
 // decodeKeys decodes the keys of an endpoint, each "whsec_" followed by the base64 of its bytes.
 func decodeKeys(name string, texts []string) (keys [][]byte, err error) {
 	if len(texts) == 0 || len(texts) > maxKeys {
-		return nil, fault.Invalid("keys/"+name, "there are %d keys, and one or two may be", len(texts))
+		return nil, fault.Invalid("keys/"+name, "%d keys; one or two are allowed", len(texts))
 	}
 	for i, text := range texts {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))

@@ -50,12 +50,12 @@ func (s Subscription) Check() error {
 	case len(s.Endpoint) > MaxEndpoint:
 		return fault.Invalid("endpoint", "%d bytes; the limit is %d", len(s.Endpoint), MaxEndpoint)
 	case err != nil || !outbound.Secure(u) || u.Fragment != "":
-		return fault.Invalid("endpoint", "it is the address of a push service, with https and without credentials")
+		return fault.Invalid("endpoint", "expected the address of a push service, with https and without credentials")
 	case len(s.Auth) != secretSize:
-		return fault.Invalid("keys/auth", "%d bytes in base64url are needed here", secretSize)
+		return fault.Invalid("keys/auth", "expected %d bytes in base64url", secretSize)
 	}
 	if _, err := ecdh.P256().NewPublicKey(s.P256dh); err != nil {
-		return fault.Invalid("keys/p256dh", "a point of P-256, of %d bytes in base64url, is needed here", pointSize)
+		return fault.Invalid("keys/p256dh", "expected a point of P-256: %d bytes in base64url", pointSize)
 	}
 	return nil
 }
@@ -67,11 +67,11 @@ type Key struct{ private *ecdsa.PrivateKey }
 func ParseKey(text string) (Key, error) {
 	raw, err := Decode(text)
 	if err != nil || len(raw) != keySize {
-		return Key{}, errors.New("it is a private key of P-256, of 32 bytes in base64url")
+		return Key{}, errors.New("expected a P-256 private key: 32 bytes in base64url")
 	}
 	private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw)
 	if err != nil {
-		return Key{}, errors.New("it is no private key of P-256")
+		return Key{}, errors.New("not a P-256 private key")
 	}
 	return Key{private}, nil
 }
