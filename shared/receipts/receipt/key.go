@@ -45,7 +45,7 @@ func KeyOf(public ed25519.PublicKey) Key {
 func (k Key) public() (ed25519.PublicKey, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(k.X)
 	if err != nil || len(b) != ed25519.PublicKeySize || k.Type != "OKP" || k.Curve != "Ed25519" {
-		return nil, errors.New("a key is no public Ed25519 key (kty OKP, crv Ed25519)")
+		return nil, errors.New("a key is not a public Ed25519 key (kty OKP, crv Ed25519)")
 	}
 	if KeyOf(b).ID != k.ID {
 		return nil, errors.New("the kid of a key is not its thumbprint (RFC 7638)")
@@ -63,7 +63,7 @@ func ParseKeys(text []byte) (Keys, error) {
 		} `json:"keys"`
 	}
 	if len(text) > maxKeysSize || json.Unmarshal(text, &all) != nil || json.Unmarshal(text, &private) != nil {
-		return Keys{}, errors.New("receipt: this is no JWK Set of at most 64 KiB")
+		return Keys{}, errors.New("receipt: expected a JWK Set of at most 64 KiB")
 	}
 	if len(all.Keys) == 0 || len(all.Keys) > MaxKeys {
 		return Keys{}, fmt.Errorf("receipt: a JWK Set of 1 to %d keys is needed", MaxKeys)

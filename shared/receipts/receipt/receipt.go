@@ -29,7 +29,7 @@ type Receipt struct {
 	ThreadID string `json:"threadId"`
 	User     string `json:"user"` // the subject of the user's token
 	Agent    string `json:"agent"`
-	// Via is another program's agent that started the run. Asked then has the agent's words.
+	// Via is the agent of another program that started the run. Asked then contains the agent's words.
 	Via       *run.Via   `json:"via,omitempty"`
 	TimeZone  string     `json:"timeZone"` // of the times in previews
 	Locale    string     `json:"locale,omitempty"`

@@ -1,5 +1,5 @@
-// Package traces sends OpenTelemetry's spans of runs to the operator's collector, by OTLP over HTTP. Package journal
-// defines the contents of a span.
+// Package traces sends OpenTelemetry spans of runs to the operator's collector, by OTLP over HTTP. Package journal
+// decides what a span contains.
 package traces
 
 import (
@@ -20,32 +20,32 @@ import (
 )
 
 const (
-	name     = "github.com/countersign-run/countersign" // of the library in its spans
-	sendTime = 2 * time.Second                          // that a request waits for the collector at most
+	name     = "github.com/countersign-run/countersign" // library name in the spans
+	sendTime = 2 * time.Second                          // maximum time that a request waits for the collector
 )
 
-// Options of Open.
+// Options are the options of [Open].
 type Options struct {
-	Endpoint string            // where traces are sent, with its path
-	Headers  map[string]string // of each request to it
+	Endpoint string            // full URL for traces
+	Headers  map[string]string // of each request to the collector
 	Service  string            // service.name
 	Release  string            // service.version
-	Sampler  string            // as OTEL_TRACES_SAMPLER has it
-	Ratio    float64           // of runs that are traced, where the sampler has one
+	Sampler  string            // as in OTEL_TRACES_SAMPLER
+	Ratio    float64           // share of runs that are traced, if the sampler has a ratio
 	Log      *slog.Logger
 }
 
-// Traces are those that are sent to one collector. They are safe for concurrent use.
+// Traces sends the spans of a process to one collector. It is safe for concurrent use.
 type Traces struct{ provider *sdktrace.TracerProvider }
 
-// Open returns traces. Nothing is sent before a run is moved. The queue of spans and further attributes of the service
-// are as OTEL_BSP_… and OTEL_RESOURCE_ATTRIBUTES of the environment have them
+// Open returns a Traces. It sends nothing before a run makes progress. The environment's OTEL_BSP_… and
+// OTEL_RESOURCE_ATTRIBUTES set the queue of spans and further attributes of the service
 // (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
 func Open(ctx context.Context, o Options) (*Traces, error) {
 	exporter, err := otlptracehttp.New(ctx,
 		otlptracehttp.WithEndpointURL(o.Endpoint),
 		otlptracehttp.WithHeaders(o.Headers), otlptracehttp.WithTimeout(sendTime),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})) // no request waits for a collector that is down
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})) // requests do not wait for an unavailable collector
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
@@ -71,17 +71,17 @@ func sampler(o Options) sdktrace.Sampler {
 	return sdktrace.ParentBased(sdktrace.AlwaysSample())
 }
 
-// Tracer makes spans.
+// Tracer returns the tracer that creates spans.
 func (t *Traces) Tracer() trace.Tracer { return t.provider.Tracer(name) }
 
-// Send sends the spans not sent yet, until ctx ends. After a failure, which is logged, unsent spans are lost.
+// Send sends all unsent spans, and stops when ctx ends. A failure is logged, and unsent spans are lost.
 func (t *Traces) Send(ctx context.Context) {
 	if err := t.provider.ForceFlush(ctx); err != nil {
 		otel.Handle(err)
 	}
 }
 
-// logged has the lines of a request that begins a span tell of its trace.
+// logged adds the trace to the log lines of a request that begins a span.
 type logged struct{}
 
 func (logged) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
