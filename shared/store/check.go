@@ -19,7 +19,7 @@ const (
 // for more than [MaxReads] paths.
 func CheckGet(paths []string) error {
 	if len(paths) > MaxReads {
-		return fmt.Errorf("%w: %d paths in one Get, %d are the limit", ErrTooLarge, len(paths), MaxReads)
+		return fmt.Errorf("%w: %d paths in one Get; the limit is %d", ErrTooLarge, len(paths), MaxReads)
 	}
 	for _, p := range paths {
 		if err := ValidPath(p); err != nil {
@@ -38,7 +38,7 @@ func CheckCommit(writes []Write) error {
 		return fmt.Errorf("%w: a commit without writes", ErrInvalid)
 	}
 	if len(writes) > MaxWrites {
-		return fmt.Errorf("%w: %d writes in one commit, %d are the limit", ErrTooLarge, len(writes), MaxWrites)
+		return fmt.Errorf("%w: %d writes in one commit; the limit is %d", ErrTooLarge, len(writes), MaxWrites)
 	}
 	total, seen := 0, make(map[string]bool, len(writes))
 	for i, w := range writes {
@@ -47,11 +47,11 @@ func CheckCommit(writes []Write) error {
 			return fmt.Errorf("write %d: %w", i+1, err)
 		}
 		if seen[w.Doc.Path] {
-			return fmt.Errorf("write %d: %w: its path is written twice", i+1, ErrInvalid)
+			return fmt.Errorf("write %d: %w: the commit writes this path twice", i+1, ErrInvalid)
 		}
 		seen[w.Doc.Path] = true
 		if total += size; total > MaxCommit {
-			return fmt.Errorf("%w: a commit of over %d bytes", ErrTooLarge, MaxCommit)
+			return fmt.Errorf("%w: the commit has more than %d bytes", ErrTooLarge, MaxCommit)
 		}
 	}
 	return nil
@@ -69,14 +69,14 @@ func checkWrite(w Write) (size int, err error) {
 	}
 	for name, v := range w.Doc.Fields {
 		if !validName(name) {
-			return 0, fmt.Errorf("%w: a field's name", ErrInvalid)
+			return 0, fmt.Errorf("%w: invalid field name", ErrInvalid)
 		}
 		if _, err := Canonical(v); err != nil {
 			return 0, fmt.Errorf("field %s: %w", name, err)
 		}
 	}
 	if size = w.Doc.Size(); size > MaxDoc {
-		return 0, fmt.Errorf("%w: a document of %d bytes, %d are the limit", ErrTooLarge, size, MaxDoc)
+		return 0, fmt.Errorf("%w: a document of %d bytes; the limit is %d", ErrTooLarge, size, MaxDoc)
 	}
 	if !utf8.Valid(w.Doc.Data) {
 		return 0, fmt.Errorf("%w: data that is not UTF-8", ErrInvalid)
@@ -92,7 +92,7 @@ func checkVersion(w Write) error {
 	case (w.Op == OpUpdate || w.Op == OpCheck) && v.IsZero():
 		return fmt.Errorf("%w: an update or a check without the version that was read", ErrInvalid)
 	case !v.IsZero() && (!v.Equal(v.Truncate(time.Microsecond)) || !inRange(v)):
-		return fmt.Errorf("%w: a version that the store never gave", ErrInvalid)
+		return fmt.Errorf("%w: a version that the store has never returned", ErrInvalid)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func Canonical(v any) (any, error) {
 		return v, nil
 	case string:
 		if len(v) > maxText {
-			return nil, fmt.Errorf("%w: a text of %d bytes, %d are the limit", ErrInvalid, len(v), maxText)
+			return nil, fmt.Errorf("%w: a text of %d bytes; the limit is %d", ErrInvalid, len(v), maxText)
 		}
 		if !utf8.ValidString(v) {
 			return nil, fmt.Errorf("%w: a text that is not UTF-8", ErrInvalid)

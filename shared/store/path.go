@@ -21,7 +21,7 @@ const (
 // error is [ErrBadPath]. It does not repeat the path, which may contain a person's address.
 func ValidPath(path string) error {
 	if len(path) > maxPath {
-		return fmt.Errorf("%w: it has %d bytes, %d are the limit", ErrBadPath, len(path), maxPath)
+		return fmt.Errorf("%w: %d bytes; the limit is %d", ErrBadPath, len(path), maxPath)
 	}
 	segments := strings.Split(path, "/")
 	if len(segments)%2 != 0 || len(segments) > maxDepth {

@@ -32,16 +32,16 @@ const (
 // ErrUnavailable.
 var (
 	// ErrConflict means that a precondition failed: read again and decide again.
-	ErrConflict = errors.New("store: the document is not as it was read")
+	ErrConflict = errors.New("store: the document has changed since it was read")
 	// ErrTooLarge means that MaxDoc, MaxCommit, MaxWrites or MaxReads is exceeded.
-	ErrTooLarge = errors.New("store: document or commit over the limit")
+	ErrTooLarge = errors.New("store: the document or commit is too large")
 	// ErrBadPath means that a path does not name a document; see ValidPath.
 	ErrBadPath = errors.New("store: not a document path")
 	// ErrInvalid means that a write or a query is a mistake of the program; see CheckCommit and CheckQuery.
-	ErrInvalid = errors.New("store: not a write or query it accepts")
+	ErrInvalid = errors.New("store: invalid write or query")
 	// ErrUnavailable means that the backend is down, overloaded or out of time. A commit may or may not have been
 	// applied.
-	ErrUnavailable = errors.New("store: the backend does not answer for now")
+	ErrUnavailable = errors.New("store: the backend is temporarily unavailable")
 )
 
 // Doc is one document.

@@ -41,7 +41,8 @@ func ApprovalsOf(uid, status string, limit int) store.Query {
 		OrderBy: fieldRequestedAt, Desc: true, Limit: limit}
 }
 
-// WaitingThreads returns the query ApprovalsOf, reduced to the thread ID of each approval.
+// WaitingThreads is ApprovalsOf restricted to the fields that name each approval's owner, thread, request time and
+// expiry. The documents have no content.
 func WaitingThreads(uid, status string, limit int) store.Query {
 	q := ApprovalsOf(uid, status, limit)
 	q.Select = []string{fieldUID, fieldRequestedAt, fieldThreadID, fieldExpires}
