@@ -25,11 +25,11 @@ func ValidPath(path string) error {
 	}
 	segments := strings.Split(path, "/")
 	if len(segments)%2 != 0 || len(segments) > maxDepth {
-		return fmt.Errorf("%w: it has %d segments, not an even number up to %d", ErrBadPath, len(segments), maxDepth)
+		return fmt.Errorf("%w: %d segments; expected an even number up to %d", ErrBadPath, len(segments), maxDepth)
 	}
 	for i, s := range segments {
 		if !validID(s) {
-			return fmt.Errorf("%w: segment %d", ErrBadPath, i+1)
+			return fmt.Errorf("%w: segment %d is invalid", ErrBadPath, i+1)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // only those that have an index.
 func CheckQuery(q Query) (Index, error) {
 	if q.Limit < 1 || q.Limit > MaxLimit {
-		return Index{}, fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
+		return Index{}, fmt.Errorf("%w: a limit of %d; expected 1 to %d", ErrInvalid, q.Limit, MaxLimit)
 	}
 	if err := checkCursor(q); err != nil {
 		return Index{}, err
@@ -22,7 +22,7 @@ func CheckQuery(q Query) (Index, error) {
 		return Index{}, err
 	}
 	if slices.ContainsFunc(q.Select, func(name string) bool { return !validName(name) }) {
-		return Index{}, fmt.Errorf("%w: a selected field's name", ErrInvalid)
+		return Index{}, fmt.Errorf("%w: invalid name of a selected field", ErrInvalid)
 	}
 	for _, x := range Indexes {
 		if x.Collection == q.Collection && x.OrderBy == q.OrderBy && x.Desc == q.Desc && sameSet(x.Equal, equal) {
@@ -32,7 +32,7 @@ func CheckQuery(q Query) (Index, error) {
 	return Index{}, fmt.Errorf("%w: a query that no entry of store.Indexes answers", ErrInvalid)
 }
 
-// Selected returns the fields of a document with which the query's answer comes.
+// Selected returns those of a document's fields that the query returns.
 func (q Query) Selected(fields map[string]any) map[string]any {
 	if q.Select == nil {
 		return fields
@@ -52,13 +52,13 @@ func checkCursor(q Query) error {
 	}
 	if q.OrderBy == ByName {
 		if q.After.Value != nil {
-			return fmt.Errorf("%w: a cursor's value where the order is by name", ErrInvalid)
+			return fmt.Errorf("%w: a cursor with a value, although the order is by name", ErrInvalid)
 		}
 	} else if _, err := Canonical(q.After.Value); err != nil {
 		return fmt.Errorf("cursor: %w", err)
 	}
 	if !validID(q.After.ID) {
-		return fmt.Errorf("%w: a cursor's id", ErrInvalid)
+		return fmt.Errorf("%w: invalid ID in the cursor", ErrInvalid)
 	}
 	return nil
 }

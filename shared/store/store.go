@@ -7,8 +7,8 @@
 // query can use, and Data: JSON, stored byte for byte. There are no interactive transactions. A transition reads,
 // decides, and commits with the versions that it read. After a conflict, it reads and decides again.
 //
-// The group also contains the layout of a store: document (paths, fields, queries), output (printed output of calls)
-// and audit (the hash chain of a run's events).
+// Besides the port and its backends, this group contains the packages that define stored data: document (paths, fields,
+// queries), output (the output of calls) and audit (the hash chain of a run's events).
 package store
 
 import (
@@ -120,8 +120,8 @@ type Query struct {
 	Desc       bool
 	After      *Cursor
 	Limit      int // 1 to MaxLimit
-	// Select, if it is set, has the documents come with these fields alone and without their data, which is then
-	// neither read nor sent.
+	// Select limits the returned documents to these fields. They then come without data, which is neither read nor
+	// sent. If Select is nil, documents are complete.
 	Select []string
 }
 

@@ -75,7 +75,7 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Acco
 		AuditDays: cfg.AuditDays, HTTPClient: cfg.HTTPClient, Now: cfg.Now, Rand: cfg.Rand}, st, cipher)
 }
 
-// ask requests lasting access in addition to the scopes granted before.
+// ask returns parameters that request a refresh token and keep the scopes that were granted before.
 func ask(before linking.Identity) map[string]string {
 	with := map[string]string{
 		"access_type":            "offline",

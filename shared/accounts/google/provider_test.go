@@ -195,7 +195,7 @@ func (p *provider) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers with the account of the request and the sent values.
+// api answers with the account of the request's token and with the request's body.
 func (p *provider) api(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

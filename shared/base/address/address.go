@@ -74,7 +74,7 @@ func List(field string, in []string, max int) ([]string, error) {
 }
 
 // Unicode returns the address with its punycode labels decoded to the letters that a reader would see, and whether
-// there were any. The result is to be shown beside the address, never instead of it: it may look like another person's
+// there were any. Show the result next to the address, never instead of it: it may look like another person's
 // address.
 func Unicode(normal string) (shown string, punycode bool) {
 	local, domain, ok := strings.Cut(normal, "@")

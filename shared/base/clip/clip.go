@@ -9,7 +9,7 @@ import (
 const mark = " […]"
 
 // Text returns s if it has at most n bytes. Otherwise it returns the longest start of s that fits into n bytes together
-// with a mark of the cut. If not even one character fits, Text returns the mark alone, which may be longer than n
+// with a mark of the cut. If not even one character fits, Text returns only the mark, which may be longer than n
 // bytes.
 func Text(s string, n int) string {
 	if len(s) <= n {
@@ -19,7 +19,7 @@ func Text(s string, n int) string {
 }
 
 // Lines returns s if it has at most n bytes. Otherwise it returns the first whole lines of s that fit into n bytes,
-// followed by a line that marks the cut. If no line fits, Lines returns that mark alone.
+// followed by a line that marks the cut. If no line fits, Lines returns only that mark.
 func Lines(s string, n int) string {
 	if len(s) <= n {
 		return s

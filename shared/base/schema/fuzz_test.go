@@ -57,7 +57,7 @@ func FuzzImport(f *testing.F) {
 			_ = resolved.Validate(value) // whether it is valid does not matter here
 		}
 		if len(once) > schema.MaxBytes || string(once) == "true" {
-			return // once expanded it is larger than Import accepts, or nothing is left of it
+			return // the expanded schema is too large for Import, or accepts every value
 		}
 		again, err := schema.Import(once)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
 
-// told records the messages sent to two endpoints: crm, and pager, which may be down or hang.
+// told records the notifications sent to two endpoints: crm, and pager, which can be down or hang.
 type told struct {
 	mu     sync.Mutex
 	sent   []string
@@ -41,7 +41,7 @@ func (w *told) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
 }
 
-// took returns the messages sent since its last call, in order for each endpoint.
+// took returns the notifications sent since its last call, in order for each endpoint.
 func (w *told) took() string {
 	synctest.Wait()
 	w.mu.Lock()

@@ -1,6 +1,6 @@
-// Package receipt makes a run's receipt: its user's request, cards and decisions, and the executed calls, with the
-// run's audit chain and the nonce of its hashes. A receipt is one file in canonical JSON (RFC 8785), signed with
-// Ed25519. Anyone who has the public keys can detect any changed byte, without asking a server.
+// Package receipt makes a run's receipt: the user's request, the cards that the user saw, the decisions, and the
+// executed calls, with the run's audit chain and the nonce of its hashes. A receipt is one file in canonical JSON (RFC
+// 8785), signed with Ed25519. Anyone who has the public keys can detect any changed byte, without asking a server.
 //
 // The signature is a compact JWS (RFC 7515, EdDSA of RFC 8037). It covers a short statement in canonical JSON with the
 // SHA-256 of the receipt. Cloud KMS signs at most 64 KiB with such a key, and a receipt with an e-mail can be longer.

@@ -77,7 +77,7 @@ func consistent(content json.RawMessage, said statement) (Verdict, string) {
 		return False, "It is signed, but the nonce of its audit cannot be read."
 	}
 	for _, a := range r.Actions {
-		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // no approval was requested yet
+		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // the user has not been asked yet
 			continue
 		}
 		proves := func(e audit.Entry) bool {

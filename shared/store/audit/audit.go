@@ -1,8 +1,8 @@
-// Package audit records what a run did as a hash chain: requested, decided, intended, carried out. Each entry is linked
-// to the previous one with SHA-256. The end of the chain, the [Head], is stored in the run's document and moves in the
-// same commit as the run. [Verify] therefore detects and names an entry that was changed, removed, moved, inserted or
-// cut off. Anyone who can write both the entries and the head can make up a whole new chain. To detect that, copies of
-// heads are kept elsewhere (reliability §3).
+// Package audit records the events of a run's calls as a hash chain: requested, decided, intended, executed. Each entry
+// is linked to the previous one with SHA-256. The end of the chain, the [Head], is stored in the run's document and
+// moves in the same commit as the run. [Verify] therefore detects and names an entry that was changed, removed, moved,
+// inserted or cut off. Anyone who can write both the entries and the head can make up a whole new chain. To detect
+// that, copies of heads are kept elsewhere (reliability §3).
 //
 // No entry contains a body, an argument, an address or a token. An input is recorded as its InputHash, which reveals
 // nothing without its nonce, and Seal redacts the message.
@@ -31,7 +31,7 @@ import (
 const (
 	Requested = "requested"  // a call waits for a decision
 	Decided   = "decided"    // the user decided about the call
-	Intent    = "intent"     // the call is about to be carried out
+	Intent    = "intent"     // the call is about to be executed
 	Outcome   = "outcome"    // the call was done, failed, or its outcome is unknown
 	Denied    = "denied"     // policy or validation refused the call
 	Expired   = "expired"    // the call was not decided in time

@@ -53,7 +53,7 @@ func (r *rpcs) options() []option.ClientOption {
 	}
 }
 
-// Each method is one RPC, whatever its result; a call that is refused locally sends none.
+// Each method sends one RPC, whatever its result. A call that is refused locally sends none.
 func TestRoundTrips(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	wire := &rpcs{calls: map[string]int{}}

@@ -26,10 +26,10 @@ const (
 
 const lineEnds = "\n\r"
 
-// A SecretFilter passes on the written text without secrets ([RemoveSecrets]), line by line, so that it recognises a
-// secret that arrives in several pieces. A line ends with \n or \r. [SecretFilter.Flush] passes on the safe part of an
-// unfinished line. The filter always examines the whole line, because earlier words determine the meaning of a word. It
-// is safe for concurrent use.
+// A SecretFilter passes its input on without secrets ([RemoveSecrets]), line by line, so that it recognises
+// a secret that arrives in several pieces. A line ends with \n or \r. [SecretFilter.Flush] passes on the safe part of
+// an unfinished line. The filter always examines the whole line, because earlier words determine the meaning of a word.
+// It is safe for concurrent use.
 type SecretFilter struct {
 	to io.Writer
 

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// printed lists outputs of commands, before and after the filter.
+// printed lists outputs of commands, with the expected output of the filter.
 var printed = []struct{ name, out, want string }{
 	{"nothing", "total 4\ndrwx 2 ana ana\n", "total 4\ndrwx 2 ana ana\n"},
 	{"units and prompts keep their @", "getty@tty1.service loaded\nana@web:~$ ",
@@ -117,7 +117,7 @@ func TestSecretFilterLeavesABlock(t *testing.T) {
 func TestSecretFilterCutsALongWord(t *testing.T) {
 	const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	for left := range len(token) + 2 {
-		word := strings.Repeat("a", 16<<10-left) // this number of bytes is left of the part passed on at once
+		word := strings.Repeat("a", 16<<10-left) // the limit for passing on at once, minus left
 		out := word + token + " and more\n"
 		for _, at := range []int{0, len(word) + 2} {
 			got := filtered(t, out[:at], out[at:])
