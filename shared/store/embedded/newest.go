@@ -96,7 +96,7 @@ func (s *Store) PutBack() (bool, error) {
 	return err == nil, err
 }
 
-// Kept removes the mark of an older copy. Call it once the store contains everything that follows from the finding.
+// Kept removes the mark of an older copy. Call it after the consequences of the older copy are committed.
 func (s *Store) Kept() error {
 	if err := os.Remove(s.file + putBackSuffix); !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -56,7 +56,7 @@ func testCommitSize(t *testing.T, st store.Store) {
 	}
 	refused(t, st, store.ErrTooLarge, append(writes, store.Delete("runs/more", time.Time{}))...)
 	if get(t, st, "runs/0").Exists() {
-		t.Fatal("a part of a commit that is too large is true")
+		t.Fatal("a commit that is too large was partly applied")
 	}
 	commit(t, st, writes...)
 }
@@ -111,7 +111,7 @@ func testBadPaths(t *testing.T, st store.Store) {
 				refused(t, st, store.ErrBadPath, store.Create("runs/good", nil, nil), w)
 			}
 			if get(t, st, "runs/good").Exists() {
-				t.Fatal("a part of a refused commit is true")
+				t.Fatal("a refused commit was partly applied")
 			}
 		})
 	}

@@ -227,7 +227,7 @@ func testByName(t *testing.T, st store.Store) {
 	}
 }
 
-// testSelect has documents come with some of their fields, and without their data.
+// testSelect checks that a query with Select returns only the selected fields, and no data.
 func testSelect(t *testing.T, st store.Store) {
 	all := fields{"uid": "v", "status": "v", "requestedAt": epoch, "threadId": "t1"}
 	commit(t, st, store.Create("approvals/a", all, []byte(`{"long":true}`)),

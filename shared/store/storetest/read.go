@@ -129,7 +129,7 @@ func testFieldsRefused(t *testing.T, st store.Store) {
 		t.Run(name, func(t *testing.T) {
 			refused(t, st, store.ErrInvalid, store.Create("runs/a", f, nil))
 			if get(t, st, "runs/a").Exists() {
-				t.Fatal("a refused document is there")
+				t.Fatal("a refused document exists")
 			}
 		})
 	}

@@ -130,7 +130,7 @@ func testWatchSeveral(t *testing.T, st store.Store) {
 	all[1].until(t, version)
 	if last := commit(t, st, store.Update("runs/b", first, nil, nil))[0]; !otherFirst.Version.Equal(first) ||
 		!other.next(t).Version.Equal(last) {
-		t.Fatal("the watcher of another document received this one")
+		t.Fatal("the watcher of another document received a state of this one")
 	}
 }
 
