@@ -88,7 +88,7 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	case called.Approval != nil && called.Approval.Kind == run.KindApproval: // required by the operator's policy
 		return actionAnswer{OK: true, RunID: v.RunID, Status: v.Status}, nil
 	case called.Approval != nil:
-		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.",
+		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s Please check it in your inbox.",
 			called.Approval.Reason)
 	case v.Status == run.Failed:
 		return nil, fault.New(v.ErrorCode, v.ErrorReason, "%s", v.Message)

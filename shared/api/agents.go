@@ -94,7 +94,7 @@ func agentName(name *string, def string) (string, error) {
 	case name == nil:
 		return def, nil
 	case !registry.ValidName(*name):
-		return "", fault.Invalid("agent", "this is not the name of an agent")
+		return "", fault.Invalid("agent", "invalid agent name")
 	}
 	return *name, nil
 }

@@ -55,7 +55,7 @@ func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 		case !run.ValidID(res.CallID):
 			return nil, fault.Invalid(field+"callId", "invalid ID")
 		case slices.ContainsFunc(results[:i], same):
-			return nil, fault.Invalid(field+"callId", "an earlier result is of the same call")
+			return nil, fault.Invalid(field+"callId", "duplicate: an earlier result has this call ID")
 		}
 		var err error
 		if answers[i], err = callAnswer(field+"result", res); err != nil {

@@ -48,7 +48,7 @@ func (r *request) awaitPending(mark string) error {
 	p := r.patience(maxWait)
 	switch {
 	case len(mark) > maxMark:
-		return fault.Invalid("since", "this is not a mark of an earlier answer")
+		return fault.Invalid("since", "not a mark from an earlier answer")
 	case mark == "" || !p.preferred:
 		return nil
 	}
@@ -82,9 +82,10 @@ func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) 
 	case err != nil:
 		return res, err
 	case b.ArgsHash != nil && *b.ArgsHash == "": // an empty hash would count as absent and check nothing
-		return res, fault.Invalid("argsHash", "this is not a hash")
+		return res, fault.Invalid("argsHash", "invalid hash")
 	case b.Hold < 0 || b.Hold > int(approval.MaxHold.Seconds()):
-		return res, fault.Invalid("holdSeconds", "a hold has 0 to %d seconds", int(approval.MaxHold.Seconds()))
+		return res, fault.Invalid("holdSeconds", "a number of seconds from 0 to %d is needed",
+			int(approval.MaxHold.Seconds()))
 	case len(b.Comment) > longestComment(d):
 		return res, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
 	case d == run.ApproveEdited && len(b.EditedArgs) == 0:

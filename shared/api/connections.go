@@ -183,7 +183,7 @@ func (p provider) callback(r *request) (any, error) {
 		return nil, err
 	}
 	if err != nil {
-		r.api.Log.WarnContext(r.Context(), "an account was not linked as it was asked for", "provider", p.id, "error",
+		r.api.Log.WarnContext(r.Context(), "linking an account failed", "provider", p.id, "error",
 			err)
 		returnTo = unlinked(returnTo, p.id, fault.As(err).Code)
 	}

@@ -47,7 +47,7 @@ func postDevice(r *request) (any, error) {
 		return nil, err
 	}
 	if r.api.Devices == nil {
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Nobody is told on their devices here.")
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Web Push is not configured on this server.")
 	}
 	s := webpush.Subscription{Endpoint: in.Endpoint}
 	s.P256dh, _ = webpush.Decode(in.Keys.P256dh) // an invalid key has the wrong length, and Check refuses it
@@ -80,7 +80,7 @@ func deleteDevice(r *request) (any, error) {
 
 // postTell serves a push of the event topic, for notifications to the users themselves.
 func postTell(r *request) (any, error) {
-	return r.notified("a person could not be told of what waits", "person_failed", func(n queue.NoticeDelivery) error {
+	return r.notified("a device could not be notified", "person_failed", func(n queue.NoticeDelivery) error {
 		if r.api.Devices == nil {
 			return nil
 		}

@@ -67,7 +67,7 @@ func (t telling) emit(ctx context.Context) journal.Sink {
 			t.to.Delta(n.Delta)
 		}
 		if err := t.to.Add(n.Events); err != nil { // cannot fail: the loop has applied the same events before
-			t.r.api.Log.ErrorContext(ctx, "a run's events could not be told", "runId", n.RunID, "error", err)
+			t.r.api.Log.ErrorContext(ctx, "a run's events could not be streamed", "runId", n.RunID, "error", err)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (t telling) run(ctx context.Context, runID string) error {
 	case last == nil && t.r.Context().Err() != nil: // the client is gone
 		return nil
 	case last == nil:
-		return fault.Unavailable("This takes longer than one answer may, and goes on. Please load it again.",
+		return fault.Unavailable("This takes longer than one request may, and continues. Please reload.",
 			following.Err())
 	}
 	v, err := last.View(context.WithoutCancel(ctx))

@@ -18,7 +18,7 @@ type Webhooks interface {
 // postNotify serves a push of the event topic for one webhook. Each webhook has its own subscription, so an endpoint
 // that is down delays no other.
 func postNotify(r *request) (any, error) {
-	return r.notified("a webhook did not take a notice, which will be sent again", "webhook_failed",
+	return r.notified("a webhook did not accept an event, which will be sent again", "webhook_failed",
 		func(n queue.NoticeDelivery) error {
 			if r.api.Webhooks == nil {
 				return fault.NotFound()

@@ -108,7 +108,7 @@ func (r *request) followOutput(ctx context.Context, runID, id string, at int64, 
 	go func() {
 		n, err := output.Follow(ctx, r.api.Loop.Store, runID, id, at, each)
 		if err != nil {
-			r.api.Log.WarnContext(ctx, "an output is not followed any more", "runId", runID, "actionId", id, "error",
+			r.api.Log.WarnContext(ctx, "following an output failed", "runId", runID, "actionId", id, "error",
 				err)
 		}
 		next <- n

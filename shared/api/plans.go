@@ -129,7 +129,7 @@ func postRefine(r *request, of *planner.Planner) (any, error) {
 		RefinementPrompt: in.RefinementPrompt}
 	if in.PlanHash != nil {
 		if o.PlanHash = *in.PlanHash; o.PlanHash == "" { // an empty hash would count as absent and check nothing
-			return nil, fault.Invalid("planHash", "this is not a hash")
+			return nil, fault.Invalid("planHash", "invalid hash")
 		}
 	}
 	ctx, cancel := r.working()

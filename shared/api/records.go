@@ -189,7 +189,7 @@ func (r *request) auditSearch() (s records.AuditSearch, about bool, err error) {
 		return s, false, err
 	}
 	if s != (records.AuditSearch{}) && q.Get("runId") != "" {
-		return s, false, fault.Invalid("runId", "a search is of all runs; leave runId out, or q, state, from and to")
+		return s, false, fault.Invalid("runId", "a search covers all runs: send either runId, or q, state, from and to")
 	}
 	switch q.Get("about") {
 	case "", "false":

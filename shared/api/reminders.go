@@ -47,7 +47,8 @@ func patchReminders(r *request) (any, error) {
 		return nil, fault.Invalid("mail", "true or false is needed")
 	}
 	if !r.api.Loop.Reminding.On() {
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Nobody is mailed of what waits here.")
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
+			"E-mails about approvals are not configured on this server.")
 	}
 	ctx, cancel := r.working()
 	defer cancel()

@@ -269,18 +269,18 @@ func postResume(r *request) (any, error) {
 // another function serves. After an error the message must be redelivered.
 func (a *API) Move(ctx context.Context, d queue.Delivery) error {
 	if !a.Loop.Serves(d.Agent) { // Pub/Sub's filter drops these; the emulator has no filter
-		a.Log.InfoContext(ctx, "a push message is of an agent that another function serves", "counter",
+		a.Log.InfoContext(ctx, "a push message is for an agent that another function serves", "counter",
 			"push_elsewhere", "runId", d.RunID, "agent", d.Agent)
 		return nil
 	}
 	if d.Attempt >= 4 {
-		a.Log.WarnContext(ctx, "a push message has come many times", "counter", "push_attempts", "attempt", d.Attempt,
-			"runId", d.RunID)
+		a.Log.WarnContext(ctx, "a push message was delivered many times", "counter", "push_attempts", "attempt",
+			d.Attempt, "runId", d.RunID)
 	}
 	_, err := a.Loop.Resume(ctx, d.Message, nil)
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
-		a.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",
+		a.Log.WarnContext(ctx, "a push message names an unknown run", "counter", "push_orphan", "runId",
 			d.RunID)
 	case journal.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
@@ -325,12 +325,12 @@ func postSweep(r *request) (any, error) {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
 	if n, err := linking.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
-		r.api.Log.WarnContext(ctx, "consents that have ended could not be deleted, and will be by the next sweep",
+		r.api.Log.WarnContext(ctx, "ended consents could not be deleted; the next sweep tries again",
 			"deleted", n, "error", err)
 	}
 	r.logSwept(ctx, s)
 	if deletions.Begun > 0 {
-		r.api.Log.InfoContext(ctx, "the sweep went on with deletions", "counter", "sweep_deletions", "begun",
+		r.api.Log.InfoContext(ctx, "the sweep continued deletions", "counter", "sweep_deletions", "begun",
 			deletions.Begun, "gone", deletions.Gone)
 	}
 	return swept{true, s, deletions.Begun, deletions.Gone, expired}, nil
@@ -347,7 +347,7 @@ func (r *request) expire(ctx context.Context, shard int64) (deleted int, err err
 	}
 	u, err := r.api.Records.ExpireThreads(ctx, shard)
 	if u.Found > 0 {
-		r.api.Log.InfoContext(ctx, "the sweep found conversations that were kept long enough", "counter",
+		r.api.Log.InfoContext(ctx, "the sweep found conversations to delete", "counter",
 			"sweep_unused", "found", u.Found, "deleted", u.Deleted, "more", u.More)
 	}
 	if s := r.api.Loop.Sweeper; u.More && s != nil {
@@ -365,7 +365,7 @@ func (r *request) sweepShard() (any, error) {
 	}
 	at, err := queue.ParseShard(data, r.api.Subscription)
 	if err != nil && isForgettable(err) {
-		r.api.Log.WarnContext(r.Context(), "a message about a shard is malformed and was dropped", "counter",
+		r.api.Log.WarnContext(r.Context(), "a sweep message is malformed and was dropped", "counter",
 			"push_malformed", "error", err)
 		return swept{OK: true}, nil
 	}

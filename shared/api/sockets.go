@@ -31,7 +31,7 @@ func getSocket(r *request) (any, error) {
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		r.w.Header().Set("Upgrade", "websocket")
-		return nil, fault.New(fault.Validation, fault.CodeUpgrade, "This path takes a WebSocket.")
+		return nil, fault.New(fault.Validation, fault.CodeUpgrade, "This path requires a WebSocket.")
 	}
 	if r.api.Sockets == nil {
 		return nil, errNoSuchPath()

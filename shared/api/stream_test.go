@@ -117,7 +117,7 @@ func TestStreamsEndWithTheirTime(t *testing.T) {
 			began := time.Now()
 			_, err = c.handle(r)
 			if took := time.Since(began); took > w.Budget || err != nil ||
-				!strings.Contains(rec.Body.String(), "goes on") {
+				!strings.Contains(rec.Body.String(), "and continues") {
 				t.Errorf("%s: after %v: %v, %s", name, took, err, rec.Body)
 			}
 		})

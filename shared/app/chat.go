@@ -49,7 +49,7 @@ func chatKey(cfg config.Config) (chat.Key, error) {
 		return err
 	})
 	if err == nil && len(key) < 32 {
-		err = fmt.Errorf("%s holds %d bytes and no key; delete it to have a new one made",
+		err = fmt.Errorf("%s holds %d bytes and is not a key; delete it, and a new one will be created",
 			filepath.Join(cfg.DataDir, chatKeyFile), len(key))
 	}
 	return chat.Key{key}, err

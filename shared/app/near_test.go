@@ -19,7 +19,7 @@ func TestTheStartWarnsOfNearMisses(t *testing.T) {
 	var log bytes.Buffer
 	app.WarnOfNearMisses(cfg, []string{"GEMINI_APIKEY=CANARY", "PATH=/bin"}, slog.New(slog.NewTextHandler(&log, nil)))
 	if s := log.String(); strings.Count(s, "level=WARN") != 1 || strings.Contains(s, "CANARY") ||
-		!strings.Contains(s, "GEMINI_APIKEY is no setting, and has no effect; did you mean GEMINI_API_KEY?") {
+		!strings.Contains(s, "GEMINI_APIKEY is not a setting and has no effect; did you mean GEMINI_API_KEY?") {
 		t.Error(s)
 	}
 }

@@ -39,7 +39,7 @@ func openQueue(cfg config.Config, st store.Store, o options, log *slog.Logger) q
 	documents := queueembedded.New(st,
 		queueembedded.Options{Now: o.now, ID: func() string { return run.NewID(rand.Reader) },
 			Failed: func(f queueembedded.Failure) {
-				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt,
+				log.Warn("a resume failed and will be sent again", "runId", f.RunID, "attempt", f.Attempt,
 					"poison", f.Poison(), "error", f.Err)
 			}})
 	if o.working && cfg.Queue == "embedded" {

@@ -75,7 +75,7 @@ func listed(parts, replaced []Part) ([]Part, error) {
 	for _, p := range flat(replaced) {
 		i := place(all, p.Name)
 		if i < 0 {
-			return nil, fmt.Errorf("part %s: there is no part of this name to replace", p.Name)
+			return nil, fmt.Errorf("part %s: no part of this name to replace", p.Name)
 		}
 		all[i] = p
 	}

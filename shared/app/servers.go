@@ -42,7 +42,7 @@ func readServers(cfg config.Config, tools tool.Set, log *slog.Logger) ([]mcpfile
 			free = append(free, s)
 			continue
 		}
-		wrong := fault.Invalid(s.At, "another name was expected: %s is a name of ours, and the names of its tools "+
+		wrong := fault.Invalid(s.At, "another name was expected: %s is a built-in name, and the names of its tools "+
 			"begin with %s", taken[named], s.Prefix())
 		log.Warn("an MCP server cannot be used", "server", s.Name, "error", s.LeftOut(wrong))
 		err = cmp.Or(err, error(wrong))

@@ -10,7 +10,7 @@ import (
 // warnUnused logs settings that have no effect, without their values.
 func warnUnused(cfg config.Config, log *slog.Logger) {
 	if cfg.DatabaseURL {
-		log.Warn("DATABASE_URL is set and not used: STORE says where everything is kept", "STORE", cfg.Store)
+		log.Warn("DATABASE_URL is set but not used: STORE determines where data is stored", "STORE", cfg.Store)
 	}
 }
 
@@ -20,7 +20,7 @@ func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 		return
 	}
 	for _, name := range actions.Unbound() {
-		log.Warn("an action is declared and nothing carries it out: it has no Go handler, and no file with a binding",
+		log.Warn("a declared action has neither a Go handler nor a binding",
 			"action", name)
 	}
 }
@@ -28,6 +28,6 @@ func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 // WarnOfNearMisses logs each environment variable that looks like a misspelt setting.
 func WarnOfNearMisses(cfg config.Config, environ []string, log *slog.Logger) {
 	for _, m := range cfg.NearMisses(environ) {
-		log.Warn(m.Variable+" is no setting, and has no effect; did you mean "+m.Meant+"?", "variable", m.Variable)
+		log.Warn(m.Variable+" is not a setting and has no effect; did you mean "+m.Meant+"?", "variable", m.Variable)
 	}
 }

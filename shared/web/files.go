@@ -83,7 +83,7 @@ func (f files) date() (err error) {
 func newFile(name string, data []byte) (file, error) {
 	kind := types[path.Ext(name)]
 	if kind == "" {
-		return file{}, fmt.Errorf("web: %s has a type that is not known here", name)
+		return file{}, fmt.Errorf("web: %s has an unknown file type", name)
 	}
 	sum := sha256.Sum256(data)
 	return file{name, kind, hex.EncodeToString(sum[:12]), data, packer(kind, data)}, nil

@@ -54,14 +54,14 @@ func (r Request) Check() error {
 // is decided, and it still waits.
 func (r Request) Answers() (answers []Answer, err error) {
 	if len(r.Resume) > maxResumed {
-		return nil, fault.Invalid("resume", "%d interrupts at most are answered at once", maxResumed)
+		return nil, fault.Invalid("resume", "at most %d interrupts in one request", maxResumed)
 	}
 	for i, entry := range r.Resume {
 		at := fmt.Sprintf("resume/%d", i)
 		runID, of := run.RunOfApproval(entry.InterruptID)
 		switch {
 		case !of:
-			return nil, fault.Invalid(at+"/interruptId", "this is not the id of an interrupt")
+			return nil, fault.Invalid(at+"/interruptId", "invalid interrupt ID")
 		case entry.Status == "cancelled":
 			continue
 		case entry.Status != "resolved":
@@ -69,7 +69,7 @@ func (r Request) Answers() (answers []Answer, err error) {
 		}
 		if len(answers) > 0 {
 			if first, _ := run.RunOfApproval(answers[0].ApprovalID); first != runID {
-				return nil, fault.Invalid(at+"/interruptId", "the answers of one request are to one run")
+				return nil, fault.Invalid(at+"/interruptId", "all answers in one request must be for the same run")
 			}
 		}
 		answers = append(answers, Answer{entry.InterruptID, entry.Payload, at + "/payload"})
@@ -119,7 +119,7 @@ func content(field string, of json.RawMessage) (string, error) {
 	var texts []string
 	for i, p := range parts {
 		if p.Type != "text" {
-			return "", fault.Invalid(fmt.Sprintf("%s/%d", field, i), "texts are taken, and nothing else")
+			return "", fault.Invalid(fmt.Sprintf("%s/%d", field, i), "only text is accepted")
 		}
 		texts = append(texts, p.Text)
 	}

@@ -63,7 +63,7 @@ func (c *caller) answering(call handler) mcp.ToolHandler {
 		}
 		f := fault.As(err)
 		if f.Status() >= 500 {
-			c.Log.ErrorContext(c.working, "a call of MCP failed", "class", f.Class, "code", f.Code, "error", err)
+			c.Log.ErrorContext(c.working, "an MCP call failed", "class", f.Class, "code", f.Code, "error", err)
 		}
 		return result(status{Status: "refused", Error: f.Message, Code: f.Code, Field: f.Field},
 			strings.TrimPrefix(f.Field+": "+f.Message, ": "), true)

@@ -46,7 +46,7 @@ func opensPages(req *mcp.CallToolRequest) bool {
 // client's report only determines whether to wait. The decision itself comes from the page.
 func (c *caller) afterwards(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	if !run.ValidID(in.RequestState) {
-		return nil, fault.Invalid("requestState", "this was not given by an earlier answer")
+		return nil, fault.Invalid("requestState", "not a requestState from an earlier answer")
 	}
 	if r, ok := in.InputResponses[shown].(*mcp.ElicitResult); ok && r.Action == "accept" {
 		return c.await(which{RunID: in.RequestState})

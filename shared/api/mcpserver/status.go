@@ -252,7 +252,7 @@ func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	case len(args.Prompt) > loop.MaxPrompt:
 		return nil, fault.Invalid("prompt", "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case args.Agent != "" && !slices.Contains(c.agents(), args.Agent):
-		return nil, fault.Invalid("agent", "there is no such agent; there are %v", c.agents())
+		return nil, fault.Invalid("agent", "unknown agent; expected one of %v", c.agents())
 	}
 	asked := c.as
 	asked.Agent = args.Agent

@@ -82,7 +82,7 @@ func (m message) words(field string) (string, error) {
 		case p.Type == "text":
 			texts = append(texts, p.Text)
 		case p.Type == "file":
-			return "", fault.Invalid(fmt.Sprintf("%s/parts/%d", field, i), "files are not taken")
+			return "", fault.Invalid(fmt.Sprintf("%s/parts/%d", field, i), "files are not accepted")
 		}
 	}
 	words := strings.Join(texts, "\n\n")
@@ -145,7 +145,7 @@ func (m message) answers(field string) (answers []Answer, err error) {
 			return nil, fault.Invalid(a.Field+"/id", "not the ID of an approval, a ~ and the hash of what it shows")
 		}
 		if len(answers) > 0 && !sameRun(answers[0], a) {
-			return nil, fault.Invalid(a.Field+"/id", "one message may answer approvals of one run only")
+			return nil, fault.Invalid(a.Field+"/id", "all answers in one message must be for the same run")
 		}
 		answers = append(answers, a)
 	}

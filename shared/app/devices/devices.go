@@ -141,7 +141,7 @@ func (d *direct) news(notices []notice.Notice) (news []notice.Notice) {
 func (d *direct) tell(ctx context.Context, notices []notice.Notice) {
 	for _, n := range notices {
 		if err := d.people.Tell(ctx, n.Type, n.Data); err != nil {
-			d.people.Log.WarnContext(ctx, "a person could not be told of what waits", "counter", "person_failed",
+			d.people.Log.WarnContext(ctx, "a device could not be notified", "counter", "person_failed",
 				"noticeId", n.ID, "error", err)
 		}
 	}

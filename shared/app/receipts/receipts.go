@@ -67,7 +67,7 @@ func (i issuer) check(ctx context.Context) error {
 		return err
 	}
 	if _, had := i.published.With(own); !had {
-		return errors.New("RECEIPT_JWKS has not the public half of the key that signs receipts; `ops receipt-keys` " +
+		return errors.New("RECEIPT_JWKS lacks the public half of the key that signs receipts; `ops receipt-keys` " +
 			"prints it with them")
 	}
 	return nil

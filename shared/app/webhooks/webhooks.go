@@ -50,11 +50,11 @@ func openDirect(_ context.Context, b *app.Builder) error {
 
 func warn(log *slog.Logger, f webhook.Failure) {
 	if f.GivenUp {
-		log.Error("a webhook has not taken a notice for a day, and is not told of it", "counter",
+		log.Error("a webhook has not accepted an event for a day; the event was dropped", "counter",
 			"webhook_given_up", "webhook", f.Hook, "noticeId", f.NoticeID, "error", f.Err)
 		return
 	}
-	log.Warn("a webhook did not take a notice, which will be sent again", "counter", "webhook_failed", "webhook",
+	log.Warn("a webhook did not accept an event, which will be sent again", "counter", "webhook_failed", "webhook",
 		f.Hook, "noticeId", f.NoticeID, "error", f.Err)
 }
 

@@ -90,7 +90,7 @@ func list(root *os.Root) (names []string, err error) {
 	case len(wrong) > 0:
 		return nil, errors.Join(wrong...)
 	case len(names) == 0:
-		return nil, errors.New("the folder of agents has none; a file NAME" + extension + " was expected")
+		return nil, errors.New("the folder of agents has no agent file; NAME" + extension + " was expected")
 	case len(names) > maxFiles:
 		return nil, &strictyaml.Problem{File: names[maxFiles],
 			Text: fmt.Sprintf("there are more than %d agents", maxFiles)}

@@ -224,7 +224,7 @@ func TestNames(t *testing.T) {
 		"Shop.agent.yaml":      "Shop.agent.yaml:1: name: a name is a small letter",
 		"shop.yaml":            "shop.yaml: a name that ends in .agent.yaml was expected",
 		"shop.agent.yml":       "shop.agent.yml: a name that ends in .agent.yaml was expected",
-		"shop.txt":             "the folder of agents has none",
+		"shop.txt":             "the folder of agents has no agent file",
 	} {
 		name, _, _ := strings.Cut(file, ".")
 		_, err := agentfiles.Load(folder(t, map[string]string{file: "name: " + name + "\ninstruction: Help."}), options)

@@ -26,7 +26,8 @@ const ofRun = (id) => !id.startsWith('user-');
 export async function audit(main, runId, signal) {
   const place = el('div', { class: 'stack' });
   const run = runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details');
-  main.replaceChildren(heading('Audit', run, runId && el('a', { href: '#/audit', class: 'button small' }, 'All entries')),
+  main.replaceChildren(heading('Audit', run,
+    runId && el('a', { href: '#/audit', class: 'button small' }, 'All entries')),
     el('p', { class: 'quiet' },
       'Everything with an effect outside leaves entries here, and so do linked accounts, removed always-allows and '
         + 'deletions. Each entry is chained to the one before. The entries contain no text and no address: '

@@ -8,7 +8,8 @@ const states = { '': 'Anything', done: 'Done', failed: 'Failed or unknown', reje
 /** AuditFilter is the form. It searches as soon as the user stops typing. */
 export class AuditFilter {
   #words = /** @type {HTMLInputElement} */ (el('input', { type: 'search', name: 'q', maxlength: 100,
-    autocomplete: 'off', placeholder: 'Recipient or subject', 'aria-label': 'Search the audit: recipient or subject' }));
+    autocomplete: 'off', placeholder: 'Recipient or subject',
+    'aria-label': 'Search the audit: recipient or subject' }));
   #state = /** @type {HTMLSelectElement} */ (el('select', { name: 'state', 'aria-label': 'Outcome' },
     ...Object.entries(states).map(([value, words]) => el('option', { value }, words))));
   #from = day('from', 'First day');

@@ -124,7 +124,8 @@ export const accounts = (main) => list(main, 'Linked accounts',
 
 /** @param {HTMLElement} main */
 export const mailbox = (main) => list(main, 'Local mailbox',
-  'Your sent mail in the local Gmail, and your events in the local Calendar. Nothing leaves this machine.', async () => {
+  'Your sent mail in the local Gmail, and your events in the local Calendar. '
+  + 'Nothing leaves this machine.', async () => {
     if (!config().local) return [];
     const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
     const sent = mine(messages).map(mail);

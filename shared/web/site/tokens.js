@@ -67,7 +67,8 @@ function shown(name, token) {
   ];
   return el('section', { class: 'item token', 'aria-label': `The token of ${name}` },
     el('h2', {}, `The token of ${name}`),
-    el('p', {}, 'It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything.'),
+    el('p', {},
+      'It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything.'),
     code(token),
     ...ways.flatMap(([who, how]) => [el('h3', {}, who), code(how)]));
 }

@@ -1677,7 +1677,11 @@ async function audit(main, runId, signal) {
   const place = el("div", { class: "stack" });
   const run = runId && ofRun(runId) && el("a", { href: `#/run/${runId}`, class: "button small" }, "Details");
   main.replaceChildren(
-    heading("Audit", run, runId && el("a", { href: "#/audit", class: "button small" }, "All entries")),
+    heading(
+      "Audit",
+      run,
+      runId && el("a", { href: "#/audit", class: "button small" }, "All entries")
+    ),
     el(
       "p",
       { class: "quiet" },
@@ -7078,7 +7082,11 @@ function shown3(name, token) {
     "section",
     { class: "item token", "aria-label": `The token of ${name}` },
     el("h2", {}, `The token of ${name}`),
-    el("p", {}, "It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything."),
+    el(
+      "p",
+      {},
+      "It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything."
+    ),
     code(token),
     ...ways2.flatMap(([who2, how]) => [el("h3", {}, who2), code(how)])
   );
