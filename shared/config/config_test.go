@@ -115,8 +115,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestTerminals reads what is said of terminals. Deployed, a function that logs in needs a key for the hosts' secrets,
-// once they are on.
+// TestTerminals reads the settings of terminals. Deployed, a function that logs in needs a key for the hosts' secrets
+// if terminals are on.
 func TestTerminals(t *testing.T) {
 	off := mustLoad(t, deployed, map[string]string{"TOKEN_KEY": ""}, config.Hosts)
 	if off.Terminal || off.TerminalHosts != nil || off.TerminalDeny != nil || off.MaxCommandsPerDay != 300 {
@@ -145,7 +145,7 @@ func TestKillSwitch(t *testing.T) {
 	}
 }
 
-// Each part requires its own variables, and no others.
+// TestPartsNeedTheirVariables checks that each part requires its own variables and no others.
 func TestPartsNeedTheirVariables(t *testing.T) {
 	tests := map[string]struct {
 		parts []config.Part

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// All that is wrong is reported at once, a line for each variable.
+// All mistakes are reported at once, with one line for each variable.
 func ExampleLoad() {
 	env := map[string]string{"STORE": "firestore", "MAX_MODEL_CALLS": "many", "APPROVAL_TTL": "1s"}
 	_, err := config.Load(func(name string) string { return env[name] }, config.Store)

@@ -65,7 +65,7 @@ func TestAFileMaySayNothing(t *testing.T) {
 	}
 }
 
-// Each file is refused with the place, and never with the key.
+// TestRefusedFiles checks that each error names the place, and never the key.
 func TestRefusedFiles(t *testing.T) {
 	const key, place = "AIzaCANARY", "gemini.yaml:"
 	for name, c := range map[string]struct{ text, want string }{
@@ -135,12 +135,12 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 func FuzzFile(f *testing.F) {
 	f.Add(wholeFile)
 	f.Add("apiKey: *a\n")
-	f.Add("#comment\napiKey: 'AIz}Fr mFile'\nmodel: ge") // a template's key
+	f.Add("#comment\napiKey: 'AIz}Fr mFile'\nmodel: ge") // a template's placeholder
 	f.Fuzz(func(t *testing.T, text string) {
 		file, err := config.ReadFile(func(string) string { return writeFile(t, text) })
 		var problems config.Problems
 		left := file
-		if file.Placeholder && len(file.APIKey.Reveal()) == 0 { // the rest of it counts
+		if file.Placeholder && len(file.APIKey.Reveal()) == 0 { // the other fields are valid
 			left = config.File{}
 		}
 		if err != nil && (!errors.As(err, &problems) || left != config.File{}) {

@@ -7,7 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// TestNearMisses names the setting that a misspelt variable means, and none for those of other programs.
+// TestNearMisses checks that a misspelt variable names the setting that is meant, and that other programs' variables
+// name none.
 func TestNearMisses(t *testing.T) {
 	cfg, err := config.Load(func(string) string { return "" })
 	if err != nil {

@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write the tables of variables into READ
 
 const begin, end = "<!-- variables, written by go test ./shared/config -update -->\n", "<!-- end of variables -->\n"
 
-// TestPage compares README.md with the code: what each variable sets is its comment in Config, its values and its
-// default are what Load asks for, and the functions that get it are those of infra/functions.json.
+// TestPage compares README.md with the code. The meaning of each variable is its comment in Config, its values and
+// default come from Load, and the functions that get it from infra/functions.json.
 func TestPage(t *testing.T) {
 	const file = "README.md"
 	text, err := os.ReadFile(file)
@@ -46,14 +46,14 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// except returns the lines of a that b has not.
+// except returns the lines of a that are not in b.
 func except(a, b string) string {
 	lines := strings.Split(b, "\n")
 	return strings.Join(slices.DeleteFunc(strings.Split(a, "\n"),
 		func(l string) bool { return slices.Contains(lines, l) }), "\n")
 }
 
-// described is a heading of Config's comments, with its variables.
+// described is a heading in Config's comments, with its variables.
 type described struct {
 	heading string
 	names   []string
@@ -64,7 +64,7 @@ var (
 	isMeaning = regexp.MustCompile(`^([A-Z][A-Z0-9_]+): ((?s).+)$`)
 )
 
-// comments returns what each variable sets, and in which order they are declared, from the comments of Config.
+// comments returns the meaning of each variable, and their order, from the comments of Config.
 func comments(t *testing.T) (sections []described, meanings map[string]string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
@@ -92,17 +92,17 @@ func comments(t *testing.T) (sections []described, meanings map[string]string) {
 	return sections, meanings
 }
 
-// read returns the variables that Load reads and refuses with the parts.
+// read returns a loader that has read all variables for the parts.
 func read(env map[string]string, parts ...Part) *loader {
 	l := &loader{reader: reader{getenv: func(name string) string { return env[name] }}, parts: parts}
 	l.load()
 	return l
 }
 
-// cloudRun is what Cloud Run sets.
+// cloudRun is the environment that Cloud Run sets.
 var cloudRun = map[string]string{"K_SERVICE": "run", "CLOUD_RUN_TIMEOUT_SECONDS": "60"}
 
-// page returns the tables.
+// page returns the README's tables.
 func page(t *testing.T) string {
 	sections, meanings := comments(t)
 	here, deployed := read(nil), read(cloudRun)
@@ -182,8 +182,7 @@ func defaults(deployed, local variable) string {
 	return cmp.Or(local.def, "none") + "; on Cloud Run " + deployed.def
 }
 
-// uses returns the parts that get each variable, those in bold that do not start without it, and a table of the parts'
-// functions.
+// uses returns the parts that get each variable, with those that need it in bold, and a table of the parts' functions.
 func uses(t *testing.T) (given map[string][]string, functions string) {
 	t.Helper()
 	list, err := infra.Functions()
@@ -223,7 +222,7 @@ func uses(t *testing.T) (given map[string][]string, functions string) {
 
 var isSetting = regexp.MustCompile(`"([A-Z_]+)"`)
 
-// settings returns the variables that Terraform takes for all functions.
+// settings returns the variables that Terraform gives to all functions.
 func settings(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../terraform/modules/agent/variables.tf")
@@ -242,7 +241,7 @@ func settings(t *testing.T) (names []string) {
 	return names
 }
 
-// required returns the variables without which a function with the part does not start on Cloud Run.
+// required returns the variables that a function with the part needs to start on Cloud Run.
 func required(part string) (names []string) {
 	if part == "reading" {
 		part = string(Store)

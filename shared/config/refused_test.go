@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The cases of testdata/hostile.jsonl, the category "config" of the project's set of hostile inputs.
+// TestHostile runs the cases of testdata/hostile.jsonl, the category "config" of the project's hostile inputs.
 func TestHostile(t *testing.T) {
 	f, err := os.Open("testdata/hostile.jsonl")
 	if err != nil {
@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 		"MAX_RUNS_PER_MINUTE":       {"-1", "10001", "many"},
 		"MAX_MODEL_CALLS_PER_DAY":   {"-1", "1000001"},
 		"RETENTION":                 {"-1", "36501", "30d", "0.5"},
-		"AUDIT_RETENTION":           {"-1", "36501", "90d", "365"}, // the last without RETENTION
+		"AUDIT_RETENTION":           {"-1", "36501", "90d", "365"}, // the last one without RETENTION
 		"MAX_TOKENS_PER_DAY":        {"-1", "10000000001", "2M"},
 		"FUNCTION_TIMEOUT":          {"0s", "29s", "2h"},
 		"FUNCTION_CONCURRENCY":      {"0", "-1", "1001", "many"},
@@ -231,8 +231,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestWhatIsMeantForOthers has a shell with settings of other programs, such as GitHub's and Docker's own: they are
-// neither used nor judged.
+// TestWhatIsMeantForOthers checks that settings of other programs, such as GitHub's and Docker's own, are neither used
+// nor validated.
 func TestWhatIsMeantForOthers(t *testing.T) {
 	c, err := load(nil, map[string]string{"GITHUB_TOKEN": "ghp_0123456789abcdef", "DOCKER_HOST": "ssh://ana@host",
 		"DOCKER_CERT_PATH": "a\x00"})

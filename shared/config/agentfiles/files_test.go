@@ -30,7 +30,7 @@ var options = agentfiles.Options{
 	OnReject: registry.RejectCompletes,
 }
 
-// folder returns a folder with these files.
+// folder creates a folder with these files.
 func folder(t *testing.T, texts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +101,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestShortRun has the approvals of a run that lasts for a shorter time than an approval wait as long as the run.
+// TestShortRun checks that approvals of a run that is shorter than an approval's default time wait only as long as the
+// run.
 func TestShortRun(t *testing.T) {
 	a, err := agentfiles.Parse("x.agent.yaml", []byte(small+"limits: {deadline: 1h}"), options)
 	if err != nil || a.Limits.ApprovalTTL != time.Hour {
@@ -109,7 +110,7 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
-// TestPage has an agent of web pages be offered actions alone, and have a page's limits and no history.
+// TestPage checks that an agent for web pages gets only actions, a page's limits and no history.
 func TestPage(t *testing.T) {
 	for more, page := range map[string]bool{"page: true": true, "page: false": false, "": false} {
 		a, err := agentfiles.Parse("x.agent.yaml", []byte(small+"tools: [look]\n"+more), options)
@@ -137,7 +138,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestNoTools checks that a process without tools knows the agents, and offers them none.
+// TestNoTools checks that a process without tools knows the agents, and gives them none.
 func TestNoTools(t *testing.T) {
 	all, err := agentfiles.Load(folder(t, map[string]string{"concierge.agent.yaml": whole}),
 		agentfiles.Options{NoTools: true, Limits: options.Limits, OnReject: options.OnReject})
@@ -146,7 +147,7 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// TestWrong checks of each mistake the line and what was expected there.
+// TestWrong checks that each error has the line and what was expected there.
 func TestWrong(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":      {"", "x.agent.yaml: the file is empty"},
@@ -217,7 +218,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestNames checks that files have the names that agents may have.
+// TestNames checks the names of agent files.
 func TestNames(t *testing.T) {
 	for file, want := range map[string]string{
 		"assistant.agent.yaml": "assistant.agent.yaml:1: name: this is the name of a built-in agent",
@@ -237,7 +238,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAllAtOnce has every mistake of every file reported.
+// TestAllAtOnce checks that every mistake in every file is reported.
 func TestAllAtOnce(t *testing.T) {
 	_, err := agentfiles.Load(folder(t, map[string]string{
 		"a.agent.yaml": "name: b\nlimits:\n  deadline: soon\n  maxOpen: -1\ntools: [fly, swim]\npersona: " +
@@ -270,8 +271,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that a file is either refused, each mistake in one line with the place, or makes an agent that the
-// registry takes.
+// FuzzParse checks that a file is either refused, with one line and place for each mistake, or yields an agent that the
+// registry accepts.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"", whole, small, strings.Replace(whole, "concierge", "x", 1), "a: &a [*a]",
 		"name: [", "? [a]\n: b", "{name: x, name: x}", "name: !!binary eA==", "--- \n--- \n",
