@@ -54,13 +54,13 @@ func (c *caller) status(v *run.View) status {
 // told returns the text for a run that has not ended: what it waits for.
 func (s *status) told() string {
 	if len(s.Waiting) == 0 {
-		return "This is under way. Call wait_for_approval with the runId " + s.RunID + " for what becomes of it."
+		return "This is in progress. Call wait_for_approval with the runId " + s.RunID + " for its outcome."
 	}
 	var b strings.Builder
 	for _, w := range s.Waiting {
 		said := "%s waits for the user's yes at %s, and is not done before it. "
 		if w.Kind == run.KindReview {
-			said = "It is not known whether %s was done. The user has to look, and to say so at %s. "
+			said = "It is not known whether %s was done. The user has to check, and to say so at %s. "
 		}
 		fmt.Fprintf(&b, said, w.Tool, s.Link)
 	}
@@ -74,18 +74,18 @@ func (c *caller) addOwnTools(server *mcp.Server) {
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no}
 	runID := field("The runId of an earlier answer.")
 	server.AddTool(&mcp.Tool{Name: "approval_status", Annotations: reads, InputSchema: object("runId", runID),
-		Description: "Tells at once what became of something that was asked for."}, c.answering(c.tellStatus))
+		Description: "Returns at once the state of an earlier call or task."}, c.answering(c.tellStatus))
 	seconds := map[string]any{"type": "integer", "minimum": 0, "maximum": int(longestWait / time.Second),
-		"description": "How long to wait; left out: as long as it may."}
+		"description": "How long to wait; the default is the maximum."}
 	server.AddTool(&mcp.Tool{Name: "wait_for_approval", Annotations: reads,
 		InputSchema: object("runId", runID, "seconds", seconds),
-		Description: "Waits, for up to 50 seconds, until the user has decided and it was carried out, and tells what " +
-			"became of it. Call it again as long as it waits."}, c.answering(c.wait))
+		Description: "Waits up to 50 seconds until the user has decided and the call has run, and returns the outcome. " +
+			"Call it again while it still waits."}, c.answering(c.wait))
 	names := c.agents()
 	if len(names) == 0 {
 		return
 	}
-	agent := field("Which agent; left out: the assistant.")
+	agent := field("Which agent; the default is the assistant.")
 	agent["enum"] = names
 	server.AddTool(&mcp.Tool{Name: "countersign_run",
 		InputSchema: object("prompt", field("What it is to do, in words."), "agent", agent),
