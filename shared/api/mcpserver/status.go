@@ -79,8 +79,8 @@ func (c *caller) addOwnTools(server *mcp.Server) {
 		"description": "How long to wait; the default is the maximum."}
 	server.AddTool(&mcp.Tool{Name: "wait_for_approval", Annotations: reads,
 		InputSchema: object("runId", runID, "seconds", seconds),
-		Description: "Waits up to 50 seconds until the user has decided and the call has run, and returns the outcome. " +
-			"Call it again while it still waits."}, c.answering(c.wait))
+		Description: "Waits up to 50 seconds until the user has decided and the call has run, and returns the " +
+			"outcome. Call it again while it still waits."}, c.answering(c.wait))
 	names := c.agents()
 	if len(names) == 0 {
 		return

@@ -1,26 +1,25 @@
-// A client of AG-UI as its users have it, without a page: HttpAgent, whose verifier refuses a stream that breaks the
-// protocol, driven by a test. Each line of standard input is something that the user does, each line of standard output
-// how the agent stands after it.
+// An AG-UI client without a page, driven by a test: HttpAgent, whose verifier refuses streams that break the protocol.
+// Each line of standard input is an action of the user. Each line of standard output is the agent's state after it.
 
 import { createInterface } from 'node:readline';
 
 const { AGUI, SCHEMAS, URL_OF_AGUI, TOKEN, THREAD } = process.env;
 const { HttpAgent } = await import(AGUI);
 const { EventSchema } = await import(SCHEMAS);
-// A stream that breaks off the client reports as its run's error, and once more when it lets go of it.
+// The client reports a broken stream as its run's error, and once more when it drops the stream.
 process.on('unhandledRejection', (err) => { if (err.message !== 'network error') throw err; });
-console.error = () => {}; // what a run fails with is told to the test
+console.error = () => {}; // the test gets the run's error anyway
 console.warn = (text) => wrong.push(String(text));
 
-let cutAfter = 0; // events, after which the connection breaks
+let cutAfter = 0; // number of events after which the connection breaks
 let events = []; // of the last stream
 let wrong = [];
 let runs = 0;
 let last = {};
 let tools = []; // of the page
-let pending = []; // its calls that the last run has left to it
+let pending = []; // calls that the last run has left to the page
 
-// check reads along: each event must be one that the client's own schema knows, with no field that it would strip.
+// check validates each event with the client's own schema. No field may be one that the schema would strip.
 function check(text) {
   for (const line of text.split('\n')) {
     if (!line.startsWith('data: ')) continue;
@@ -74,7 +73,7 @@ const commands = {
     return run({ forwardedProps, ...(runId && { runId }), ...more });
   },
   answer: ({ resume }) => run({ resume }),
-  returns({ results, resume }) { // what the page's tools have returned
+  returns({ results, resume }) { // results of the page's tools
     for (const r of results) agent.addMessage({ id: crypto.randomUUID(), role: 'tool', ...r });
     return run({ resume });
   },

@@ -1,6 +1,6 @@
 // The official client in TypeScript at /mcp, driven by TestTheOfficialClient: each line of standard input is a call
-// {name, arguments, _meta?}, each line of standard output what it answered. The first line of output is the tools'
-// names.
+// {name, arguments, _meta?}, and each line of standard output its answer. The first line of output has the names of the
+// tools.
 
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';

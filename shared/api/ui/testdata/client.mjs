@@ -1,6 +1,5 @@
-// A client of the AI SDK as its users have it, without a page: its chat and its default transport, driven by a test.
-// Each line of standard input is something that the user does, each line of standard output how the chat stands after
-// it.
+// An AI SDK client without a page, driven by a test: its chat and its default transport. Each line of standard input is
+// an action of the user. Each line of standard output is the chat's state after it.
 
 import { createInterface } from 'node:readline';
 
@@ -12,11 +11,11 @@ const { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithAp
 const known =
   new Set(['type', 'messageId', 'id', 'delta', 'toolCallId', 'toolName', 'input', 'dynamic', 'providerExecuted',
   'approvalId', 'reason', 'output', 'errorText', 'data', 'finishReason']);
-let cutAfter = 0; // events, after which the connection breaks
+let cutAfter = 0; // number of events after which the connection breaks
 let events = 0; // of the last stream
 let wrong = [];
 
-// check reads along: each chunk must be one that the client's own schema knows.
+// check validates each chunk with the client's own schema.
 async function check(text) {
   for (const line of text.split('\n')) {
     if (!line.startsWith('data: {')) continue;
@@ -84,7 +83,7 @@ const commands = {
   async answer({ answers }) {
     const ended = new Promise((resolve) => { finished = resolve; });
     for (const { id, approved, as } of answers) {
-      if (as) { // somebody has changed what is answered
+      if (as) { // answer with another approval ID
         const parts = chat.lastMessage.parts.map((p) => p.approval?.id === id
           ? { ...p, approval: { ...p.approval, id: as } } : p);
         chat.messages = [...chat.messages.slice(0, -1), { ...chat.lastMessage, parts }];
