@@ -78,42 +78,47 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			}
 			ctx = ex.Trace.Enter(ctx, ex.Run, ex.Asked)
 		}
-		var err error
-		switch {
-		case st == run.StepDone || st == run.StepWait:
+		switch st {
+		case run.StepDone, run.StepWait:
 			outbox.Remind(ctx, ex)
 			outbox.Publish(ctx, ex)
 			return ex.View(), nil
-		case st == run.StepElsewhere:
+		case run.StepElsewhere:
 			return leave(ctx, ex)
-		case exhausted(ex, st):
-			err = giveUpStep(ctx, ex, st, a)
-		case st == run.StepEnd || st == run.StepExpire || st == run.StepSkip:
-			err = closeWhatIsOver(ctx, ex)
-		case st == run.StepCleanUp:
+		case run.StepCleanUp:
 			return ex.View(), cleanUp(ctx, ex)
-		case st == run.StepGiveUpTask:
-			err = giveUpTask(ctx, ex)
-		case st == run.StepSettle:
-			err = effect.Settle(ctx, ex, a.ID)
-		case st == run.StepRequest:
-			err = effect.RequestApproval(ctx, ex, a.ID)
-		case st == run.StepExecute:
-			err = effect.Execute(ctx, ex, a.ID)
-		case st == run.StepCallModel:
-			err = callModel(ctx, ex)
 		}
-		switch {
+		switch err := makeStep(ctx, ex, st, a); {
 		case errors.Is(err, errHandOver):
 			return ex.HandOver(ctx)
 		case errors.Is(err, effect.ErrLater):
 			return ex.View(), nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
 		ex.Progressed = true
 	}
+}
+
+// makeStep makes one step of a run that goes on. a is the step's action, if the step has one.
+func makeStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Action) error {
+	switch {
+	case exhausted(ex, st):
+		return giveUpStep(ctx, ex, st, a)
+	case st == run.StepEnd || st == run.StepExpire || st == run.StepSkip:
+		return closeWhatIsOver(ctx, ex)
+	case st == run.StepGiveUpTask:
+		return giveUpTask(ctx, ex)
+	case st == run.StepSettle:
+		return effect.Settle(ctx, ex, a.ID)
+	case st == run.StepRequest:
+		return effect.RequestApproval(ctx, ex, a.ID)
+	case st == run.StepExecute:
+		return effect.Execute(ctx, ex, a.ID)
+	case st == run.StepCallModel:
+		return callModel(ctx, ex)
+	}
+	return nil
 }
 
 // mustHandOver reports whether another process or a later call must make the run's next step.
@@ -128,8 +133,8 @@ func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	if !ex.Counted {
 		return ex.View(), nil
 	}
-	ex.Log.WarnContext(ctx, "a run's agent is not known here, and nobody else has moved the run in time", "counter",
-		"agent_unknown", "runId", ex.ID, "agent", ex.Run.AgentName())
+	ex.Log.WarnContext(ctx, "this process does not know a run's agent, and no other process has advanced the run",
+		"counter", "agent_unknown", "runId", ex.ID, "agent", ex.Run.AgentName())
 	if run.Unclean(ex.State) {
 		return ex.View(), putOff(ctx, ex, errNoEngine)
 	}

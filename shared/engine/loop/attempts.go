@@ -20,7 +20,7 @@ func giveUpStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.
 	if err := ex.Claim(ctx, ex.Limits().ToolTimeout); err != nil {
 		return err
 	}
-	ex.Log.ErrorContext(ctx, "a step was started too often and is given up", "counter", "step_given_up", "runId", ex.ID,
+	ex.Log.ErrorContext(ctx, "a step was given up after too many attempts", "counter", "step_given_up", "runId", ex.ID,
 		"attempts", run.MaxAttempts)
 	if st == run.StepCallModel {
 		return ex.Transition(ctx, func(tx *journal.Tx) error {

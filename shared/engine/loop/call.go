@@ -96,7 +96,8 @@ func takeBack(tx *journal.Tx, u *Undo, at approval.Placement) error {
 	// the same account has another ID after it is linked again
 	if u.Place.Label != at.Label || u.Place.Name != at.Name {
 		return fault.New(fault.Policy, fault.CodeStaleView,
-			"This was done in another account than the one that is linked now. Please link that one again.")
+			"This was done with a different account from the one that is linked now. "+
+				"Please link the earlier account again.")
 	}
 	path := document.RunPath(u.Action.RunID)
 	var of run.Run

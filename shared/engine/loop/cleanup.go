@@ -21,7 +21,7 @@ const (
 )
 
 var errNoEngine = fault.New(fault.Tool, fault.CodeInternal,
-	"No function here has what could remove what this run has made.")
+	"No function here has the tool that could remove the things that this run created.")
 
 // cleanUp removes the things that the calls of an ended run created, and records that. It needs no approval, because
 // the run's tools remove only things of the run. Runs that created nothing skip this step.
@@ -62,8 +62,8 @@ func putOff(ctx context.Context, ex *journal.Execution, why error) error {
 	if ex.Run.CleanUps+1 >= maxCleanUps {
 		return recordCleaned(ctx, ex, 0, why)
 	}
-	ex.Log.WarnContext(ctx, "what a run has made could not be removed, which is tried again later", "counter",
-		"clean_up_failed", "runId", ex.ID, "tries", ex.Run.CleanUps+1, "error", fault.As(why))
+	ex.Log.WarnContext(ctx, "things that a run created could not be removed; the removal is tried again later",
+		"counter", "clean_up_failed", "runId", ex.ID, "tries", ex.Run.CleanUps+1, "error", fault.As(why))
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
 	tries := ex.Run.CleanUps + 1
@@ -82,8 +82,8 @@ func recordCleaned(ctx context.Context, ex *journal.Execution, removed int, why 
 	c := &run.Cleaned{Removed: removed}
 	if why != nil {
 		c.Error = run.ErrorInfoOf(why)
-		ex.Log.ErrorContext(ctx, "what a run has made may be left behind", "counter", "clean_up_given_up", "runId",
-			ex.ID, "error", fault.As(why))
+		ex.Log.ErrorContext(ctx, "things that a run created may be left behind", "counter", "clean_up_given_up",
+			"runId", ex.ID, "error", fault.As(why))
 	}
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()

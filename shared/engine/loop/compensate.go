@@ -34,7 +34,7 @@ func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest
 	}
 	c := compensationOf(l.Tools, a)
 	if c == nil {
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This cannot be taken back here.")
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This cannot be undone here.")
 	}
 	args, err := strictjson.Marshal(c.Args)
 	if err != nil {

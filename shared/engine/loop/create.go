@@ -36,31 +36,20 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, in 
 		if err := checkMayStart(tx, req, n); err != nil {
 			return err
 		}
-		if err := takeTerminal(tx, req.UID, n.terminal); err != nil {
-			return err
-		}
 		if err := fillRun(ctx, tx, req, n, threadID); err != nil {
 			return err
 		}
 		if err := openThread(tx, req, n.message, threadID); err != nil {
 			return err
 		}
-		if tx.Ex.Agents.Get(req.Agent).Exclusive {
+		if ex.Agents.Get(req.Agent).Exclusive {
 			tx.Thread.OpenRun = tx.Run.ID
 		}
 		if err := countStart(tx, n); err != nil {
 			return err
 		}
-		input := in.stored(tx)
-		input.Agent, input.Via = tx.Run.Agent, req.Via
-		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: input}); err != nil {
+		if err := queueRun(tx, req, in, n.message); err != nil {
 			return err
-		}
-		tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
-		if n.message != "" {
-			if err := tx.AppendMessage(run.RoleUser, "", "%s", n.message); err != nil {
-				return err
-			}
 		}
 		return in.begin(ctx, tx, places)
 	})
@@ -84,8 +73,26 @@ func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest,
 	return ex.Read(ctx, paths...)
 }
 
-// fillRun sets the fields of the new run's document, and stores the user's region and address if they have changed.
+// queueRun adds the run's first event and the user's message.
+func queueRun(tx *journal.Tx, req StartRequest, in Input, message string) error {
+	input := in.stored(tx)
+	input.Agent, input.Via = tx.Run.Agent, req.Via
+	if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: input}); err != nil {
+		return err
+	}
+	tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
+	if message == "" {
+		return nil
+	}
+	return tx.AppendMessage(run.RoleUser, "", "%s", message)
+}
+
+// fillRun reserves the terminal and sets the fields of the new run's document. It stores the user's region and address
+// if they have changed.
 func fillRun(ctx context.Context, tx *journal.Tx, req StartRequest, n needs, threadID string) error {
+	if err := takeTerminal(tx, req.UID, n.terminal); err != nil {
+		return err
+	}
 	tx.Run = run.Run{ID: tx.Ex.ID, UID: req.UID, ThreadID: threadID, Terminal: n.terminal, Origin: req.Origin,
 		BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
 	tx.Run.Nonce = run.NewNonce(tx.Ex.Random)

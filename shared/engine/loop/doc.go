@@ -8,8 +8,8 @@
 //   - create.go: one commit stores the run, its thread and the user's message.
 //   - advance.go: the loop asks the run's state for the next step and makes it, until no step is left for this process.
 //     [Loop.Advance] and [Loop.Resume] enter here, with a run that another process has left.
-//   - turn.go: a model call. summary.go first compresses a context that is too large, and limits.go ends a run that has
-//     used up its budget. One commit stores the answer with everything that follows from it.
+//   - turn.go and generate.go: a model call. summary.go first compresses a context that is too large, and limits.go
+//     ends a run that has used up its budget. One commit stores the answer with everything that follows from it.
 //   - propose.go: a call of the answer is validated and gets its approval (package approval). task.go and plan.go do
 //     this for a session. The call is then carried out (package effect).
 //   - end.go: expired approvals and calls that are not run any more are closed; the run ends with its last message.

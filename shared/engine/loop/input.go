@@ -40,7 +40,7 @@ type needs struct {
 // checkNoSession returns a ValidationError for an agent whose runs are sessions.
 func checkNoSession(its *registry.Agent) error {
 	if its.Plans {
-		return fault.Invalid("agent", "the agent %s works in sessions, which begin at /plans", its.Name)
+		return fault.Invalid("agent", "the agent %s works in sessions; start one at /plans", its.Name)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request
 	switch {
 	case name != "" && !b.Priced(name): // a request without a model's name fails with its own error
 		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget,
-			"There is no price for the model %s, so what this costs cannot be bounded.", name))
+			"The model %s has no configured price, so its cost cannot be limited.", name))
 	case o != nil:
 		end = run.OverrunEnd(o)
 	default:

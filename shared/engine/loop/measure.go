@@ -17,7 +17,7 @@ var (
 	approvalsWaiting = &metrics.Instrument{Kind: metrics.Gauge, Name: "countersign.approval.waiting",
 		Unit: "{approval}", Description: "Approvals and reviews that wait for their users."}
 	oldestApproval = &metrics.Instrument{Kind: metrics.Gauge, Name: "countersign.approval.oldest", Unit: "s",
-		Description: "How long the one has waited that waits the longest; 0 where none waits."}
+		Description: "Waiting time of the oldest waiting approval or review; 0 if none waits."}
 )
 
 // measureEvery is the time between two measurements of waiting approvals, which must be read for that.
@@ -34,7 +34,7 @@ func measureWaiting(ctx context.Context, l *Loop) {
 		return document.WaitingRuns(shard, sweepPage)
 	}) {
 		if err != nil {
-			l.Log.WarnContext(ctx, "what waits for users could not be measured", "error", err)
+			l.Log.WarnContext(ctx, "the waiting approvals could not be measured", "error", err)
 			return
 		}
 		for _, d := range docs {

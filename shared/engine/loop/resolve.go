@@ -49,73 +49,90 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	if err != nil {
 		return nil, err
 	}
-	places := approval.AskPlaces(soon, ex, ex.Run.Scope(), t)
-	decided := false // stays true if the commit's answer was lost and the next read finds the decision
-	var refused error
-	var others []*journal.Execution
-	err = ex.Transition(soon, func(tx *journal.Tx) error {
-		ap, err := tx.Approval(r.ApprovalID)
+	d := decision{Resolution: r, tool: t, places: approval.AskPlaces(soon, ex, ex.Run.Scope(), t)}
+	err = ex.Transition(soon, func(tx *journal.Tx) error { return d.decide(soon, tx) })
+	if d.refused != nil { // whether or not the audit log has it
 		if err != nil {
-			return err
+			ex.Log.WarnContext(ctx, "a refused decision could not be recorded in the audit log", "runId", ex.ID,
+				"approvalId", r.ApprovalID, "error", err)
 		}
-		tx.KeepLease, refused = true, nil
-		at, err := places.Of(soon, tx, t)
-		if err != nil {
-			return err
-		}
-		args, err := approval.Check(ex, tx, ap, r, at)
-		var earlier []approval.EarlierCall
-		if err == nil {
-			earlier, err = approval.Earlier(soon, tx, r)
-		}
-		switch {
-		case errors.Is(err, approval.ErrSameDecision):
-			return nil
-		case fault.As(err).Class == fault.Policy:
-			refused = err
-			return approval.RecordRefusal(tx, ap, r, err)
-		case err != nil:
-			return err
-		}
-		decided = true
-		if err := approval.Record(tx, ap, r, args, at.Place); err != nil || r.Decision == run.StartNew {
-			return err
-		}
-		if err := approval.RejectEarlier(earlier, r); err != nil {
-			return err
-		}
-		others = tx.Joined()
-		if err := planDecided(tx, ap, r); err != nil {
-			return err
-		}
-		if !idle(tx) {
-			return nil
-		}
-		if err := skipNotRun(tx); err != nil {
-			return err
-		}
-		if end := tx.Ending(); end != nil {
-			return endRun(tx, end)
-		}
-		return nil
-	})
-	if refused != nil { // whether or not the audit log has it
-		if err != nil {
-			ex.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", ex.ID, "approvalId",
-				r.ApprovalID, "error", err)
-		}
-		return nil, refused
+		return nil, d.refused
 	}
 	if err != nil {
 		return nil, err
 	}
-	if decided && needsMover(ex) {
+	if d.decided && needsMover(ex) {
 		ex.Publish(ctx)
 	}
-	for _, other := range others {
+	for _, other := range d.others {
 		other.Publish(ctx)
 	}
 	return currentView(ctx, ex)
+}
+
+// decision is a user's decision while it is recorded.
+type decision struct {
+	approval.Resolution
+	tool   *tool.Tool
+	places approval.Places
+
+	refused error                // why the decision was refused, or nil
+	decided bool                 // stays true if the commit's answer was lost and the next read finds the decision
+	others  []*journal.Execution // runs whose earlier calls this decision has rejected
+}
+
+// decide checks the decision and records it, or records its refusal.
+func (d *decision) decide(ctx context.Context, tx *journal.Tx) error {
+	ap, err := tx.Approval(d.ApprovalID)
+	if err != nil {
+		return err
+	}
+	tx.KeepLease, d.refused = true, nil
+	at, err := d.places.Of(ctx, tx, d.tool)
+	if err != nil {
+		return err
+	}
+	args, err := approval.Check(tx.Ex, tx, ap, d.Resolution, at)
+	var earlier []approval.EarlierCall
+	if err == nil {
+		earlier, err = approval.Earlier(ctx, tx, d.Resolution)
+	}
+	switch {
+	case errors.Is(err, approval.ErrSameDecision):
+		return nil
+	case fault.As(err).Class == fault.Policy:
+		d.refused = err
+		return approval.RecordRefusal(tx, ap, d.Resolution, err)
+	case err != nil:
+		return err
+	}
+	d.decided = true
+	if err := approval.Record(tx, ap, d.Resolution, args, at.Place); err != nil || d.Decision == run.StartNew {
+		return err
+	}
+	if err := approval.RejectEarlier(earlier, d.Resolution); err != nil {
+		return err
+	}
+	d.others = tx.Joined()
+	return afterDecision(tx, ap, d.Resolution)
+}
+
+// afterDecision adds what follows from the decision to its commit. If no process advances the run, that includes the
+// end of calls that are not run any more, and of the run.
+func afterDecision(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error {
+	if err := planDecided(tx, ap, r); err != nil {
+		return err
+	}
+	if !idle(tx) {
+		return nil
+	}
+	if err := skipNotRun(tx); err != nil {
+		return err
+	}
+	if end := tx.Ending(); end != nil {
+		return endRun(tx, end)
+	}
+	return nil
 }
 
 // takingBack returns the function with which journal.Env rejects a waiting call at the user's word in the conversation.

@@ -19,7 +19,7 @@ type Session struct {
 
 func (s Session) check(_ context.Context, _ *journal.Execution, its *registry.Agent) error {
 	if !its.Plans {
-		return fault.Invalid("agent", "the agent %s makes no plans", its.Name)
+		return fault.Invalid("agent", "the agent %s does not plan", its.Name)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ const summaryQuestion = "Summarise the conversation above."
 func errContextFull(tokens, window int) error {
 	return fault.New(fault.Model, run.CodeContextFull,
 		"The conversation has about %d tokens, which is more than the %d "+
-			"that the model reads, and nothing of it can be made shorter. Please begin a new one.", tokens, window)
+			"that the model can read, and it cannot be shortened further. Please start a new one.", tokens, window)
 }
 
 // makeRoom compresses the model's context if it has become too large for the agent, and commits the result. If made,
@@ -123,17 +123,11 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 		c.Code = run.CodeRunBudget
 		return nil
 	}
-	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
-	defer hold.Release()
-	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
-	reply, err := ex.Model.Generate(asking, req, nil)
-	span.EndModel(reply, err)
-	hold.Release()
-	if err != nil {
-		if ex.Left() || ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
-			!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout) {
-			return errHandOver
-		}
+	reply, err := generate(ctx, ex, req, nil)
+	switch {
+	case errors.Is(err, errHandOver):
+		return err
+	case err != nil:
 		ex.Log.WarnContext(ctx, "a conversation could not be summarised", "runId", ex.ID, "error", err)
 		c.Code = fault.As(err).Code
 		return nil

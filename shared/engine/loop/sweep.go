@@ -98,7 +98,7 @@ func sweepRest(ctx context.Context, l *Loop, open []queue.Shard, s *SweepResult)
 // time runs out. It returns a ValidationError for an invalid shard number.
 func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, err error) {
 	if at.Number < 0 || at.Number >= document.Shards {
-		return s, fault.Invalid("message/data/shard", "a shard is 0 to %d", document.Shards-1)
+		return s, fault.Invalid("message/data/shard", "shards are 0 to %d", document.Shards-1)
 	}
 	for range sweepMost {
 		next, err := l.sweepPage(ctx, at, &s)
@@ -199,7 +199,7 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 		moved, err := l.reclaim(ctx, id)
 		switch {
 		case journal.Stuck(err): // one unreadable run does not hold up the others
-			l.Log.WarnContext(ctx, "a run cannot be taken up; the sweep will look at it", "runId", id, "error", err)
+			l.Log.WarnContext(ctx, "a run cannot be reclaimed; the sweep will try it again", "runId", id, "error", err)
 		case err != nil:
 			return runs, err
 		}

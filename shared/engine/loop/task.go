@@ -71,7 +71,8 @@ func (in *inSession) misplaced(call run.ProposedCall) error {
 	case call.Tool == plan.ProposeTool && in.calls > 1:
 		return fault.New(fault.Policy, codeNotRun, "A plan is proposed alone, in an answer without other calls.")
 	case call.Tool == plan.ReflectTool && call.Index > 0:
-		return fault.New(fault.Policy, codeNotRun, "What you think of a step comes first, before the next call.")
+		return fault.New(fault.Policy, codeNotRun,
+			"Reflect on a step before the next call: the reflection must be the first call.")
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 func checkTerminal(its *registry.Agent, id string) error {
 	switch {
 	case its.OnTerminal && id == "":
-		return fault.Invalid("terminalId", "the agent %s works on a terminal, and none is named", its.Name)
+		return fault.Invalid("terminalId", "the agent %s works on a terminal; name one", its.Name)
 	case !its.OnTerminal && id != "":
-		return fault.Invalid("terminalId", "the agent %s works on no terminal", its.Name)
+		return fault.Invalid("terminalId", "the agent %s does not work on a terminal", its.Name)
 	case id != "" && !run.ValidID(id):
 		return fault.Invalid("terminalId", "invalid ID")
 	}

@@ -48,26 +48,24 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		return err
 	}
 	turn := len(ex.State.Turns) + 1
-	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
-	defer hold.Release()
-	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
-	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
-	span.EndModel(reply, err)
-	hold.Release()
+	reply, err := generate(ctx, ex, req, deltaSink(ex))
 	switch {
-	case err != nil && ex.Left():
-		return errHandOver
-	case err != nil && ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
-		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout):
-		return errHandOver
+	case errors.Is(err, errHandOver):
+		return err
 	case err != nil:
 		return modelFailed(ctx, ex, err)
 	}
+	return commitTurn(ctx, ex, turn, req, reply)
+}
+
+// commitTurn commits the model's answer as the run's turn with this number. If a call of the answer can start at once,
+// the commit starts the call, and commitTurn carries it out.
+func commitTurn(ctx context.Context, ex *journal.Execution, turn int, req model.Request, reply *model.Reply) error {
 	called := toolsOf(ex, reply.Calls)
 	approval.LookAgain(ctx, ex, called...)
 	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
-	err = ex.Transition(ctx, func(tx *journal.Tx) error {
+	err := ex.Transition(ctx, func(tx *journal.Tx) error {
 		started = effect.ActionOf(tx, intent) // set already if the commit's answer was lost
 		if len(tx.State.Turns) != turn-1 || tx.Run.Lease.Owner != ex.Owner {
 			return nil // stored already, or another process has taken the run over
@@ -78,12 +76,13 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places); err != nil {
 			return err
 		}
+		var err error
 		started, err = effect.StartInSameCommit(ctx, tx, intent)
 		return err
 	})
 	if fault.Is(err, fault.Validation, journal.CodeTooLarge) {
 		return modelFailed(ctx, ex,
-			fault.New(fault.Model, journal.CodeTooLarge, "The model's answer is larger than can be kept.").Because(err))
+			fault.New(fault.Model, journal.CodeTooLarge, "The model's answer is too large to be stored.").Because(err))
 	}
 	if err != nil || started == "" {
 		return err
@@ -97,27 +96,6 @@ func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 		called = append(called, ex.ToolOf(c.Name, false))
 	}
 	return called
-}
-
-// deltaSink returns a function that passes on the model's text as it arrives, up to the length that is shown. Text
-// after that goes only to readers within the process. It returns nil if there is no reader, because a whole answer
-// costs less than a stream.
-func deltaSink(ex *journal.Execution) func(text string) {
-	if ex.Unread {
-		return nil
-	}
-	left := run.MaxMessageText
-	return func(text string) {
-		shown := clip.Prefix(text, left)
-		left -= len(shown)
-		if shown != "" {
-			ex.Notify(journal.Update{Delta: shown})
-		}
-		if len(shown) < len(text) {
-			left = 0 // no later text is shown
-			ex.Notify(journal.Update{Beyond: text[len(shown):]})
-		}
-	}
 }
 
 // request builds the model request: instructions, tools, settings, history, prompt, and this run's own turns, verbatim.
@@ -209,7 +187,7 @@ func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 	ex.Log.WarnContext(ctx, "the model gave no usable answer", "runId", ex.ID, "error", err)
 	f := fault.As(err)
 	if f.Class != fault.Model {
-		f = fault.New(fault.Model, "failed", "The model could not be asked.").Because(err)
+		f = fault.New(fault.Model, "failed", "The model could not be called.").Because(err)
 	}
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
