@@ -35,15 +35,15 @@ func plainName(name string) string {
 
 // pageTools returns tools with the page's definitions.
 func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
-	its := make([]run.PageTool, len(defs))
+	tools := make([]run.PageTool, len(defs))
 	for i, d := range defs {
 		if d.Category != PageAutomation && d.Category != "" {
 			return nil, fault.Invalid(fmt.Sprintf("toolDefinitions/%d/category", i),
 				"a page can only define tools of the category %q", PageAutomation)
 		}
-		its[i] = run.PageTool{Name: d.Name, Description: d.Description, Schema: d.InputSchema}
+		tools[i] = run.PageTool{Name: d.Name, Description: d.Description, Schema: d.InputSchema}
 	}
-	return PageTools("toolDefinitions", "inputSchema", its, c.Taken)
+	return PageTools("toolDefinitions", "inputSchema", tools, c.Taken)
 }
 
 // PageTools returns tools with a page's definitions. No tool may have a name in taken. field is the definitions' field

@@ -50,12 +50,12 @@ func (c *Chat) agent(r Request, h *history) (*registry.Agent, error) {
 		return nil, fault.Invalid("history", "this conversation belongs to the agent %s; omit agent to continue "+
 			"it, or start a new conversation", h.agent())
 	}
-	its := c.Core.Agents[h.agent()]
+	agent := c.Core.Agents[h.agent()]
 	switch {
-	case its != nil && its.Page && its.Answers(r.Origin):
-		return its, nil
-	case its != nil && its.Page:
-		return nil, registry.Elsewhere(its.Name)
+	case agent != nil && agent.Page && agent.Answers(r.Origin):
+		return agent, nil
+	case agent != nil && agent.Page:
+		return nil, registry.Elsewhere(agent.Name)
 	case fresh:
 		return nil, fault.NotFound()
 	}

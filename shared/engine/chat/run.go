@@ -110,17 +110,19 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 			set[name] = t.AsRemote()
 		}
 	}
-	its, limits := *r.agent, c.Core.UserLimits
-	its.Tools, its.Ask = nil, nil                                               // all tools of the set may be called
-	its.History, its.Compression = registry.HistoryNone, registry.Compression{} // the request brings the history
-	its.OnTerminal, its.Exclusive = false, false                                // these apply to the runs of effects
-	its.Limits.Contents = min(cmp.Or(its.Limits.Contents, MaxHistory), MaxHistory)
-	its.Instructions = func(ctx context.Context, s registry.State) (string, error) {
+	agent, limits := *r.agent, c.Core.UserLimits
+	agent.Tools, agent.Ask = nil, nil // all tools of the set may be called
+	// the request brings the history
+	agent.History, agent.Compression = registry.HistoryNone, registry.Compression{}
+	// these apply to the runs of effects
+	agent.OnTerminal, agent.Exclusive = false, false
+	agent.Limits.Contents = min(cmp.Or(agent.Limits.Contents, MaxHistory), MaxHistory)
+	agent.Instructions = func(ctx context.Context, s registry.State) (string, error) {
 		s.Page = r.PageState
 		return r.agent.Instructions(ctx, s)
 	}
-	its.Limits.AnswerTTL = its.Limits.Deadline // the page answers in another request, which is another run
-	limits.RunsPerMinute = 0                   // the ledger has checked this limit
+	agent.Limits.AnswerTTL = agent.Limits.Deadline // the page answers in another request, which is another run
+	limits.RunsPerMinute = 0                       // the ledger has checked this limit
 	user, err := strictjson.Marshal(run.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 		return nil, err
 	}
 	l := loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
-		Agents: registry.Set{its.Name: &its}, UserLimits: limits, Recorder: c.Core.Recorder,
+		Agents: registry.Set{agent.Name: &agent}, UserLimits: limits, Recorder: c.Core.Recorder,
 		Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
 	l.TakeBack = c.Core.TakeBack // the waiting runs are in the core
 	return l, nil

@@ -65,14 +65,14 @@ func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	its, err := c.onTerminal(r, h)
+	agent, err := c.onTerminal(r, h)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Core.CheckTerminal(ctx, r.UID, r.Terminal); err != nil {
 		return nil, err
 	}
-	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Region: h.region, Email: r.Email, agent: its,
+	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Region: h.region, Email: r.Email, agent: agent,
 		tools: tool.Set{}}}
 	start, err := t.next(ctx, words, r.Key)
 	if err != nil {
@@ -135,12 +135,12 @@ func (c *Chat) onTerminal(r TurnRequest, h *history) (*registry.Agent, error) {
 		return nil, fault.Invalid("history", "this conversation belongs to another agent or another terminal; "+
 			"continue it there, or start a new conversation")
 	}
-	its := c.Core.Agents[r.Agent]
-	if its == nil || !its.OnTerminal {
+	agent := c.Core.Agents[r.Agent]
+	if agent == nil || !agent.OnTerminal {
 		return nil, fault.NotFound()
 	}
 	if r.Model == "" {
-		return its, nil
+		return agent, nil
 	}
 	known := []string{c.Core.Model.Name()}
 	for _, a := range c.Core.Agents {
@@ -149,7 +149,7 @@ func (c *Chat) onTerminal(r TurnRequest, h *history) (*registry.Agent, error) {
 	if !slices.Contains(known, r.Model) {
 		return nil, fault.Invalid("model", "this service has no model with this name")
 	}
-	other := *its
+	other := *agent
 	other.Model.Name = r.Model
 	return &other, nil
 }
@@ -240,12 +240,12 @@ func (t *turn) goOn(ctx context.Context) (open bool, err error) {
 
 // start starts the run that carries out the call.
 func (t *turn) start(ctx context.Context, k *call) error {
-	its := t.r.agent.Of(t.Core.Tools)[k.model.Name]
-	if its == nil {
+	used := t.r.agent.Of(t.Core.Tools)[k.model.Name]
+	if used == nil {
 		k.Error = "This tool no longer exists."
 		return nil
 	}
-	args, err := its.Normalize(k.model.Args)
+	args, err := used.Normalize(k.model.Args)
 	if err != nil {
 		k.Error = fault.As(err).Message
 		return nil
@@ -253,7 +253,7 @@ func (t *turn) start(ctx context.Context, k *call) error {
 	if k.askedBy == "" {
 		k.askedBy = t.Core.Model.Name()
 	}
-	k.action = &run.Action{ProposedCall: run.ProposedCall{Tool: its.Name, Args: args}}
+	k.action = &run.Action{ProposedCall: run.ProposedCall{Tool: used.Name, Args: args}}
 	return (&effectStarter{Chat: t.Chat, r: t.r, h: t.h}).startAll(ctx, []*call{k})
 }
 
@@ -304,8 +304,8 @@ func (t *turn) take(calls []conversation.TurnCall) error {
 			k.setResponse(*asked.Response)
 			continue
 		}
-		its := t.Core.Tools[asked.Action.Tool]
-		k.Page = its != nil && its.Waits()
+		used := t.Core.Tools[asked.Action.Tool]
+		k.Page = used != nil && used.Waits()
 	}
 	return t.h.match()
 }

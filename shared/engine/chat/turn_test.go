@@ -65,11 +65,11 @@ func newTerminalEnv(t *testing.T, turns ...script.Turn) *env {
 		}})
 	w.core.Tools["ask_user"] = tool.Define(tool.Def[query, printed]{Name: "ask_user", Description: "Ask.",
 		Wait: time.Hour})
-	its := *w.core.Agents[run.Page]
-	its.Name, its.Page, its.OnTerminal, its.Order = run.Terminal, false, true, registry.Strict
-	its.Instructions, its.OnReject = registry.Text("A test."), registry.RejectContinues
-	its.Tools = []string{"ask_user", "run_command", "task_complete"}
-	w.core.Agents[run.Terminal] = &its
+	agent := *w.core.Agents[run.Page]
+	agent.Name, agent.Page, agent.OnTerminal, agent.Order = run.Terminal, false, true, registry.Strict
+	agent.Instructions, agent.OnReject = registry.Text("A test."), registry.RejectContinues
+	agent.Tools = []string{"ask_user", "run_command", "task_complete"}
+	w.core.Agents[run.Terminal] = &agent
 	for _, id := range []string{terminal, otherTerminal} {
 		if _, err := w.core.Store.Commit(t.Context(),
 			store.Create(document.TerminalPath(alice, id), nil, []byte(`{}`))); err != nil {

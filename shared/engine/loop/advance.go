@@ -100,7 +100,7 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	}
 }
 
-// makeStep makes one step of a run that goes on. a is the step's action, if the step has one.
+// makeStep makes one step of a run that continues. a is the step's action, if the step has one.
 func makeStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Action) error {
 	switch {
 	case exhausted(ex, st):

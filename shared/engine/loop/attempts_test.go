@@ -243,7 +243,7 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 }
 
 // TestATaskThatKillsEveryProcess has a task of a plan whose first step kills each process. The task fails, or observes
-// the failure, and the session goes on.
+// the failure, and the session continues.
 func TestATaskThatKillsEveryProcess(t *testing.T) {
 	ctx := context.Background()
 	for name, want := range map[string]plan.Status{"the model": plan.StatusAwaiting, "a tool": plan.StatusCompleted} {

@@ -48,7 +48,7 @@ func (s *spender) Generate(_ context.Context, req model.Request, _ func(string))
 	return r, nil
 }
 
-// budgets are runs that reach a limit, and what is then on record of them.
+// budgets are runs that reach a limit, with their expected records.
 var budgets = map[string]struct {
 	budget  run.Budget
 	atOnce  int
@@ -87,7 +87,7 @@ type spent struct {
 }
 
 // TestABudgetHolds ends a run at each limit, and kills its process before and after each commit. The run ends with the
-// same error and the same sums, whatever process moves it.
+// same error and the same sums, whatever process advances it.
 func TestABudgetHolds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, tt := range budgets {
@@ -103,9 +103,10 @@ func TestABudgetHolds(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
 					w := open(t)
 					w.loop.Model = &spender{tt.atOnce}
-					its := w.assistant()
-					its.Effects, its.Order, its.Model.MaxOutputTokens = tt.effects, tt.order, 20
-					its.Limits.Budget, its.Limits.ModelCalls, its.OnReject = tt.budget, 50, registry.RejectContinues
+					agent := w.assistant()
+					agent.Effects, agent.Order, agent.Model.MaxOutputTokens = tt.effects, tt.order, 20
+					agent.Limits.Budget, agent.Limits.ModelCalls = tt.budget, 50
+					agent.OnReject = registry.RejectContinues
 					w.loop.Store = mortal(w.store, (n+1)/2, n%2 == 0)
 					died := w.spend(t)
 					whole = died
@@ -226,8 +227,8 @@ func TestASummaryCountsInTheBudget(t *testing.T) {
 	for n := 0; n < 2 || died || n%2 == 0; n++ { // 0: none; then before and after each commit
 		w := &talk{env: compressing(newEnv(t))}
 		w.loop.Model, w.assistant().Compression.Window = &countedSumming{}, 8_000
-		its := w.assistant()
-		its.OnReject, its.Limits.ModelCalls = registry.RejectContinues, 50
+		agent := w.assistant()
+		agent.OnReject, agent.Limits.ModelCalls = registry.RejectContinues, 50
 		for i := range 4 {
 			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", ThreadID: w.thread},
 				loop.Prompt{Text: fmt.Sprintf("question %d", i)})
@@ -236,7 +237,7 @@ func TestASummaryCountsInTheBudget(t *testing.T) {
 			}
 			w.thread = v.ThreadID
 		}
-		its.Limits.Budget = run.Budget{Money: 5_500, Prices: map[string]run.Price{"summing": {Input: 1_000_000}}}
+		agent.Limits.Budget = run.Budget{Money: 5_500, Prices: map[string]run.Price{"summing": {Input: 1_000_000}}}
 		if n > 0 {
 			w.loop.Store = mortal(w.store, (n+1)/2, n%2 == 0)
 		}

@@ -64,8 +64,8 @@ func (c *chatting) now(v *run.View) run.ActionView {
 	return *got.Actions[0]
 }
 
-// TestTakenBackByWord has the user's words take back what waits, and nothing else: the call is not done, and its record
-// says that its user took it back.
+// TestTakenBackByWord has a message of the user withdraw one waiting call, and no other. The call is not done, and its
+// record says that the user withdrew it.
 func TestTakenBackByWord(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		c := &chatting{env: open(t), t: t}
@@ -97,7 +97,7 @@ func TestTakenBackByWord(t *testing.T) {
 	})
 }
 
-// TestNotTakenBack has the words come too late, from a result that the model has read, and from another program.
+// TestNotTakenBack sends such a message too late, in a result that the model has read, and from another program.
 func TestNotTakenBack(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		c := &chatting{env: open(t), t: t}

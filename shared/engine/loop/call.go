@@ -35,7 +35,7 @@ type Undo struct {
 	Place  tool.Place // the place of that action
 }
 
-func (c Call) check(ctx context.Context, ex *journal.Execution, its *registry.Agent) error {
+func (c Call) check(ctx context.Context, ex *journal.Execution, agent *registry.Agent) error {
 	if ex.Toolbox.Tools[c.Tool] == nil {
 		ex.Toolbox.Tools = ex.AwaitTools(ctx)
 	}
@@ -46,10 +46,10 @@ func (c Call) check(ctx context.Context, ex *journal.Execution, its *registry.Ag
 	if _, err := t.Normalize(c.Args); err != nil {
 		return err
 	}
-	if err := checkTerminal(its, c.Terminal); err != nil {
+	if err := checkTerminal(agent, c.Terminal); err != nil {
 		return err
 	}
-	return checkNoSession(its)
+	return checkNoSession(agent)
 }
 
 func (c Call) needs(ex *journal.Execution, req StartRequest) needs {

@@ -24,7 +24,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error)
 			return nil
 		}
 		tx.KeepLease = true
-		if idle(tx) { // what follows from the time comes first
+		if idle(tx) { // expiries and deadlines come first
 			if err := applyClock(tx); err != nil || tx.State.End != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func cleanUp(ctx context.Context, ex *journal.Execution) error {
 	return recordCleaned(ctx, ex, removed, nil)
 }
 
-// removeLeft asks each tool to remove what its calls created.
+// removeLeft has each tool remove the things that its calls created.
 func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()

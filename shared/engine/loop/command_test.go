@@ -194,8 +194,8 @@ func (h *host) running() bool {
 func commands(t testing.TB, w *env, model ...script.Turn) *host {
 	t.Helper()
 	onTerminal(t, w)
-	its := w.loop.Agents[run.Terminal]
-	its.Order, its.OnReject = registry.Strict, registry.RejectContinues
+	agent := w.loop.Agents[run.Terminal]
+	agent.Order, agent.OnReject = registry.Strict, registry.RejectContinues
 	h := &host{env: w, calls: map[string]*begun{}}
 	w.loop.Tools = tool.NewSet(tool.Define(h.command()))
 	w.loop.Model = w.model
@@ -509,8 +509,8 @@ func TestAnAlwaysAllowedCommandIsTakenBack(t *testing.T) {
 func TestEveryCommandCounts(t *testing.T) {
 	h := commands(t, newEnv(t), slices.Concat(asksFor("ls", "ls a", "touch x"), asksFor("ls"))...)
 	h.set(t, terminalDoc{AutoRun: true})
-	its := h.loop.Agents[run.Terminal]
-	its.Limits.MaxPerDay, its.Limits.CountAllowed = 3, true
+	agent := h.loop.Agents[run.Terminal]
+	agent.Limits.MaxPerDay, agent.Limits.CountAllowed = 3, true
 	v := h.start(t)
 	if v.Status != run.Awaiting || len(h.runs) != 2 {
 		t.Fatalf("the run is %s, and %v ran", v.Status, h.runs)
@@ -537,8 +537,8 @@ func TestEveryCommandCounts(t *testing.T) {
 func TestTheDaysLastCommandsOfARun(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls a", "ls b")...)
 	h.set(t, terminalDoc{AutoRun: true})
-	its := h.loop.Agents[run.Terminal]
-	its.Limits.MaxPerDay, its.Limits.CountAllowed = 2, true
+	agent := h.loop.Agents[run.Terminal]
+	agent.Limits.MaxPerDay, agent.Limits.CountAllowed = 2, true
 	v := h.start(t)
 	if a := v.Actions[2]; v.Status != run.Completed || a.ErrorReason != fault.CodeTooMany || len(h.runs) != 2 {
 		t.Errorf("the run is %s, its last action %+v, and %v ran", v.Status, a, h.runs)

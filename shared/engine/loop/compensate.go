@@ -69,7 +69,8 @@ func isGone(ctx context.Context, l *Loop, r run.Run, a *run.Action, c *tool.Comp
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	in, err := t.Place(ctx, r.Scope())
-	if err != nil || in.Label != a.Place.Label || in.Name != a.Place.Name { // linked anew, an account has another id
+	// an account that is linked again has another ID
+	if err != nil || in.Label != a.Place.Label || in.Name != a.Place.Name {
 		return false
 	}
 	out, err := t.Reconcile(ctx, r.ToolCall(a.ID, args, in))

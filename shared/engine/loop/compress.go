@@ -17,11 +17,11 @@ type Compress struct {
 	Tools []string // the agent's tools that the next run's model may call, whose declarations count; nil: all
 }
 
-func (c Compress) check(_ context.Context, _ *journal.Execution, its *registry.Agent) error {
-	if err := checkTerminal(its, ""); err != nil {
+func (c Compress) check(_ context.Context, _ *journal.Execution, agent *registry.Agent) error {
+	if err := checkTerminal(agent, ""); err != nil {
 		return err
 	}
-	return checkNoSession(its)
+	return checkNoSession(agent)
 }
 
 func (c Compress) needs(ex *journal.Execution, req StartRequest) needs {

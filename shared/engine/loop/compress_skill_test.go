@@ -34,9 +34,9 @@ func TestCompressKeepsSkills(t *testing.T) {
 			error) {
 			return strings.Repeat("ab", 30_000), nil
 		}})
-	its := w.assistant()
-	its.Compression.Window, its.Compression.Threshold, its.Compression.Carry = 200_000, 0.4, skill.Carry
-	its.Limits.ModelCalls = 20
+	agent := w.assistant()
+	agent.Compression.Window, agent.Compression.Threshold, agent.Compression.Carry = 200_000, 0.4, skill.Carry
+	agent.Limits.ModelCalls = 20
 	activate := func(name string) script.Turn {
 		return script.Turn{Calls: []script.Call{{Name: skill.Activate, Args: skill.ActivateArgs{Name: name}}}}
 	}
@@ -64,15 +64,15 @@ func TestCompressKeepsSkills(t *testing.T) {
 	if all := w.compressions(v); len(all) != 1 || all[0].Turns != 0 {
 		t.Fatalf("at first results alone are cut: %+v", all)
 	}
-	its.Compression.Threshold = 0.2
+	agent.Compression.Threshold = 0.2
 	v, told := w.ask("go on", script.Turn{Text: "SUMMARY one"}, script.Turn{Text: "I go on."})
 	if all := w.compressions(v); len(all) != 1 || all[0].Turns == 0 {
 		t.Fatalf("%+v", all)
 	}
 	kept("one", told)
-	its.Compression.Threshold = 0.9
+	agent.Compression.Threshold = 0.9
 	w.ask("look again", look(3, "Seen.")...)
-	its.Compression.Threshold = 0.2
+	agent.Compression.Threshold = 0.2
 	_, told = w.ask("go on", script.Turn{Text: "SUMMARY two"}, script.Turn{Text: "I go on."})
 	kept("two", told)
 }

@@ -62,7 +62,7 @@ func mortally(f func() error) (died bool, err error) {
 }
 
 // TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, lets another
-// process take up the run, and checks what the provider really did.
+// process take up the run, and checks the real acts of the provider.
 func TestKilledAtEveryCommit(t *testing.T) { onEachStore(t, killedAtEveryCommit) }
 
 func killedAtEveryCommit(t *testing.T, open func(testing.TB) *env) {
@@ -154,7 +154,7 @@ func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 	verdict(t, w, v, toolName)
 }
 
-// verdict compares the recorded events with what the provider did.
+// verdict compares the recorded events with the acts of the provider.
 func verdict(t *testing.T, w *env, v *run.View, toolName string) {
 	t.Helper()
 	a := v.Actions[0]

@@ -26,8 +26,8 @@ func inTime(t *testing.T, call time.Duration, test func(t *testing.T, h *host), 
 		w.on(memory.New(time.Now), func(time.Duration) {})
 		w.loop.Sleep, w.call = wait.For, call
 		h := commands(t, w, asksFor(ask...)...)
-		its := w.loop.Agents[run.Terminal]
-		its.Limits = its.Limits.Within(call)
+		agent := w.loop.Agents[run.Terminal]
+		agent.Limits = agent.Limits.Within(call)
 		test(t, h)
 		synctest.Wait()
 	})

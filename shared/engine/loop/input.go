@@ -15,7 +15,7 @@ import (
 // Input is what a run starts with: exactly one of [Prompt], [Call], [Session], [Import] and [Compress].
 type Input interface {
 	// check returns an error if the input does not fit the agent or exceeds a limit. It stores nothing.
-	check(ctx context.Context, ex *journal.Execution, its *registry.Agent) error
+	check(ctx context.Context, ex *journal.Execution, agent *registry.Agent) error
 
 	// needs returns what createRun must know about the input before it reads any document.
 	needs(ex *journal.Execution, req StartRequest) needs
@@ -38,9 +38,9 @@ type needs struct {
 }
 
 // checkNoSession returns a ValidationError for an agent whose runs are sessions.
-func checkNoSession(its *registry.Agent) error {
-	if its.Plans {
-		return fault.Invalid("agent", "the agent %s works in sessions; start one at /plans", its.Name)
+func checkNoSession(agent *registry.Agent) error {
+	if agent.Plans {
+		return fault.Invalid("agent", "the agent %s works in sessions; start one at /plans", agent.Name)
 	}
 	return nil
 }

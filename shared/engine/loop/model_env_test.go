@@ -286,9 +286,9 @@ type life struct {
 func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*run.View, error)) (over bool) {
 	p := &process{m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
 		left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
-	its := *m.loop
-	its.Store, its.Model = faulty.Wrap(m.witness, unwatched, faulty.Commits(p.commit)), m
-	its.Now = func() time.Time { return m.clock().Add(l.skew) }
+	dying := *m.loop
+	dying.Store, dying.Model = faulty.Wrap(m.witness, unwatched, faulty.Commits(p.commit)), m
+	dying.Now = func() time.Time { return m.clock().Add(l.skew) }
 	finished := false
 	go func() {
 		defer func() { p.stops <- false }()
@@ -297,7 +297,7 @@ func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*run.View, er
 				p.panicked = r
 			}
 		}()
-		v, err := f(context.WithValue(m.ctx, processKey{}, p), &its)
+		v, err := f(context.WithValue(m.ctx, processKey{}, p), &dying)
 		finished = true
 		p.hear(v, err)
 	}()

@@ -406,7 +406,7 @@ func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 }
 
 // ends checks the end of a run against its calls. No call is left, unless the user cancels the run or its time is up,
-// and no command goes on.
+// and no command continues.
 func (c *commit) ends(r *watched, doc run.Run, e run.Event) {
 	for _, a := range r.state.Current() {
 		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {

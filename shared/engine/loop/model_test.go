@@ -331,7 +331,7 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	switch {
 	case why == "stranger":
 		r.UID = eve
-	// for another account it is requested anew
+	// for another account it is requested again
 	case why == "hash" && ap.Status == run.ApprovalOpen && ap.Place == s.linked():
 		r.ArgsHash = "00" + ap.ArgsHash[2:]
 		if r.ArgsHash == ap.ArgsHash {
@@ -557,7 +557,7 @@ func (s *sequence) cancel(t *rapid.T) {
 }
 
 // deleteThread deletes a conversation, unless a run of it is in progress. No process is stopped meanwhile in a start
-// with a key: a process that slept through the whole life and the deletion of the run of that key would start it anew.
+// with a key: a process that slept through the whole life and the deletion of the run of that key would start it again.
 // This could cause no effect, because the run's audit cannot begin a second time, but its chain would then not be the
 // run's.
 func (s *sequence) deleteThread(t *rapid.T) {
@@ -570,7 +570,7 @@ func (s *sequence) deleteThread(t *rapid.T) {
 	if err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Fatalf("invariant 10: a thread cannot be deleted: %v", err)
 	}
-	maps.DeleteFunc(s.answered, func(id string, _ effect.CallAnswer) bool { // a key may start its run anew
+	maps.DeleteFunc(s.answered, func(id string, _ effect.CallAnswer) bool { // a key may start its run again
 		_, a := s.witness.action(id)
 		return a == nil
 	})

@@ -24,7 +24,8 @@ func (p *pinned) Pin(context.Context) error {
 	return nil
 }
 
-// TestTheStoreIsPinnedBeforeEachEffect: once for each effect, not for what only looks, and no effect begins without it.
+// TestTheStoreIsPinnedBeforeEachEffect checks that the store is pinned once before each effect, and not for calls that
+// only read. No effect starts without it.
 func TestTheStoreIsPinnedBeforeEachEffect(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)

@@ -53,11 +53,11 @@ const (
 	maxPageContexts = 100
 )
 
-func (p Prompt) check(_ context.Context, _ *journal.Execution, its *registry.Agent) error {
-	if err := checkTerminal(its, p.Terminal); err != nil {
+func (p Prompt) check(_ context.Context, _ *journal.Execution, agent *registry.Agent) error {
+	if err := checkTerminal(agent, p.Terminal); err != nil {
 		return err
 	}
-	if err := checkNoSession(its); err != nil {
+	if err := checkNoSession(agent); err != nil {
 		return err
 	}
 	if len(p.Instructions) > maxInstructions {

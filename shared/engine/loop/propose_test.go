@@ -171,7 +171,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 // other once the tool is back.
 func TestAReviewOutlivesAnAbsence(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
-	its, d := w.loop.Tools["send"], w.sendDef("send")
+	send, d := w.loop.Tools["send"], w.sendDef("send")
 	d.Execute = func(_ context.Context, c tool.Call, in sendArgs) (sendResult, error) {
 		delete(w.loop.Tools, "send")
 		return w.effect(c, in)
@@ -181,7 +181,7 @@ func TestAReviewOutlivesAnAbsence(t *testing.T) {
 	if err != nil || c.Approval == nil || c.Approval.Kind != run.KindReview || c.Approval.Preview.Title != "send" {
 		t.Fatalf("%v %+v", err, c)
 	}
-	w.loop.Tools["send"] = its
+	w.loop.Tools["send"] = send
 	for _, d := range []run.Decision{run.StartNew, run.ApproveOnce} {
 		c = w.decideCall(t, c, d)
 	}
@@ -371,7 +371,7 @@ func TestAnExpiredCallIsOver(t *testing.T) {
 	}
 }
 
-// Runs that name one thread share it. The first of them creates it, and a deleted thread is created anew.
+// Runs that name one thread share it. The first of them creates it, and a deleted thread is created again.
 func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
 
 func proposeShares(t *testing.T, open func(testing.TB) *env) {

@@ -163,8 +163,8 @@ func newScenario(t *testing.T, w *env) *scenario {
 // that runs read-only commands without an approval.
 func workOnTerminal(t *testing.T, w *env) {
 	onTerminal(t, w)
-	its := w.loop.Agents[run.Terminal]
-	its.Order, its.OnReject, its.Limits.ModelCalls = registry.Strict, registry.RejectContinues, 20
+	agent := w.loop.Agents[run.Terminal]
+	agent.Order, agent.OnReject, agent.Limits.ModelCalls = registry.Strict, registry.RejectContinues, 20
 	h := &host{env: w, calls: map[string]*begun{}}
 	h.set(t, terminalDoc{AutoRun: true})
 	command, complete := h.command(), w.answer()
@@ -419,7 +419,7 @@ func (s *scenario) do(line string) {
 
 func (s *scenario) start(ctx context.Context, prompt string) (*run.View, error) {
 	in := loop.Prompt{Text: prompt, PageTools: s.brings, PageContext: s.shows}
-	if its := s.loop.Agents.Get(s.agent); its != nil && its.OnTerminal {
+	if agent := s.loop.Agents.Get(s.agent); agent != nil && agent.OnTerminal {
 		in.Terminal = anasTerminal
 	}
 	if s.form != "" {

@@ -17,9 +17,9 @@ type Session struct {
 	run.Session
 }
 
-func (s Session) check(_ context.Context, _ *journal.Execution, its *registry.Agent) error {
-	if !its.Plans {
-		return fault.Invalid("agent", "the agent %s does not plan", its.Name)
+func (s Session) check(_ context.Context, _ *journal.Execution, agent *registry.Agent) error {
+	if !agent.Plans {
+		return fault.Invalid("agent", "the agent %s does not plan", agent.Name)
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ const architect = "architect"
 
 // addArchitect adds the agent that plans, and an effect that a grant can allow.
 func addArchitect(w *env) {
-	its := testAgent(architect, "You are an architect.")
-	its.Plans, its.Order, its.OnReject = true, registry.Strict, registry.RejectContinues
-	its.Tools = []string{"lookup", "page", "fetch", "send", "scratch", "issue"}
-	its.Limits.ModelCalls, its.Limits.MaxAsks = 200, 100
-	w.loop.Agents[architect] = its
+	agent := testAgent(architect, "You are an architect.")
+	agent.Plans, agent.Order, agent.OnReject = true, registry.Strict, registry.RejectContinues
+	agent.Tools = []string{"lookup", "page", "fetch", "send", "scratch", "issue"}
+	agent.Limits.ModelCalls, agent.Limits.MaxAsks = 200, 100
+	w.loop.Agents[architect] = agent
 	w.loop.Tools["issue"] = w.issue()
 }
 

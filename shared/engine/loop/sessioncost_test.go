@@ -29,9 +29,9 @@ func newSessions(w *env) *proof {
 	def := w.issueDef(made)
 	def.Prepare = func(context.Context, tool.Call, issueArgs) (string, error) { return "a handle", nil }
 	w.loop.Tools[made] = tool.Define(def)
-	its := w.loop.Agents[architect]
-	its.Tools = append(its.Tools, made)
-	its.Limits.ModelCalls, its.Limits.MaxOpen, its.Limits.MaxPerDay = 10_000, 0, 0
+	agent := w.loop.Agents[architect]
+	agent.Tools = append(agent.Tools, made)
+	agent.Limits.ModelCalls, agent.Limits.MaxOpen, agent.Limits.MaxPerDay = 10_000, 0, 0
 	w.ticks = time.Now
 	return measured(w)
 }
@@ -151,7 +151,7 @@ func TestSessionCost(t *testing.T) {
 }
 
 // TestWhatIsObservedIsBounded lets a session read more than is kept. Each result is there, the last ones cut, and the
-// session goes on.
+// session continues.
 func TestWhatIsObservedIsBounded(t *testing.T) {
 	p := newSessions(newEnv(t))
 	p.loop.Tools["lookup"] = tool.Define(tool.Def[struct {

@@ -40,7 +40,7 @@ func (w *env) asBefore(path string) {
 }
 
 // TestRunsOfTheReleaseBefore has an approval that expires in a run without a shard, and one in a run that was stored
-// without a shard during the deployment of this release. A deletion that was cut off then goes on.
+// without a shard during the deployment of this release. An interrupted deletion then continues.
 func TestRunsOfTheReleaseBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/journal"
 )
 
-// StartRequest is the part that every start of a run has: who asks, where, and how the answer travels. The second part
-// is the run's [Input].
+// StartRequest is the part of a start that all inputs share: the user, the thread, and the way of the answer. The other
+// part is the run's [Input].
 type StartRequest struct {
 	UID    string
 	Agent  string   // name; empty: the assistant
@@ -74,11 +74,11 @@ func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*journal.
 }
 
 func begin(ctx context.Context, ex *journal.Execution, req StartRequest, in Input) error {
-	its := ex.Agents.Get(req.Agent)
-	if its == nil {
+	agent := ex.Agents.Get(req.Agent)
+	if agent == nil {
 		return fault.NotFound()
 	}
-	if err := in.check(ctx, ex, its); err != nil {
+	if err := in.check(ctx, ex, agent); err != nil {
 		return err
 	}
 	ex.Mark = run.NewID(ex.Random)[:13]

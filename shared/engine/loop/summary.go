@@ -144,8 +144,8 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 
 // summaryRequest returns the request for a summary: the conversation without tools, cut to the context window.
 func summaryRequest(ex *journal.Execution, old *conversation.Parts) (model.Request, error) {
-	its := ex.Agents.Get(ex.Run.Agent)
-	asked, most := *old, int(fullShare*float64(its.Compression.Window))*run.BytesPerToken
+	agent := ex.Agents.Get(ex.Run.Agent)
+	asked, most := *old, int(fullShare*float64(agent.Compression.Window))*run.BytesPerToken
 	for len(asked.Closed) > 1 && asked.Size() > most { // whole runs only
 		asked.Closed = asked.Closed[1:]
 	}
@@ -163,8 +163,8 @@ func summaryRequest(ex *journal.Execution, old *conversation.Parts) (model.Reque
 	if recorded {
 		system += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
-	return model.Request{System: system, Contents: contents.JSON(), Settings: model.Settings{Name: its.Model.Name,
-		Temperature: its.Model.Temperature, MaxOutputTokens: summaryTokens}}, nil
+	return model.Request{System: system, Contents: contents.JSON(), Settings: model.Settings{Name: agent.Model.Name,
+		Temperature: agent.Model.Temperature, MaxOutputTokens: summaryTokens}}, nil
 }
 
 // replace stores the summary in c as a replacement for the old parts, unless it is no smaller.
@@ -190,7 +190,7 @@ func replace(ctx context.Context, ex *journal.Execution, old, parts *conversatio
 }
 
 // carry returns the text that is kept next to a summary of the first n closed turns. It comes from the contents as
-// recorded, because what is still needed may have been cut as an old result.
+// recorded, because a result that is still needed may have been cut.
 func carry(ctx context.Context, ex *journal.Execution, told run.Told, n int) (string, error) {
 	z := ex.Agents.Get(ex.Run.Agent).Compression
 	if z.Carry == nil {

@@ -75,7 +75,7 @@ $ pending`)
 }
 
 // TestACommandThatIsAlwaysAllowedIsOwnWords checks that a command that its user has always allowed, byte for byte, runs
-// without an approval, although it names something that nobody has written.
+// without an approval, although it contains text that the user has not written.
 func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := commands(t, open(t), slices.Concat(asksFor("touch evil/tools"), asksFor("touch evil/tools"))...)

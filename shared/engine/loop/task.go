@@ -16,8 +16,8 @@ import (
 
 // sessionSettings returns the settings of a session's model request. The model must always call a tool. In the last
 // request of a revision or a task, it must propose the plan or reflect on the task.
-func sessionSettings(ex *journal.Execution, its *registry.Agent) model.Settings {
-	set := its.Model
+func sessionSettings(ex *journal.Execution, agent *registry.Agent) model.Settings {
+	set := agent.Model
 	set.Calling, set.Allowed, set.Forced = model.CallingAny, nil, ""
 	if ex.Terms().LastCall(ex.State) {
 		set.Forced = plan.ReflectTool

@@ -13,12 +13,12 @@ import (
 
 // checkTerminal returns a ValidationError if a run of the agent needs a terminal and none is named, or the other way
 // round.
-func checkTerminal(its *registry.Agent, id string) error {
+func checkTerminal(agent *registry.Agent, id string) error {
 	switch {
-	case its.OnTerminal && id == "":
-		return fault.Invalid("terminalId", "the agent %s works on a terminal; name one", its.Name)
-	case !its.OnTerminal && id != "":
-		return fault.Invalid("terminalId", "the agent %s does not work on a terminal", its.Name)
+	case agent.OnTerminal && id == "":
+		return fault.Invalid("terminalId", "the agent %s works on a terminal; name one", agent.Name)
+	case !agent.OnTerminal && id != "":
+		return fault.Invalid("terminalId", "the agent %s does not work on a terminal", agent.Name)
 	case id != "" && !run.ValidID(id):
 		return fault.Invalid("terminalId", "invalid ID")
 	}

@@ -23,9 +23,9 @@ const anasTerminal = "host-of-ana-0001-terminal-1"
 // onTerminal gives the env an agent that works on terminals, and ana one.
 func onTerminal(t testing.TB, w *env) {
 	t.Helper()
-	its := testAgent(run.Terminal, "You work on a terminal.")
-	its.OnTerminal = true
-	w.loop.Agents[run.Terminal] = its
+	agent := testAgent(run.Terminal, "You work on a terminal.")
+	agent.OnTerminal = true
+	w.loop.Agents[run.Terminal] = agent
 	w.opensTerminal(t, "ana", anasTerminal)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestTheModelIsToldOfEdits edits a call whose outcome is lost. Whether the user then confirms it or starts it anew,
+// TestTheModelIsToldOfEdits edits a call whose outcome is lost. Whether the user then confirms it or starts it again,
 // the model gets the arguments with which it was done.
 func TestTheModelIsToldOfEdits(t *testing.T) {
 	for name, decisions := range map[string][]run.Decision{

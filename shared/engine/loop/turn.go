@@ -105,31 +105,31 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 	if err != nil {
 		return model.Request{}, err
 	}
-	its := ex.Agents.Get(ex.Run.Agent)
-	if n := its.Limits.Contents; n > 0 {
+	agent := ex.Agents.Get(ex.Run.Agent)
+	if n := agent.Limits.Contents; n > 0 {
 		if err := contents.Fit(n); err != nil {
 			return model.Request{}, err
 		}
 	}
-	system, err := instructions(ctx, ex, its, recorded)
+	system, err := instructions(ctx, ex, agent, recorded)
 	if err != nil {
 		return model.Request{}, fault.As(err)
 	}
 	req := model.Request{System: system, Contents: contents.JSON(), Tools: ex.Toolbox.Offered(ex.Run, ex.State)}
 	if ex.State.Plan != nil {
-		req.Settings = sessionSettings(ex, its)
+		req.Settings = sessionSettings(ex, agent)
 		return req, nil
 	}
-	req.Settings, req.NoTools = settings(ex.State, its, req.Tools)
+	req.Settings, req.NoTools = settings(ex.State, agent, req.Tools)
 	req.Settings.Thoughts = ex.State.Input.Thoughts
 	return req, nil
 }
 
 // settings returns the model settings for the next turn. In the last turn the model must not call a tool; in a run with
 // a typed answer it must call the tool that takes the answer.
-func settings(s *run.State, its *registry.Agent, offered []tool.Spec) (set model.Settings, noTools bool) {
-	set = its.Model
-	turn, most := len(s.Turns)+1, its.Limits.ModelCalls
+func settings(s *run.State, agent *registry.Agent, offered []tool.Spec) (set model.Settings, noTools bool) {
+	set = agent.Model
+	turn, most := len(s.Turns)+1, agent.Limits.ModelCalls
 	missing := func(name string) bool {
 		return !slices.ContainsFunc(offered, func(t tool.Spec) bool { return t.Name == name })
 	}
@@ -151,10 +151,10 @@ func settings(s *run.State, its *registry.Agent, offered []tool.Spec) (set model
 
 // instructions returns the run's own instructions or else the agent's, an explanation of the records in the history if
 // there are any, and the page's context. It uses the time of the run, so that every turn gets the same text.
-func instructions(ctx context.Context, ex *journal.Execution, its *registry.Agent, recorded bool) (s string,
+func instructions(ctx context.Context, ex *journal.Execution, agent *registry.Agent, recorded bool) (s string,
 	err error) {
 	if ex.State.Plan != nil {
-		s, err = its.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
 		if err != nil {
 			return "", err
 		}
@@ -162,7 +162,7 @@ func instructions(ctx context.Context, ex *journal.Execution, its *registry.Agen
 		return strings.TrimSpace(s + "\n\n" + phase), err
 	}
 	if s = ex.State.Input.Instructions; s == "" {
-		s, err = its.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
 	}
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)

@@ -60,13 +60,13 @@ func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
 			}
 			return made{"https://github.com/" + in.Owner + "/" + in.Repo + "/issues/1"}, nil
 		}})
-	its := &registry.Agent{Name: run.Planner, Instructions: registry.Text("You plan."), Plans: true,
+	agent := &registry.Agent{Name: run.Planner, Instructions: registry.Text("You plan."), Plans: true,
 		Order: registry.Strict, OnReject: registry.RejectContinues,
 		Limits: registry.Limits{ModelCalls: 200, ApprovalTTL: 24 * time.Hour,
 			Deadline: time.Hour, ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
 	q := messages{make(chan queue.Message, 1)}
 	l := loop.New(journal.Env{Store: memory.New(time.Now), Queue: q, Model: script.New(turns...),
-		Tools: tool.NewSet(issue), Agents: registry.Set{run.Planner: its}, Now: time.Now})
+		Tools: tool.NewSet(issue), Agents: registry.Set{run.Planner: agent}, Now: time.Now})
 	move := func() {
 		for {
 			select {
