@@ -12,7 +12,7 @@ import (
 // process may have been paused, or its request may be late. The failure says nothing about that attempt.
 func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, err error,
 	underWay bool) error {
-	if !t.SideEffect && ex.Left() {
+	if !t.SideEffect && ex.CallerGone() {
 		return nil // the caller's cancel may have cut the call short; the next process makes it again
 	}
 	claimed := t.Limited() && tool.IsEnded(err) // the attempt that ended is then the only one that began

@@ -87,11 +87,11 @@ func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, er
 func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
 	started := journal.CallOf(ex.State.Action(id))
 	ex.Notify(journal.Update{Started: &started})
-	acting, hold := holdCall(ctx, ex, t, timeoutOf(ex, id))
-	defer hold.Release()
+	acting, beat := holdCall(ctx, ex, t, timeoutOf(ex, id))
+	defer beat.Release()
 	acting, span := ex.TraceTool(acting, ex.Run, ex.State.Action(id))
-	record := carryOut(acting, ex, hold, t, id)
-	hold.Release()
+	record := carryOut(acting, ex, beat, t, id)
+	beat.Release()
 	err := record(ctx)
 	forgetPlace(ex, t)
 	span.EndTool(ex.State.Action(id), err)
@@ -112,7 +112,7 @@ func pin(ctx context.Context, ex *journal.Execution, t *tool.Tool) error {
 
 // carryOut calls the tool and returns a function that records the outcome. If the call may still be in progress, that
 // function records nothing, and a later step settles the call.
-func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t *tool.Tool,
+func carryOut(ctx context.Context, ex *journal.Execution, beat *journal.Heartbeat, t *tool.Tool,
 	id string) (record func(context.Context) error) {
 	a := ex.State.Action(id)
 	call := toolCall(ex, a, a.Started.Handle)
@@ -124,7 +124,7 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 		return func(context.Context) error { return err } // the intent is settled later, as one that was cut off
 	}
 	for try := 1; ; try++ {
-		if hold.Lapsed() { // another process may own the call now, and settles it
+		if beat.Lapsed() { // another process may own the call now, and settles it
 			return nothing
 		}
 		out.give(&call)
@@ -153,7 +153,7 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 		case !tool.IsTransient(err):
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
-		if try == maxCallTries || hold.Ended() || backOff(ctx, ex, try, err) != nil {
+		if try == maxCallTries || beat.Ended() || backOff(ctx, ex, try, err) != nil {
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
 	}

@@ -56,8 +56,8 @@ func follow(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Act
 // look asks the tool for the outcome of the call, and passes on what the call prints. This may take as long as the call
 // itself. If this process must end the check, look returns tool.Running, because nothing else is known.
 func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (out tool.Outcome, err error) {
-	looking, hold := holdLook(ctx, ex, t, call)
-	defer hold.Release()
+	looking, beat := holdLook(ctx, ex, t, call)
+	defer beat.Release()
 	printed := outputOf(ctx, ex, t, call.ActionID)
 	defer printed.Close()
 	for try := 1; ; try++ {
@@ -67,7 +67,7 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 			return out, nil
 		}
 		ex.LogPanic(ctx, call.ActionID, err)
-		if looking.Err() != nil && !hold.Lapsed() {
+		if looking.Err() != nil && !beat.Lapsed() {
 			return tool.Outcome{Verdict: tool.Running}, nil
 		}
 		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
@@ -80,9 +80,9 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 
 // holdLook returns a context and a heartbeat for a check. If the run is over, the check is short and no cancel ends it.
 func holdLook(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (context.Context,
-	*journal.Hold) {
+	*journal.Heartbeat) {
 	if call.Over {
-		return ex.HoldRun(ctx, ex.Limits().ToolTimeout, false)
+		return ex.Heartbeat(ctx, ex.Limits().ToolTimeout, false)
 	}
 	return holdCall(ctx, ex, t, timeoutOf(ex, call.ActionID))
 }

@@ -64,8 +64,8 @@ func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
 
 // prepare returns the handle that the tool prepares. No effect has taken place, whatever the error.
 func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
-	ctx, hold := ex.HoldRun(ctx, ex.Limits().OfTool(t), true)
-	defer hold.Release()
+	ctx, beat := ex.Heartbeat(ctx, ex.Limits().OfTool(t), true)
+	defer beat.Release()
 	for try := 1; ; try++ {
 		handle, err = t.Prepare(readFor(ctx, ex, t, try), toolCall(ex, a, ""))
 		ex.LogPanic(ctx, a.ID, err)
@@ -133,12 +133,12 @@ func forgetPlace(ex *journal.Execution, t *tool.Tool) {
 // holdCall returns a context for a call, and the heartbeat of this process. A call that can be interrupted ends as soon
 // as its run is cancelled.
 func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
-	*journal.Hold) {
+	*journal.Heartbeat) {
 	switch {
 	case t.Interrupts():
-		return ex.HoldWatched(ctx, limit, 0)
+		return ex.WatchedHeartbeat(ctx, limit, 0)
 	case t.Interruptible:
-		return ex.HoldWatched(ctx, limit, journal.WatchLate)
+		return ex.WatchedHeartbeat(ctx, limit, journal.WatchLate)
 	}
-	return ex.HoldRun(ctx, limit, false)
+	return ex.Heartbeat(ctx, limit, false)
 }

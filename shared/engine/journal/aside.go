@@ -64,7 +64,7 @@ func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error
 	}
 	d.Version, d.Fields = versions[0], fields
 	ex.Docs[path], ex.Counted = d, true
-	ex.observeTime(d.Version, sent)
+	ex.clock.observe(d.Version, sent)
 	return ex.fold(ctx)
 }
 

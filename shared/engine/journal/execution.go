@@ -29,9 +29,9 @@ type Execution struct {
 	Until      time.Time
 	Progressed bool // this execution has completed a step, so handing over makes progress
 
-	Asked string          // traceparent of the span that requested the work (queue.Message)
-	Trace observe.Trace   // the span of this execution's work
-	mover context.Context // context of the caller (Stay); nil: none yet
+	Asked  string          // traceparent of the span that requested the work (queue.Message)
+	Trace  observe.Trace   // the span of this execution's work
+	caller context.Context // context of the caller (Detach); nil: none yet
 
 	Toolbox    toolbox.Toolbox
 	Docs       map[string]store.Doc
@@ -40,8 +40,7 @@ type Execution struct {
 	State      *run.State
 	provenance *provenance.Record // cached by [Tx.Provenance]; nil: not built yet
 
-	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
-	sentTime             time.Time // by the local clock; not later than storeTime
+	clock clock
 }
 
 // NewExecution returns an execution for the run. It has read nothing yet. A nil sink drops all updates.
@@ -51,7 +50,8 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 		emit = func(Update) {}
 	}
 	ex := &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
-		Trace: l.NewTrace(), Docs: map[string]store.Doc{}}
+		Trace: l.NewTrace(), Docs: map[string]store.Doc{},
+		clock: clock{local: l.Now}}
 	ex.Toolbox = toolbox.New(l.toolSource(), ex.Now)
 	return ex
 }
@@ -67,16 +67,7 @@ func (ex *Execution) EndTrace(err error) {
 
 // Now returns the time by the store's clock, or an earlier time if the store's last answer took long. The lease of
 // another process is therefore never treated as lapsed too soon.
-func (ex *Execution) Now() time.Time {
-	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
-}
-
-// observeTime sets the clock from the time of a store's answer. sent is the local time of the request.
-func (ex *Execution) observeTime(t, sent time.Time) {
-	if t.After(ex.storeTime) {
-		ex.storeTime, ex.localTime, ex.sentTime = t, ex.Env.Now(), sent
-	}
-}
+func (ex *Execution) Now() time.Time { return ex.clock.earliest() }
 
 // Read reads documents into the cache in one round trip and replaces those that were there.
 func (ex *Execution) Read(ctx context.Context, paths ...string) error {
@@ -87,7 +78,7 @@ func (ex *Execution) Read(ctx context.Context, paths ...string) error {
 	}
 	for _, d := range docs {
 		ex.Docs[d.Path] = d
-		ex.observeTime(d.ReadTime, sent)
+		ex.clock.observe(d.ReadTime, sent)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (tx *Tx) Join(ctx context.Context, runID string) (*Tx, error) {
 		return nil, fault.NotFound()
 	}
 	other := tx.Ex.NewExecution(runID, nil)
-	other.Docs, other.storeTime, other.localTime = tx.Ex.Docs, tx.Ex.storeTime, tx.Ex.localTime
+	other.Docs, other.clock = tx.Ex.Docs, tx.Ex.clock
 	if err := other.fold(ctx); err != nil {
 		return nil, err
 	}

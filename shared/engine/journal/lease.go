@@ -53,13 +53,13 @@ func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 }
 
 // Claim makes sure, durably, that this process holds the run's lease for at least need, or for one lease period if that
-// is shorter. A longer step renews the lease (see [Execution.HoldRun]). Claim uses the later estimate of the time, as
-// [Hold.Lapsed] does. Otherwise a step with a lease that Lapsed rejects would be retried forever. It returns ErrHeld if
-// another process holds the lease.
+// is shorter. A longer step renews the lease (see [Execution.Heartbeat]). Claim uses the later estimate of the time, as
+// [Heartbeat.Lapsed] does. Otherwise a step with a lease that Lapsed rejects would be retried forever. It returns
+// ErrHeld if another process holds the lease.
 func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
 	need = min(need, ex.LeasePeriod)
 	mine := func(r run.Run) bool {
-		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(latest(ex)) >= need
+		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(ex.clock.latest()) >= need
 	}
 	if mine(ex.Run) {
 		return nil

@@ -23,7 +23,7 @@ func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) 
 // TakeOwned is LoadOwned for a document that a watch returned (store.Watch). The execution must not advance the run.
 func (ex *Execution) TakeOwned(ctx context.Context, uid string, d store.Doc) error {
 	ex.Docs[d.Path] = d
-	ex.observeTime(d.ReadTime, time.Time{})
+	ex.clock.observe(d.ReadTime, time.Time{})
 	return foldOwned(ctx, ex, uid)
 }
 

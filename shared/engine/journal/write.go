@@ -229,7 +229,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 		doc := w.Doc
 		doc.Version = versions[i]
 		tx.Ex.Docs[doc.Path] = doc
-		tx.Ex.observeTime(versions[i], sent)
+		tx.Ex.clock.observe(versions[i], sent)
 	}
 	for _, t := range append([]*Tx{tx}, tx.joined...) {
 		t.Ex.Run, t.Ex.State = t.Run, t.State

@@ -56,12 +56,12 @@ func sleptHold(ctx context.Context, ex *journal.Execution) bool {
 		return false
 	}
 	rest := until.Sub(ex.Now())
-	return !ex.Left() && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
+	return !ex.CallerGone() && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
 }
 
 // advance makes steps until none is left for this process or ctx is cancelled.
 func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
-	ctx, free := ex.Stay(ctx)
+	ctx, free := ex.Detach(ctx)
 	defer free()
 	for {
 		st, a := ex.Next()
@@ -123,8 +123,8 @@ func makeStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Ac
 
 // mustHandOver reports whether another process or a later call must make the run's next step.
 func mustHandOver(ctx context.Context, ex *journal.Execution) bool {
-	return ex.Left() ||
-		ex.Progressed && (ex.Late() || !journal.HasTimeFor(ctx, ex.StepTime()))
+	return ex.CallerGone() ||
+		ex.Progressed && (ex.PastDeadline() || !journal.HasTimeFor(ctx, ex.StepTime()))
 }
 
 // leave leaves the run to a process that knows its agent. If no process has taken it up in time, the run is looked at

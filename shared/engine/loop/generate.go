@@ -14,15 +14,15 @@ import (
 // another process or a later call must continue the run.
 func generate(ctx context.Context, ex *journal.Execution, req model.Request, delta func(text string)) (*model.Reply,
 	error) {
-	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
-	defer hold.Release()
+	asking, beat := ex.WatchedHeartbeat(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
+	defer beat.Release()
 	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
 	reply, err := ex.Model.Generate(asking, req, delta)
 	span.EndModel(reply, err)
-	hold.Release()
+	beat.Release()
 	outOfTime := ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
 		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout)
-	if err != nil && (ex.Left() || outOfTime) {
+	if err != nil && (ex.CallerGone() || outOfTime) {
 		return nil, errHandOver
 	}
 	return reply, err

@@ -12,14 +12,15 @@ func HasTimeFor(ctx context.Context, need time.Duration) bool {
 	return !ok || time.Until(end) >= need+Reserve
 }
 
-// Late reports whether the run should be handed over before its next step, because the caller's waiting time is over.
-func (ex *Execution) Late() bool { return !ex.Until.IsZero() && !time.Now().Before(ex.Until) }
+// PastDeadline reports whether the run should be handed over before its next step, because the caller's waiting time is
+// over.
+func (ex *Execution) PastDeadline() bool { return !ex.Until.IsZero() && !time.Now().Before(ex.Until) }
 
-// Stay returns the context of the steps in which ex advances the run for a caller with the context ctx. It keeps the
+// Detach returns the context of the steps in which ex advances the run for a caller with the context ctx. It keeps the
 // deadline of ctx, but is not cancelled with it: a step in progress is finished and recorded. Only an interruptible
-// step ends when the caller cancels ([Execution.HoldRun]), and no further step begins ([Execution.Left]).
-func (ex *Execution) Stay(ctx context.Context) (context.Context, context.CancelFunc) {
-	ex.mover = ctx
+// step ends when the caller cancels ([Execution.Heartbeat]), and no further step begins ([Execution.CallerGone]).
+func (ex *Execution) Detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	ex.caller = ctx
 	kept := context.WithoutCancel(ctx)
 	if end, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(kept, end)
@@ -27,9 +28,9 @@ func (ex *Execution) Stay(ctx context.Context) (context.Context, context.CancelF
 	return kept, func() {}
 }
 
-// Left reports whether the caller has cancelled. Another process or a later call then continues the run.
-func (ex *Execution) Left() bool {
-	return ex.mover != nil && errors.Is(ex.mover.Err(), context.Canceled)
+// CallerGone reports whether the caller has cancelled. Another process or a later call then continues the run.
+func (ex *Execution) CallerGone() bool {
+	return ex.caller != nil && errors.Is(ex.caller.Err(), context.Canceled)
 }
 
 // WithStepTimeout returns a context for a step. It ends after limit, or earlier if the function needs the rest of its

@@ -18,41 +18,42 @@ import (
 // Reasons why the context of a step ends early. Each wraps context.Canceled, so the outcome of an effect that ends with
 // it is unclear ([tool.IsAmbiguous]).
 var (
-	errCancelled = fmt.Errorf("the run was cancelled: %w", context.Canceled)
-	errDeadline  = fmt.Errorf("the run's time is up: %w", context.Canceled)
-	errLeft      = fmt.Errorf("whoever moves the run has left: %w", context.Canceled)
-	errLeaseLost = fmt.Errorf("another process has taken the run over, or may have: %w", context.Canceled)
+	errCancelled  = fmt.Errorf("the run was cancelled: %w", context.Canceled)
+	errDeadline   = fmt.Errorf("the run's time is up: %w", context.Canceled)
+	errCallerGone = fmt.Errorf("the caller has cancelled: %w", context.Canceled)
+	errLeaseLost  = fmt.Errorf("another process may have taken the run over: %w", context.Canceled)
 )
 
 // renewals is the number of renewals of a lease in one period.
 const renewals = 3
 
-// Hold is the heartbeat of one step: it keeps this process's lease on the run.
-type Hold struct {
+// Heartbeat keeps this process's lease on the run during one step.
+type Heartbeat struct {
 	ex            *Execution
-	keeper        *Execution // reads and commits while the step uses ex; nil if one lease covers the step
+	renewer       *Execution // reads and commits while the step uses ex; nil if one lease covers the step
 	seen          *Execution // the last watched state of the run's document; nil if it is not watched
 	interruptible bool
-	stop          func() // ends the keeper, and then the step's context
+	stop          func() // ends the renewer, and then the step's context
 
 	mu    sync.Mutex
 	until time.Time // when the lease ends
 	ended bool      // the step must not be retried: the run was cancelled, or the lease is lost
-	fresh bool      // the keeper's documents are one consistent state of the run
+	fresh bool      // the renewer's documents are one consistent state of the run
 }
 
-// HoldRun returns a context for a step that may take up to limit, within the rest of the function's time, and the
+// Heartbeat returns a context for a step that may take up to limit, within the rest of the function's time, and the
 // step's heartbeat. The run must be claimed. The caller must release the heartbeat before it records the outcome of the
 // step.
 //
-// If the step may outlast one lease, a keeper renews the lease three times a period, with one commit each time. The
+// If the step may outlast one lease, a renewer renews the lease three times a period, with one commit each time. The
 // step's context ends early
 //   - if another process has taken the run over, or the lease is about to lapse because the store takes no commit: the
 //     next owner then records the outcome;
 //   - if the step is interruptible and the run was cancelled or reached its deadline: within a third of a period;
-//   - if the step is interruptible and the caller cancels: at once ([Execution.Stay]).
-func (ex *Execution) HoldRun(ctx context.Context, limit time.Duration, interruptible bool) (context.Context, *Hold) {
-	acting, h, _ := holdRun(ctx, ex, limit, interruptible)
+//   - if the step is interruptible and the caller cancels: at once ([Execution.Detach]).
+func (ex *Execution) Heartbeat(ctx context.Context, limit time.Duration, interruptible bool) (context.Context,
+	*Heartbeat) {
+	acting, h, _ := beginHeartbeat(ctx, ex, limit, interruptible)
 	return acting, h
 }
 
@@ -60,10 +61,10 @@ func (ex *Execution) HoldRun(ctx context.Context, limit time.Duration, interrupt
 // round trip for the watch. A cancel still ends a longer step within a second.
 const WatchLate = 500 * time.Millisecond
 
-// HoldWatched is [Execution.HoldRun] for an interruptible step that ends as soon as the run is cancelled or another
-// process takes it over. It watches the run's document once the step has run for the duration after.
-func (ex *Execution) HoldWatched(ctx context.Context, limit, after time.Duration) (context.Context, *Hold) {
-	acting, h, cancel := holdRun(ctx, ex, limit, true)
+// WatchedHeartbeat is [Execution.Heartbeat] for an interruptible step that ends as soon as the run is cancelled or
+// another process takes it over. It watches the run's document once the step has run for the duration after.
+func (ex *Execution) WatchedHeartbeat(ctx context.Context, limit, after time.Duration) (context.Context, *Heartbeat) {
+	acting, h, cancel := beginHeartbeat(ctx, ex, limit, true)
 	watching, leave := context.WithCancel(acting)
 	h.seen = fork(ex)
 	done := make(chan struct{})
@@ -78,9 +79,9 @@ func (ex *Execution) HoldWatched(ctx context.Context, limit, after time.Duration
 	return acting, h
 }
 
-// watch ends the step when the run's document says so. If the document cannot be watched, the keeper and the step's
+// watch ends the step when the run's document says so. If the document cannot be watched, the renewer and the step's
 // timeout remain.
-func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.CancelCauseFunc) {
+func (h *Heartbeat) watch(ctx context.Context, seen *Execution, cancel context.CancelCauseFunc) {
 	for d, err := range seen.Store.Watch(ctx, document.RunPath(seen.ID)) {
 		if err == nil {
 			err = seen.TakeOwned(ctx, seen.Run.UID, d)
@@ -91,7 +92,7 @@ func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.Cancel
 			return
 		case err != nil:
 			seen.State = nil // it may be incomplete
-			seen.Log.WarnContext(ctx, "a run that is moved cannot be watched", "runId", seen.ID, "error", err)
+			seen.Log.WarnContext(ctx, "a run cannot be watched while it advances", "runId", seen.ID, "error", err)
 			return
 		case seen.Run.Lease.Owner != seen.Owner:
 			why = errLeaseLost
@@ -108,16 +109,16 @@ func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.Cancel
 	}
 }
 
-func holdRun(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context, *Hold,
-	context.CancelCauseFunc) {
+func beginHeartbeat(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context,
+	*Heartbeat, context.CancelCauseFunc) {
 	timed, free := WithStepTimeout(ctx, limit)
 	acting, cancel := context.WithCancelCause(timed)
-	h := &Hold{ex: ex, interruptible: interruptible, until: ex.Run.Lease.Until}
+	h := &Heartbeat{ex: ex, interruptible: interruptible, until: ex.Run.Lease.Until}
 	stays := func() bool { return true }
-	if interruptible && ex.mover != nil {
-		stays = context.AfterFunc(ex.mover, func() {
-			if ex.Left() {
-				cancel(errLeft)
+	if interruptible && ex.caller != nil {
+		stays = context.AfterFunc(ex.caller, func() {
+			if ex.CallerGone() {
+				cancel(errCallerGone)
 			}
 		})
 	}
@@ -128,7 +129,7 @@ func holdRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 	}
 	// A cancelled step needs its lease until it returns. A step that does not return at its timeout loses the lease.
 	keeping, leave := context.WithDeadline(context.WithoutCancel(ctx), end)
-	h.keeper, h.fresh = fork(ex), true
+	h.renewer, h.fresh = fork(ex), true
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -139,20 +140,20 @@ func holdRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 }
 
 // Release ends the step's context and the renewals. It may be called more than once.
-func (h *Hold) Release() {
+func (h *Heartbeat) Release() {
 	h.stop()
-	if h.keeper != nil && h.fresh {
-		join(h.ex, h.keeper)
+	if h.renewer != nil && h.fresh {
+		join(h.ex, h.renewer)
 	}
 	path := document.RunPath(h.ex.ID)
 	if s := h.seen; s != nil && s.State != nil && s.Docs[path].Version.After(h.ex.Docs[path].Version) {
 		join(h.ex, s)
 	}
-	h.keeper, h.seen = nil, nil
+	h.renewer, h.seen = nil, nil
 }
 
 // Ended reports whether the step must not be retried, because the run was cancelled or the lease is lost.
-func (h *Hold) Ended() bool {
+func (h *Heartbeat) Ended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
@@ -160,16 +161,16 @@ func (h *Hold) Ended() bool {
 
 // Lapsed reports whether the lease has ended. A process that was paused for long checks this before it acts, because
 // the next owner may have acted already.
-func (h *Hold) Lapsed() bool {
+func (h *Heartbeat) Lapsed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !latest(h.ex).Before(h.until)
+	return !h.ex.clock.latest().Before(h.until)
 }
 
 // keep renews the lease until ctx ends or the lease is lost.
-func (h *Hold) keep(ctx context.Context, cancel context.CancelCauseFunc) {
-	every := h.keeper.LeasePeriod / renewals
-	for h.keeper.Sleep(ctx, every) == nil {
+func (h *Heartbeat) keep(ctx context.Context, cancel context.CancelCauseFunc) {
+	every := h.renewer.LeasePeriod / renewals
+	for h.renewer.Sleep(ctx, every) == nil {
 		why := h.renew(ctx, every)
 		if why == nil {
 			continue
@@ -189,10 +190,10 @@ func (h *Hold) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 // renew renews the lease and returns why the step should end, or nil. It commits with the known version, so a cancel, a
 // decision of the user or another owner causes a conflict, and the run is read again. While the store is down, the step
 // continues until its lease ends.
-func (h *Hold) renew(ctx context.Context, every time.Duration) (why error) {
+func (h *Heartbeat) renew(ctx context.Context, every time.Duration) (why error) {
 	soon, cancel := context.WithTimeout(ctx, every/2)
 	defer cancel()
-	k := h.keeper
+	k := h.renewer
 	err := k.Transition(soon, func(tx *Tx) error {
 		why = nil
 		switch {
@@ -217,17 +218,11 @@ func (h *Hold) renew(ctx context.Context, every time.Duration) (why error) {
 		return why
 	case ctx.Err() != nil: // released
 		return nil
-	case fault.Is(err, fault.Auth, fault.CodeNotFound), !latest(k).Add(every).Before(h.until):
+	case fault.Is(err, fault.Auth, fault.CodeNotFound), !k.clock.latest().Add(every).Before(h.until):
 		return errLeaseLost
 	}
 	k.Log.WarnContext(ctx, "a lease could not be renewed yet", "runId", k.ID, "error", err)
 	return nil
-}
-
-// latest returns the time by the store's clock, or a later time if the store's last answer took long. An own lease is
-// therefore never treated as valid too long.
-func latest(ex *Execution) time.Time {
-	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.sentTime)))
 }
 
 // fork returns an execution with the same owner and the same knowledge of the run, for another goroutine.
@@ -240,13 +235,12 @@ func fork(ex *Execution) *Execution {
 		}
 	}
 	return &Execution{Env: ex.Env, ID: ex.ID, Owner: ex.Owner, sink: func(Update) {}, Docs: docs, Run: ex.Run,
-		Events: slices.Clip(ex.Events), State: ex.State, storeTime: ex.storeTime, localTime: ex.localTime,
-		sentTime: ex.sentTime}
+		Events: slices.Clip(ex.Events), State: ex.State, clock: ex.clock}
 }
 
 // join copies into ex what a forked execution has read and committed.
 func join(ex, f *Execution) {
 	maps.Copy(ex.Docs, f.Docs)
 	ex.Run, ex.Events, ex.State = f.Run, f.Events, f.State
-	ex.storeTime, ex.localTime, ex.sentTime = f.storeTime, f.localTime, f.sentTime
+	ex.clock = f.clock
 }
