@@ -111,13 +111,13 @@ func rejectsEarlier(c *candidate) error {
 	n := len(c.Rejects)
 	switch {
 	case n > 0 && (c.ap.Kind != run.KindApproval || !executes(c.Decision)):
-		return fault.Invalid("rejects", "this goes with an approval")
+		return fault.Invalid("rejects", "only an approval can reject earlier cards")
 	case n > run.MaxEarlier:
 		return fault.Invalid("rejects", "%d approvals; the limit is %d", n, run.MaxEarlier)
 	}
 	for _, id := range c.Rejects {
 		if !slices.ContainsFunc(c.ap.InsteadOf, func(e run.EarlierCard) bool { return e.ApprovalID == id }) {
-			return fault.Invalid("rejects", "the card that you approve does not name this one in insteadOf")
+			return fault.Invalid("rejects", "the approved card does not list this one in insteadOf")
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func hashGiven(c *candidate) error {
 
 func notStrict(c *candidate) error {
 	if c.Strict {
-		return fault.Invalid("strict", "this goes with the confirmation of a plan")
+		return fault.Invalid("strict", "only the confirmation of a plan can be strict")
 	}
 	return nil
 }

@@ -48,10 +48,10 @@ func askedOnce(c *candidate) error {
 		return nil
 	case c.ap.Rule == policy.RuleTainted:
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
-			"This has what strangers wrote, and that needs your approval each time. Approve it once instead.")
+			"This contains text by strangers, so it needs your approval each time. Approve it once instead.")
 	case c.tx.State.Input.Via != nil:
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
-			"Your agent asks for this, and that needs your approval each time. Approve it once instead.")
+			"Requests of your agent need your approval each time. Approve it once instead.")
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func askedOnce(c *candidate) error {
 func exact(c *candidate) error {
 	if c.a.AsksAlways() && (storesEntries(c.Decision) || c.Decision == run.ApproveEdited) {
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
-			"This takes back exactly what was done. Approve it once, or reject it.")
+			"This undoes exactly one earlier call. Approve it once, or reject it.")
 	}
 	return nil
 }
@@ -80,12 +80,12 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 	switch {
 	case ap.Decision == run.Refine && r.Decision == run.Refine && a != nil && a.Comment != r.Comment:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"Another plan was asked for already, in other words. Please wait for it, and refine that.")
+			"You have already asked for another plan, in other words. Please wait for it, and refine that.")
 	case ap.Status == run.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision && sawOther(ap, r):
 		return fault.New(fault.Policy, fault.CodeStaleView,
-			"Something else was decided than what you saw. Please reload.")
+			"The decision was about another version than you saw. Please reload.")
 	case ap.Decision != "" && ap.Decision == r.Decision &&
 		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
 		return ErrSameDecision
@@ -94,7 +94,7 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 			"This was replaced by a new request. Please reload.")
 	case ap.Status == run.ApprovalCancelled:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"This has ended, and can no longer be decided.")
+			"This has ended, so you can no longer decide about it.")
 	}
 	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "Already decided: %s, at %s.", ap.Decision,
 		ap.DecidedAt.Format(time.RFC3339))

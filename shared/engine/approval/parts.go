@@ -30,7 +30,7 @@ func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
 	for _, text := range texts {
 		if missing, newest := missingOf(text, parts); missing != "" {
 			return fault.New(fault.Validation, CodeReadInPart,
-				"You have read %s only in part: %s is missing here, and would be lost. %s", text.Name, missing,
+				"You have read %s only in part: %s is missing and would be lost. %s", text.Name, missing,
 				newest.Rest)
 		}
 	}

@@ -54,7 +54,7 @@ func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) 
 			continue
 		}
 		if err := ex.ReadLinked(ctx, t, true); err != nil {
-			ex.Log.WarnContext(ctx, "what a user has linked could not be read again", "runId", ex.ID, "error", err)
+			ex.Log.WarnContext(ctx, "a user's linked accounts could not be read again", "runId", ex.ID, "error", err)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	if rejectedBefore(tx, call.ArgsHash) {
 		return Reject(tx, id, call,
 			fault.New(fault.Policy, "rejected_before",
-				"The user has already rejected exactly this, or taken their approval of it back."))
+				"The user has already rejected exactly this call, or revoked their approval."))
 	}
 	if by := narrowedBy(tx.State, t); by != nil && !call.UserInitiated {
 		call.Rule = policy.RuleNarrowed
@@ -139,7 +139,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 		return Reject(tx, id, call, err)
 	}
 	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
-		return Reject(tx, id, call, fault.Invalid("", "this is more than can be shown to the user for approval"))
+		return Reject(tx, id, call, fault.Invalid("", "too large to show to the user for approval"))
 	}
 	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries

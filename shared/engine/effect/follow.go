@@ -70,7 +70,7 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 		if looking.Err() != nil && !beat.Lapsed() {
 			return tool.Outcome{Verdict: tool.Running}, nil
 		}
-		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
+		ex.Log.WarnContext(ctx, "the outcome of an effect could not be read", "runId", ex.ID, "actionId",
 			call.ActionID, "error", err)
 		if try == maxCallTries || backOff(looking, ex, try, err) != nil {
 			return out, err

@@ -28,7 +28,7 @@ func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t
 	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
 	case changed && t.Source != "":
 		return nil, fault.New(fault.Policy, fault.CodeStaleView,
-			"What is said of this tool has changed since this was asked for, so it was not done. Please ask for it "+
+			"The description of this tool has changed since the request, so this was not done. Please ask for it "+
 				"again.")
 	case changed:
 		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
@@ -112,7 +112,7 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 			return out, out.Verdict != tool.Unknown
 		}
 		ex.LogPanic(ctx, call.ActionID, err)
-		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
+		ex.Log.WarnContext(ctx, "the outcome of an effect could not be read", "runId", ex.ID, "actionId",
 			call.ActionID, "error", err)
 		if try < maxCallTries && backOff(ctx, ex, try, err) != nil {
 			break

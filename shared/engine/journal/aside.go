@@ -19,7 +19,7 @@ const maxDeliveries = 5
 
 // ErrPostponed means that no process can advance the run and that this is recorded. An immediate redelivery would not
 // help.
-var ErrPostponed = errors.New("journal: the run cannot be read or moved, and was postponed")
+var ErrPostponed = errors.New("journal: the run cannot be read or advanced, and is postponed")
 
 // Postponed reports whether loop.Loop.Advance found a run that no process can advance, and postponed or quarantined it.
 func Postponed(err error) bool { return errors.Is(err, ErrPostponed) }
@@ -58,7 +58,7 @@ func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error
 	case err != nil:
 		return StoreError(err)
 	case exhausted:
-		ex.Log.ErrorContext(ctx, "a run ended every process that read it and was put aside", "counter", "run_aside",
+		ex.Log.ErrorContext(ctx, "a run crashed every process that read it and is quarantined", "counter", "run_aside",
 			"runId", ex.ID, "tries", tries)
 		return ErrPostponed
 	}
@@ -131,10 +131,10 @@ func (ex *Execution) Postpone(ctx context.Context, cause error) error {
 		return cause // another process changed it, or the store is down: the queue delivers it again
 	}
 	if tries < maxDeliveries {
-		ex.Log.WarnContext(ctx, "a run cannot be read or moved and is tried again later", "counter", "run_set_back",
+		ex.Log.WarnContext(ctx, "a run cannot be read or advanced and is retried later", "counter", "run_set_back",
 			"runId", ex.ID, "tries", tries, "error", cause)
 	} else {
-		ex.Log.ErrorContext(ctx, "a run cannot be read or moved and was put aside", "counter", "run_aside", "runId",
+		ex.Log.ErrorContext(ctx, "a run cannot be read or advanced and is quarantined", "counter", "run_aside", "runId",
 			ex.ID, "tries", tries, "error", cause)
 	}
 	return ErrPostponed

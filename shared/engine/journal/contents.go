@@ -52,7 +52,7 @@ func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Conten
 	}
 	from, to := told.First-first, told.Last-first+1
 	if from < 0 || to > int64(len(all)) {
-		return nil, fmt.Errorf("journal: of the contents %d to %d of thread %s, %d are there from %d on", told.First,
+		return nil, fmt.Errorf("journal: contents %d to %d of thread %s are missing; it has %d from %d on", told.First,
 			told.Last, t.ID, len(all), first)
 	}
 	return all[from:to], nil

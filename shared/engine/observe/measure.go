@@ -17,22 +17,22 @@ import (
 // where these define them (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/).
 var (
 	runsStarted = &metrics.Instrument{Name: "countersign.run.started", Unit: "{run}",
-		Description: "Runs that began."}
+		Description: "Started runs."}
 	runDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.run.duration", Unit: "s",
-		Description: "How long runs took that have ended, with what they waited for.", Bounds: longBounds}
+		Description: "Duration of ended runs, including the time that they waited.", Bounds: longBounds}
 	approvalsRequested = &metrics.Instrument{Name: "countersign.approval.requested", Unit: "{approval}",
-		Description: "Approvals and reviews that users were asked for."}
+		Description: "Requested approvals and reviews."}
 	approvalDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.approval.duration", Unit: "s",
-		Description: "How long approvals and reviews waited that were decided, or given up.", Bounds: longBounds}
+		Description: "Waiting time of approvals and reviews, until they were decided or expired.", Bounds: longBounds}
 	modelDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "gen_ai.client.operation.duration", Unit: "s",
-		Description: "How long requests to the model took, with what was tried again.", Bounds: shortBounds}
+		Description: "Duration of requests to the model, including retries.", Bounds: shortBounds}
 	tokens = &metrics.Instrument{Kind: metrics.Histogram, Name: "gen_ai.client.token.usage", Unit: "{token}",
-		Description: "Tokens of requests to the model, as it has counted them.", Bounds: []float64{1, 4, 16, 64, 256,
+		Description: "Tokens of requests to the model, as the model counts them.", Bounds: []float64{1, 4, 16, 64, 256,
 			1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}}
 	toolDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.tool.duration", Unit: "s",
-		Description: "How long calls of tools took, with what was tried again.", Bounds: shortBounds}
+		Description: "Duration of tool calls, including retries.", Bounds: shortBounds}
 	retries = &metrics.Instrument{Name: "countersign.retry", Unit: "{retry}",
-		Description: "What was tried again: requests to the model, calls of tools, commits, steps whose process died."}
+		Description: "Retries of model requests, tool calls, commits, and steps of processes that died."}
 )
 
 var (

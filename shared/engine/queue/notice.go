@@ -39,7 +39,7 @@ func ParseEvent(event []byte) (NoticeDelivery, error) {
 		Data notice.Data `json:"data"`
 	}
 	if err := json.Unmarshal(event, &e); err != nil || e.ID == "" || len(e.ID) > maxNoticeID {
-		return NoticeDelivery{}, fault.Invalid("message/data", "this is no event of CloudEvents with an id")
+		return NoticeDelivery{}, fault.Invalid("message/data", "not a CloudEvents event with an ID")
 	}
 	return NoticeDelivery{ID: e.ID, Type: e.Type, Data: e.Data, Event: event}, nil
 }

@@ -137,7 +137,7 @@ func parseEnvelope(body []byte, subscription string) (seen received, err error) 
 		return seen, err
 	}
 	if err := json.Unmarshal(body, &seen); err != nil {
-		return seen, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
+		return seen, fault.Invalid("message", "not a push message of Pub/Sub").Because(err)
 	}
 	if subscription != "" && seen.Subscription != subscription {
 		return seen, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")

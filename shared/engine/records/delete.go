@@ -94,7 +94,8 @@ func (r *Records) atRest(ctx context.Context, uid, id string) error {
 }
 
 func errDue() error {
-	return fault.New(fault.Policy, fault.CodeBusy, "What a run that has ended leaves to do is still being done.")
+	return fault.New(fault.Policy, fault.CodeBusy,
+		"A run of this conversation is still cleaning up. Please try again soon.")
 }
 
 func errBusy() error {

@@ -60,7 +60,7 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 }
 
 func errBadCursor() error {
-	return fault.Invalid("cursor", "this is not a cursor of an earlier page of this list")
+	return fault.Invalid("cursor", "not a cursor of this list")
 }
 
 // storeError turns a store's error into one that callers may show.
