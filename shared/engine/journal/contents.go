@@ -12,21 +12,21 @@ import (
 
 // ToldContents returns the entries of the thread's contents that are in the run's context window, oldest first. It
 // reads the thread if it has not been read, and in one more round trip the chunks, which do not change.
-func (ex *Execution) ToldContents(ctx context.Context, told run.Told) ([]run.Content, error) {
+func (s *Snapshot) ToldContents(ctx context.Context, told run.Told) ([]run.Content, error) {
 	if told.Last < max(told.First, 1) {
 		return nil, nil
 	}
-	path := document.ThreadPath(ex.Run.ThreadID)
-	if _, ok := ex.Docs[path]; !ok {
-		if err := ex.Read(ctx, path, document.UserPath(ex.Run.UID)); err != nil { // later steps need the user too
+	path := document.ThreadPath(s.Run.ThreadID)
+	if _, ok := s.Docs[path]; !ok {
+		if err := s.Read(ctx, path, document.UserPath(s.Run.UID)); err != nil { // later steps need the user too
 			return nil, err
 		}
 	}
 	var t run.Thread
-	if err := document.Decode(ex.Docs[path], &t); err != nil {
+	if err := document.Decode(s.Docs[path], &t); err != nil {
 		return nil, err
 	}
-	chunks, err := ex.readChunks(ctx, t.Contents.Paths(path, run.ContentChunks, told.First, told.Last))
+	chunks, err := s.readChunks(ctx, t.Contents.Paths(path, run.ContentChunks, told.First, told.Last))
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,9 @@ func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Conten
 }
 
 // EndedRun returns the state of an earlier run of the thread. The run has ended, so its state does not change any more.
-func (ex *Execution) EndedRun(ctx context.Context, id string) (*run.State, error) {
+func (s *Snapshot) EndedRun(ctx context.Context, id string) (*run.State, error) {
 	path := document.RunPath(id)
-	docs, err := ex.readChunks(ctx, []string{path})
+	docs, err := s.readChunks(ctx, []string{path})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (ex *Execution) EndedRun(ctx context.Context, id string) (*run.State, error
 	if err := json.Unmarshal(docs[0], &r); err != nil {
 		return nil, fmt.Errorf("journal: %s cannot be read: %w", path, err)
 	}
-	chunks, err := ex.readChunks(ctx, r.Log.ChunkPaths(path, "events"))
+	chunks, err := s.readChunks(ctx, r.Log.ChunkPaths(path, "events"))
 	if err != nil {
 		return nil, err
 	}

@@ -2,22 +2,20 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Execution is one process's work on one run: the documents that it has read, and the state that they contain.
+// Execution is one process's work on one run: the snapshot that it has read, the tools that the run may call, and the
+// lease under which it advances the run.
 type Execution struct {
 	*Env
-	ID         string   // the run's ID
+	Snapshot
 	Owner      string   // name of this execution in leases and intents
 	Mark       string   // for a run that it starts (run.Input.Mark)
 	Earlier    []string // runs whose waiting calls the user gives up by starting this one
@@ -34,13 +32,7 @@ type Execution struct {
 	caller context.Context // context of the caller (Detach); nil: none yet
 
 	Toolbox    toolbox.Toolbox
-	Docs       map[string]store.Doc
-	Run        run.Run
-	Events     []run.Event
-	State      *run.State
 	provenance *provenance.Record // cached by [Tx.Provenance]; nil: not built yet
-
-	clock clock
 }
 
 // NewExecution returns an execution for the run. It has read nothing yet. A nil sink drops all updates.
@@ -49,9 +41,8 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 	if unread {
 		emit = func(Update) {}
 	}
-	ex := &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
-		Trace: l.NewTrace(), Docs: map[string]store.Doc{},
-		clock: clock{local: l.Now}}
+	ex := &Execution{Env: l, Snapshot: newSnapshot(l, runID), Owner: run.NewID(l.Random), sink: emit, Unread: unread,
+		Trace: l.NewTrace()}
 	ex.Toolbox = toolbox.New(l.toolSource(), ex.Now)
 	return ex
 }
@@ -68,76 +59,6 @@ func (ex *Execution) EndTrace(err error) {
 // Now returns the time by the store's clock, or an earlier time if the store's last answer took long. The lease of
 // another process is therefore never treated as lapsed too soon.
 func (ex *Execution) Now() time.Time { return ex.clock.earliest() }
-
-// Read reads documents into the cache in one round trip and replaces those that were there.
-func (ex *Execution) Read(ctx context.Context, paths ...string) error {
-	sent := ex.Env.Now()
-	docs, err := ex.Store.Get(ctx, paths...)
-	if err != nil {
-		return StoreError(err)
-	}
-	for _, d := range docs {
-		ex.Docs[d.Path] = d
-		ex.clock.observe(d.ReadTime, sent)
-	}
-	return nil
-}
-
-// Load reads the run and the documents at the other paths, and folds the run's events.
-func (ex *Execution) Load(ctx context.Context, also ...string) error {
-	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
-		return err
-	}
-	return ex.fold(ctx)
-}
-
-// LoadRead uses a run's document that was already read, and folds the run's events.
-func (ex *Execution) LoadRead(ctx context.Context, d store.Doc) error {
-	ex.Docs[d.Path] = d
-	return ex.fold(ctx)
-}
-
-func (ex *Execution) fold(ctx context.Context) error {
-	d := ex.Docs[document.RunPath(ex.ID)]
-	if !d.Exists() {
-		ex.Run, ex.Events, ex.State = run.Run{}, nil, &run.State{}
-		return nil
-	}
-	ex.Run = run.Run{}
-	if err := document.Decode(d, &ex.Run); err != nil {
-		return err
-	}
-	chunks, err := ex.readChunks(ctx, ex.Run.Log.ChunkPaths(d.Path, "events"))
-	if err != nil {
-		return err
-	}
-	if ex.Events, err = ex.Run.Log.All(chunks...); err != nil {
-		return err
-	}
-	ex.State, err = run.Fold(ex.Events)
-	return err
-}
-
-// readChunks returns the content of documents that never change, such as the older parts of a log. It reads only those
-// that are not cached.
-func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
-	var missing []string
-	for _, p := range paths {
-		if _, ok := ex.Docs[p]; !ok {
-			missing = append(missing, p)
-		}
-	}
-	for page := range slices.Chunk(missing, store.MaxReads) {
-		if err := ex.Read(ctx, page...); err != nil {
-			return nil, err
-		}
-	}
-	out := make([]json.RawMessage, len(paths))
-	for i, p := range paths {
-		out[i] = ex.Docs[p].Data
-	}
-	return out, nil
-}
 
 // Notify sends the update to the sink, with the IDs of this run and its thread.
 func (ex *Execution) Notify(n Update) {

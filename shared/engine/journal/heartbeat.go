@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -143,11 +140,11 @@ func beginHeartbeat(ctx context.Context, ex *Execution, limit time.Duration, int
 func (h *Heartbeat) Release() {
 	h.stop()
 	if h.renewer != nil && h.fresh {
-		join(h.ex, h.renewer)
+		h.ex.Snapshot.join(&h.renewer.Snapshot)
 	}
 	path := document.RunPath(h.ex.ID)
 	if s := h.seen; s != nil && s.State != nil && s.Docs[path].Version.After(h.ex.Docs[path].Version) {
-		join(h.ex, s)
+		h.ex.Snapshot.join(&s.Snapshot)
 	}
 	h.renewer, h.seen = nil, nil
 }
@@ -227,20 +224,5 @@ func (h *Heartbeat) renew(ctx context.Context, every time.Duration) (why error) 
 
 // fork returns an execution with the same owner and the same knowledge of the run, for another goroutine.
 func fork(ex *Execution) *Execution {
-	path := document.RunPath(ex.ID)
-	docs := map[string]store.Doc{}
-	for _, p := range append(ex.Run.Log.ChunkPaths(path, "events"), path) {
-		if d, ok := ex.Docs[p]; ok {
-			docs[p] = d
-		}
-	}
-	return &Execution{Env: ex.Env, ID: ex.ID, Owner: ex.Owner, sink: func(Update) {}, Docs: docs, Run: ex.Run,
-		Events: slices.Clip(ex.Events), State: ex.State, clock: ex.clock}
-}
-
-// join copies into ex what a forked execution has read and committed.
-func join(ex, f *Execution) {
-	maps.Copy(ex.Docs, f.Docs)
-	ex.Run, ex.Events, ex.State = f.Run, f.Events, f.State
-	ex.clock = f.clock
+	return &Execution{Env: ex.Env, Snapshot: ex.Snapshot.fork(), Owner: ex.Owner, sink: func(Update) {}}
 }

@@ -3,13 +3,11 @@ package journal
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // Limits of one transition: the number of retries after a lost race, and after a failure of the store.
@@ -82,31 +80,6 @@ func (ex *Execution) Decide(ctx context.Context, decide func(*Tx) error) (*Tx, e
 			return nil, err
 		}
 	}
-}
-
-// prefetch adds the user's document and the thread to the needed paths, unless they are cached. Later steps need them,
-// and one round trip then serves both.
-func (ex *Execution) prefetch(need []string) []string {
-	for _, p := range []string{document.UserPath(ex.Run.UID), document.ThreadPath(ex.Run.ThreadID)} {
-		if _, ok := ex.Docs[p]; !ok && ex.Run.ID != "" && !slices.Contains(need, p) {
-			need = append(need, p)
-		}
-	}
-	return need
-}
-
-// reload reads all mutable documents of the cache again, and folds the run's events.
-func (ex *Execution) reload(ctx context.Context) error {
-	paths := []string{document.RunPath(ex.ID)}
-	for p := range ex.Docs {
-		if p != paths[0] && !document.IsChunk(p) {
-			paths = append(paths, p)
-		}
-	}
-	if err := ex.Read(ctx, paths...); err != nil {
-		return err
-	}
-	return ex.fold(ctx)
 }
 
 // backOffCommit waits before try n, for a random part of a time that grows to half a second. Racing processes then
