@@ -39,7 +39,7 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 		"an earlier task has read it":   {short, short, "a.txt", []step{reads("a.txt"), reflects}, "bytes 0 to 7 of 7"},
 		"this task has read it":         {short, short, "a.txt", []step{reflects, reads("a.txt")}, ""},
 		"it was never read":             {short, long, "a.txt", nil, ""},
-		"a script's output was cut":     {short, long, "a.txt", []step{runs("cat a.txt")}, "what was left out"},
+		"a script's output was cut":     {short, long, "a.txt", []step{runs("cat a.txt")}, "the omitted part"},
 		"it was read after the script":  {short, long[:18_000], "a.txt", []step{runs("cat a.txt"), reads("a.txt")}, ""},
 		"a script prints another file":  {short, long, "a.txt", []step{runs("cat b/b.txt")}, ""},
 		"a secret was taken out": {short, short, "a.txt", []step{runs("cat a.txt; echo secrets")},

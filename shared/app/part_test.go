@@ -33,7 +33,7 @@ func TestAWrongListOfParts(t *testing.T) {
 		{"too early", []app.Option{app.With(github.Token, github.Part)},
 			"part github-token: it uses the part github, which must be listed before it"},
 		{"replaced and missing", []app.Option{app.With(gemini.Part), app.Replace(fetch.Part)},
-			"part fetch: there is no part of this name to replace"},
+			"part fetch: no part of this name to replace"},
 		{"a tool twice", []app.Option{app.With(repositories.Part, again())}, "tool github.readFile: added twice"},
 	} {
 		cfg.DataDir = t.TempDir()

@@ -48,7 +48,7 @@ func TestScopesGrow(t *testing.T) {
 	err := check(t.Context(), a, "u1", []string{compose, events})
 	w.expect(err, fault.Auth, fault.CodeScope)
 	if cause := errors.Unwrap(err).Error(); cause != "not granted: "+events || strings.Contains(err.Error(), events) ||
-		!strings.Contains(err.Error(), "Please link it again") {
+		!strings.Contains(err.Error(), "Link it again") {
 		t.Errorf("the cause does not say what is missing, or the message what to do: %v (%s)", err, cause)
 	}
 	if _, err := clientOf(t.Context(), a, "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
