@@ -98,7 +98,7 @@ func TestACalendarThatCannotBeReadIsNotEmpty(t *testing.T) {
 		"another scope": {func(w linked) {
 			w.SetScopes(work, "https://www.googleapis.com/auth/gmail.compose")
 			_ = w.Link(w.t.Context(), "ana", work) // returns an error because not all scopes were granted
-		}, "scope_missing", "Please link it again"},
+		}, "scope_missing", "Link it again"},
 		"500":      {broken(500, ""), "provider_failed", "could not list the events now"},
 		"403":      {broken(403, "forbidden"), "provider_refused", "refused to list"},
 		"429":      {broken(429, "rateLimitExceeded"), "provider_limited", "could not list the events now"},
