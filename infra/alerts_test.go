@@ -19,7 +19,7 @@ func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 		t.Fatalf("%d counters are looked for", len(found))
 	}
 	var source strings.Builder
-	for _, room := range []string{"engine/loop", "engine/journal", "engine/outbox", "engine/effect"} {
+	for _, room := range []string{"engine/loop", "engine/unit", "engine/outbox", "engine/effect"} {
 		files, err := filepath.Glob("../shared/" + room + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(room, err)

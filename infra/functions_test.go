@@ -143,13 +143,13 @@ func TestHomes(t *testing.T) {
 		for _, agent := range f.Agents {
 			got = append(got, agent+" lives in "+f.Name)
 		}
-		if f.Rest() && f.Name != registry.DefaultHome {
-			t.Errorf("%s moves the runs of all other agents, and not %s", f.Name, registry.DefaultHome)
+		if f.Rest() && f.Name != registry.DefaultWorker {
+			t.Errorf("%s moves the runs of all other agents, and not %s", f.Name, registry.DefaultWorker)
 		}
 	}
 	for name, a := range w.App.API.Loop.Agents {
-		if a.Home != "" {
-			want = append(want, name+" lives in "+a.Home)
+		if a.Worker != "" {
+			want = append(want, name+" lives in "+a.Worker)
 		}
 	}
 	slices.Sort(got)

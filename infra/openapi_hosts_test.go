@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // network has one host, with one key.
@@ -46,8 +46,9 @@ func (n *network) Scan(_ context.Context, address string, _ int) ([]terminal.Hos
 	return []terminal.HostKey{n.key}, nil
 }
 
-func (n *network) Check(context.Context, terminal.Host, func(context.Context) ([]byte, error)) (keeper.Facts, error) {
-	return keeper.Facts{OS: "Linux 6.1.0", Shells: []shell.Grammar{shell.Bash}, Home: "/home/ana"}, n.fail
+func (n *network) Check(context.Context, terminal.Host, func(context.Context) ([]byte, error)) (supervisor.Facts,
+	error) {
+	return supervisor.Facts{OS: "Linux 6.1.0", Shells: []shell.Grammar{shell.Bash}, Home: "/home/ana"}, n.fail
 }
 
 // onHosts adds hosts and opens terminals on them.

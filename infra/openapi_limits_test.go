@@ -35,11 +35,12 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"NewDevice/endpoint": "webpush.MaxEndpoint", "Devices/subscriptions": "devices.Most",
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
-	"AGUIInput/threadId": "tell.maxID", "AGUIInput/runId": "tell.maxID", "AGUIInput/resume": "agui.maxResumed",
+	"AGUIInput/threadId": "stream.maxID", "AGUIInput/runId": "stream.maxID", "AGUIInput/resume": "agui.maxResumed",
 	"AGUIInput/context": "loop.maxPageContexts",
 	"AGUIInput/tools":   "chat.MaxTools", "AGUITool/description": "chat.MaxDescription",
 	"AGUITool/parameters": "chat.MaxSchema",
-	"UIRequest/id":        "tell.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
+	"UIRequest/id":        "stream.maxID", "UIRequest/timeZone": "timezone.MaxName",
+	"UIRequest/locale": "api.maxLocale"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {

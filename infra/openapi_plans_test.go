@@ -26,13 +26,13 @@ type openedIssue struct {
 func (s *stand) addIssue() {
 	l := s.App.API.Loop
 	l.Tools["issue"] = tool.Define(tool.Def[openedIssue, openedIssue]{Name: "issue", Description: "Opens an issue.",
-		SideEffect: true, Bound: func(in openedIssue) any {
+		SideEffect: true, Pinned: func(in openedIssue) any {
 			return map[string]string{"owner": in.Owner, "repo": in.Repo, "label": in.Label}
 		},
 		Preview: func(in openedIssue) tool.Preview { return tool.Preview{Title: "Open " + in.Title} },
 		Execute: func(_ context.Context, _ tool.Call, in openedIssue) (openedIssue, error) { return in, nil }})
-	its := l.Agents["planner"]
-	its.Tools = append([]string{"issue"}, its.Tools...)
+	agent := l.Agents["planner"]
+	agent.Tools = append([]string{"issue"}, agent.Tools...)
 }
 
 // planning returns a model that proposes a plan of one task, each time another one, and carries it out.

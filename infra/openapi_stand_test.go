@@ -15,8 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -137,7 +137,7 @@ func closed(t *testing.T, end func() error) {
 func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
 
 // between puts the store that can fail under the loop, which then tries again without waiting.
-func (s *stand) between(l *journal.Env) {
+func (s *stand) between(l *unit.Env) {
 	s.store = faulty.Wrap(l.Store)
 	l.Store = s.store
 	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }

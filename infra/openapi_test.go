@@ -74,7 +74,7 @@ var (
 		"Devices": "api.getDevices", "AddedDevice": "api.postDevice", "RemovedDevice": "api.deleteDevice",
 		"Device": "records.DeviceView", "Reminders": "api.remindersAnswer",
 		"MadeToken": "api.postToken", "Token": "records.TokenView",
-		"ProtectedResource": "api.resource", "Via": "run.Via", "Agents": "api.getAgents",
+		"ProtectedResource": "api.resource", "Via": "run.Delegate", "Agents": "api.getAgents",
 		"Agent": "api.agentView", "Server": "api.serverView",
 		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
 		"AGUIEvent": "agui.Event", "AGUIMessage": "agui.Message", "AGUIInterrupt": "agui.Interrupt",

@@ -17,7 +17,7 @@ import (
 // TestFunctionsLeadOneWay checks the packages that move a run. If a file calls functions of another file of its
 // package, the other file does not lead back to it, so you read each package downwards.
 func TestFunctionsLeadOneWay(t *testing.T) {
-	for _, dir := range []string{"agent/plan", "agent/run", "engine/journal", "engine/approval", "engine/effect",
+	for _, dir := range []string{"agent/plan", "agent/run", "engine/unit", "engine/approval", "engine/effect",
 		"engine/conversation", "engine/loop"} {
 		calls := callsBetweenFiles(t, dir)
 		for from := range calls {

@@ -48,7 +48,7 @@ func resume(push []byte) (string, error) {
 }
 
 func told(push []byte) (string, error) {
-	n, err := queue.ParseNotice(push)
+	n, err := queue.ParseDelivery(push)
 	return n.ID + " " + string(n.Event), err
 }
 

@@ -164,7 +164,7 @@ func (o *operator) printRuns(all []records.Unended) (err error) {
 			acting = ", an effect is under way"
 		}
 		if w.Aside {
-			acting += ", nobody could move it and it was put aside (runbook run-aside)"
+			acting += ", no process could move it and it is quarantined (runbook run-aside)"
 		}
 		err = errors.Join(err, o.printf("run %s is %s, %d approvals wait%s", w.RunID, w.Status, w.Approvals, acting))
 	}

@@ -60,7 +60,7 @@ func postMCP(r *request) (any, error) {
 func (r *request) agent(token string) (as loop.StartRequest, err error) {
 	if r.api.Agents == nil || strings.HasPrefix(token, agenttoken.Prefix) {
 		uid, t, err := r.api.Records.Bearer(r.Context(), token)
-		return loop.StartRequest{UID: uid, Via: &run.Via{TokenID: t.ID, Name: t.Name}}, err
+		return loop.StartRequest{UID: uid, DelegatedBy: &run.Delegate{TokenID: t.ID, Name: t.Name}}, err
 	}
 	id, err := r.api.Agents.Token(r.Context(), token)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *request) agent(token string) (as loop.StartRequest, err error) {
 	}
 	name, _ := visible.Line(id.Client)
 	as = loop.StartRequest{UID: id.UID,
-		Via: &run.Via{TokenID: run.ClientID(id.Client), Name: clip.Text(name, agenttoken.MaxName)}}
+		DelegatedBy: &run.Delegate{TokenID: run.ClientID(id.Client), Name: clip.Text(name, agenttoken.MaxName)}}
 	if email := emailOf(id); email != nil && *email != "" {
 		as.Email = email
 	}

@@ -41,7 +41,7 @@ func getAgents(r *request) (any, error) {
 		ok
 		Agents  []agentView  `json:"agents"`
 		Servers []serverView `json:"servers,omitempty"`
-	}{ok{true}, []agentView{}, servers(r.Context(), l.Served)}
+	}{ok{true}, []agentView{}, servers(r.Context(), l.Dynamic)}
 	for _, name := range l.Agents.Names() {
 		a := l.Agents[name]
 		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Examples: a.Examples, Page: a.Page,
@@ -49,14 +49,14 @@ func getAgents(r *request) (any, error) {
 		for _, spec := range a.Specs(l.Tools) {
 			v.Tools = append(v.Tools, spec.Name)
 		}
-		v.Tools = append(v.Tools, a.Served...)
+		v.Tools = append(v.Tools, a.Dynamic...)
 		out.Agents = append(out.Agents, v)
 	}
 	return out, nil
 }
 
 // servers returns the MCP servers. It waits until each has listed its tools, or until their time to answer is over.
-func servers(ctx context.Context, all toolbox.Served) (out []serverView) {
+func servers(ctx context.Context, all toolbox.Dynamic) (out []serverView) {
 	if all == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/agui"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/approval"
@@ -30,7 +30,7 @@ func postAGUI(r *request) (any, error) {
 		return nil, err
 	}
 	var in agui.Request
-	if in.Messages, err = tell.Decode(data, &in); err != nil {
+	if in.Messages, err = stream.Decode(data, &in); err != nil {
 		return nil, err
 	}
 	if err := in.Check(); err != nil {
@@ -168,11 +168,11 @@ func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string)
 }
 
 // tellingAGUI returns the streamer of the run for this response, and its AG-UI encoder. stop ends the stream.
-func (r *request) tellingAGUI(in agui.Request, runID string) (t telling, voice *agui.Voice, stop func()) {
+func (r *request) tellingAGUI(in agui.Request, runID string) (t telling, voice *agui.Encoder, stop func()) {
 	out, stop := r.events([2]string{}, "")
-	voice = agui.NewVoice(in, func(e agui.Event) { out.write(e) })
+	voice = agui.NewEncoder(in, func(e agui.Event) { out.write(e) })
 	threadID := clientThread(r.uid, in.ThreadID)
-	t = telling{r: r, out: out, to: tell.New(runID, threadID, nil, voice)}
+	t = telling{r: r, out: out, to: stream.New(runID, threadID, nil, voice)}
 	t.recall = func(ctx context.Context, runID string) error {
 		messages, err := r.messagesAGUI(ctx, threadID, runID)
 		voice.Recall(messages)

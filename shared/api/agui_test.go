@@ -137,7 +137,7 @@ func TestAGUIOneRequestIsOneRun(t *testing.T) {
 // TestAGUIWaitsForAHold follows an approval that is held until the call has run.
 func TestAGUIWaitsForAHold(t *testing.T) {
 	w := moving(newEnv(t))
-	w.loop.Hold = 300 * time.Millisecond
+	w.loop.UndoWindow = 300 * time.Millisecond
 	w.wants("x")
 	cards := interrupts(t, w.send("POST", aguiPath, "ana", input("c", "r", "mail bob", "")))
 	_, last := events(t, w.send("POST", aguiPath, "ana", input("c", "s", "", resume(yes, cards...))))

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/chat"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // checkPageTools checks the definitions of the page's own tools.
@@ -30,7 +30,7 @@ func (t telling) goOn(ctx context.Context, in agui.Request, runID string) error 
 	var v *run.View
 	took, err := t.r.takeResults(ctx, in, runID, func(answers []effect.CallAnswer) (err error) {
 		emit := t.emit(ctx)
-		v, err = t.r.api.Loop.AnswerAndGoOn(ctx, t.r.uid, runID, func(n journal.Update) {
+		v, err = t.r.api.Loop.AnswerAndGoOn(ctx, t.r.uid, runID, func(n unit.Update) {
 			if !t.out.started() && t.catchUp(ctx, runID) != nil {
 				return // streamed when the run rests
 			}

@@ -59,7 +59,7 @@ func TestAGUIRefusesATakenName(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.api.BuiltIn = []string{"calendar_event_create"}
-	w.loop.Served = &served{tool.Set{}, tool.Set{"wiki_lookup": lookup}}
+	w.loop.Dynamic = &served{tool.Set{}, tool.Set{"wiki_lookup": lookup}}
 	for _, name := range []string{"mail", "MAIL", "calendar.event-create", "wiki_lookup", "action_x", "1", ""} {
 		a := w.send("POST", aguiPath, "ana", ofPage("r", name, spoke))
 		if a.StatusCode != 400 || !strings.HasPrefix(fmt.Sprint(a.at("error", "field")), "tools/0") {

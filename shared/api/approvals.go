@@ -77,15 +77,15 @@ type resolutionBody struct {
 func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) {
 	d, err := decision(b.Decision)
 	res := approval.Resolution{UID: uid, ApprovalID: approvalID, Decision: d, EditedArgs: b.EditedArgs,
-		Comment: b.Comment, Hold: time.Duration(b.Hold) * time.Second, Strict: b.Strict}
+		Comment: b.Comment, UndoWindow: time.Duration(b.Hold) * time.Second, Strict: b.Strict}
 	switch {
 	case err != nil:
 		return res, err
 	case b.ArgsHash != nil && *b.ArgsHash == "": // an empty hash would count as absent and check nothing
 		return res, fault.Invalid("argsHash", "invalid hash")
-	case b.Hold < 0 || b.Hold > int(approval.MaxHold.Seconds()):
+	case b.Hold < 0 || b.Hold > int(approval.MaxUndoWindow.Seconds()):
 		return res, fault.Invalid("holdSeconds", "a number of seconds from 0 to %d is needed",
-			int(approval.MaxHold.Seconds()))
+			int(approval.MaxUndoWindow.Seconds()))
 	case len(b.Comment) > longestComment(d):
 		return res, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
 	case d == run.ApproveEdited && len(b.EditedArgs) == 0:

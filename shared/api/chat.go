@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/chat"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // chatBody has the fields that both chat routes share (seed 001, SendMessageInput and SubmitToolResultsInput).
@@ -22,7 +22,7 @@ type chatBody struct {
 
 func (r *request) chatRequest(b chatBody) (chat.Request, error) {
 	region, err := b.region()
-	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Email: r.email,
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Locale: region, Email: r.email,
 		MessageID: b.MessageID, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
 }
 
@@ -63,7 +63,7 @@ func postChatResults(r *request) (any, error) {
 }
 
 // converse answers with JSON, or with a stream of NDJSON lines if the page accepts that.
-func (r *request) converse(say func(context.Context, chat.Request, journal.Sink) (*chat.Reply, error),
+func (r *request) converse(say func(context.Context, chat.Request, unit.Sink) (*chat.Reply, error),
 	q chat.Request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
@@ -74,10 +74,10 @@ func (r *request) converse(say func(context.Context, chat.Request, journal.Sink)
 		}
 		return reply, nil
 	}
-	out := &stream{w: r.w, format: ndjson}
+	out := &jsonStream{w: r.w, format: ndjson}
 	stop := out.pings()
 	defer stop()
-	reply, err := say(ctx, q, func(n journal.Update) {
+	reply, err := say(ctx, q, func(n unit.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 )
 
@@ -14,9 +14,9 @@ import (
 type Devices interface {
 	// PublicKey is the key with which browsers subscribe.
 	PublicKey() string
-	// Tell makes the user's devices show a waiting approval, or remove it. An error means that a device could not be
+	// Notify makes the user's devices show a waiting approval, or remove it. An error means that a device could not be
 	// reached now, and that a later attempt may succeed.
-	Tell(ctx context.Context, kind notice.Type, d notice.Data) error
+	Notify(ctx context.Context, kind event.Type, d event.Data) error
 }
 
 // getDevices returns the key for subscribing, if Web Push is configured, and the user's subscriptions.
@@ -80,10 +80,10 @@ func deleteDevice(r *request) (any, error) {
 
 // postTell serves a push of the event topic, for notifications to the users themselves.
 func postTell(r *request) (any, error) {
-	return r.notified("a device could not be notified", "person_failed", func(n queue.NoticeDelivery) error {
+	return r.notified("a device could not be notified", "person_failed", func(n queue.EventDelivery) error {
 		if r.api.Devices == nil {
 			return nil
 		}
-		return r.api.Devices.Tell(r.Context(), n.Type, n.Data)
+		return r.api.Devices.Notify(r.Context(), n.Type, n.Data)
 	})
 }

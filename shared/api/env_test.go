@@ -24,10 +24,10 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
@@ -102,7 +102,7 @@ func newEnvOn(t testing.TB, st store.Store) *env {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
-	w.loop = loop.New(journal.Env{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
+	w.loop = loop.New(unit.Env{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
 		Agents: registry.Set{run.Assistant: {Name: run.Assistant, Description: "Sends mail.",
 			Instructions: registry.WithRules(registry.Text("A test.")), History: registry.HistoryWords,
 			OnReject: registry.RejectCompletes, Limits: registry.Limits{ModelCalls: 3, ApprovalTTL: time.Hour,

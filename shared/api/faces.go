@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
@@ -27,8 +27,8 @@ func clientKey(threadID, messageID, bodyHash string) string {
 // telling streams a run to a client.
 type telling struct {
 	r   *request
-	out *stream
-	to  *tell.Teller
+	out *jsonStream
+	to  *stream.Stream
 
 	// recall, if set, sends the earlier messages before a run that the client may already know.
 	recall func(ctx context.Context, runID string) error
@@ -36,10 +36,10 @@ type telling struct {
 
 // events returns a stream of server-sent events. header is an optional extra header. stop ends the stream; if anything
 // was sent, it first sends last as a final event, unless last is "".
-func (r *request) events(header [2]string, last string) (out *stream, stop func()) {
+func (r *request) events(header [2]string, last string) (out *jsonStream, stop func()) {
 	reading, cancel := context.WithCancel(r.Context())
 	r.Request = r.WithContext(reading)
-	out = &stream{w: r.w, format: sse, header: header, lost: cancel}
+	out = &jsonStream{w: r.w, format: sse, header: header, lost: cancel}
 	pings := out.pings()
 	return out, func() {
 		pings()
@@ -61,8 +61,8 @@ func (t telling) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) 
 }
 
 // emit returns a sink that streams the run's updates while this process moves it.
-func (t telling) emit(ctx context.Context) journal.Sink {
-	return func(n journal.Update) {
+func (t telling) emit(ctx context.Context) unit.Sink {
+	return func(n unit.Update) {
 		if n.Delta != "" {
 			t.to.Delta(n.Delta)
 		}
@@ -74,7 +74,7 @@ func (t telling) emit(ctx context.Context) journal.Sink {
 
 // follow streams the rest of a run that this process has moved.
 func (t telling) follow(ctx context.Context, v *run.View) error {
-	if v.Moving || t.to.Told() < v.LastEvent { // another process continues the run, or has continued it
+	if v.Moving || t.to.Delivered() < v.LastEvent { // another process continues the run, or has continued it
 		return t.run(ctx, v.RunID)
 	}
 	return t.rest(ctx, v)

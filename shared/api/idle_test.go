@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -64,7 +64,7 @@ func newIdle(t *testing.T) *idle {
 		}})
 	log := slog.New(slog.DiscardHandler)
 	w.API = &API{Records: &records.Records{Store: w.store, Now: time.Now}, Log: log, Budget: time.Hour,
-		Loop: loop.New(journal.Env{Store: w.store, Queue: noQueue{}, Model: w.model, Tools: tool.NewSet(mail, look),
+		Loop: loop.New(unit.Env{Store: w.store, Queue: noQueue{}, Model: w.model, Tools: tool.NewSet(mail, look),
 			Log: log, Agents: registry.Set{run.Assistant: assistant}})}
 	return w
 }

@@ -268,7 +268,7 @@ func TestAStreamFollowsARunThatIsMovedElsewhere(t *testing.T) {
 			}
 		})
 		its := *w.loop.Agents[run.Assistant]
-		its.Name, its.Home = "mover", "resume-mover"
+		its.Name, its.Worker = "mover", "resume-mover"
 		w.loop.Agents["mover"] = &its
 		other := loop.New(w.loop.Env) // the function that moves the agent's runs
 		other.Function, w.loop.Function = "resume-mover", "stream"

@@ -23,7 +23,7 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		rec := httptest.NewRecorder()
-		out := &stream{w: rec, format: ndjson}
+		out := &jsonStream{w: rec, format: ndjson}
 		view := &run.ActionView{Tool: text, Message: text, Field: text, ErrorReason: fault.Code(text)}
 		answer := runAnswer{View: &run.View{Summary: text, Actions: []*run.ActionView{view}}}
 		lines := []any{

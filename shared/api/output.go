@@ -23,7 +23,7 @@ const (
 // and the last of it precedes the event of the action's outcome.
 type outputs struct {
 	r      *request
-	out    *stream
+	out    *jsonStream
 	runID  string
 	at     map[string]int64 // for each action, the number of bytes sent or already held by the client
 	ending map[string]func()
@@ -31,7 +31,7 @@ type outputs struct {
 
 // outputs returns the outputs of a run. The parameters output=actionId:bytes say how many bytes of each output the
 // client already has.
-func (r *request) outputs(out *stream, runID string) (*outputs, error) {
+func (r *request) outputs(out *jsonStream, runID string) (*outputs, error) {
 	o := &outputs{r: r, out: out, runID: runID, at: map[string]int64{}, ending: map[string]func(){}}
 	positions := r.URL.Query()["output"]
 	if len(positions) > maxPositions {
@@ -133,7 +133,7 @@ func (r *request) following(ctx context.Context) (context.Context, context.Cance
 
 // follow streams a run that another process moves, until the run rests or this request's time is up. It returns the
 // run's latest view.
-func (r *request) follow(ctx context.Context, out *stream, v *run.View) *run.View {
+func (r *request) follow(ctx context.Context, out *jsonStream, v *run.View) *run.View {
 	ctx, cancel := r.following(ctx)
 	defer cancel()
 	printed := &outputs{r: r, out: out, runID: v.RunID, at: map[string]int64{}, ending: map[string]func(){}}
@@ -174,7 +174,7 @@ func (r *request) follow(ctx context.Context, out *stream, v *run.View) *run.Vie
 }
 
 // tell sends an event in the form of POST /run/stream.
-func (n *stream) tell(e run.EventView, v *run.View) {
+func (n *jsonStream) tell(e run.EventView, v *run.View) {
 	switch {
 	case e.Action != nil:
 		n.write(actionLine{"action", e.Action})

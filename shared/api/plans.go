@@ -194,7 +194,7 @@ func (r *request) execute(ctx context.Context, of *planner.Planner, o planner.Ex
 	end, _ := ctx.Deadline()
 	watching, cancel := context.WithDeadline(r.Context(), end.Add(-beforeEnd))
 	defer cancel()
-	out := &stream{w: r.w, format: ndjson, lost: cancel}
+	out := &jsonStream{w: r.w, format: ndjson, lost: cancel}
 	last, ended, err := r.sendEvents(watching, out, v.RunID, after)
 	if err == nil && !ended {
 		out.write(continueLine{"continue", last})

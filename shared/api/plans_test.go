@@ -26,7 +26,7 @@ func newPlans(t *testing.T) *env {
 	its := *w.loop.Agents[run.Assistant]
 	its.Name, its.Plans, its.Order, its.OnReject = run.Planner, true, registry.Strict, registry.RejectContinues
 	its.Limits.ModelCalls, its.Limits.MaxAsks = 200, 100
-	its.Home = api.ResumePlan.Name
+	its.Worker = api.ResumePlan.Name
 	w.loop.Agents[run.Planner] = &its
 	door := *w.loop
 	door.Function = api.Plans.Name

@@ -24,7 +24,7 @@ var tagged = lazyregexp.New(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // region validates the fields. A field that is absent or null becomes empty, and so does a time zone that browsers
 // report but this server does not know.
-func (b regionBody) region() (r run.Region, err error) {
+func (b regionBody) region() (r run.Locale, err error) {
 	if b.TimeZone != nil && !timezone.Reported(*b.TimeZone) {
 		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {
 			return r, err
@@ -32,7 +32,7 @@ func (b regionBody) region() (r run.Region, err error) {
 		r.TimeZone = *b.TimeZone
 	}
 	if b.Locale != nil {
-		if r.Locale, err = canonicalLocale(*b.Locale); err != nil {
+		if r.Language, err = canonicalLocale(*b.Locale); err != nil {
 			return r, err
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
@@ -74,7 +74,7 @@ func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of ch
 			of.Agent = new(run.Terminal)
 		}
 	}
-	q.UID, q.Email, q.Origin, q.Region = r.uid, r.email, r.Header.Get("Origin"), region
+	q.UID, q.Email, q.Origin, q.Locale = r.uid, r.email, r.Header.Get("Origin"), region
 	if !r.own() {
 		p.Barred = r.api.Loop.Agents.Barred(q.Origin)
 	}
@@ -282,7 +282,7 @@ func (a *API) Move(ctx context.Context, d queue.Delivery) error {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		a.Log.WarnContext(ctx, "a push message names an unknown run", "counter", "push_orphan", "runId",
 			d.RunID)
-	case journal.Postponed(err): // recorded and logged
+	case unit.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "Temporarily unavailable; redeliver.").Because(err)
 	case err != nil:

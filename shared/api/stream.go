@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/wait"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
@@ -41,9 +41,10 @@ var (
 	sse    = format{"text/event-stream", "data: ", "\n\n", ": ping\n\n"}
 )
 
-// stream writes JSON objects. The response header is sent with the first object, so an earlier error can still become a
-// status. After a client has disconnected or stopped reading, the stream drops everything, and the run continues.
-type stream struct {
+// jsonStream writes JSON objects. The response header is sent with the first object, so an earlier error can still
+// become a status. After a client has disconnected or stopped reading, the stream drops everything, and the run
+// continues.
+type jsonStream struct {
 	format
 	header [2]string // name and value of one more header, or empty
 	mu     sync.Mutex
@@ -54,7 +55,7 @@ type stream struct {
 	lost   func() // called when the client is gone; can be nil
 }
 
-func (n *stream) write(v any) {
+func (n *jsonStream) write(v any) {
 	b, err := strictjson.Marshal(v)
 	if err != nil {
 		return // cannot happen: a test marshals every type that is sent
@@ -63,9 +64,9 @@ func (n *stream) write(v any) {
 }
 
 // data sends one event with this data.
-func (n *stream) data(s string) { n.send(n.before + s + n.after) }
+func (n *jsonStream) data(s string) { n.send(n.before + s + n.after) }
 
-func (n *stream) send(s string) {
+func (n *jsonStream) send(s string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.gone {
@@ -100,14 +101,14 @@ func send(w http.ResponseWriter, b []byte) error {
 	return rc.Flush()
 }
 
-func (n *stream) started() bool {
+func (n *jsonStream) started() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.begun
 }
 
 // pings keeps the connection alive until stop is called.
-func (n *stream) pings() (stop func()) {
+func (n *jsonStream) pings() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -171,12 +172,12 @@ func postStream(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &stream{w: r.w, format: ndjson}
+	out := &jsonStream{w: r.w, format: ndjson}
 	stop := out.pings()
 	defer stop()
 	ctx, cancel := r.working()
 	defer cancel()
-	q.Sink = func(n journal.Update) {
+	q.Sink = func(n unit.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
@@ -206,7 +207,7 @@ func postStream(r *request) (any, error) {
 }
 
 // conclude writes the final line.
-func (r *request) conclude(ctx context.Context, out *stream, v *run.View, err error) {
+func (r *request) conclude(ctx context.Context, out *jsonStream, v *run.View, err error) {
 	var answer runAnswer
 	if err == nil {
 		obs.SetRun(ctx, v.RunID)
@@ -238,14 +239,14 @@ func getEvents(r *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
 	defer cancel()
-	_, _, err = r.sendEvents(ctx, &stream{w: r.w, format: ndjson, lost: cancel}, id, after)
+	_, _, err = r.sendEvents(ctx, &jsonStream{w: r.w, format: ndjson, lost: cancel}, id, after)
 	return nil, err
 }
 
 // sendEvents sends a run's events whose numbers exceed after, and the output of its actions between them, until the run
 // or ctx ends. It returns the number of the last event sent, and whether the run has ended. It returns an error only
 // before the first line; a later one is logged and ends the stream.
-func (r *request) sendEvents(ctx context.Context, out *stream, id string, after int64) (last int64, ended bool,
+func (r *request) sendEvents(ctx context.Context, out *jsonStream, id string, after int64) (last int64, ended bool,
 	err error) {
 	printed, err := r.outputs(out, id)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 func TestPingsFillSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		out := &stream{w: rec, format: ndjson}
+		out := &jsonStream{w: rec, format: ndjson}
 		stop := out.pings()
 		defer stop()
 		time.Sleep(time.Minute)
@@ -41,7 +41,7 @@ func TestPingsFillSilence(t *testing.T) {
 }
 
 // said returns everything written so far.
-func said(n *stream, rec *httptest.ResponseRecorder) string {
+func said(n *jsonStream, rec *httptest.ResponseRecorder) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return rec.Body.String()
@@ -51,7 +51,7 @@ func said(n *stream, rec *httptest.ResponseRecorder) string {
 func TestPingsDoNotInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		out := &stream{w: rec, format: ndjson}
+		out := &jsonStream{w: rec, format: ndjson}
 		defer out.pings()()
 		for range 100 {
 			out.write(deltaLine{"delta", "x"})
@@ -82,7 +82,7 @@ func (b *broken) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 // TestAClientThatIsGone checks that nothing is written after a failed write.
 func TestAClientThatIsGone(t *testing.T) {
 	client := &broken{ResponseWriter: httptest.NewRecorder(), left: 2}
-	out := &stream{w: client, format: ndjson}
+	out := &jsonStream{w: client, format: ndjson}
 	for range 9 {
 		out.send(out.ping)
 	}

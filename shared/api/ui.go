@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/api/ui"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
@@ -25,7 +25,7 @@ func postUI(r *request) (any, error) {
 		ui.Request
 		chosenBody
 	}
-	if in.Messages, err = tell.Decode(data, &in); err != nil {
+	if in.Messages, err = stream.Decode(data, &in); err != nil {
 		return nil, err
 	}
 	messageID, words, answers, err := in.Newest()
@@ -104,7 +104,7 @@ func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
 // getUIStream streams the newest open run of a client's conversation, from its beginning.
 func getUIStream(r *request) (any, error) {
 	id := r.PathValue("threadId")
-	if err := tell.CheckID("threadId", id); err != nil {
+	if err := stream.CheckID("threadId", id); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
@@ -126,6 +126,6 @@ func getUIStream(r *request) (any, error) {
 // tellingUI returns the streamer of the run for a client of the AI SDK. stop ends the stream if it has begun.
 func (r *request) tellingUI(runID, threadID string, answered []string) (t telling, stop func()) {
 	out, stop := r.events([2]string{ui.VersionHeader, ui.Version}, ui.Done)
-	to := tell.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))
+	to := stream.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))
 	return telling{r: r, out: out, to: to}, stop
 }

@@ -238,7 +238,7 @@ func TestUIPlan(t *testing.T) {
 // would answer repeatedly.
 func TestUIWaitsForAHold(t *testing.T) {
 	w := moving(newEnv(t))
-	w.loop.Hold = 300 * time.Millisecond
+	w.loop.UndoWindow = 300 * time.Millisecond
 	w.wants("x")
 	ids := asked(t, w.send("POST", uiPath, "ana", says("c", "m1", "mail bob")))
 	all := chunks(t, w.send("POST", uiPath, "ana", answers("c", map[string]bool{ids[0]: true})))

@@ -65,7 +65,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	}
 	for _, s := range servers {
 		if !s.Named {
-			assistant.Served = append(assistant.Served, s.Prefix()+"*")
+			assistant.Dynamic = append(assistant.Dynamic, s.Prefix()+"*")
 		}
 	}
 	return assistant

@@ -33,12 +33,12 @@ func TestAgentsAreConfigured(t *testing.T) {
 			t.Errorf("%s is told %v %s", name, err, text)
 		}
 	}
-	its, door := all["planner"], w.App.API.Plans
+	agent, door := all["planner"], w.App.API.Plans
 	want.ModelCalls, want.MaxAsks, want.Deadline = 70, 6, 8*time.Hour
 	want.MaxPerDay = 6 // the approvals of one session, more than MAX_APPROVALS_PER_DAY
-	if !reflect.DeepEqual(its.Limits, want) || !its.Plans || door.MaxDeadline != want.Deadline ||
+	if !reflect.DeepEqual(agent.Limits, want) || !agent.Plans || door.MaxDeadline != want.Deadline ||
 		all.LivesIn("resume", "planner") || !all.LivesIn("resume-plan", "planner") || door.Loop.Serves("planner") {
-		t.Errorf("the planner is %+v", its)
+		t.Errorf("the planner is %+v", agent)
 	}
 	var listed struct {
 		Agents []struct {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/offboard"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
@@ -36,7 +36,7 @@ type Option func(*options)
 
 type options struct {
 	now      func() time.Time
-	loop     func(*journal.Env)
+	loop     func(*unit.Env)
 	function string
 	parts    []Part
 	replaced []Part
@@ -57,12 +57,12 @@ func As(function string) Option { return func(o *options) { o.function = functio
 func Working() Option { return func(o *options) { o.working = true } }
 
 // WithEnv changes the engine's environment. Tests and proofs use it to wrap the store, queue and tools.
-func WithEnv(change func(*journal.Env)) Option { return func(o *options) { o.loop = change } }
+func WithEnv(change func(*unit.Env)) Option { return func(o *options) { o.loop = change } }
 
 // New opens what the configuration names, with the parts given by [With]. Each client is created once, and sends no
 // request before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
-	o := options{now: time.Now, loop: func(*journal.Env) {}}
+	o := options{now: time.Now, loop: func(*unit.Env) {}}
 	for _, opt := range opts {
 		opt(&o)
 	}

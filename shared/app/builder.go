@@ -16,13 +16,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
@@ -36,8 +36,8 @@ type Builder struct {
 	Now    func() time.Time
 	Store  store.Store
 
-	Env journal.Env // environment of the engine
-	API *api.API    // dependencies of the routes
+	Env unit.Env // environment of the engine
+	API *api.API // dependencies of the routes
 
 	Google    Accounts      // accounts for Google's tools; without a part, the tools cannot act
 	GitHub    Accounts      // accounts for GitHub's tools; without a part, the tools cannot act
@@ -58,7 +58,7 @@ type Hosts interface {
 
 	// Scan and Check implement hosts.Remote. That package is linked only into programs that store hosts.
 	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
-	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
+	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (supervisor.Facts, error)
 }
 
 // Engine runs containers (package docker).
@@ -92,7 +92,7 @@ func newBuilder(cfg config.Config, st store.Store, now func() time.Time, log *sl
 	rec := &records.Records{Store: st, Now: now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
 	return &Builder{Config: cfg, Log: log, Now: now, Store: st,
 		Google: readOnlyAccounts{st, google.Provider}, GitHub: readOnlyAccounts{st, github.Provider},
-		Env: journal.Env{Store: st, Tools: tool.Set{}, Rules: cfg.Rules, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
+		Env: unit.Env{Store: st, Tools: tool.Set{}, Rules: cfg.Rules, UndoWindow: cfg.Hold, AuditDays: cfg.AuditDays,
 			UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 				TokensPerDay: cfg.MaxTokensPerDay},
 			Console: cfg.ConsoleURL, Reminding: reminding(cfg), Log: log, Now: now},

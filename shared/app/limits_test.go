@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -51,7 +51,7 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 			w := &timed{}
 			var shifted store.Store
 			project := fmt.Sprintf("demo-limits-%d", time.Now().UnixNano())
-			w.open(t, func(l *journal.Env) {
+			w.open(t, func(l *unit.Env) {
 				shifted, w.forward = faulty.Shift(l.Store)
 				l.Store = shifted
 			}, append(settings, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT="+project[:30])...)
@@ -66,7 +66,7 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 	})
 }
 
-func (w *timed) open(t *testing.T, change func(*journal.Env), settings ...string) {
+func (w *timed) open(t *testing.T, change func(*unit.Env), settings ...string) {
 	t.Helper()
 	opts := []app.Option{app.WithClock(w.now)}
 	if change != nil {

@@ -40,7 +40,7 @@ func plannerAgent(cfg config.Config, limits registry.Limits) registry.Agent {
 		History:      registry.HistoryWords,
 		OnReject:     registry.RejectContinues,
 		Order:        registry.Strict,
-		Home:         plannerHome,
+		Worker:       plannerHome,
 		Plans:        true,
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // quarantine marks the runs of a store that was found to be an older copy of itself, before any of them moves. Only the
 // embedded store can detect that; for another store, the operator runs ops quarantine.
-func quarantine(ctx context.Context, st store.Store, env *journal.Env) error {
+func quarantine(ctx context.Context, st store.Store, env *unit.Env) error {
 	s, ok := st.(interface {
 		PutBack() (bool, error)
 		Kept() error

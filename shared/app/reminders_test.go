@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/reminder"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -358,14 +358,14 @@ func TestReminderOfALateProcess(t *testing.T) {
 // unreachable is a topic that fails.
 type unreachable struct{}
 
-func (unreachable) Publish(context.Context, ...notice.Notice) error {
+func (unreachable) Publish(context.Context, ...event.Event) error {
 	return errors.New("no such topic")
 }
 
 // TestReminderWhileTheTopicIsDown checks that e-mails are sent on time while events cannot be published.
 func TestReminderWhileTheTopicIsDown(t *testing.T) {
 	w := newMailed(t)
-	w.App.API.Loop.Notices = unreachable{}
+	w.App.API.Loop.Publisher = unreachable{}
 	ana := w.as("ana", "ana@example.com", true)
 	w.asks(ana)
 	w.pass(6 * time.Minute)

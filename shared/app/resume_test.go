@@ -17,11 +17,11 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
@@ -65,9 +65,9 @@ func openTwo(t *testing.T, also []app.Option, settings ...string) *twoFunctions 
 	options := func(function string, asked *atomic.Int32) testkit.Options {
 		now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 		return testkit.Options{Dir: dir, Settings: settings, App: append(slices.Clone(also), app.As(function),
-			app.WithClock(now), app.WithEnv(func(l *journal.Env) {
+			app.WithClock(now), app.WithEnv(func(l *unit.Env) {
 				its := *l.Agents["assistant"]
-				its.Name, its.Home, its.Instructions = "clerk", clerkFunction, registry.Text("You are the clerk.")
+				its.Name, its.Worker, its.Instructions = "clerk", clerkFunction, registry.Text("You are the clerk.")
 				its.Limits.Deadline = 40 * time.Minute // the users' tokens last an hour
 				l.Agents["clerk"], l.Model = &its, counted{l.Model, asked}
 			}))}

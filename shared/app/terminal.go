@@ -49,7 +49,7 @@ func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 		Compression:  registry.Compression{Window: terminalWindow, Threshold: terminalThreshold},
 		OnReject:     registry.RejectContinues,
 		Order:        registry.Strict,
-		Home:         terminalHome,
+		Worker:       terminalHome,
 		Exclusive:    true,
 		OnTerminal:   true,
 	}

@@ -138,7 +138,7 @@ func TestWebhook(t *testing.T) {
 		advance()
 		docs, err := w.App.Store.Get(t.Context(), document.RunPath(asked.RunID))
 		var got run.Run
-		return err == nil && document.Decode(docs[0], &got) == nil && got.ToldTo > 0
+		return err == nil && document.Decode(docs[0], &got) == nil && got.Delivered > 0
 	})
 }
 

@@ -21,10 +21,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/address"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -300,7 +300,7 @@ func (c *core) setLoop() error {
 	if st == nil {
 		st = memory.New(time.Now)
 	}
-	c.loop = loop.New(journal.Env{Store: st, Queue: silent{}, Model: loggedModel{c.model, c.log, c.options.Debug},
+	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: loggedModel{c.model, c.log, c.options.Debug},
 		Tools: c.tools, Rules: rules, Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
 	return err

@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/countersign"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -439,7 +439,7 @@ func TestOneStoreWithAServer(t *testing.T) {
 				ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
 		m := script.New(script.Turn{Text: "I am the server's."})
 		asked := &atOnce{}
-		server := loop.New(journal.Env{Store: st, Queue: asked, Model: m, Tools: tool.Set{},
+		server := loop.New(unit.Env{Store: st, Queue: asked, Model: m, Tools: tool.Set{},
 			Agents: registry.Set{run.Assistant: assistant}})
 		asked.server = server
 		theirs, err := server.Start(t.Context(), loop.StartRequest{UID: "local"}, loop.Prompt{Text: "hi"})

@@ -33,9 +33,9 @@
 //
 // An [Error] has one of five classes and a code. Test for [ErrNoSession], [ErrClosed], [ErrContextFull] and
 // [ErrCommandDenied] with errors.Is, and for [OpenError], [OutputError] and [BudgetError] with errors.As. An action
-// returns a [ToolError] to give the model a text. For any other error the model learns only that the tool failed, and
-// the program gets the error in [ToolFinished]. [Session.Send] returns an error of Options.InstructionsFunc or
-// Options.Approve unchanged; neither the store nor the log has its text.
+// returns a [ToolError] to give the model a text. For any other error the model learns only that the tool failed,
+// unless [ToolConfig].SendErrorsToModel is set; the program gets the error in [ToolFinished]. [Session.Send] returns an
+// error of Options.InstructionsFunc or Options.Approve unchanged; neither the store nor the log has its text.
 //
 // # Bounds and traces
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Message is what one side has said in a session: the user, or the model with the calls that it made.
@@ -77,19 +77,19 @@ func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversatio
 	if err := ex.LoadOwned(ctx, s.agent.user); err != nil {
 		return public(err)
 	}
-	told := ex.State.Told()
+	told := ex.State.ContextWindow()
 	if ex.State.End != nil { // the thread has its part already
-		told, ex.State = t.Told, &run.State{Input: run.Input{Told: &t.Told, Mark: t.Mark}}
+		told, ex.State = t.Window, &run.State{Input: run.Input{Window: &t.Window, Mark: t.Mark}}
 	}
 	if whole {
-		told = run.Told{First: 1, Last: told.Last, Count: told.Count}
+		told = run.ContextWindow{First: 1, Last: told.Last, Count: told.Count}
 	}
 	p, err := conversation.PartsOf(ctx, ex, told)
 	if err == nil {
 		err = use(p, t.OpenRun)
 	}
 	if f := fault.As(err); err != nil && f.Code == fault.CodeInternal {
-		return public(journal.StoreError(err))
+		return public(unit.StoreError(err))
 	}
 	return public(err)
 }
@@ -200,14 +200,14 @@ func (s *Session) Compress(ctx context.Context) (*ChatCompressed, error) {
 		return nil, err
 	}
 	var made *ChatCompressed
-	sink := func(u journal.Update) {
+	sink := func(u unit.Update) {
 		if z := u.Compressed; z != nil && z.After < z.Before {
 			made = &ChatCompressed{u.Seq, z.Before, z.After}
 		}
 	}
 	_, err := s.complete(ctx, func(context.Context) (*move, error) {
 		m := newMove(s)
-		m.begin = func(ctx context.Context, _ journal.Sink) (*run.View, error) {
+		m.begin = func(ctx context.Context, _ unit.Sink) (*run.View, error) {
 			return s.agent.core.loop.Start(ctx, loop.StartRequest{UID: s.agent.user, Agent: s.agent.core.name,
 				ThreadID: s.id, Sink: sink}, loop.Compress{Tools: s.agent.core.offered(nil)})
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -19,9 +19,9 @@ import (
 // or waits for a decision that this call does not make.
 type move struct {
 	s     *Session
-	begin func(context.Context, journal.Sink) (*run.View, error) // starts the run, or goes on with it
-	runID string                                                 // once it is known
-	asked map[string]bool                                        // approvals that Approve was asked about
+	begin func(context.Context, unit.Sink) (*run.View, error) // starts the run, or goes on with it
+	runID string                                              // once it is known
+	asked map[string]bool                                     // approvals that Approve was asked about
 
 	invoked string // the skill that the prompt invokes, until that was reported; empty: none
 
@@ -52,7 +52,7 @@ func (m *move) sofar() *Result {
 }
 
 // step moves the run as far as it goes alone. A run that another process moves is waited for.
-func (m *move) step(ctx context.Context, sink journal.Sink) (*run.View, error) {
+func (m *move) step(ctx context.Context, sink unit.Sink) (*run.View, error) {
 	leave, err := m.s.agent.core.enter()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (m *move) step(ctx context.Context, sink journal.Sink) (*run.View, error) {
 		if v != nil {
 			m.runID = v.RunID
 		}
-		if !journal.Held(err) {
+		if !unit.Held(err) {
 			m.log(ctx, v, err)
 			return v, err
 		}
@@ -87,7 +87,7 @@ func (m *move) log(ctx context.Context, v *run.View, err error) {
 	}
 }
 
-func (m *move) resume(ctx context.Context, sink journal.Sink) (*run.View, error) {
+func (m *move) resume(ctx context.Context, sink unit.Sink) (*run.View, error) {
 	return m.s.agent.core.loop.Resume(ctx, queue.Message{RunID: m.runID, Agent: m.s.agent.core.name,
 		UID: m.s.agent.user, ThreadID: m.s.id}, sink)
 }
@@ -123,7 +123,7 @@ func (m *move) open(ctx context.Context, v *run.View) ([]Approval, error) {
 			var stored run.Approval
 			if _, err := document.Get(ctx, m.s.agent.core.loop.Store, document.ApprovalPath(a.ApprovalID),
 				&stored); err != nil {
-				return nil, journal.StoreError(err)
+				return nil, unit.StoreError(err)
 			}
 			w = stored.View()
 		}
@@ -304,7 +304,7 @@ func (s *Session) openError(ctx context.Context, runID string) (*OpenError, erro
 }
 
 // statusOf returns how far the run is that was read.
-func statusOf(ex *journal.Execution) Status {
+func statusOf(ex *unit.Execution) Status {
 	st, _ := ex.Next()
 	switch {
 	case ex.State.End != nil && ex.State.End.Status == run.Failed:

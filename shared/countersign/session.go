@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -149,7 +149,7 @@ func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessa
 	if m.invoked, err = a.core.invoke(&in); err != nil {
 		return nil, err
 	}
-	m.begin = func(ctx context.Context, sink journal.Sink) (*run.View, error) {
+	m.begin = func(ctx context.Context, sink unit.Sink) (*run.View, error) {
 		req.Sink = sink
 		return a.core.loop.Start(ctx, req, in)
 	}
@@ -241,13 +241,13 @@ func (s *Session) stored(ctx context.Context) (t run.Thread, last run.Run, err e
 	d, err := document.Get(ctx, st, document.ThreadPath(s.id), &t)
 	switch {
 	case err != nil:
-		return t, last, public(journal.StoreError(err))
+		return t, last, public(unit.StoreError(err))
 	case !d.Exists() || t.UID != s.agent.user || t.Deleting:
 		return t, last, ErrNoSession
 	}
 	if id := t.LastRun(); id != "" {
 		if _, err := document.Get(ctx, st, document.RunPath(id), &last); err != nil {
-			return t, last, public(journal.StoreError(err))
+			return t, last, public(unit.StoreError(err))
 		}
 	}
 	if last.Agent != s.agent.core.name {
@@ -284,7 +284,7 @@ func (a *Agent) Sessions(ctx context.Context) iter.Seq2[SessionInfo, error] {
 				err = document.Decode(d, &t)
 			}
 			if err != nil {
-				yield(SessionInfo{}, public(journal.StoreError(err)))
+				yield(SessionInfo{}, public(unit.StoreError(err)))
 				return
 			}
 			info, mine, err := a.infoOf(ctx, t)
@@ -328,7 +328,7 @@ func (a *Agent) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
 				err = document.Decode(d, &ap)
 			}
 			if err != nil {
-				yield(Approval{}, public(journal.StoreError(err)))
+				yield(Approval{}, public(unit.StoreError(err)))
 				return
 			}
 			if ap.Agent == a.core.name && d.ReadTime.Before(ap.ExpiresAt) && !yield(approvalOf(ap.View()), nil) {
@@ -350,5 +350,5 @@ func (a *Agent) Resolve(ctx context.Context, ap Approval, d Decision) error {
 	if f := (*fault.Error)(nil); errors.As(err, &f) || err == nil {
 		return public(err)
 	}
-	return public(journal.StoreError(err))
+	return public(unit.StoreError(err))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // stream yields the events of a run that it moves. The run moves on a goroutine of its own, so that a slow loop body
@@ -119,7 +119,7 @@ func newEventQueue() *eventQueue {
 }
 
 // put takes an update of the run.
-func (q *eventQueue) put(u journal.Update) {
+func (q *eventQueue) put(u unit.Update) {
 	q.mu.Lock()
 	if a := u.Action; a != nil && u.Seq > 0 && a.Status == run.ActionExecuting {
 		q.intent[a.ActionID] = u.Seq
@@ -146,7 +146,7 @@ func (q *eventQueue) add(e Event) {
 }
 
 // eventOf returns the event of an update, or nil.
-func (q *eventQueue) eventOf(u journal.Update) Event {
+func (q *eventQueue) eventOf(u unit.Update) Event {
 	switch {
 	case u.Delta != "" || u.Beyond != "":
 		return &Text{u.Delta + u.Beyond}

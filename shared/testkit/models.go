@@ -6,7 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -38,9 +38,9 @@ func Event(summary string, start time.Time) map[string]any {
 
 // Offer adds a tool of a test's or a proof's own, and has the assistant offer it to its model also where its tools are
 // listed because other agents have some for themselves.
-func Offer(l *journal.Env, t *tool.Tool) {
+func Offer(l *unit.Env, t *tool.Tool) {
 	l.Tools[t.Name] = t
-	if its := l.Agents.Get(run.Assistant); its.Tools != nil {
-		its.Tools = append(slices.Clip(its.Tools), t.Name)
+	if agent := l.Agents.Get(run.Assistant); agent.Tools != nil {
+		agent.Tools = append(slices.Clip(agent.Tools), t.Name)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // console is a person's own shell: a prompt, lines that are edited, and programs that keys go to while they run. It
@@ -37,7 +37,7 @@ type console struct {
 	expiry    *time.Timer // ends it while nobody looks at it; nil: nobody has left it yet
 }
 
-func (h *Host) openConsole(size keeper.Size) *console {
+func (h *Host) openConsole(size supervisor.Size) *console {
 	ctx, cancel := context.WithCancel(h.ctx)
 	keys := newTypeahead()
 	c := &console{host: h, screen: &screen{}, keys: keys, ctx: ctx, cancel: cancel, over: make(chan struct{})}
@@ -57,9 +57,9 @@ func (h *Host) openConsole(size keeper.Size) *console {
 	return c
 }
 
-func (c *console) resize(s keeper.Size) {
+func (c *console) resize(s supervisor.Size) {
 	if s.Cols < 1 || s.Rows < 1 || s.Cols > 1000 || s.Rows > 1000 {
-		s = keeper.Size{Cols: 80, Rows: 24}
+		s = supervisor.Size{Cols: 80, Rows: 24}
 	}
 	c.size.set(s)
 	_ = c.term.SetSize(s.Cols, s.Rows) // the screen takes all that is written

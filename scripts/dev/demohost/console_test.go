@@ -17,8 +17,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demohost"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
@@ -68,7 +68,7 @@ func serve(t testing.TB, dir string) *served {
 	return &served{h, ln.Addr().(*net.TCPAddr), pem.EncodeToMemory(file)}
 }
 
-func (s *served) dial(t testing.TB) keeper.Conn {
+func (s *served) dial(t testing.TB) supervisor.Conn {
 	t.Helper()
 	c, err := sshd.Connect(&terminal.Host{ID: "demo", UID: "ana", Address: s.addr.IP.String(), Port: s.addr.Port,
 		Username: demohost.User, Auth: terminal.AuthPrivateKey, Version: "v1",
@@ -207,7 +207,7 @@ func TestOrdinaryLine(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	var out, errs strings.Builder
 	code, err := s.dial(t).Exec(t.Context(),
-		keeper.Exec{Line: "sort; echo wrong >&2; exit 4", Stdin: strings.NewReader("b\na\n"),
+		supervisor.Exec{Line: "sort; echo wrong >&2; exit 4", Stdin: strings.NewReader("b\na\n"),
 			Stdout: &out, Stderr: &errs})
 	if err != nil || code != 4 || out.String() != "a\nb\n" || errs.String() != "wrong\n" {
 		t.Errorf("%d, %v: %q, %q", code, err, out.String(), errs.String())

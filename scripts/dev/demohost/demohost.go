@@ -3,11 +3,11 @@
 // looks at nothing outside of its folder, whatever is approved. So a machine without sshd has a host to work on, and
 // nothing of its own is reached.
 //
-// Beside what people type, it answers the lines of the keeper (shared/terminal/keeper) by itself, in Go. What it does
-// not pretend: signals that a command ignores, jobs of the background that outlive their command, programs for whole
-// screens, users other than root. A command that runs when the server dies is lost, since it lived in it; its journal
-// says so. Memory is not bounded: a command that doubles a variable for ever ends the server, which its owner starts
-// again.
+// Beside what people type, it answers the lines of the keeper (shared/terminal/supervisor) by itself, in Go. What it
+// does not pretend: signals that a command ignores, jobs of the background that outlive their command, programs for
+// whole screens, users other than root. A command that runs when the server dies is lost, since it lived in it; its
+// journal says so. Memory is not bounded: a command that doubles a variable for ever ends the server, which its owner
+// starts again.
 package demohost
 
 import (

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // TestExpiry has a console end a while after its person has left it, counted from the last time that they did.
@@ -16,7 +16,7 @@ func TestExpiry(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		c := h.openConsole(keeper.Size{Cols: 80, Rows: 24})
+		c := h.openConsole(supervisor.Size{Cols: 80, Rows: 24})
 		look := func(d time.Duration) {
 			c.stay()
 			viewer := &shown{}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
-	"github.com/countersign-run/countersign/shared/terminal/keeper/keepertest"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor/supervisortest"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -18,34 +18,34 @@ import (
 func TestKeeper(t *testing.T) {
 	realpart.Long(t, "it plays the whole suite of the keeper")
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
-	keepertest.Run(t, keepertest.Host{PTY: true, Bash: true, Dial: s.dial})
+	supervisortest.Run(t, supervisortest.Host{PTY: true, Bash: true, Dial: s.dial})
 }
 
 // TestSettleMeanwhile asks about commands as they begin and end: none is lost at any time.
 func TestSettleMeanwhile(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
-	k, err := keeper.Open(t.Context(), s.dial(t))
+	k, err := supervisor.Open(t.Context(), s.dial(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := keeper.Open(t.Context(), s.dial(t))
+	other, err := supervisor.Open(t.Context(), s.dial(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 200 {
-		c := keeper.Start{ID: "act-" + strconv.Itoa(i), Command: "true", Grammar: "bash", Limit: time.Minute}
+		c := supervisor.Start{ID: "act-" + strconv.Itoa(i), Command: "true", Grammar: "bash", Limit: time.Minute}
 		ended := make(chan error, 1)
 		go func() {
 			_, err := k.Start(t.Context(), c, io.Discard)
 			ended <- err
 		}()
-		state := keeper.Absent
-		for state == keeper.Absent || state == keeper.Running {
-			if state, _, err = other.Settle(t.Context(), c.ID, k.Handle(), false); err != nil {
+		state := supervisor.Absent
+		for state == supervisor.Absent || state == supervisor.Running {
+			if state, _, err = other.Reconcile(t.Context(), c.ID, k.Handle(), false); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if state != keeper.Done {
+		if state != supervisor.Done {
 			t.Errorf("command %d is %s", i, state)
 		}
 		if err := <-ended; err != nil {
@@ -59,12 +59,12 @@ func TestSettleMeanwhile(t *testing.T) {
 func TestJournalsOutliveTheServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	var handle string
-	start := func(id, command string) keeper.Start {
-		return keeper.Start{ID: id, Command: command, Grammar: "bash", Limit: time.Minute, Handle: handle}
+	start := func(id, command string) supervisor.Start {
+		return supervisor.Start{ID: id, Command: command, Grammar: "bash", Limit: time.Minute, Handle: handle}
 	}
 	t.Run("before", func(t *testing.T) {
 		s := serve(t, dir)
-		k, err := keeper.Open(t.Context(), s.dial(t))
+		k, err := supervisor.Open(t.Context(), s.dial(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,30 +77,31 @@ func TestJournalsOutliveTheServer(t *testing.T) {
 		p.sees("begun")
 	})
 	s := serve(t, dir)
-	k, err := keeper.Open(t.Context(), s.dial(t))
+	k, err := supervisor.Open(t.Context(), s.dial(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[string]keeper.State{"ended": keeper.Done, "running": keeper.Lost,
-		"other": keeper.Absent} {
-		if state, r, err := k.Settle(t.Context(), id, handle, false); state != want || err != nil ||
-			want == keeper.Done && r.Exit != 4 {
+	for id, want := range map[string]supervisor.State{"ended": supervisor.Done, "running": supervisor.Lost,
+		"other": supervisor.Absent} {
+		if state, r, err := k.Reconcile(t.Context(), id, handle, false); state != want || err != nil ||
+			want == supervisor.Done && r.Exit != 4 {
 			t.Errorf("%s: %s, %+v, %v", id, state, r, err)
 		}
 	}
 	var out strings.Builder
-	if _, err := k.Attach(t.Context(), "running", 0, &out); !errors.Is(err, keeper.ErrLost) ||
+	if _, err := k.Attach(t.Context(), "running", 0, &out); !errors.Is(err, supervisor.ErrLost) ||
 		out.String() != "begun\r\n" {
 		t.Errorf("attached: %q, %v", out.String(), err)
 	}
-	if _, err := k.Start(t.Context(), start("running", "echo again"), io.Discard); !errors.Is(err, keeper.ErrBegun) {
+	_, err = k.Start(t.Context(), start("running", "echo again"), io.Discard)
+	if !errors.Is(err, supervisor.ErrBegun) {
 		t.Errorf("begun again: %v", err)
 	}
 	out.Reset()
 	if _, err := k.Start(t.Context(), start("other", "rm -r ~/.countersign; ls -a ~"), &out); err == nil {
 		t.Errorf("with its journal deleted it ended as %q", out.String())
 	}
-	if state, _, err := k.Settle(t.Context(), "ended", handle, false); state != keeper.Unknown || err != nil {
+	if state, _, err := k.Reconcile(t.Context(), "ended", handle, false); state != supervisor.Unknown || err != nil {
 		t.Errorf("with the journals deleted: %s, %v", state, err)
 	}
 }

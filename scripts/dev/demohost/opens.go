@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	judge "github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // maxLinks is how many links are followed on the way to a file, as on Linux.
@@ -46,7 +46,7 @@ func (d *disk) real(abs string) (string, error) {
 // open checks what a command reads without its user being asked, and gives the command the names of the files in place
 // of descriptors: nothing changes links on this machine meanwhile but its own user. It returns why the command is not
 // begun, or nothing.
-func (h *Host) open(folders []string, files bool, paths []keeper.Path, command string) (line, why string) {
+func (h *Host) open(folders []string, files bool, paths []supervisor.Path, command string) (line, why string) {
 	d := h.machine.disk
 	for i, folder := range folders {
 		folders[i], _ = d.real(folder) // what is not there holds nothing
@@ -65,7 +65,7 @@ func (h *Host) open(folders []string, files bool, paths []keeper.Path, command s
 		if info, err := d.stat(lead); err != nil || !info.Mode().IsRegular() && (files || !info.IsDir()) {
 			return "", "special"
 		}
-		command = strings.ReplaceAll(command, keeper.Opened(i), judge.Quote([]string{p.Shown}))
+		command = strings.ReplaceAll(command, supervisor.Opened(i), judge.Quote([]string{p.Shown}))
 	}
 	return command, ""
 }

@@ -7,7 +7,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // person is a shell for a client that has no keeper: ssh of OpenSSH.
@@ -20,7 +20,7 @@ func (s *session) person(ctx context.Context) int {
 		return s.line(ctx, string(text))
 	}
 	cols, rows := s.size.get()
-	c := s.host.openConsole(keeper.Size{Cols: cols, Rows: rows})
+	c := s.host.openConsole(supervisor.Size{Cols: cols, Rows: rows})
 	defer func() { c.cancel(); <-c.over }()
 	return s.look(ctx, c, s.channel, s.channel)
 }

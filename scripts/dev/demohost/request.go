@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// request is a line of the keeper's Go side (shared/terminal/keeper).
+// request is a line of the keeper's Go side (shared/terminal/supervisor).
 type request struct {
 	verb   string
 	values map[string]string
@@ -35,8 +35,8 @@ func readRequest(line string) (r request, ok bool) {
 	return r, true
 }
 
-func (r request) size() keeper.Size {
-	return keeper.Size{Cols: r.number("cols", 80), Rows: r.number("rows", 24)}
+func (r request) size() supervisor.Size {
+	return supervisor.Size{Cols: r.number("cols", 80), Rows: r.number("rows", 24)}
 }
 
 // hundredths reads a duration.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // session is one channel of a connection: one line that is carried out, or a person's shell.
@@ -19,13 +19,13 @@ type session struct {
 	channel ssh.Channel
 	pty     bool
 	size    window
-	resized chan keeper.Size
+	resized chan supervisor.Size
 }
 
 // window is the size of a terminal, which may change while it is used.
 type window struct{ atomic.Int64 }
 
-func (w *window) set(s keeper.Size) { w.Store(int64(s.Cols&0xFFFF)<<16 | int64(s.Rows&0xFFFF)) }
+func (w *window) set(s supervisor.Size) { w.Store(int64(s.Cols&0xFFFF)<<16 | int64(s.Rows&0xFFFF)) }
 
 func (w *window) get() (cols, rows int) {
 	v := w.Load()
@@ -35,7 +35,7 @@ func (w *window) get() (cols, rows int) {
 func (s *session) serve(requests <-chan *ssh.Request) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	defer cancel(nil)
-	s.resized = make(chan keeper.Size, 1)
+	s.resized = make(chan supervisor.Size, 1)
 	begun := make(chan struct{})
 	started := false
 	var begin func()
@@ -50,11 +50,11 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 			}
 			if ok = ssh.Unmarshal(r.Payload, &p) == nil; ok {
 				s.pty = true
-				s.size.set(keeper.Size{Cols: int(p.Cols), Rows: int(p.Rows)})
+				s.size.set(supervisor.Size{Cols: int(p.Cols), Rows: int(p.Rows)})
 			}
 		case "window-change":
 			if len(r.Payload) >= 8 {
-				size := keeper.Size{Cols: int(binary.BigEndian.Uint32(r.Payload)),
+				size := supervisor.Size{Cols: int(binary.BigEndian.Uint32(r.Payload)),
 					Rows: int(binary.BigEndian.Uint32(r.Payload[4:]))}
 				s.size.set(size)
 				s.tell(size)
@@ -89,7 +89,7 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	_ = s.channel.Close() // it may be closed
 }
 
-func (s *session) tell(size keeper.Size) {
+func (s *session) tell(size supervisor.Size) {
 	select {
 	case <-s.resized:
 	default:

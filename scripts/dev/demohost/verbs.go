@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // keeper answers a line of the keeper's, if it is one.
@@ -106,7 +106,7 @@ func (s *session) received(r request) (cwd, command string, ok bool) {
 }
 
 // opens reads the lines about what the command may read, which come before it.
-func opens(r request, text string) (folders []string, paths []keeper.Path, command string) {
+func opens(r request, text string) (folders []string, paths []supervisor.Path, command string) {
 	for range r.number("within", 0) {
 		line, rest, _ := strings.Cut(text, "\n")
 		folders, text = append(folders, plainText(line)), rest
@@ -117,7 +117,7 @@ func opens(r request, text string) (folders []string, paths []keeper.Path, comma
 	for range r.number("opens", 0) {
 		line, rest, _ := strings.Cut(text, "\n")
 		name, shown, _ := strings.Cut(line, " ")
-		paths, text = append(paths, keeper.Path{Name: plainText(name), Shown: plainText(shown)}), rest
+		paths, text = append(paths, supervisor.Path{Name: plainText(name), Shown: plainText(shown)}), rest
 	}
 	return folders, paths, text
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -130,7 +130,7 @@ func (w *walk) process() {
 			w.signer, w.changed = pick(w.r, "direct", "another"), true
 		}
 	}
-	w.loop = loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
+	w.loop = loop.New(unit.Env{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Agents: registry.Set{run.Assistant: {Instructions: registry.WithRules(registry.Text("You are a test.")),
 			History: history, Compression: compression,

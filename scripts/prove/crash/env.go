@@ -17,10 +17,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
@@ -95,7 +95,7 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	}
 	e.queue = queueembedded.New(e.store,
 		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
-	e.sweeper = loop.New(journal.Env{Store: e.store, Queue: e.queue,
+	e.sweeper = loop.New(unit.Env{Store: e.store, Queue: e.queue,
 		Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	e.settings = e.cloud.Settings()
 	maps.Copy(e.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),

@@ -11,8 +11,8 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/notify/mailer"
 	"github.com/countersign-run/countersign/shared/notify/reminder"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -63,7 +63,7 @@ func (l *letters) addTo(settings map[string]string) {
 }
 
 // mail has a worker that mails people do so soon, with points around what it asks of the store and of the server.
-func (p *points) mail(l *journal.Env) {
+func (p *points) mail(l *unit.Env) {
 	r, on := l.Reminders.(*reminder.Reminders)
 	if !on {
 		return

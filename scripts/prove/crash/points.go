@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -193,7 +193,7 @@ type struckHosts struct {
 }
 
 // Get implements [command.Hosts].
-func (h struckHosts) Get(ctx context.Context, to *terminal.Host) (keeper.Conn, func(), error) {
+func (h struckHosts) Get(ctx context.Context, to *terminal.Host) (supervisor.Conn, func(), error) {
 	defer h.around("connection")()
 	c, release, err := h.Hosts.Get(ctx, to)
 	if err != nil {
@@ -208,16 +208,16 @@ type struckConn struct {
 }
 
 type remembering interface {
-	keeper.Conn
-	keeper.Memory
+	supervisor.Conn
+	supervisor.Memory
 }
 
 // heard is how often a point is put before a part of what a host answers to one line: after the journal was made, in
 // the middle of the output, and after the end.
 const heard = 5
 
-// Exec implements [keeper.Conn].
-func (c struckConn) Exec(ctx context.Context, x keeper.Exec) (int, error) {
+// Exec implements [supervisor.Conn].
+func (c struckConn) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	verb := "install"
 	if found := verbs.FindStringSubmatch(x.Line); found != nil {
 		verb = found[1]

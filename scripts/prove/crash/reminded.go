@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/wait"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -144,7 +144,7 @@ func (t *trial) mayRepeat() (n int) {
 
 // leads reports whether the mail leads to the approval.
 func (t *trial) leads(m letter, a run.Approval) bool {
-	return strings.Contains(m.Text, notice.Link(t.env.settings["PUBLIC_URL"], a.ThreadID)+"\n")
+	return strings.Contains(m.Text, event.Link(t.env.settings["PUBLIC_URL"], a.ThreadID)+"\n")
 }
 
 // toldBy returns what the mail leads to of what waits.

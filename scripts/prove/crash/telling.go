@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
@@ -88,8 +88,8 @@ type struckNotices struct {
 	*points
 }
 
-// Publish implements [notice.Publisher].
-func (n struckNotices) Publish(ctx context.Context, notices ...notice.Notice) error {
+// Publish implements [event.Publisher].
+func (n struckNotices) Publish(ctx context.Context, notices ...event.Event) error {
 	defer n.around("telling")()
 	var events [][]byte
 	for _, one := range notices {

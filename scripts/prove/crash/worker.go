@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/base/wait"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -74,9 +74,9 @@ func work(ctx context.Context, first proof.Order) error {
 		return p.paused(st), nil
 	}
 	getenv := func(name string) string { return o.Settings[name] }
-	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithEnv(func(l *journal.Env) {
+	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithEnv(func(l *unit.Env) {
 		l.Store, l.Queue, l.Model = faulty.Wrap(l.Store, p.stored), struckQueue{l.Queue, p}, struckModel{l.Model, p}
-		l.Notices = struckNotices{o.Topic, l.Console, &http.Client{Transport: providers.next, Timeout: stepTime}, p}
+		l.Publisher = struckNotices{o.Topic, l.Console, &http.Client{Transport: providers.next, Timeout: stepTime}, p}
 		l.LeaseMargin, l.LeasePeriod = leaseMargin, leasePeriod
 		for _, a := range l.Agents {
 			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, o.ApprovalTTL
@@ -129,7 +129,7 @@ func serversOver(client *http.Client) app.Part {
 		if err != nil {
 			return err
 		}
-		b.Env.Served = s
+		b.Env.Dynamic = s
 		b.Closes(s)
 		return nil
 	}}

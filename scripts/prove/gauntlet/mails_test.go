@@ -13,7 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -80,7 +80,7 @@ func TestSecretsStayOut(t *testing.T) {
 	const inArgs, inOutput, inError = "CANARY-in-the-arguments", "CANARY-in-the-output", "CANARY-in-the-error"
 	event := testkit.Event("x", time.Now().AddDate(0, 1, 0))
 	event["description"] = inArgs
-	atOnce := app.WithEnv(func(l *journal.Env) {
+	atOnce := app.WithEnv(func(l *unit.Env) {
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	})
 	for name, c := range map[string]struct {

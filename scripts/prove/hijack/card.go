@@ -47,7 +47,7 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 			again.Moments = append(again.Moments, m)
 		}
 	}
-	there := again.In(run.Region{TimeZone: ap.TimeZone}.Zone())
+	there := again.In(run.Locale{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
 		fail("the preview is not made from the stored arguments alone (%v)", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -107,7 +107,7 @@ func quiet() inbox {
 }
 
 // change adds a tool that reads. It exists only here.
-func (s *siege) change(l *journal.Env) {
+func (s *siege) change(l *unit.Env) {
 	type none struct{}
 	read := tool.Define(tool.Def[none, inbox]{
 		Name: "inbox_read", Description: "Reads the user's newest mail and next event.", Untrusted: true,

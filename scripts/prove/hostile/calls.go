@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -29,8 +29,8 @@ type words struct {
 }
 
 // ownTools adds a tool with a side effect, where Countersign has none of the name.
-func (s *env) ownTools(name string) func(*journal.Env) {
-	return func(l *journal.Env) {
+func (s *env) ownTools(name string) func(*unit.Env) {
+	return func(l *unit.Env) {
 		if name == "" || l.Tools[name] != nil {
 			return
 		}
@@ -45,8 +45,8 @@ func (s *env) ownTools(name string) func(*journal.Env) {
 }
 
 // reading adds a tool that reads and returns the text, as it is then.
-func (s *env) reading(name string, text *string) func(*journal.Env) {
-	return func(l *journal.Env) {
+func (s *env) reading(name string, text *string) func(*unit.Env) {
+	return func(l *unit.Env) {
 		testkit.Offer(l, tool.Define(tool.Def[words, words]{Name: name,
 			Description: "Reads something for the runner.",
 			Execute:     func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }}))

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/chat"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
@@ -138,7 +138,7 @@ func (s *env) keptHistory(how string) (any, error) {
 var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 
 // offerAction has the agent of pages offer the action.
-func (s *env) offerAction(l *journal.Env) {
+func (s *env) offerAction(l *unit.Env) {
 	s.ownTools(shopAction)(l)
 	page := l.Agents[run.Page]
 	page.Tools = []string{shopAction}

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -132,7 +132,7 @@ func (s *env) now() time.Time {
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
 // open starts the deployment; change may wrap the loop's parts.
-func (s *env) open(change func(*journal.Env), settings ...string) {
+func (s *env) open(change func(*unit.Env), settings ...string) {
 	c, err := testkit.NewCloud()
 	s.must(err)
 	s.w = &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}
@@ -149,14 +149,14 @@ func (s *env) open(change func(*journal.Env), settings ...string) {
 
 // openFaulty starts the deployment over a store that the case may have fail, or kill the process that calls it.
 func (s *env) openFaulty(settings ...string) {
-	s.open(func(l *journal.Env) {
+	s.open(func(l *unit.Env) {
 		s.store = faulty.Wrap(l.Store)
 		l.Store = s.store
 	}, settings...)
 }
 
 // start starts or restarts Countersign over the cloud; {cloud} in a setting is the cloud's address.
-func (s *env) start(change func(*journal.Env), settings ...string) error {
+func (s *env) start(change func(*unit.Env), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
@@ -165,7 +165,7 @@ func (s *env) start(change func(*journal.Env), settings ...string) error {
 		// a case sends many requests
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
-	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *journal.Env) {
+	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *unit.Env) {
 		// no case waits for a provider to recover
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		for _, a := range l.Agents {

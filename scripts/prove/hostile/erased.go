@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -22,7 +22,7 @@ func (s *env) erased(text string) got {
 	}
 	uid := m[1]
 	var seen *faulty.Recorder
-	s.open(func(l *journal.Env) {
+	s.open(func(l *unit.Env) {
 		seen = faulty.Record(l.Store)
 		l.Store = seen
 	})

@@ -8,8 +8,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
@@ -131,7 +131,7 @@ func (s *env) opened(uid, tool string, args any) testkit.Answer {
 }
 
 // clientTool adds a tool that the user's client carries out: no release has one of its own.
-func clientTool(l *journal.Env) {
+func clientTool(l *unit.Env) {
 	t, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		panic(err) // unreachable: it is fine

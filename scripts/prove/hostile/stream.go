@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -173,7 +173,7 @@ func (s *env) lazy() got {
 		s.unknown("a client that %s", how)
 	}
 	// A client may hold the model up for as long as one write may take.
-	s.open(func(l *journal.Env) { l.Agents[run.Assistant].Limits.ModelTimeout = time.Minute })
+	s.open(func(l *unit.Env) { l.Agents[run.Assistant].Limits.ModelTimeout = time.Minute })
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left) })
 	defer leave()

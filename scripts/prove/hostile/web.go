@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -72,7 +72,7 @@ func classOf(a testkit.Answer) string {
 
 // web runs a case of the form http:name that no other target takes.
 func web(s *env) got {
-	var change func(*journal.Env)
+	var change func(*unit.Env)
 	if s.c.Target == "http:answers" {
 		change = clientTool
 	}

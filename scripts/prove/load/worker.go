@@ -17,8 +17,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	queueembedded "github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // limit shortens times of a minute or more, so that they pass within a measurement of a second.
-func (o order) limit(l *journal.Env) {
+func (o order) limit(l *unit.Env) {
 	if o.Hurry {
 		l.LeaseMargin = leaseMargin
 	}

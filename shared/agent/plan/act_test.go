@@ -18,7 +18,7 @@ func call(t *testing.T, id string, labels ...string) plan.GrantCall {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := tools["github.createIssue"].Bound(args)
+	bound, err := tools["github.createIssue"].Pinned(args)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,7 +223,7 @@ func (b Bind) grant(field string, g Grant) (Grant, error) {
 	switch {
 	case t == nil || !t.SideEffect:
 		return g, fault.Invalid(field+"/tool", "unknown tool, or a tool without an effect")
-	case !t.Bounded():
+	case !t.Pins():
 		return g, fault.Invalid(field+"/tool", "every call of this tool needs its own approval; it cannot be granted")
 	case g.MaxCalls < 1 || g.MaxCalls > MaxCalls:
 		return g, fault.Invalid(field+"/maxCalls", "must be 1 to %d", MaxCalls)
@@ -255,11 +255,11 @@ func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.R
 	if err != nil {
 		return nil, fault.Invalid(field, "need an object with the arguments that are not free text").Because(err)
 	}
-	bound, err := t.Bound(given)
+	bound, err := t.Pinned(given)
 	if err != nil {
 		return nil, fault.Invalid(field, "not the arguments of this tool").Because(err)
 	}
-	if err := t.CheckBound(bound); err != nil {
+	if err := t.CheckPinned(bound); err != nil {
 		return nil, fault.Invalid(strings.TrimSuffix(field+"/"+fault.As(err).Field, "/"), "%s", fault.As(err).Message)
 	}
 	var has, stays map[string]json.RawMessage

@@ -12,7 +12,7 @@ type GrantCall struct {
 	ActionID string
 	Tool     string
 	Version  string          // current version of the tool's schema
-	Bound    json.RawMessage // pinned arguments (tool.Tool.Bound)
+	Bound    json.RawMessage // pinned arguments (tool.Tool.Pinned)
 	Place    tool.Place      // the account or host that the call would act on; zero: none
 }
 

@@ -53,7 +53,7 @@ func theTools() tool.Set {
 			Execute: execute[pathIn]}),
 		tool.Define(tool.Def[issueIn, textOut]{Name: "github.createIssue", Description: "Opens an issue.",
 			SideEffect: true, Preview: func(issueIn) tool.Preview { return tool.Preview{Title: "Issue"} },
-			Bound: func(in issueIn) any {
+			Pinned: func(in issueIn) any {
 				labels := slices.Compact(slices.Sorted(slices.Values(in.Labels)))
 				return issueTarget{in.Owner, in.Repo, labels}
 			},
@@ -61,7 +61,7 @@ func theTools() tool.Set {
 		tool.Define(tool.Def[pathIn, textOut]{Name: "docker.executeScript", Description: "Runs.",
 			SideEffect: true, Contained: true,
 			Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Script"} },
-			Bound:   func(in pathIn) any { return in }, Execute: execute[pathIn]}),
+			Pinned:  func(in pathIn) any { return in }, Execute: execute[pathIn]}),
 		tool.Define(tool.Def[pathIn, textOut]{Name: "run_shell_command", Description: "Runs.",
 			SideEffect: true, Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Command"} },
 			Execute: execute[pathIn]}),

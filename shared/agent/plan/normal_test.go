@@ -181,7 +181,7 @@ func TestNothingIsGrantedWhereContainersReachOut(t *testing.T) {
 	b.Tools["docker.executeScript"] = tool.Define(tool.Def[pathIn, textOut]{Name: "docker.executeScript",
 		Description: "Runs.", SideEffect: true,
 		Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Script"} },
-		Bound:   func(in pathIn) any { return in }, Execute: execute[pathIn]})
+		Pinned:  func(in pathIn) any { return in }, Execute: execute[pathIn]})
 	_, err := b.Normalize(plan.Plan{Tasks: []plan.Task{task("One")}, Grants: []plan.Grant{{
 		Tool: "docker.executeScript", Target: json.RawMessage(`{"path":"/work"}`), MaxCalls: 1}}})
 	if fault.As(err).Field != "grants/0/target" {

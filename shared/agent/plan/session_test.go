@@ -53,7 +53,7 @@ func TestASessionGoesThroughItsStates(t *testing.T) {
 
 func TestAGrantIsUsedUp(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One", opens)}, Grants: []plan.Grant{grant(2)}})
-	bound, err := tools["github.createIssue"].Bound([]byte(`{"owner":"acme","repo":"web","title":"Anything"}`))
+	bound, err := tools["github.createIssue"].Pinned([]byte(`{"owner":"acme","repo":"web","title":"Anything"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

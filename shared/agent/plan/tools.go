@@ -40,7 +40,7 @@ func Proposing(b Bind) *tool.Tool {
 // in the session's own containers.
 func placed(tools tool.Set) *tool.Tool {
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		if t := tools[name]; t.SideEffect && t.Bounded() && t.Placed() {
+		if t := tools[name]; t.SideEffect && t.Pins() && t.Placed() {
 			return t
 		}
 	}

@@ -126,7 +126,7 @@ func calm(c tool.Class) bool { return c == tool.ClassRead || c == tool.ClassChan
 // CallEntry returns the entry that "approve and always allow this command" stores. It is for exactly this call on this
 // account or host. If the entry could never apply, the error is PolicyError not_applicable (409). That is the case if
 // ruling is nil or permits no entry, or if the operator requires approval of everything.
-func (r Rules) CallEntry(uid, name string, ruling *tool.Ruling, now time.Time) (Entry, error) {
+func (r Rules) CallEntry(uid, name string, ruling *tool.CallPolicy, now time.Time) (Entry, error) {
 	if ruling == nil || ruling.Always == nil || ruling.Mode != tool.RuleAsk || r.AskSideEffects || r.NoAllowlist ||
 		!calm(ruling.Class) {
 		return Entry{}, notApplicable(eachTime)

@@ -76,14 +76,14 @@ type Decision struct {
 type Input struct {
 	UID       string
 	Tool      tool.Spec
-	Ruling    *tool.Ruling    // the tool's own decision on this call, if any (tool.Def.Rule)
-	Place     tool.Place      // the account or host that the call would act on; zero: none
-	Args      json.RawMessage // canonical (tool.Tool.Normalize); Targets has the people and things they reach
-	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
-	Allowlist []Entry         // the user's entries; entries of another user or tool have no effect
-	Effects   Effects         // decision about the agent's calls that would need approval
-	Grant     string          // ID of the confirmed plan's grant that covers the call, if any
-	ReadsOnly bool            // the run is planning; effects are denied
+	Ruling    *tool.CallPolicy // the tool's own decision on this call, if any (tool.Def.Rule)
+	Place     tool.Place       // the account or host that the call would act on; zero: none
+	Args      json.RawMessage  // canonical (tool.Tool.Normalize); Targets has the people and things they reach
+	Targets   []tool.Target    // tool.Tool.Targets of Args: every to, cc, bcc and attendee
+	Allowlist []Entry          // the user's entries; entries of another user or tool have no effect
+	Effects   Effects          // decision about the agent's calls that would need approval
+	Grant     string           // ID of the confirmed plan's grant that covers the call, if any
+	ReadsOnly bool             // the run is planning; effects are denied
 	// Tainted means that the call carries text from strangers, or requests an address that the model made up. Then
 	// neither a grant, nor an allowlist, nor the lack of a side effect allows it. The operator's declarations still do:
 	// a tool's approval, a rule for single calls, and AutoApprove. With them the operator, not the user, decides what

@@ -70,13 +70,13 @@ func drawInput(t *rapid.T) policy.Input {
 
 var keys = []string{"df -h", "ls", "rm -rf x"}
 
-func ruling(c tool.Class, m tool.RulingMode, key string) *tool.Ruling {
-	return &tool.Ruling{Class: c, Mode: m, ID: "command_" + string(m), Always: &tool.Always{Key: key, Shown: key}}
+func ruling(c tool.Class, m tool.CallMode, key string) *tool.CallPolicy {
+	return &tool.CallPolicy{Class: c, Mode: m, ID: "command_" + string(m), Always: &tool.Always{Key: key, Shown: key}}
 }
 
-func drawRuling(t *rapid.T) *tool.Ruling {
+func drawRuling(t *rapid.T) *tool.CallPolicy {
 	r := ruling(rapid.SampledFrom([]tool.Class{tool.ClassRead, tool.ClassChange, tool.ClassDestructive,
-		tool.ClassOpaque}).Draw(t, "class"), rapid.SampledFrom([]tool.RulingMode{tool.RuleAllow, tool.RuleAsk,
+		tool.ClassOpaque}).Draw(t, "class"), rapid.SampledFrom([]tool.CallMode{tool.RuleAllow, tool.RuleAsk,
 		tool.RuleDeny}).Draw(t, "mode"), rapid.SampledFrom(keys).Draw(t, "key"))
 	if rapid.IntRange(0, 2).Draw(t, "never always") == 0 {
 		r.Always = nil

@@ -13,8 +13,8 @@ import (
 
 // asked adds the prompt of a run. The prompt counts as the user's words unless another program's agent wrote it.
 func (h *Record) prompt(in run.Input) {
-	if in.Via != nil {
-		h.texts.Read(taint.Source{Origin: in.Via.Origin(), Text: in.Prompt})
+	if in.DelegatedBy != nil {
+		h.texts.Read(taint.Source{Origin: in.DelegatedBy.Origin(), Text: in.Prompt})
 		return
 	}
 	h.texts.Say(in.Prompt)

@@ -17,13 +17,13 @@ func (h *Record) history() error {
 	for _, m := range h.run.Input.History {
 		switch {
 		case m.Role == run.RoleUser && m.Read == nil:
-			h.texts.Say(m.OwnWords())
+			h.texts.Say(m.TrustedText())
 			continue
 		case m.Read != nil: // the model's words, which may contain those of strangers
 			h.texts.Read(taint.Source{Origin: "an earlier answer, after " + m.Read.Origin, Private: m.Read.Private,
-				Text: m.OwnWords() + "\n" + m.Outcome, Echo: true, Found: strings.Join(m.Read.Addresses, "\n")})
+				Text: m.TrustedText() + "\n" + m.Outcome, Echo: true, Found: strings.Join(m.Read.Addresses, "\n")})
 		}
-		answers = append(answers, m.OwnWords())
+		answers = append(answers, m.TrustedText())
 	}
 	h.texts.Compose(strings.Join(answers, "\n"))
 	return h.wrote()
@@ -57,7 +57,7 @@ func (h *Record) wrote() error {
 
 // thread adds the part of the thread's contents that the run sees. A summary counts as strangers' text, because its
 // sources are unknown.
-func (h *Record) thread(told run.Told) error {
+func (h *Record) thread(told run.ContextWindow) error {
 	if text := strings.TrimSpace(told.Summary + "\n" + told.Carried); text != "" {
 		h.texts.Compose(text)
 		h.texts.Read(taint.Source{Origin: "the summary of what came before in this conversation", Text: text})

@@ -61,8 +61,8 @@ func First(tools tool.Set, s *run.State) *run.Reading {
 		}
 		first.Private = first.Private || r.Private
 	}
-	if in.Via != nil {
-		note(run.Reading{Origin: in.Via.Origin()})
+	if in.DelegatedBy != nil {
+		note(run.Reading{Origin: in.DelegatedBy.Origin()})
 	}
 	if len(in.PageContext) > 0 {
 		note(run.Reading{Origin: pageOrigin, Private: true})

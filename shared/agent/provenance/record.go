@@ -21,7 +21,7 @@ type Run struct {
 	Has   func(name string) bool // whether the model may call the tool
 
 	// Thread returns the part of the thread's contents in a context window. Ended returns the state of an earlier run.
-	Thread func(run.Told) ([]run.Content, error)
+	Thread func(run.ContextWindow) ([]run.Content, error)
 	Ended  func(runID string) (*run.State, error)
 }
 
@@ -60,10 +60,10 @@ func New(r Run) (*Record, error) {
 		h.texts.Say(string(s.Repo))
 		h.repository(s)
 	}
-	if r.Input.Told == nil {
+	if r.Input.Window == nil {
 		return h, nil
 	}
-	return h, h.thread(*r.Input.Told)
+	return h, h.thread(*r.Input.Window)
 }
 
 // Before adds the run's events that are not included yet, and returns the texts that the model had seen before it wrote

@@ -48,9 +48,9 @@ func TestResultsCountFromTheNextTurn(t *testing.T) {
 // TestNewReturnsTheErrorOfAnEarlierRun checks that a record without an earlier run is not used.
 func TestNewReturnsTheErrorOfAnEarlierRun(t *testing.T) {
 	missing := errors.New("not read yet")
-	_, err := provenance.New(provenance.Run{Input: run.Input{Told: &run.Told{First: 1, Last: 1}},
+	_, err := provenance.New(provenance.Run{Input: run.Input{Window: &run.ContextWindow{First: 1, Last: 1}},
 		Tools:  func() tool.Set { return nil },
-		Thread: func(run.Told) ([]run.Content, error) { return []run.Content{{Run: "r1"}}, nil },
+		Thread: func(run.ContextWindow) ([]run.Content, error) { return []run.Content{{Run: "r1"}}, nil },
 		Ended:  func(string) (*run.State, error) { return nil, missing }})
 	if !errors.Is(err, missing) {
 		t.Errorf("got error %v, want %v", err, missing)

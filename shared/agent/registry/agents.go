@@ -25,7 +25,7 @@ type Agent struct {
 	Examples     []string // requests that users can try, one line each; shown when a conversation begins
 	Instructions Instructions
 	Tools        []string // names of its tools; nil: all tools of the deployment
-	Served       []string // beside Tools: tools that come and go (toolbox.Served); x_* means all that begin with x_
+	Dynamic      []string // beside Tools: tools that come and go (toolbox.Served); x_* means all that begin with x_
 	Ask          []string // names in Tools and Served whose calls always need an approval
 	Model        model.Settings
 	Limits       Limits
@@ -35,9 +35,9 @@ type Agent struct {
 	Effects      policy.Effects // decision about calls that would need an approval; empty: ask
 	Order        Order          // order of a turn's calls; empty: Independent
 
-	// Home is the function that advances the agent's runs, one of those in infra/functions.json. Empty means resume,
+	// Worker is the function that advances the agent's runs, one of those in infra/functions.json. Empty means resume,
 	// which is right for all agents without heavy tools.
-	Home string
+	Worker string
 
 	// Exclusive allows only one open run in each thread.
 	Exclusive bool
@@ -171,11 +171,11 @@ const (
 
 // Has reports whether the agent has the named tool.
 func (a *Agent) Has(name string) bool {
-	return a.Tools == nil || slices.Contains(a.Tools, name) || among(a.Served, name)
+	return a.Tools == nil || slices.Contains(a.Tools, name) || among(a.Dynamic, name)
 }
 
-// HasServed reports whether the agent can call tools that come and go.
-func (a *Agent) HasServed() bool { return a.Tools == nil || len(a.Served) > 0 }
+// HasDynamic reports whether the agent can call tools that come and go.
+func (a *Agent) HasDynamic() bool { return a.Tools == nil || len(a.Dynamic) > 0 }
 
 // Asks reports whether the agent requires an approval for its calls of the named tool.
 func (a *Agent) Asks(name string) bool { return among(a.Ask, name) }
@@ -275,26 +275,26 @@ func Elsewhere(name string) error {
 	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q does not answer on this site.", name)
 }
 
-// DefaultHome is the function that advances the runs of agents without a home of their own, and of unknown agents.
-const DefaultHome = "resume"
+// DefaultWorker is the function that advances the runs of agents without a home of their own, and of unknown agents.
+const DefaultWorker = "resume"
 
-// Home returns the function that advances the named agent's runs.
-func (s Set) Home(name string) string {
-	if a := s.Get(name); a != nil && a.Home != "" {
-		return a.Home
+// Worker returns the function that advances the named agent's runs.
+func (s Set) Worker(name string) string {
+	if a := s.Get(name); a != nil && a.Worker != "" {
+		return a.Worker
 	}
-	return DefaultHome
+	return DefaultWorker
 }
 
 // LivesIn reports whether the function advances the named agent's runs. A function that is no agent's home, such as the
 // one that begins runs, advances the same runs as resume.
 func (s Set) LivesIn(function, name string) bool {
 	for _, a := range s {
-		if a.Home == function {
-			return s.Home(name) == function
+		if a.Worker == function {
+			return s.Worker(name) == function
 		}
 	}
-	return s.Home(name) == DefaultHome
+	return s.Worker(name) == DefaultWorker
 }
 
 // Names returns the sorted names of the agents.

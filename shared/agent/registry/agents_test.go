@@ -116,7 +116,7 @@ func TestWrong(t *testing.T) {
 		"concierge.limits.budget.prices  ": func(a *registry.Agent) {
 			a.Limits.Budget = run.Budget{Prices: map[string]run.Price{"": {Output: -1}}}
 		},
-		"concierge.home":     func(a *registry.Agent) { a.Home = "Resume Concierge" },
+		"concierge.home":     func(a *registry.Agent) { a.Worker = "Resume Concierge" },
 		"concierge.history":  func(a *registry.Agent) { a.History = "" },
 		"concierge.order":    func(a *registry.Agent) { a.Order = "alphabetical" },
 		"concierge.effects":  func(a *registry.Agent) { a.Effects = "some" },
@@ -155,7 +155,7 @@ func TestWrong(t *testing.T) {
 func TestHome(t *testing.T) {
 	assistant := concierge(func(a *registry.Agent) { a.Name, a.Tools = run.Assistant, nil })
 	heavy := concierge(func(a *registry.Agent) {
-		a.Name, a.Home, a.Tools, a.Model.Forced = "terminal", "resume-terminal", []string{"shell"}, "shell"
+		a.Name, a.Worker, a.Tools, a.Model.Forced = "terminal", "resume-terminal", []string{"shell"}, "shell"
 	})
 	s, err := registry.New(tools, []registry.Agent{assistant, heavy}, []registry.Agent{concierge(nil)})
 	if err != nil {
@@ -163,7 +163,7 @@ func TestHome(t *testing.T) {
 	}
 	for name, home := range map[string]string{"": "resume", "assistant": "resume", "concierge": "resume",
 		"nobody": "resume", "terminal": "resume-terminal"} {
-		if got := s.Home(name); got != home {
+		if got := s.Worker(name); got != home {
 			t.Errorf("Home(%q) = %s, want %s", name, got, home)
 		}
 		for function, moves := range map[string]bool{"resume": home == "resume", "run": home == "resume",
@@ -173,7 +173,7 @@ func TestHome(t *testing.T) {
 			}
 		}
 	}
-	assistant.Home = "resume-assistant"
+	assistant.Worker = "resume-assistant"
 	if _, err := registry.New(tools, []registry.Agent{assistant}, nil); err == nil ||
 		!strings.Contains(err.Error(), "(assistant.home)") {
 		t.Errorf("another home for the assistant: %v", err)
@@ -200,7 +200,7 @@ func FuzzNames(f *testing.F) {
 // TestWithRules checks that the assistant gets its rules, its user's time and language, and nothing else.
 func TestWithRules(t *testing.T) {
 	s := registry.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
-		Region: run.Region{TimeZone: "Europe/Berlin", Locale: "de"}}
+		Locale: run.Locale{TimeZone: "Europe/Berlin", Language: "de"}}
 	got, err := registry.WithRules(registry.Text(" You are X.\n"))(t.Context(), s)
 	if err != nil || !strings.HasPrefix(got, "You are X.\n\nRules:\n- Use a tool only") ||
 		!strings.HasSuffix(got, "\nThe user's language is de (BCP 47), unless they write in another.") ||

@@ -74,19 +74,19 @@ func (c *checker) needs(ok bool, field, format string, args ...any) {
 }
 
 func (c *checker) check(a Agent) {
-	c.needs(a.Home == "" || a.Name != run.Assistant && validHome.MatchString(a.Home), "home", "need a function's "+
-		"name; the assistant must stay in %s, because messages of older releases name no agent", DefaultHome)
+	c.needs(a.Worker == "" || a.Name != run.Assistant && validHome.MatchString(a.Worker), "home", "need a function's "+
+		"name; the assistant must stay in %s, because messages of older releases name no agent", DefaultWorker)
 	c.needs(len(a.Description) <= 1<<10, "description", "%d bytes; the limit is 1024", len(a.Description))
 	c.examples(a)
 	c.needs(a.Instructions != nil, "instructions", "instructions are missing")
 	for i, name := range a.Tools {
 		// Only an agent's home has the tools of the agent.
-		c.needs(c.tools[name] != nil || a.Home != "", "tools", "there is no tool %q", name)
+		c.needs(c.tools[name] != nil || a.Worker != "", "tools", "there is no tool %q", name)
 		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "duplicate %q", name)
 	}
-	for i, name := range a.Served {
+	for i, name := range a.Dynamic {
 		c.needs(validServed.MatchString(name), "tools", "%q is not a valid name for a server's tool", name)
-		c.needs(!slices.Contains(a.Served[:i], name), "tools", "duplicate %q", name)
+		c.needs(!slices.Contains(a.Dynamic[:i], name), "tools", "duplicate %q", name)
 	}
 	for _, name := range a.Ask {
 		c.needs(a.Has(name), "ask", "%q is not a tool of the agent", name)
@@ -145,7 +145,7 @@ func (c *checker) model(a Agent) {
 	m := a.Model
 	callable := func(name string) bool {
 		t := c.tools[name]
-		return (t == nil && a.Home != "" || t != nil && !t.UserOnly) && a.Has(name)
+		return (t == nil && a.Worker != "" || t != nil && !t.UserOnly) && a.Has(name)
 	}
 	c.needs(m.Name == "" || validModel.MatchString(m.Name), "model.name", "%q is not a valid model name", m.Name)
 	c.needs(m.Temperature == nil || *m.Temperature >= 0 && *m.Temperature <= 2, "model.temperature", "must be 0 to 2")

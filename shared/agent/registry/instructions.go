@@ -18,7 +18,7 @@ type Instructions func(ctx context.Context, s State) (string, error)
 // State is the data that instructions can depend on.
 type State struct {
 	CreatedAt time.Time       // when the run was created, so every call gets the same time
-	Region    run.Region      // the user's time zone and locale
+	Locale    run.Locale      // the user's time zone and locale
 	Page      json.RawMessage // state of the user's page, for an agent of a page
 }
 
@@ -61,8 +61,8 @@ func WithExamples(first Instructions, examples []string) Instructions {
 
 // Here returns a text with the user's time, time zone and language.
 func (s State) Here() string {
-	zone, unknown := s.Region.Zone(), ""
-	if s.Region.TimeZone == "" {
+	zone, unknown := s.Locale.Zone(), ""
+	if s.Locale.TimeZone == "" {
 		unknown = "their own is not known, so name it with each time; "
 	}
 	text := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; %sthere it was %s. Days and times in the "+
@@ -70,8 +70,8 @@ func (s State) Here() string {
 		"go by it unless they name another; give it to tools that take a time zone.",
 		s.CreatedAt.UTC().Format("Monday 2006-01-02 15:04 MST"), zone, unknown,
 		timezone.Clock(s.CreatedAt.In(zone), ""))
-	if s.Region.Locale != "" {
-		text += fmt.Sprintf("\nThe user's language is %s (BCP 47), unless they write in another.", s.Region.Locale)
+	if s.Locale.Language != "" {
+		text += fmt.Sprintf("\nThe user's language is %s (BCP 47), unless they write in another.", s.Locale.Language)
 	}
 	return text
 }

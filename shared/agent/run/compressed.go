@@ -60,11 +60,12 @@ func (s *State) compressed(e Event) error {
 	return nil
 }
 
-// Told returns the part of the thread's contents that the model sees in this run, after the run's compressions.
-func (s *State) Told() Told {
-	var t Told
-	if s.Input.Told != nil {
-		t = *s.Input.Told
+// ContextWindow returns the part of the thread's contents that the model sees in this run, after the run's
+// compressions.
+func (s *State) ContextWindow() ContextWindow {
+	var t ContextWindow
+	if s.Input.Window != nil {
+		t = *s.Input.Window
 	}
 	for _, c := range s.Compressions {
 		t.apply(c.Compressed)
@@ -72,7 +73,7 @@ func (s *State) Told() Told {
 	return t
 }
 
-func (t *Told) apply(c Compressed) {
+func (t *ContextWindow) apply(c Compressed) {
 	t.CutTo = max(t.CutTo, c.CutTo)
 	t.Tried = c.After
 	if c.First > 0 {
@@ -87,7 +88,7 @@ func (s *State) Size() (tokens, counted int) {
 		return s.Compressions[n-1].After, len(s.Turns) // estimate for the next request
 	}
 	if len(s.Turns) == 0 {
-		return s.Told().Tokens, 0
+		return s.ContextWindow().Tokens, 0
 	}
 	last := s.Turns[len(s.Turns)-1]
 	if last.Usage.Prompt == 0 {

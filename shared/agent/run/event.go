@@ -100,7 +100,7 @@ type Event struct {
 
 	Compressed *Compressed `json:"compressed,omitempty"`
 	Planned    *plan.Event `json:"planned,omitempty"`
-	Cleaned    *Cleaned    `json:"cleaned,omitempty"`
+	Cleaned    *Disposed   `json:"cleaned,omitempty"`
 }
 
 // Input is what a run starts from: the user's prompt and the conversation before it. The conversation is the bounded
@@ -114,10 +114,10 @@ type Input struct {
 	Contents   []json.RawMessage `json:"earlier,omitempty"`  // Gemini contents, verbatim
 	SingleCall bool              `json:"direct,omitempty"`   // the run is one call and asks no model
 	Compress   bool              `json:"compress,omitempty"` // the run only compresses its thread
-	// Told is the part of the thread's contents to send, for an agent with verbatim history.
-	Told    *Told    `json:"told,omitempty"`
-	Session *Session `json:"session,omitempty"` // nil for a run without a plan
-	Via     *Via     `json:"via,omitempty"`     // another program's agent, which wrote Prompt
+	// Window is the part of the thread's contents to send, for an agent with verbatim history.
+	Window      *ContextWindow `json:"told,omitempty"`
+	Session     *Session       `json:"session,omitempty"` // nil for a run without a plan
+	DelegatedBy *Delegate      `json:"via,omitempty"`     // another program's agent, which wrote Prompt
 	// Waiting lists the proposals that still wait, if the client keeps the conversation. SystemNote refers to them by
 	// number.
 	Waiting []Message `json:"waiting,omitempty"`
@@ -193,18 +193,18 @@ type ProposedCall struct {
 	Final      bool            `json:"final,omitempty"`     // success ends the run
 	Untrusted  bool            `json:"untrusted,omitempty"` // the result is text from strangers
 	// Leaves means that the call creates something that must be removed after the run (tool.Spec.Leaves).
-	Leaves           bool            `json:"leaves,omitempty"`
-	RequiresApproval bool            `json:"requiresApproval,omitempty"`
-	UserInitiated    bool            `json:"own,omitempty"` // the user made the call, not the model; no approval needed
-	PolicyDecision   string          `json:"policyDecision,omitempty"`
-	Rule             string          `json:"rule,omitempty"`
-	Reason           string          `json:"reason,omitempty"`
-	Allowed          []string        `json:"allowed,omitempty"`   // IDs of the allowlist entries that allowed the call
-	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // restricts the tools for later calls
-	Reasoning        string          `json:"reasoning,omitempty"` // the model's reasoning; only in a run with a plan
+	Leaves           bool              `json:"leaves,omitempty"`
+	RequiresApproval bool              `json:"requiresApproval,omitempty"`
+	UserInitiated    bool              `json:"own,omitempty"` // the user made the call, not the model; no approval needed
+	PolicyDecision   string            `json:"policyDecision,omitempty"`
+	Rule             string            `json:"rule,omitempty"`
+	Reason           string            `json:"reason,omitempty"`
+	Allowed          []string          `json:"allowed,omitempty"`   // IDs of the allowlist entries that allowed the call
+	Narrows          *tool.Restriction `json:"narrows,omitempty"`   // restricts the tools for later calls
+	Reasoning        string            `json:"reasoning,omitempty"` // the model's reasoning; only in a run with a plan
 	// Grant is the ID of the grant in the confirmed plan that allowed the call.
-	Grant string `json:"grant,omitempty"`
-	Ruled *Ruled `json:"ruled,omitempty"` // the tool's policy for this call, if any
+	Grant string         `json:"grant,omitempty"`
+	Ruled *AppliedPolicy `json:"ruled,omitempty"` // the tool's policy for this call, if any
 
 	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`
@@ -220,22 +220,22 @@ type ActionRef struct {
 	ActionID string `json:"actionId"`
 }
 
-// Ruled is the stored part of a tool's policy decision for one call (tool.Ruling).
-type Ruled struct {
+// AppliedPolicy is the stored part of a tool's policy decision for one call (tool.CallPolicy).
+type AppliedPolicy struct {
 	Class tool.Class `json:"class"`
 	Facts tool.Facts `json:"facts,omitempty"`
 }
 
 // RuledBy returns the stored part of a ruling, or nil if r is nil.
-func RuledBy(r *tool.Ruling) *Ruled {
+func RuledBy(r *tool.CallPolicy) *AppliedPolicy {
 	if r == nil {
 		return nil
 	}
-	return &Ruled{r.Class, r.Facts}
+	return &AppliedPolicy{r.Class, r.Facts}
 }
 
 // Of returns the class of the call, or "" if r is nil. A nil r means that the tool has no policy for single calls.
-func (r *Ruled) Of() tool.Class {
+func (r *AppliedPolicy) Of() tool.Class {
 	if r == nil {
 		return ""
 	}
@@ -243,7 +243,7 @@ func (r *Ruled) Of() tool.Class {
 }
 
 // Same reports whether both rulings are equal. Either may be nil.
-func (r *Ruled) Same(as *Ruled) bool {
+func (r *AppliedPolicy) Same(as *AppliedPolicy) bool {
 	if r == nil || as == nil {
 		return r == as
 	}
@@ -258,7 +258,7 @@ type Wait struct {
 	Args       json.RawMessage `json:"args,omitempty"`     // canonical; set if the arguments or the place changed
 	ArgsHash   string          `json:"argsHash,omitempty"` // set with Args
 	Place      tool.Place      `json:"place,omitzero"`     // set with Args
-	Ruled      *Ruled          `json:"ruled,omitempty"`    // set if it changed
+	Ruled      *AppliedPolicy  `json:"ruled,omitempty"`    // set if it changed
 }
 
 // Decided is the decision about a waiting call.
@@ -269,7 +269,7 @@ type Decided struct {
 	Comment    string          `json:"comment,omitempty"`
 	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the proposed arguments
 	ArgsHash   string          `json:"argsHash"`             // hash of the approved call
-	Ruled      *Ruled          `json:"ruled,omitempty"`      // the tool's policy for the edited arguments
+	Ruled      *AppliedPolicy  `json:"ruled,omitempty"`      // the tool's policy for the edited arguments
 	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // end of the undo window; the call begins later
 	ReplacedBy string          `json:"replacedBy,omitempty"` // after a rejection: the approval given instead
 }
@@ -316,8 +316,8 @@ type End struct {
 	Moments []tool.Moment `json:"moments,omitempty"` // moments named in Summary and Record
 }
 
-// Cleaned is the outcome of removing what a run's calls created, after the run ended.
-type Cleaned struct {
+// Disposed is the outcome of removing what a run's calls created, after the run ended.
+type Disposed struct {
 	Removed int        `json:"removed"`         // number of things, such as containers, removed in the last attempt
 	Error   *ErrorInfo `json:"error,omitempty"` // why the removal was abandoned; something may remain
 }

@@ -29,7 +29,7 @@ var legalAction = map[ActionStatus][]ActionStatus{
 // Apply adds one event. If the state machine does not permit the event, Apply returns an error and changes nothing.
 func (s *State) Apply(e Event) error {
 	switch {
-	case e.Type == RunCleaned && e.Cleaned != nil && Unclean(s):
+	case e.Type == RunCleaned && e.Cleaned != nil && NeedsDisposal(s):
 		s.Cleaned = e.Cleaned
 		return nil
 	case s.End != nil:

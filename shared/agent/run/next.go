@@ -58,7 +58,7 @@ func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 // needs returns what the run needs next, whichever process provides it.
 func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	switch {
-	case Unclean(s):
+	case NeedsDisposal(s):
 		return StepCleanUp, nil
 	case s.End != nil:
 		return StepDone, nil

@@ -75,7 +75,7 @@ func (c *Compensation) Follow(s *State) {
 // AddRecords adds the record to each action that has an effect or that its user was asked about. events are all events
 // of the run. A proposed plan gets no record, because it has its own views.
 func (v *View) AddRecords(tools tool.Set, events []Event) {
-	zone := v.Region().Zone()
+	zone := v.UserLocale().Zone()
 	for i, a := range v.state.Actions {
 		if a.Args == nil || a.Kind == KindPlan || a.Kind == KindCall || !a.SideEffect && a.ApprovalID == "" {
 			continue
@@ -93,8 +93,8 @@ func (v *View) AddRecords(tools tool.Set, events []Event) {
 	}
 }
 
-// Region returns the user's region as stored with the run.
-func (v *View) Region() Region { return Region{TimeZone: v.TimeZone, Locale: v.Locale} }
+// UserLocale returns the user's region as stored with the run.
+func (v *View) UserLocale() Locale { return Locale{TimeZone: v.TimeZone, Language: v.Locale} }
 
 // recordOf returns the record of the action, from its events.
 func recordOf(a *Action, events []Event) *ActionRecord {

@@ -47,7 +47,7 @@ const (
 	ApproveEdited Decision = "approve_with_edits"
 
 	// ApproveAlwaysCommand approves the call and always allows this exact call on this account or host
-	// (tool.Ruling.Always).
+	// (tool.CallPolicy.Always).
 	ApproveAlwaysCommand Decision = "approve_and_always_allow_command"
 	// Undo revokes an approval during its undo window (Action.Held).
 	Undo Decision = "undo"
@@ -84,8 +84,8 @@ type Run struct {
 	ThreadID string `json:"threadId"`
 	Terminal string `json:"terminal,omitempty"` // the user's terminal that the run works on, if any
 	Origin   string `json:"origin,omitempty"`
-	// Region is the user's time zone and locale when the run began. It does not change.
-	Region    Region     `json:"region,omitzero"`
+	// Locale is the user's time zone and locale when the run began. It does not change.
+	Locale    Locale     `json:"region,omitzero"`
 	BodyHash  string     `json:"bodyHash,omitempty"` // hash of the request, if it had an Idempotency-Key
 	CreatedAt time.Time  `json:"createdAt"`
 	UpdatedAt time.Time  `json:"updatedAt"`
@@ -99,8 +99,8 @@ type Run struct {
 	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what the run's calls created
 	Plan      *PlanHead  `json:"plan,omitempty"`     // nil for a run without a plan
 	Trace     string     `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
-	// ToldTo is the delivered cursor: the number of the last event that was sent as a notification.
-	ToldTo int64 `json:"toldTo,omitempty"`
+	// Delivered is the delivered cursor: the number of the last event that was sent as a notification.
+	Delivered int64 `json:"toldTo,omitempty"`
 	// TakenBack maps each action's ID to the newest run that was started to undo the action.
 	TakenBack map[string]string   `json:"takenBack,omitempty"`
 	Log       document.Log[Event] `json:"log"`
@@ -109,15 +109,15 @@ type Run struct {
 	Quarantined int64 `json:"quarantined,omitempty"`
 }
 
-// Via is another program's agent that acts for a user with one of the user's AgentTokens. Text from it does not count
-// as the user's own words.
-type Via struct {
+// Delegate is another program's agent that acts for a user with one of the user's AgentTokens. Text from it does not
+// count as the user's own words.
+type Delegate struct {
 	TokenID string `json:"tokenId"`
 	Name    string `json:"name"` // the user's name for the agent
 }
 
 // Origin describes the agent as the source of a text.
-func (v *Via) Origin() string { return "your agent “" + v.Name + "”" }
+func (v *Delegate) Origin() string { return "your agent “" + v.Name + "”" }
 
 // AgentName returns the name of the run's agent.
 func (r Run) AgentName() string { return cmp.Or(r.Agent, Assistant) }
@@ -152,7 +152,7 @@ type Approval struct {
 	Args        json.RawMessage `json:"args"`
 	ArgsHash    string          `json:"argsHash"`
 	Place       tool.Place      `json:"place,omitzero"`  // the account or host that the call acts on, if any
-	Ruled       *Ruled          `json:"ruled,omitempty"` // the tool's policy for this call, if any (tool.Ruling)
+	Ruled       *AppliedPolicy  `json:"ruled,omitempty"` // the tool's policy for this call, if any (tool.CallPolicy)
 	Preview     tool.Preview    `json:"preview"`
 	TimeZone    string          `json:"timeZone,omitempty"` // time zone of the preview's times; empty: unknown
 	Reason      string          `json:"reason"`
@@ -297,7 +297,7 @@ type State struct {
 	Actions    []*Action
 	Cancelled  bool
 	End        *End
-	Cleaned    *Cleaned
+	Cleaned    *Disposed
 	Usage      model.Usage
 	ModelCalls int   // model calls that were answered in this run
 	Tokens     int   // tokens of those calls; estimated if the service did not count them
@@ -353,9 +353,9 @@ func (s *State) Open() []*Action {
 	return out
 }
 
-// Left returns the tools whose calls may have created something to remove, each once, in the order of their calls.
+// ToDispose returns the tools whose calls may have created something to remove, each once, in the order of their calls.
 // Failed calls count; calls that never started do not.
-func Left(s *State) (tools []string) {
+func ToDispose(s *State) (tools []string) {
 	for _, a := range s.Actions {
 		if a.Leaves && a.Started.Owner != "" && !slices.Contains(tools, a.Tool) {
 			tools = append(tools, a.Tool)
@@ -364,8 +364,8 @@ func Left(s *State) (tools []string) {
 	return tools
 }
 
-// Unclean reports whether the run has ended and something that its calls created must still be removed.
-func Unclean(s *State) bool { return s.End != nil && s.Cleaned == nil && len(Left(s)) > 0 }
+// NeedsDisposal reports whether the run has ended and something that its calls created must still be removed.
+func NeedsDisposal(s *State) bool { return s.End != nil && s.Cleaned == nil && len(ToDispose(s)) > 0 }
 
 // Derived returns the status that follows from the rest of the state: awaiting while an action waits, executing while a
 // call has no answer, otherwise planning.

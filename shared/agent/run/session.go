@@ -89,7 +89,7 @@ func (u *User) AddSession(runID string) {
 }
 
 // Bind returns the constraints on a plan of the session, with the tools of its agent.
-func (s *State) Bind(tools tool.Set, region Region, now time.Time) plan.Bind {
+func (s *State) Bind(tools tool.Set, region Locale, now time.Time) plan.Bind {
 	in := s.Input.Session
 	return s.Plan.Bind(plan.Bind{Repo: in.Repo, Deadline: in.Deadline, Now: now, Tools: tools, Zone: region.Zone()})
 }

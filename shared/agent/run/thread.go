@@ -64,7 +64,7 @@ type Thread struct {
 
 	// Contents are the Gemini contents of the runs whose agents replay them (registry.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`
-	Told     Told                  `json:"told,omitzero"`  // the part of Contents that the next of these runs sees
+	Window   ContextWindow         `json:"told,omitzero"`  // the part of Contents that the next of these runs sees
 	Mark     string                `json:"mark,omitempty"` // random; marks the server's records in Contents
 }
 
@@ -148,9 +148,9 @@ func (t *Thread) Asked(runID string, n int) (approvalIDs []string) {
 	return approvalIDs
 }
 
-// OwnWords returns the speaker's words in the message, without the text that the server added. A message of the server
-// has none.
-func (m Message) OwnWords() string {
+// TrustedText returns the speaker's words in the message, without the text that the server added. A message of the
+// server has none.
+func (m Message) TrustedText() string {
 	switch {
 	case m.ApprovalID != "":
 		return ""
@@ -178,18 +178,18 @@ func (t *Thread) History() []Message {
 // at once.
 type User struct {
 	UID string `json:"uid"`
-	// Region is from the last request that sent one. It applies to requests that send none.
-	Region   Region         `json:"region,omitzero"`
-	Disabled bool           `json:"disabled,omitempty"` // no call runs any more, whatever was approved
-	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
-	Nonce    []byte         `json:"nonce,omitempty"`    // for the hashes in the user's audit chain (audit.InputHash)
-	Allow    []policy.Entry `json:"allow,omitempty"`
-	Usage    UserUsage      `json:"spent,omitzero"`
-	Sessions []string       `json:"sessions,omitempty"` // IDs of the newest runs with a plan, the newest first
-	Tokens   []AgentToken   `json:"tokens,omitempty"`   // tokens of other programs' agents
-	Held     []Hold         `json:"held,omitempty"`     // approvals in their undo window, the newest last
-	Devices  []Device       `json:"devices,omitempty"`  // browsers that get notifications, the newest last
-	Recent   []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
+	// Locale is from the last request that sent one. It applies to requests that send none.
+	Locale      Locale         `json:"region,omitzero"`
+	Disabled    bool           `json:"disabled,omitempty"` // no call runs any more, whatever was approved
+	Deleting    bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
+	Nonce       []byte         `json:"nonce,omitempty"`    // for the hashes in the user's audit chain (audit.InputHash)
+	Allow       []policy.Entry `json:"allow,omitempty"`
+	Usage       UserUsage      `json:"spent,omitzero"`
+	Sessions    []string       `json:"sessions,omitempty"` // IDs of the newest runs with a plan, the newest first
+	Tokens      []AgentToken   `json:"tokens,omitempty"`   // tokens of other programs' agents
+	UndoWindows []UndoWindow   `json:"held,omitempty"`     // approvals in their undo window, the newest last
+	Devices     []Device       `json:"devices,omitempty"`  // browsers that get notifications, the newest last
+	Recent      []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
 
 	Reminders Reminders `json:"reminders,omitzero"` // e-mails about waiting approvals
 
@@ -214,8 +214,8 @@ type Device struct {
 	AddedAt  time.Time `json:"addedAt"`
 }
 
-// A Hold is the undo window of an approval.
-type Hold struct {
+// A UndoWindow is the undo window of an approval.
+type UndoWindow struct {
 	ApprovalID string    `json:"approvalId"`
 	Until      time.Time `json:"until"`
 }
@@ -223,17 +223,17 @@ type Hold struct {
 // maxHeld is the maximum number of holds in a user's document. The holds are only informative.
 const maxHeld = 50
 
-// Hold adds the undo window of an approval and drops the windows that have ended.
-func (u *User) Hold(h Hold, now time.Time) {
-	u.Release("", now)
-	u.Held = append(u.Held, h)
-	u.Held = u.Held[max(0, len(u.Held)-maxHeld):]
+// AddUndoWindow adds the undo window of an approval and drops the windows that have ended.
+func (u *User) AddUndoWindow(h UndoWindow, now time.Time) {
+	u.EndUndoWindow("", now)
+	u.UndoWindows = append(u.UndoWindows, h)
+	u.UndoWindows = u.UndoWindows[max(0, len(u.UndoWindows)-maxHeld):]
 }
 
-// Release drops the undo window of an approval that will not run, and the windows that have ended.
-func (u *User) Release(approvalID string, now time.Time) {
-	u.Held = slices.DeleteFunc(slices.Clone(u.Held),
-		func(h Hold) bool { return h.ApprovalID == approvalID || !now.Before(h.Until) })
+// EndUndoWindow drops the undo window of an approval that will not run, and the windows that have ended.
+func (u *User) EndUndoWindow(approvalID string, now time.Time) {
+	u.UndoWindows = slices.DeleteFunc(slices.Clone(u.UndoWindows),
+		func(h UndoWindow) bool { return h.ApprovalID == approvalID || !now.Before(h.Until) })
 }
 
 // CheckEnabled returns nil, or an AuthError if the user is disabled.

@@ -20,7 +20,7 @@ type View struct {
 	ThreadID    string        `json:"threadId"`
 	Terminal    string        `json:"terminalId,omitempty"` // the terminal that the run works on, if any
 	Agent       string        `json:"agent"`
-	Via         *Via          `json:"via,omitempty"` // another program's agent that started the run
+	DelegatedBy *Delegate     `json:"via,omitempty"` // another program's agent that started the run
 	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
 	Record      string        `json:"record,omitempty"` // what an ended run has done and what it has not
@@ -120,10 +120,10 @@ type CallView struct {
 // NewView returns the run in the form that its owner sees. summary describes a run that has not ended.
 func NewView(r Run, s *State, summary string) *View {
 	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(),
-		Via: s.Input.Via, Status: s.Status, Summary: summary,
+		DelegatedBy: s.Input.DelegatedBy, Status: s.Status, Summary: summary,
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
-		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
+		TimeZone: cmp.Or(r.Locale.TimeZone, timezone.UTC), Locale: r.Locale.Language, CreatedAt: r.CreatedAt,
 		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))

@@ -34,7 +34,7 @@ type Declaration struct {
 	Input     *jsonschema.Schema // must have the type object; its defaults are filled in
 	Output    *jsonschema.Schema // nil permits any JSON
 	Targets   func(json.RawMessage) ([]Target, error)
-	Bound     func(json.RawMessage) (json.RawMessage, error)
+	Pinned    func(json.RawMessage) (json.RawMessage, error)
 	Preview   func(json.RawMessage) (Preview, error)
 	Summary   string // one sentence that states what was done
 	Place     func(context.Context, Scope) (Place, error)
@@ -79,7 +79,7 @@ func Declare(d Declaration) (*Tool, error) {
 	}
 	return &Tool{
 		Spec: spec,
-		has: parts{bound: d.Bound != nil, heading: d.SideEffect, execute: d.Execute != nil,
+		has: parts{bound: d.Pinned != nil, heading: d.SideEffect, execute: d.Execute != nil,
 			reconcile: d.Reconcile != nil},
 		functions: &declared{Declaration: d, normal: normal, out: out},
 		place:     d.Place,
@@ -105,10 +105,10 @@ func (d *declared) targets(args json.RawMessage) ([]Target, error) {
 }
 
 func (d *declared) bound(args json.RawMessage) (json.RawMessage, error) {
-	if d.Bound == nil {
+	if d.Pinned == nil {
 		return args, nil
 	}
-	return d.Bound(args)
+	return d.Pinned(args)
 }
 
 func (d *declared) preview(args json.RawMessage) (Preview, error) {

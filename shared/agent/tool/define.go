@@ -42,11 +42,11 @@ type Def[In, Out any] struct {
 	Revise func(before, edited In) In
 	// Targets returns the people and things that the call reaches, each once. Optional.
 	Targets func(In) []Target
-	// Bound returns the pinned arguments: those that are not free text, as a value that encodes as JSON. A user who
+	// Pinned returns the pinned arguments: those that are not free text, as a value that encodes as JSON. A user who
 	// allows calls in advance fixes these values. The arguments come from Normalize, or are only the pinned ones, as
 	// the user wrote them. The result is canonical: sets are sorted and defaults are filled in. Nil means that all
 	// arguments are pinned.
-	Bound func(In) any
+	Pinned func(In) any
 	// Preview returns what a person reads before deciding. Required for a side effect.
 	Preview func(In) Preview
 	// Summary returns one sentence for the thread that states what was done. It must not contain a body or a secret.
@@ -63,9 +63,9 @@ type Def[In, Out any] struct {
 	Link func(Place, Out) string
 	// Compensate returns a call that undoes this one, or nil. Optional.
 	Compensate func(In, Out) *Compensation
-	// Narrow restricts the tools that the model can call in the run after this call. Nil leaves them unchanged.
+	// Restrict restricts the tools that the model can call in the run after this call. Nil leaves them unchanged.
 	// Optional.
-	Narrow func(In) *Narrowing
+	Restrict func(In) *Restriction
 	// Place returns the account or host that a call of the scope would act on now. Its error states why no call can
 	// act: the account must be linked again, or a scope is missing. Nil means that the tool's calls act on no account
 	// or host.
@@ -79,7 +79,7 @@ type Def[In, Out any] struct {
 	// call is proposed, when its user approves it, and in the commit of its intent, so it must be quick and have no
 	// effects. The call has neither a handle nor a place. After an error the call is denied. Rule needs a side effect.
 	// Nil means that the tool's class and approval apply to every call.
-	Rule func(context.Context, Call, In) (Ruling, error)
+	Rule func(context.Context, Call, In) (CallPolicy, error)
 	// Note returns facts about the result, also about a partial one, for the audit log. Optional.
 	Note func(In, Out) Facts
 	// Reading describes a result that is text from strangers: its source, and who can read it. Optional.
@@ -110,10 +110,10 @@ type Def[In, Out any] struct {
 	// started call, at any time, more than once, and by another process while the call runs. Reconcile then returns the
 	// outcome. A tool with Interrupt is interruptible. Optional.
 	Interrupt func(context.Context, Call, In) error
-	// CleanUp removes what this tool's calls created in the run of c, which has ended, and returns how many things it
+	// Dispose removes what this tool's calls created in the run of c, which has ended, and returns how many things it
 	// removed. c has neither an action nor arguments. CleanUp may run again after any outcome; things that are gone
 	// already do not count. The user is not asked, so it must remove nothing else. Optional.
-	CleanUp func(context.Context, Call) (removed int, err error)
+	Dispose func(context.Context, Call) (removed int, err error)
 	// Reconcile finds the outcome of a call that was started and has no recorded outcome. Nil means Unknown. With Done
 	// it may return the error of a call that ran and failed ([Partial]). If the tool has a Limit, Reconcile may take as
 	// long as Execute.
@@ -140,7 +140,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
 	t := &Tool{Spec: d.spec(), has: d.parts(), schema: in, functions: &typed[In, Out]{&d, in, out}, place: d.Place,
-		reads: d.Reads, cleanUp: d.CleanUp}
+		reads: d.Reads, cleanUp: d.Dispose}
 	if err := t.complete(d.Preview != nil); err != nil {
 		return nil, err
 	}
@@ -186,6 +186,6 @@ func (d *Def[In, Out]) spec() Spec {
 		Untrusted:     d.Untrusted,
 		Echoes:        d.Echoes,
 		Contained:     d.Contained,
-		Leaves:        d.CleanUp != nil,
+		Disposes:      d.Dispose != nil,
 	}
 }

@@ -39,8 +39,8 @@ func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err er
 	return t.revise(before, edited)
 }
 
-// Narrow returns the restriction of tools that applies after this call, or nil if the call restricts nothing.
-func (t *Tool) Narrow(args json.RawMessage) (_ *Narrowing, err error) {
+// Restrict returns the restriction of tools that applies after this call, or nil if the call restricts nothing.
+func (t *Tool) Restrict(args json.RawMessage) (_ *Restriction, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.narrow {
 		return nil, nil
@@ -55,16 +55,16 @@ func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
 	return t.targets(args)
 }
 
-// Bound returns the canonical form of the pinned arguments: those that are not free text. args come from Normalize, or
+// Pinned returns the canonical form of the pinned arguments: those that are not free text. args come from Normalize, or
 // are only the pinned arguments.
-func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
+func (t *Tool) Pinned(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
 	return t.bound(args)
 }
 
-// Bounded reports whether the tool distinguishes pinned arguments from free text. If it does, a user can allow all
+// Pins reports whether the tool distinguishes pinned arguments from free text. If it does, a user can allow all
 // calls with the same pinned arguments together.
-func (t *Tool) Bounded() bool { return t.has.bound }
+func (t *Tool) Pins() bool { return t.has.bound }
 
 // classWarnings maps a class to the warning on every approval of that class.
 var classWarnings = map[Class]string{
@@ -130,9 +130,9 @@ func (t *Tool) Reads(s Scope) []string {
 	return t.reads(s)
 }
 
-// CleanUp removes what the tool's calls created in the run that c names, and returns how many things it removed. It can
+// Dispose removes what the tool's calls created in the run that c names, and returns how many things it removed. It can
 // be called only if the tool has [Spec.Leaves].
-func (t *Tool) CleanUp(ctx context.Context, c Call) (removed int, err error) {
+func (t *Tool) Dispose(ctx context.Context, c Call) (removed int, err error) {
 	defer t.recoverPanic(&err, false)
 	c.Output = io.Discard
 	return t.cleanUp(ctx, c)

@@ -44,12 +44,12 @@ func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {
 func (t *Tool) FetchesAddress() bool { return t.has.fetches && !t.SideEffect }
 
 // FreeText returns the strings of the arguments that are free text, in the schema's order. These are the strings that
-// [Tool.Bound] leaves out. If the tool has no Bound, they are all strings except the targets. The arguments must come
+// [Tool.Pinned] leaves out. If the tool has no Bound, they are all strings except the targets. The arguments must come
 // from Normalize.
 func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
 	fixed := map[string]string{}
 	if t.has.bound {
-		bound, err := t.Bound(args)
+		bound, err := t.Pinned(args)
 		if err != nil {
 			return nil, err
 		}

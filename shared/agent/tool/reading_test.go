@@ -29,7 +29,7 @@ func TestFreeText(t *testing.T) {
 	d := tool.Def[letter, struct{}]{Name: "letter", Description: "Writes."}
 	d.Targets = func(in letter) []tool.Target { return tool.Addresses([]string{strings.ToLower(in.To[0])}) }
 	unbound := tool.Define(d)
-	d.Bound = func(in letter) any {
+	d.Pinned = func(in letter) any {
 		in.Subject, in.Body, in.Parts = "", "", []part{{Path: in.Parts[0].Path}}
 		return in
 	}

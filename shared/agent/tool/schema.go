@@ -95,9 +95,9 @@ func plainTypes(s *jsonschema.Schema) {
 	}
 }
 
-// CheckBound returns an error if no call can have these pinned arguments, because one of them does not fit the tool's
+// CheckPinned returns an error if no call can have these pinned arguments, because one of them does not fit the tool's
 // schema. Examples are an empty list where an entry is required, and a text instead of a number.
-func (t *Tool) CheckBound(bound json.RawMessage) error {
+func (t *Tool) CheckPinned(bound json.RawMessage) error {
 	var has map[string]json.RawMessage
 	if t.schema.Resolved == nil || json.Unmarshal(bound, &has) != nil {
 		return nil

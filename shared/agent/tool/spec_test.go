@@ -101,25 +101,25 @@ func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
 
 func TestBoundLeavesOutFreeText(t *testing.T) {
 	in := json.RawMessage(`{"text":"x","to":["a@example.com"]}`)
-	if b, err := define(nil).Bound(in); err != nil || string(b) != string(in) {
+	if b, err := define(nil).Pinned(in); err != nil || string(b) != string(in) {
 		t.Errorf("without Bound: %s, %v", b, err)
 	}
-	if b, err := declare(t, nil).Bound(in); err != nil || string(b) != string(in) {
+	if b, err := declare(t, nil).Pinned(in); err != nil || string(b) != string(in) {
 		t.Errorf("declared tool: %s, %v", b, err)
 	}
 	tl := define(func(d *tool.Def[args, answer]) {
-		d.Bound = func(a args) any {
+		d.Pinned = func(a args) any {
 			return struct {
 				To    []string `json:"to"`
 				Level string   `json:"level"`
 			}{a.To, a.Level}
 		}
 	})
-	if b, err := tl.Bound(in); err != nil || string(b) != `{"level":"","to":["a@example.com"]}` {
+	if b, err := tl.Pinned(in); err != nil || string(b) != `{"level":"","to":["a@example.com"]}` {
 		t.Errorf("with Bound: %s, %v", b, err)
 	}
-	panics := define(func(d *tool.Def[args, answer]) { d.Bound = func(args) any { panic(1) } })
-	if _, err := panics.Bound(in); !tool.IsPanic(err) {
+	panics := define(func(d *tool.Def[args, answer]) { d.Pinned = func(args) any { panic(1) } })
+	if _, err := panics.Pinned(in); !tool.IsPanic(err) {
 		t.Errorf("after a panic: %v", err)
 	}
 }

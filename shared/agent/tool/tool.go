@@ -74,9 +74,9 @@ type Spec struct {
 	// Contained promises that an effect of the tool reaches only the run's own container. Text from strangers is then
 	// allowed in the arguments.
 	Contained bool
-	// Leaves means that the tool's calls create something that lasts only as long as the run. [Tool.CleanUp] removes
+	// Disposes means that the tool's calls create something that lasts only as long as the run. [Tool.Dispose] removes
 	// it.
-	Leaves bool
+	Disposes bool
 	// Source names the origin of a tool that strangers define, such as an MCP server. It is empty for the tools of this
 	// program. The description of such a tool can change at any time, so it is part of the version.
 	Source string
@@ -121,7 +121,7 @@ func (s Spec) complete() (Spec, error) {
 		return s, errors.New("class read needs a tool without a side effect")
 	case !s.SideEffect && s.Class != ClassRead:
 		return s, fmt.Errorf("class %s needs a side effect", s.Class)
-	case s.Leaves && !s.SideEffect:
+	case s.Disposes && !s.SideEffect:
 		return s, errors.New("a tool without a side effect cannot have CleanUp")
 	case s.KeepsOutput && !s.SideEffect:
 		return s, errors.New("a tool without a side effect cannot keep output")
@@ -192,9 +192,9 @@ func SamePlace(approved, now Place) error {
 			"done. Please ask for it again.")
 }
 
-// Narrowing restricts the tools that the model can call in the rest of a run. It never permits a tool: the policy still
-// checks each call. If a run has several restrictions, all apply.
-type Narrowing struct {
+// Restriction restricts the tools that the model can call in the rest of a run. It never permits a tool: the policy
+// still checks each call. If a run has several restrictions, all apply.
+type Restriction struct {
 	By    string   `json:"by"`    // the cause, for the model: the skill x
 	Tools []string `json:"tools"` // names of the permitted tools; a tool that only ends the run is always permitted
 }

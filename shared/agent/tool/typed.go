@@ -23,8 +23,8 @@ type functions interface {
 	step(args, result json.RawMessage) Step
 	tried(args json.RawMessage) string
 	link(at Place, result json.RawMessage) string
-	narrow(args json.RawMessage) (*Narrowing, error)
-	rule(context.Context, Call) (Ruling, error)
+	narrow(args json.RawMessage) (*Restriction, error)
+	rule(context.Context, Call) (CallPolicy, error)
 	note(args, result json.RawMessage) Facts
 	reading(args, result json.RawMessage) Reading
 	shows(args, result json.RawMessage) []Part
@@ -55,9 +55,10 @@ type typed[In, Out any] struct {
 // parts returns which functions the definition has.
 func (d *Def[In, Out]) parts() parts {
 	return parts{
-		revise: d.Revise != nil, bound: d.Bound != nil,
+		revise: d.Revise != nil, bound: d.Pinned != nil,
 		heading: d.Heading != nil || d.SideEffect && d.Summary != nil,
-		step:    d.Step != nil, link: d.Link != nil, narrow: d.Narrow != nil, rule: d.Rule != nil, note: d.Note != nil,
+		step:    d.Step != nil, link: d.Link != nil, narrow: d.Restrict != nil, rule: d.Rule != nil,
+		note:    d.Note != nil,
 		reading: d.Reading != nil, shows: d.Shows != nil, replaces: d.Replaces != nil, fetches: d.Fetches != nil,
 		limit: d.Limit != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil, execute: d.Execute != nil,
 		reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
@@ -128,14 +129,14 @@ func (t *typed[In, Out]) targets(args json.RawMessage) ([]Target, error) {
 }
 
 func (t *typed[In, Out]) bound(args json.RawMessage) (json.RawMessage, error) {
-	if t.Bound == nil {
+	if t.Pinned == nil {
 		return args, nil
 	}
 	v, err := decode[In](args)
 	if err != nil {
 		return nil, err
 	}
-	return canonical(t.Bound(v))
+	return canonical(t.Pinned(v))
 }
 
 func (t *typed[In, Out]) preview(args json.RawMessage) (Preview, error) {
@@ -198,18 +199,18 @@ func (t *typed[In, Out]) compensate(args, result json.RawMessage) *Compensation 
 	return t.Compensate(in, out)
 }
 
-func (t *typed[In, Out]) narrow(args json.RawMessage) (*Narrowing, error) {
+func (t *typed[In, Out]) narrow(args json.RawMessage) (*Restriction, error) {
 	v, err := decode[In](args)
 	if err != nil {
 		return nil, err
 	}
-	return t.Narrow(v), nil
+	return t.Restrict(v), nil
 }
 
-func (t *typed[In, Out]) rule(ctx context.Context, c Call) (Ruling, error) {
+func (t *typed[In, Out]) rule(ctx context.Context, c Call) (CallPolicy, error) {
 	v, err := decode[In](c.Args)
 	if err != nil {
-		return Ruling{}, err
+		return CallPolicy{}, err
 	}
 	return t.Rule(ctx, c, v)
 }

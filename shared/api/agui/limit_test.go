@@ -10,7 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -59,7 +59,7 @@ func TestAnApprovalThatExpires(t *testing.T) {
 
 // TestARunWhoseBudgetIsSpent checks that a run does what its budget permits, and says why it stopped.
 func TestARunWhoseBudgetIsSpent(t *testing.T) {
-	one := app.WithEnv(func(l *journal.Env) { l.Agents.Get("").Limits.Budget = run.Budget{Effects: 1} })
+	one := app.WithEnv(func(l *unit.Env) { l.Agents.Get("").Limits.Budget = run.Budget{Effects: 1} })
 	w := chatclients.OpenWith(t, testkit.Options{App: []app.Option{one}})
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		to := []string{"bob@example.com", "eve@example.com"}[len(r.Responses())]

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/visible"
@@ -44,10 +44,10 @@ const maxResumed = 100
 
 // Check validates the client's IDs.
 func (r Request) Check() error {
-	if err := tell.CheckID("threadId", r.ThreadID); err != nil {
+	if err := stream.CheckID("threadId", r.ThreadID); err != nil {
 		return err
 	}
-	return tell.CheckID("runId", r.RunID)
+	return stream.CheckID("runId", r.RunID)
 }
 
 // Answers returns the user's answers, which must all belong to one run. A cancelled interrupt yields no answer: nothing

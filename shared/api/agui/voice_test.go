@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/agui"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 )
 
 // aRun looks something up, reports it, requests an e-mail that the user approves, and reports the outcome.
@@ -121,11 +121,11 @@ func TestVoiceTakenUp(t *testing.T) {
 			t.Run(fmt.Sprint(at, " ", recalls), func(t *testing.T) {
 				events := aRun()
 				client := &reader{t: t, calls: map[string]string{}}
-				v := agui.NewVoice(agui.Request{ThreadID: "t", RunID: "r"}, client.read)
+				v := agui.NewEncoder(agui.Request{ThreadID: "t", RunID: "r"}, client.read)
 				if recalls {
 					v.Recall(nil)
 				}
-				told := tell.New("run", "thread", nil, v)
+				told := stream.New("run", "thread", nil, v)
 				for _, part := range [][]run.Event{events[:at], events[at:]} {
 					if err := told.Add(part); err != nil {
 						t.Fatal(err)
@@ -161,7 +161,7 @@ func TestVoiceLeavesACallToThePage(t *testing.T) {
 				c.events[i].Seq = int64(i + 1)
 			}
 			var last agui.Event
-			told := tell.New("run", "thread", nil, agui.NewVoice(agui.Request{Protocol: c.protocol},
+			told := stream.New("run", "thread", nil, agui.NewEncoder(agui.Request{Protocol: c.protocol},
 				func(e agui.Event) { last = e }))
 			if err := told.Add(c.events); err != nil {
 				t.Fatal(err)

@@ -28,13 +28,13 @@ const threadsPerDay = 100
 
 // addTools adds the tools that the agent can call.
 func (c *caller) addTools(server *mcp.Server) {
-	its := c.Loop.Agents.Get(run.Assistant)
-	for name, t := range its.Of(c.Loop.AwaitTools(c.working)) {
+	agent := c.Loop.Agents.Get(run.Assistant)
+	for name, t := range agent.Of(c.Loop.AwaitTools(c.working)) {
 		if t.Waits() || t.Final || t.UserOnly {
 			continue // answered by a page or a user, or ends a run with several calls
 		}
 		call := func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return c.call(name, req.Params) }
-		server.AddTool(declared(its.Spec(t)), c.answering(c.asking(call)))
+		server.AddTool(declared(agent.Spec(t)), c.answering(c.asking(call)))
 	}
 	c.addOwnTools(server)
 }
@@ -86,8 +86,8 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 	}
 	req := c.as
 	req.Key, req.BodyHash = key, digest(name, string(args))
-	req.Title = req.Via.Name
-	called, err := c.start(req, loop.Call{Prompt: fmt.Sprintf("Your agent “%s” calls %s.", req.Via.Name, name),
+	req.Title = req.DelegatedBy.Name
+	called, err := c.start(req, loop.Call{Prompt: fmt.Sprintf("Your agent “%s” calls %s.", req.DelegatedBy.Name, name),
 		Tool: name, Args: args, Model: "mcp"})
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 func (c *caller) start(req loop.StartRequest, call loop.Call) (called *loop.CallResult, err error) {
 	day := c.Loop.Now().UTC().Format(time.DateOnly)
 	for n := range threadsPerDay {
-		req.ThreadID = run.KeyedThreadID(c.as.UID, fmt.Sprintf("mcp:%s:%s:%d", c.as.Via.TokenID, day, n))
+		req.ThreadID = run.KeyedThreadID(c.as.UID, fmt.Sprintf("mcp:%s:%s:%d", c.as.DelegatedBy.TokenID, day, n))
 		if called, err = c.Loop.StartCall(c.working, req, call); !loop.ThreadClosed(err) {
 			break
 		}
@@ -117,7 +117,7 @@ func (c *caller) key(meta mcp.Meta) (string, error) {
 	if !ok || key == "" || len(key) > 255 {
 		return "", fault.Invalid("_meta."+KeyMeta, "a text of 1 to 255 bytes is needed")
 	}
-	return "mcp:" + c.as.Via.TokenID + ":" + key, nil
+	return "mcp:" + c.as.DelegatedBy.TokenID + ":" + key, nil
 }
 
 func digest(parts ...string) string {

@@ -154,7 +154,7 @@ func (c *caller) tellStatus(req *mcp.CallToolRequest) (*mcp.CallToolResult, erro
 func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
 	called, err := c.Loop.CallResult(c.working, c.as.UID, runID)
 	switch {
-	case err == nil && c.began(called.Run.Via):
+	case err == nil && c.began(called.Run.DelegatedBy):
 		return c.outcome(called)
 	case err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound):
 		return nil, err
@@ -163,14 +163,16 @@ func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !c.began(v.Via):
+	case !c.began(v.DelegatedBy):
 		return nil, fault.NotFound()
 	}
 	return c.progress(v)
 }
 
 // began reports whether this agent began the run.
-func (c *caller) began(via *run.Via) bool { return via != nil && via.TokenID == c.as.Via.TokenID }
+func (c *caller) began(via *run.Delegate) bool {
+	return via != nil && via.TokenID == c.as.DelegatedBy.TokenID
+}
 
 // progress returns the progress of a run of one of Countersign's agents.
 func (c *caller) progress(v *run.View) (*mcp.CallToolResult, error) {
@@ -225,7 +227,7 @@ func (c *caller) await(w which) (*mcp.CallToolResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen.Ended() || !c.began(seen.Via()) {
+		if seen.Ended() || !c.began(seen.DelegatedBy()) {
 			break
 		}
 	}

@@ -4,19 +4,19 @@ import (
 	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 )
 
 // Message encodes a run as an assistant message with the run's ID. The function receives each chunk.
 type Message func(Chunk)
 
-var _ tell.Voice = Message(nil)
+var _ stream.Encoder = Message(nil)
 
 // Begin starts the message.
-func (m Message) Begin(r tell.Run) { m(Chunk{Type: "start", MessageID: r.ID}) }
+func (m Message) Begin(r stream.Run) { m(Chunk{Type: "start", MessageID: r.ID}) }
 
 // Changed sends the run's current state, in a part that replaces the previous one.
-func (m Message) Changed(r tell.Run) {
+func (m Message) Changed(r stream.Run) {
 	m(Chunk{Type: "data-run", ID: r.ID, Data: &RunData{RunID: r.ID, ThreadID: r.ThreadID, Agent: r.Agent(),
 		Status: r.State.Status, Message: r.Error(), Record: run.RecordOf(r.State), Approvals: r.Approvals}})
 }
@@ -72,7 +72,7 @@ func (m Message) Failed(a *run.Action, why string) {
 func (m Message) CaughtUp() {}
 
 // Rest finishes the message, until the run continues or for good.
-func (m Message) Rest(r tell.Run) {
+func (m Message) Rest(r stream.Run) {
 	finish := "tool-calls"
 	switch {
 	case r.Error() != "":

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/api/ui"
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
@@ -162,7 +162,7 @@ func TestMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			m := tell.New("run", "thread", c.answered, ui.Message(func(c ui.Chunk) { got = append(got, short(c)) }))
+			m := stream.New("run", "thread", c.answered, ui.Message(func(c ui.Chunk) { got = append(got, short(c)) }))
 			if err := m.Add(numbered(c.events...)); err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +186,7 @@ func TestWordsThatCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			m := tell.New("run", "thread", nil, ui.Message(func(c ui.Chunk) {
+			m := stream.New("run", "thread", nil, ui.Message(func(c ui.Chunk) {
 				if strings.HasPrefix(c.Type, "text-") {
 					got = append(got, strings.TrimSuffix(c.Type+" "+c.Delta, " "))
 				}

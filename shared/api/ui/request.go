@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/api/tell"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/visible"
@@ -48,7 +48,7 @@ type Answer struct {
 // Newest returns the content of the newest message: the user's words with the message's ID, or their answers to one
 // run. It ignores the rest of the conversation.
 func (r Request) Newest() (id, words string, answers []Answer, err error) {
-	if err := tell.CheckID("id", r.ID); err != nil {
+	if err := stream.CheckID("id", r.ID); err != nil {
 		return "", "", nil, err
 	}
 	if len(r.Messages) == 0 {
@@ -73,7 +73,7 @@ func (r Request) Newest() (id, words string, answers []Answer, err error) {
 }
 
 func (m message) words(field string) (string, error) {
-	if err := tell.CheckID(field+"/id", m.ID); err != nil {
+	if err := stream.CheckID(field+"/id", m.ID); err != nil {
 		return "", err
 	}
 	var texts []string

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/notify/devices"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -38,15 +38,15 @@ func openDirect(_ context.Context, b *app.Builder) error {
 	if p == nil || err != nil {
 		return err
 	}
-	d := &direct{next: b.Env.Notices, people: p, told: map[string]bool{}}
-	b.Env.Notices = d
+	d := &direct{next: b.Env.Publisher, people: p, told: map[string]bool{}}
+	b.Env.Publisher = d
 	b.Closes(d)
 	return nil
 }
 
 // people notifies users with one key.
 type people struct {
-	devices.Teller
+	devices.Notifier
 	key webpush.Key
 }
 
@@ -73,7 +73,7 @@ func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Log
 		subject = "" // do not name a contact
 	}
 	kept := &records.Records{Store: st, Now: now}
-	return &people{devices.Teller{Store: st, Log: log, Forget: kept.RemoveDevice,
+	return &people{devices.Notifier{Store: st, Log: log, Forget: kept.RemoveDevice,
 		Sender: webpush.Sender{Key: key, Subject: subject, Client: netguard.Strangers(cfg.OnCloudRun), Now: now,
 			Random: rand.Reader}}, key}, nil
 }
@@ -92,7 +92,7 @@ const mostTold = 10_000
 
 // direct notifies users in addition to next. Nothing waits for it: the console shows everything that a device misses.
 type direct struct {
-	next   notice.Publisher // nil if there is no other receiver
+	next   event.Publisher // nil if there is no other receiver
 	people *people
 	under  sync.WaitGroup
 
@@ -100,9 +100,9 @@ type direct struct {
 	told map[string]bool // IDs of events
 }
 
-// Publish implements [notice.Publisher]. If next fails, the same events are published again; users are notified only
+// Publish implements [event.Publisher]. If next fails, the same events are published again; users are notified only
 // the first time.
-func (d *direct) Publish(ctx context.Context, notices ...notice.Notice) error {
+func (d *direct) Publish(ctx context.Context, notices ...event.Event) error {
 	news := d.news(notices)
 	ctx = context.WithoutCancel(ctx)
 	if len(news) > 0 {
@@ -122,7 +122,7 @@ func (d *direct) Publish(ctx context.Context, notices ...notice.Notice) error {
 }
 
 // news returns the events of which users have not been notified, and marks them as sent.
-func (d *direct) news(notices []notice.Notice) (news []notice.Notice) {
+func (d *direct) news(notices []event.Event) (news []event.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.told) > mostTold {
@@ -138,9 +138,9 @@ func (d *direct) news(notices []notice.Notice) (news []notice.Notice) {
 }
 
 // tell notifies users of the events, in order.
-func (d *direct) tell(ctx context.Context, notices []notice.Notice) {
+func (d *direct) tell(ctx context.Context, notices []event.Event) {
 	for _, n := range notices {
-		if err := d.people.Tell(ctx, n.Type, n.Data); err != nil {
+		if err := d.people.Notify(ctx, n.Type, n.Data); err != nil {
 			d.people.Log.WarnContext(ctx, "a device could not be notified", "counter", "person_failed",
 				"noticeId", n.ID, "error", err)
 		}

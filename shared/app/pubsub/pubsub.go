@@ -42,11 +42,11 @@ func open(ctx context.Context, b *app.Builder) error {
 	if cfg.EventsTopic == "" {
 		return nil
 	}
-	n, err := pubsub.OpenNotices(ctx, cfg.Project, cfg.EventsTopic, cfg.ConsoleURL)
+	n, err := pubsub.OpenEvents(ctx, cfg.Project, cfg.EventsTopic, cfg.ConsoleURL)
 	if err != nil {
 		return err
 	}
-	b.Env.Notices = n
+	b.Env.Publisher = n
 	b.Closes(n)
 	return nil
 }

@@ -35,7 +35,7 @@ func part(programs bool) app.Part {
 			if err != nil {
 				return app.InServers(b.Config, err)
 			}
-			b.Env.Served = s
+			b.Env.Dynamic = s
 			b.Closes(s)
 			return nil
 		},

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // Connect opens connections to users' hosts, on which agents' commands run.
@@ -37,6 +37,6 @@ type connections struct {
 }
 
 // Get implements [command.Hosts].
-func (c connections) Get(ctx context.Context, h *terminal.Host) (keeper.Conn, func(), error) {
+func (c connections) Get(ctx context.Context, h *terminal.Host) (supervisor.Conn, func(), error) {
 	return c.Pool.Get(ctx, h, func(ctx context.Context) ([]byte, error) { return c.vault.Open(ctx, *h) })
 }

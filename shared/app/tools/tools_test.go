@@ -10,13 +10,13 @@ import (
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // TestBuiltInToolsAreNamed compares the list of names with the tools, because functions that serve pages have only the
 // names.
 func TestBuiltInToolsAreNamed(t *testing.T) {
-	b := &app.Builder{Now: time.Now, Env: journal.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
+	b := &app.Builder{Now: time.Now, Env: unit.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
 		Terminal: true, WebTools: true, DockerHost: "unix:///x", DockerImages: []string{"x"}}}
 	for _, p := range []app.Part{tools.Part, repositories.Part, tools.Containers} {
 		if err := p.Tools(b); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/queue"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
 
@@ -43,7 +43,7 @@ func openDirect(_ context.Context, b *app.Builder) error {
 	client := netguard.Client(cfg.OnCloudRun)
 	sender := webhook.Sender{Client: client, Now: b.Now}
 	d := direct{webhook.NewDirect(all, cfg.ConsoleURL, sender, func(f webhook.Failure) { warn(b.Log, f) }), client}
-	b.Env.Notices = d
+	b.Env.Publisher = d
 	b.Closes(d)
 	return nil
 }
@@ -107,7 +107,7 @@ func open(_ context.Context, b *app.Builder) error {
 }
 
 // Send implements [api.Webhooks].
-func (e *endpoints) Send(ctx context.Context, name string, n queue.NoticeDelivery) error {
+func (e *endpoints) Send(ctx context.Context, name string, n queue.EventDelivery) error {
 	h, known := e.all.Named(name)
 	switch {
 	case !webhook.IsName(name):
@@ -117,5 +117,5 @@ func (e *endpoints) Send(ctx context.Context, name string, n queue.NoticeDeliver
 	case !h.Wants(n.Type):
 		return nil
 	}
-	return e.sender.Send(ctx, h, n.ID, notice.ContentType, n.Event)
+	return e.sender.Send(ctx, h, n.ID, event.ContentType, n.Event)
 }

@@ -78,7 +78,7 @@ func TestLoad(t *testing.T) {
 	}
 	a, x := all[0], all[1]
 	text, err := a.Instructions(t.Context(), registry.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
-		Region: run.Region{TimeZone: "Europe/Berlin"}})
+		Locale: run.Locale{TimeZone: "Europe/Berlin"}})
 	if err != nil || !strings.HasPrefix(text,
 		"You book rooms.\nYou do nothing else.\n\n"+registry.ExamplesAre+"\n- book a room for ten\n- book: a hall\n\n"+
 			"The run began at Monday 2027") ||

@@ -208,7 +208,7 @@ func (p *parser) tools(s strictyaml.Section, a *registry.Agent) {
 			continue
 		}
 		if p.served(name) {
-			a.Served = append(a.Served, name)
+			a.Dynamic = append(a.Dynamic, name)
 		} else {
 			a.Tools = append(a.Tools, name)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // storable checks that the decision's entries fit into the user's allowlist.
@@ -19,7 +19,7 @@ func storable(c *candidate) error {
 
 // alwaysAllowEntries returns the allowlist entries that the decision stores: the exact addresses with the place that
 // the card shows, or the exact call. They are for this tool and this user. Most decisions store none.
-func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, in tool.Place, args json.RawMessage,
+func alwaysAllowEntries(tx *unit.Tx, t *tool.Tool, in tool.Place, args json.RawMessage,
 	decision run.Decision) ([]policy.Entry, error) {
 	var entries []policy.Entry
 	var err error
@@ -44,7 +44,7 @@ func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, in tool.Place, args json.R
 	return entries, nil
 }
 
-func recipientEntries(tx *journal.Tx, t *tool.Tool, in tool.Place, args json.RawMessage) ([]policy.Entry, error) {
+func recipientEntries(tx *unit.Tx, t *tool.Tool, in tool.Place, args json.RawMessage) ([]policy.Entry, error) {
 	targets, err := t.Targets(args)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func recipientEntries(tx *journal.Tx, t *tool.Tool, in tool.Place, args json.Raw
 	return tx.Ex.Rules.Entries(tx.Run.UID, t.Name, in, targets, tx.Now)
 }
 
-func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
+func callEntry(tx *unit.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
 	verdict, err := Verdict(tx, t, "", tool.Place{}, args)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Ent
 
 // alwaysAllow adds the decision's entries to the user's allowlist: the exact recipients, or the exact call. If the
 // approval has an undo window, its entries count from the end of the window.
-func alwaysAllow(tx *journal.Tx, ap *run.Approval, t *tool.Tool, args json.RawMessage, decision run.Decision,
+func alwaysAllow(tx *unit.Tx, ap *run.Approval, t *tool.Tool, args json.RawMessage, decision run.Decision,
 	held time.Time) error {
 	entries, err := alwaysAllowEntries(tx, t, ap.Place, args, decision)
 	if err != nil || len(entries) == 0 {

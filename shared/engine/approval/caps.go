@@ -5,7 +5,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // CheckLimits checks the limits of the user before a run starts for them. The daily limit on model usage applies only
@@ -19,7 +19,7 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 
 // CheckCaps checks the limits of the run's agent on approvals: the number that the user has open, and the number
 // requested today. Approvals of other agents do not count.
-func CheckCaps(tx *journal.Tx, u *run.User) error {
+func CheckCaps(tx *unit.Tx, u *run.User) error {
 	if err := CheckOpen(tx, u); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func CheckCaps(tx *journal.Tx, u *run.User) error {
 
 // CheckOpen is CheckCaps without the daily limit. It is for plans: the user has just asked for the plan, and the daily
 // limit applies to the calls of the plan.
-func CheckOpen(tx *journal.Tx, u *run.User) error {
+func CheckOpen(tx *unit.Tx, u *run.User) error {
 	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
 	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
 		return fault.New(fault.Policy, fault.CodeTooMany,
@@ -42,14 +42,14 @@ func CheckOpen(tx *journal.Tx, u *run.User) error {
 }
 
 // CheckAllowed checks the daily limit for a call that runs without approval, if the limit includes such calls.
-func CheckAllowed(tx *journal.Tx, u *run.User) error {
+func CheckAllowed(tx *unit.Tx, u *run.User) error {
 	if !tx.Limits().CountAllowed {
 		return nil
 	}
 	return checkDay(tx, u)
 }
 
-func checkDay(tx *journal.Tx, u *run.User) error {
+func checkDay(tx *unit.Tx, u *run.User) error {
 	p, now := tx.Limits(), tx.Now
 	if p.MaxPerDay == 0 || u.CountOf(tx.Run.Agent).AskedOn(now) < p.MaxPerDay {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // A candidate is a decision that is not recorded yet, with the approval and the call that it is about.
 type candidate struct {
 	Resolution
-	tx *journal.Tx
+	tx *unit.Tx
 	ap *run.Approval
 	a  *run.Action // nil if the run does not have the call
 	t  *tool.Tool  // nil if the agent does not have the tool
@@ -72,7 +72,7 @@ var checks = map[run.Kind]map[run.Decision][]check{
 }
 
 // Check checks a decision against the approval's present state, and returns the arguments that it approves.
-func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
+func Check(ex *unit.Execution, tx *unit.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
 	error) {
 	c := &candidate{Resolution: r, tx: tx, ap: ap, at: at, a: tx.State.Action(ap.ActionID),
 		t: ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool), args: ap.Args, hash: ap.ArgsHash}

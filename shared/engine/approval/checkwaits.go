@@ -49,7 +49,7 @@ func askedOnce(c *candidate) error {
 	case c.ap.Rule == policy.RuleTainted:
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
 			"This contains text by strangers, so it needs your approval each time. Approve it once instead.")
-	case c.tx.State.Input.Via != nil:
+	case c.tx.State.Input.DelegatedBy != nil:
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
 			"Requests of your agent need your approval each time. Approve it once instead.")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -23,7 +23,7 @@ type Resolution struct {
 	EditedArgs json.RawMessage // with approve_with_edits
 	Comment    string          // for the model, with a rejection; required only with run.Refine
 	Strict     bool            // with the confirmation of a plan: each change of the plan needs approval
-	Hold       time.Duration   // undo window of an approval, up to MaxHold; the operator may have set a longer one
+	UndoWindow time.Duration   // up to MaxUndoWindow; the operator may have set a longer one
 	Rejects    []string        // with an approval: the earlier cards that are rejected in the same commit
 
 	replacedBy string // with a rejection: the ID of the approval that replaces this one
@@ -34,7 +34,7 @@ var ErrSameDecision = errors.New("approval: the same decision was recorded befor
 
 // ToolToPlace returns the current tool of the waiting call if the decision causes the call to run, or nil. The error
 // means that the tool's server cannot be reached.
-func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*tool.Tool, error) {
+func ToolToPlace(ctx context.Context, ex *unit.Execution, r Resolution) (*tool.Tool, error) {
 	var ap run.Approval
 	if document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
 		!executes(r.Decision) {
@@ -62,7 +62,7 @@ var statusAfter = map[run.Decision]run.ApprovalStatus{
 }
 
 // Record adds the decision, its consequences, and the audit entry.
-func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+func Record(tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.State.Action(ap.ActionID)
 	if r.Decision == run.Undo {
 		return undo(tx, ap, a, r)
@@ -125,7 +125,7 @@ const minTimeAfterApproval = time.Hour
 
 // restartCall proposes the call again, with the place where it would act now, and requests approval. The outcome of the
 // old call stays unknown.
-func restartCall(tx *journal.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
+func restartCall(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
 	call := old.ProposedCall
 	call.Place = in
 	return ask(tx, call, t, "You asked to try this again. It may already have been done; please check first.")
@@ -133,14 +133,14 @@ func restartCall(tx *journal.Tx, old *run.Action, t *tool.Tool, in tool.Place) e
 
 // AskAnew proposes another call and requests approval. The call replaces one that did not run because its card was out
 // of date.
-func AskAnew(tx *journal.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, reason string) error {
+func AskAnew(tx *unit.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, reason string) error {
 	call := old.ProposedCall
 	call.Args, call.Place = args, old.Place
 	return ask(tx, call, t, reason)
 }
 
 // ask proposes the call as the next attempt, and requests approval.
-func ask(tx *journal.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
+func ask(tx *unit.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
 	call.Attempt++
 	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)
 	call.RequiresApproval, call.UserInitiated = true, call.UserInitiated && call.AsksAlways()

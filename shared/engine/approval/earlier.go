@@ -6,7 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -15,7 +15,7 @@ const maxAsked = 12
 
 // earlierCards returns the waiting cards of the conversation's earlier requests that the new card may correct, newest
 // first. Each has the same tool, and the same target or a value that the new card also shows.
-func earlierCards(tx *journal.Tx, a *run.Action, ap *run.Approval) (earlier []run.EarlierCard, err error) {
+func earlierCards(tx *unit.Tx, a *run.Action, ap *run.Approval) (earlier []run.EarlierCard, err error) {
 	if ap.Kind != run.KindApproval || a.AsksAlways() {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func earlierCards(tx *journal.Tx, a *run.Action, ap *run.Approval) (earlier []ru
 }
 
 // corrects reports whether the new card may be a correction of the old one.
-func corrects(tx *journal.Tx, ap, old *run.Approval) bool {
+func corrects(tx *unit.Tx, ap, old *run.Approval) bool {
 	if old.UID != ap.UID || old.Kind != run.KindApproval || old.Tool != ap.Tool {
 		return false
 	}

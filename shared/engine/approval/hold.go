@@ -7,18 +7,18 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// MaxHold is the longest undo window that a user can choose.
-const MaxHold = time.Minute
+// MaxUndoWindow is the longest undo window that a user can choose.
+const MaxUndoWindow = time.Minute
 
 // heldUntil returns the end of the undo window, or zero if the decision takes effect at once because it approves no
 // effect.
-func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) time.Time {
+func heldUntil(tx *unit.Tx, ap *run.Approval, t *tool.Tool, r Resolution) time.Time {
 	yes := r.Decision == run.ApproveOnce || r.Decision == run.ApproveEdited || storesEntries(r.Decision)
-	held := min(max(r.Hold, tx.Ex.Hold), MaxHold)
+	held := min(max(r.UndoWindow, tx.Ex.UndoWindow), MaxUndoWindow)
 	if !yes || held <= 0 || ap.Kind != run.KindApproval || t == nil || !t.SideEffect {
 		return time.Time{}
 	}
@@ -31,20 +31,20 @@ func storesEntries(d run.Decision) bool {
 }
 
 // hold adds an approval in its undo window to the user's document.
-func hold(tx *journal.Tx, ap *run.Approval, until time.Time) error {
+func hold(tx *unit.Tx, ap *run.Approval, until time.Time) error {
 	if until.IsZero() {
 		return nil
 	}
-	return tx.UpdateUser(func(u *run.User) { u.Hold(run.Hold{ApprovalID: ap.ID, Until: until}, tx.Now) })
+	return tx.UpdateUser(func(u *run.User) { u.AddUndoWindow(run.UndoWindow{ApprovalID: ap.ID, Until: until}, tx.Now) })
 }
 
 // Release removes an action's undo window from the user's document, if the action does not run.
-func Release(tx *journal.Tx, a *run.Action) error {
+func Release(tx *unit.Tx, a *run.Action) error {
 	if !a.Held(tx.Now) {
 		return nil
 	}
 	return tx.UpdateUser(func(u *run.User) {
-		u.Release(a.ApprovalID, tx.Now)
+		u.EndUndoWindow(a.ApprovalID, tx.Now)
 		u.ForgetAllowed(a.ID)
 	})
 }
@@ -64,7 +64,7 @@ func undoable(c *candidate) error {
 
 // undo revokes an approval in its undo window together with the entries that it added to the allowlist: the call is
 // rejected. The count of open approvals was reduced when the user approved.
-func undo(tx *journal.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
+func undo(tx *unit.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
 	if err := Release(tx, a); err != nil {
 		return err
 	}

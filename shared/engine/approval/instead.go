@@ -6,13 +6,13 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Earlier joins the runs of the earlier cards that the decision rejects to the tx, and returns those cards that still
 // wait. It changes nothing. The error is PolicyError already_resolved if a card was approved in the meantime, and
 // stale_view if a card was replaced by another waiting card.
-func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []EarlierCall, err error) {
+func Earlier(ctx context.Context, tx *unit.Tx, r Resolution) (waiting []EarlierCall, err error) {
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(r.Rejects))) {
 		runID, _ := run.RunOfApproval(id)
 		of, err := tx.Join(ctx, runID)
@@ -38,13 +38,13 @@ func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []Earli
 
 // An EarlierCall is a waiting call of another run. It is rejected when the user approves a newer call.
 type EarlierCall struct {
-	of *journal.Tx
+	of *unit.Tx
 	ap *run.Approval
 }
 
 // earlierError returns the reason why an earlier card cannot be rejected. It returns nil if the card can be rejected,
 // or if its call will not run anyway.
-func earlierError(tx *journal.Tx, old *run.Approval, a *run.Action) error {
+func earlierError(tx *unit.Tx, old *run.Approval, a *run.Action) error {
 	const nothing = "Nothing was decided about this one. "
 	switch {
 	case old.Status == run.ApprovalApproved && a != nil && a.Held(tx.Now):

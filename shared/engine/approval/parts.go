@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // CodeReadInPart is the error code of a call that would replace a text of which the model has read only parts.
@@ -16,7 +16,7 @@ const CodeReadInPart fault.Code = "read_in_part"
 
 // readWhole returns an error if the call would replace a whole text of which the model has read only parts: the rest
 // would be lost. A text that the run has not read at all may be replaced.
-func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
+func readWhole(tx *unit.Tx, t *tool.Tool, call run.ProposedCall) error {
 	texts, err := t.Replaces(call.Args)
 	if err != nil || len(texts) == 0 || call.UserInitiated {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/taint"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // NeedsApproval reports whether the user must approve the call. A call that users make themselves needs approval only
@@ -25,7 +25,7 @@ func NeedsApproval(v Judgement, call run.ProposedCall) bool {
 // Judgement is the policy's decision about a call, with the ruling of the call's tool, if the tool rules on each call.
 type Judgement struct {
 	policy.Decision
-	Ruling  *tool.Ruling
+	Ruling  *tool.CallPolicy
 	Tainted []taint.Finding // why the user's standing permission does not apply
 
 	Repeated repeat
@@ -35,11 +35,11 @@ type Judgement struct {
 func readsOnly(s *run.State) bool { return s.Plan != nil && s.Plan.Phase() != plan.Acting }
 
 // grantFor returns the ID of the grant in the run's confirmed plan that covers the call, or "".
-func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (string, error) {
-	if tx.State.Plan == nil || !t.SideEffect || !t.Bounded() {
+func grantFor(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (string, error) {
+	if tx.State.Plan == nil || !t.SideEffect || !t.Pins() {
 		return "", nil
 	}
-	bound, err := t.Bound(args)
+	bound, err := t.Pinned(args)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ const ruleUnknown = "unknown"
 
 // Verdict evaluates the policy, the user's allowlist, and the tool's ruling on this call. actionID is the ID of a
 // proposed call, or empty; at is the place where the call would act.
-func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (Judgement, error) {
+func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (Judgement, error) {
 	u, err := tx.User()
 	if err != nil {
 		return Judgement{}, err
@@ -77,9 +77,9 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args 
 	}
 	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Place: at, Args: args, Targets: targets,
 		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
-	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // an unknown agent allows less
-		in.Tool, in.Effects = its.Spec(t), its.Effects
-		if ruling != nil && ruling.Mode == tool.RuleAllow && its.Asks(t.Name) {
+	if agent := tx.Ex.Agents.Get(tx.Run.Agent); agent != nil { // an unknown agent allows less
+		in.Tool, in.Effects = agent.Spec(t), agent.Effects
+		if ruling != nil && ruling.Mode == tool.RuleAllow && agent.Asks(t.Name) {
 			ruling.Mode = tool.RuleAsk
 		}
 	}

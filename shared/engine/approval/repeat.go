@@ -7,14 +7,14 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // repeated returns a sentence about an equal earlier call: one with the same tool, arguments and place, in this run or
 // within the conversation's last hour. It returns an empty repeat if there is none. Calls of a tool that rules on each
 // call, such as a command, may repeat. So may calls with an effect only on the run's own container.
-func repeated(tx *journal.Tx, u *run.User, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage,
-	ruling *tool.Ruling) repeat {
+func repeated(tx *unit.Tx, u *run.User, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage,
+	ruling *tool.CallPolicy) repeat {
 	if a := tx.State.Action(actionID); a != nil && a.Status == run.ActionExecuting {
 		return repeat{} // the call was checked when it began
 	}
@@ -38,14 +38,14 @@ type repeat struct {
 }
 
 // said returns the sentence, with the time in place of %s.
-func said(tx *journal.Tx, format string, at time.Time) repeat {
+func said(tx *unit.Tx, format string, at time.Time) repeat {
 	m := clock(tx, at)
 	m.Of = fmt.Sprintf(format, m.Text)
 	return repeat{m.Of, []tool.Moment{m}}
 }
 
 // aboutTwin returns the sentence about an equal call of the same run, according to the outcome of that call.
-func aboutTwin(tx *journal.Tx, t *tool.Tool, twin *run.Action) repeat {
+func aboutTwin(tx *unit.Tx, t *tool.Tool, twin *run.Action) repeat {
 	switch {
 	case twin.Status == run.ActionCompleted:
 		return already(tx, t, twin.Args, twin.UpdatedAt)
@@ -60,7 +60,7 @@ func aboutTwin(tx *journal.Tx, t *tool.Tool, twin *run.Action) repeat {
 }
 
 // already returns the sentence about an equal call that was done at the given time.
-func already(tx *journal.Tx, t *tool.Tool, args json.RawMessage, at time.Time) repeat {
+func already(tx *unit.Tx, t *tool.Tool, args json.RawMessage, at time.Time) repeat {
 	verb := "did"
 	if targets, err := t.Targets(args); err == nil && len(targets) > 0 && targets[0].Kind == tool.TargetAddress {
 		verb = "sent"
@@ -69,17 +69,17 @@ func already(tx *journal.Tx, t *tool.Tool, args json.RawMessage, at time.Time) r
 }
 
 // clock returns the time of day in the user's zone. It names the zone if the user's own zone is not known.
-func clock(tx *journal.Tx, at time.Time) tool.Moment {
+func clock(tx *unit.Tx, at time.Time) tool.Moment {
 	m := tool.Moment{Text: at.UTC().Format("15:04 MST"), At: at.UTC().Format(time.RFC3339)}
-	if tx.Run.Region.TimeZone != "" {
-		m.Text = at.In(tx.Run.Region.Zone()).Format("15:04")
+	if tx.Run.Locale.TimeZone != "" {
+		m.Text = at.In(tx.Run.Locale.Zone()).Format("15:04")
 	}
 	return m
 }
 
 // noteYes records an effect that the user approved, so that an equal call within the conversation's next hour needs
 // approval.
-func noteYes(tx *journal.Tx, ap *run.Approval, d run.Decision) error {
+func noteYes(tx *unit.Tx, ap *run.Approval, d run.Decision) error {
 	a := tx.State.Action(ap.ActionID)
 	if d == run.Reject || d == run.Refine || !a.SideEffect || ap.Kind != run.KindApproval {
 		return nil

@@ -15,12 +15,12 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
 // Request opens an approval or a review for the action.
-func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error {
+func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
 	ap, err := snapshot(tx, a, kind, reason)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 }
 
 // Planned adds events of the run's session.
-func Planned(tx *journal.Tx, events ...plan.Event) error {
+func Planned(tx *unit.Tx, events ...plan.Event) error {
 	for _, e := range events {
 		if err := tx.AddEvent(run.Event{Type: run.EventType(e.Type()), Planned: &e}); err != nil {
 			return err
@@ -73,12 +73,12 @@ func Planned(tx *journal.Tx, events ...plan.Event) error {
 }
 
 // ClosePlan records why a plan that was not confirmed no longer waits, with the user's comment.
-func ClosePlan(tx *journal.Tx, approvalID string, how plan.How, words string) error {
+func ClosePlan(tx *unit.Tx, approvalID string, how plan.How, words string) error {
 	return Planned(tx, plan.Event{Closed: &plan.Closed{ApprovalID: approvalID, How: how, Words: words}})
 }
 
 // snapshot returns the approval with the card that the user would see now.
-func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
+func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
 	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID,
 		Agent: tx.Run.AgentName(), ActionID: a.ID, Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place,
 		Preview:     tool.Preview{Title: a.Tool},
@@ -107,8 +107,8 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	if slices.ContainsFunc(ap.Decisions, storesEntries) {
 		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers(ap, verdict))
 	}
-	if ap.TimeZone = tx.Run.Region.TimeZone; ap.TimeZone != "" {
-		ap.Preview = ap.Preview.In(tx.Run.Region.Zone())
+	if ap.TimeZone = tx.Run.Locale.TimeZone; ap.TimeZone != "" {
+		ap.Preview = ap.Preview.In(tx.Run.Locale.Zone())
 	}
 	return ap, nil
 }
@@ -176,7 +176,7 @@ func kindOf(s *run.State, a *run.Action) run.Kind {
 
 // decisions returns the decisions that the card offers. "Always allow" is left out if the policy would not store the
 // recipients.
-func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdict Judgement) ([]run.Decision,
+func decisions(tx *unit.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdict Judgement) ([]run.Decision,
 	error) {
 	switch kind {
 	case run.KindReview:
@@ -188,7 +188,7 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 		return []run.Decision{run.ApproveOnce, run.Reject}, nil
 	}
 	// the allowlist would not apply to the call
-	if verdict.Rule == policy.RuleTainted || tx.State.Input.Via != nil {
+	if verdict.Rule == policy.RuleTainted || tx.State.Input.DelegatedBy != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
 	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, verdict.Ruling, tx.Now); err == nil {
@@ -205,7 +205,7 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 }
 
 // expiry returns the time at which a waiting call expires: an approval after its own time, a review with the run.
-func expiry(tx *journal.Tx, kind run.Kind) time.Time {
+func expiry(tx *unit.Tx, kind run.Kind) time.Time {
 	if at := tx.Now.Add(tx.Limits().ApprovalTTL); kind != run.KindReview && at.Before(tx.Run.Deadline) {
 		return at
 	}
@@ -213,7 +213,7 @@ func expiry(tx *journal.Tx, kind run.Kind) time.Time {
 }
 
 // Close gives an open approval its final status, and reduces the number of the user's open approvals for the agent.
-func Close(tx *journal.Tx, id string, to run.ApprovalStatus, decision run.Decision) error {
+func Close(tx *unit.Tx, id string, to run.ApprovalStatus, decision run.Decision) error {
 	a, err := tx.Approval(id)
 	if err != nil {
 		return err

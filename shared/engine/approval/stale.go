@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -41,7 +41,7 @@ func staleError(code fault.Code, message string) *fault.Error {
 // approval. A review that was opened without its tool is not compared: if it starts a new call, that call needs its own
 // approval. An action that the policy now denies gets no new approval: it continues to wait, and its user may still
 // edit it.
-func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
+func checkStale(tx *unit.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
 	t := tx.ToolIn(a.Tool, a.UserInitiated)
 	switch {
 	case t == nil && tx.Ex.Agents.Get(tx.Run.Agent) == nil:
@@ -158,13 +158,13 @@ func samePreview(ap, current *run.Approval) bool {
 }
 
 // RecordRefusal adds a refused decision to the audit log, and replaces a stale approval with a new one.
-func RecordRefusal(tx *journal.Tx, ap *run.Approval, r Resolution, why error) error {
+func RecordRefusal(tx *unit.Tx, ap *run.Approval, r Resolution, why error) error {
 	if ap.Refusals < maxRefusals {
 		ap.Refusals++
 		tx.Changed = true
 		tx.AddAudit(audit.Refused, tx.State.Action(ap.ActionID), func(e *audit.Entry) {
 			e.ApprovalID, e.Decision = ap.ID, string(r.Decision)
-			journal.SetErrorInfo(e, run.ErrorInfoOf(why))
+			unit.SetErrorInfo(e, run.ErrorInfoOf(why))
 		})
 	}
 	var old errStale

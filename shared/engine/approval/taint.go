@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/taint"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Further reasons of findings, in addition to those of [taint].
@@ -22,7 +22,7 @@ const (
 
 // tainted returns the reasons why the call is tainted. d is the policy's decision. Only two kinds of calls are checked:
 // those that a standing permission of the user allows, and those that fetch an address.
-func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) ([]taint.Finding, error) {
+func tainted(tx *unit.Tx, t *tool.Tool, in policy.Input, d policy.Decision) ([]taint.Finding, error) {
 	url, err := t.Fetches(in.Args)
 	switch {
 	case err != nil:
@@ -31,8 +31,8 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 		return fetched(tx, url)
 	case !d.OfUser() || t.Contained:
 		return nil, nil
-	case tx.State.Input.Via != nil: // regardless of the texts that the run has read
-		return asked(tx.State.Input.Via), nil
+	case tx.State.Input.DelegatedBy != nil: // regardless of the texts that the run has read
+		return asked(tx.State.Input.DelegatedBy), nil
 	}
 	r, err := tx.Provenance()
 	if err != nil {
@@ -57,7 +57,7 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 }
 
 // asked returns the finding about a request by another program's agent, if via is not nil.
-func asked(via *run.Via) []taint.Finding {
+func asked(via *run.Delegate) []taint.Finding {
 	if via == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func asked(via *run.Via) []taint.Finding {
 }
 
 // fetched returns a finding if the model made up the address.
-func fetched(tx *journal.Tx, url string) ([]taint.Finding, error) {
+func fetched(tx *unit.Tx, url string) ([]taint.Finding, error) {
 	r, err := tx.Provenance()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func fetched(tx *journal.Tx, url string) ([]taint.Finding, error) {
 
 // callOf returns the parts of the call that the taint check examines. A call into a repository counts as public unless
 // the repository is known to be private.
-func callOf(tx *journal.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err error) {
+func callOf(tx *unit.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err error) {
 	c.Text, err = t.FreeText(in.Args)
 	for _, to := range in.Targets {
 		c.Targets = append(c.Targets, to.Value)
@@ -105,7 +105,7 @@ func replaced(t *tool.Tool, args json.RawMessage) (names []string, err error) {
 }
 
 // marked returns the text by strangers that a card marks, with its origin. The call needs approval for another reason.
-func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
+func marked(tx *unit.Tx, a *run.Action) ([]taint.Finding, error) {
 	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool)
 	if t == nil || t.Contained || a.UserInitiated {
 		return nil, nil
@@ -127,7 +127,7 @@ func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 		}
 	}
 	found := slices.DeleteFunc(r.Judge(c), func(f taint.Finding) bool { return f.Origin == "" })
-	return append(asked(tx.State.Input.Via), found...), nil
+	return append(asked(tx.State.Input.DelegatedBy), found...), nil
 }
 
 // findings returns the first findings in the form that a card shows, each once and without hidden characters. A mention

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -28,7 +28,7 @@ type Places map[*tool.Tool]Placement // only tools that need more than documents
 
 // AskPlaces asks the tools where their calls would act in the scope, before a transition. Tools that need only
 // documents answer within the transition ([Places.Of]).
-func AskPlaces(ctx context.Context, ex *journal.Execution, scope tool.Scope, tools ...*tool.Tool) Places {
+func AskPlaces(ctx context.Context, ex *unit.Execution, scope tool.Scope, tools ...*tool.Tool) Places {
 	out := Places{}
 	for _, t := range tools {
 		if t == nil || !t.Placed() || t.Reads(scope) != nil {
@@ -45,7 +45,7 @@ func AskPlaces(ctx context.Context, ex *journal.Execution, scope tool.Scope, too
 
 // LookAgain reads the user's linked accounts again if one of the tools cannot act with those that were read when the
 // run began. The user may have linked an account since. If the store does not answer, the earlier accounts stay.
-func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) {
+func LookAgain(ctx context.Context, ex *unit.Execution, tools ...*tool.Tool) {
 	for _, t := range tools {
 		if t == nil || t.Reads(ex.Run.Scope()) == nil {
 			continue
@@ -61,7 +61,7 @@ func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) 
 }
 
 // Of returns the place where the tool's calls would act. The transition must return the error.
-func (p Places) Of(ctx context.Context, tx *journal.Tx, t *tool.Tool) (Placement, error) {
+func (p Places) Of(ctx context.Context, tx *unit.Tx, t *tool.Tool) (Placement, error) {
 	if at, asked := p[t]; asked || t == nil || !t.Placed() {
 		return at, nil
 	}
@@ -82,7 +82,7 @@ func DisplayName(name string) string {
 
 // Validate rejects one call of the model, allows it, or requests approval (seed 000 §4 to §6). It trusts nothing in the
 // call: the tool must exist, the arguments are validated and normalised, and the policy sees the normalised arguments.
-func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
+func Validate(tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
 	t := tx.ToolIn(call.Tool, call.UserInitiated)
 	call.Tool = DisplayName(call.Tool)
@@ -90,7 +90,7 @@ func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at 
 		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
 	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
-	call.Leaves = t.Leaves
+	call.Leaves = t.Disposes
 	if len(wanted) == 0 || wanted[0] != '{' {
 		return Reject(tx, id, call,
 			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
@@ -111,7 +111,7 @@ func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at 
 }
 
 // applyPolicy evaluates the policy for a call that is well-formed, and records the call.
-func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
+func applyPolicy(tx *unit.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
 	if rejectedBefore(tx, call.ArgsHash) {
 		return Reject(tx, id, call,
 			fault.New(fault.Policy, "rejected_before",
@@ -123,7 +123,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 			"This tool may not be called now: %s lets only these be called: %s.", by.By, strings.Join(by.Tools, ", ")))
 	}
 	var err error
-	if call.Narrows, err = t.Narrow(call.Args); err != nil {
+	if call.Narrows, err = t.Restrict(call.Args); err != nil {
 		return Reject(tx, id, call, err)
 	}
 	verdict, err := Verdict(tx, t, id, call.Place, call.Args)
@@ -180,7 +180,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 // narrowedBy returns the restriction by an earlier call of the run that excludes the tool, or nil. A call restricts the
 // calls after it, including those of its own turn. A restriction excludes neither tools that only end the run nor the
 // tools of a session.
-func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
+func narrowedBy(s *run.State, t *tool.Tool) *tool.Restriction {
 	if t.Final && !t.SideEffect || t.Name == plan.ProposeTool || t.Name == plan.ReflectTool {
 		return nil
 	}
@@ -194,7 +194,7 @@ func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
 }
 
 // rejectedBefore reports whether the user has rejected exactly this call in this run.
-func rejectedBefore(tx *journal.Tx, hash string) bool {
+func rejectedBefore(tx *unit.Tx, hash string) bool {
 	for _, a := range tx.State.Actions {
 		if a.Status == run.ActionRejected && a.ArgsHash == hash {
 			return true
@@ -205,7 +205,7 @@ func rejectedBefore(tx *journal.Tx, hash string) bool {
 
 // Reject records that a call does not run, with the reason. The model gets the reason and may call again, up to its
 // limit of calls.
-func Reject(tx *journal.Tx, id string, call run.ProposedCall, why error) error {
+func Reject(tx *unit.Tx, id string, call run.ProposedCall, why error) error {
 	p := run.ErrorInfoOf(why)
 	if call.PolicyDecision == "" {
 		call.PolicyDecision = string(policy.Deny)

@@ -5,13 +5,13 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // WaitForAnswer has a call wait for the client, until its time or the run's is up or its user writes on: the thread
 // names the run for that.
-func WaitForAnswer(tx *journal.Tx, id string, t *tool.Tool) error {
+func WaitForAnswer(tx *unit.Tx, id string, t *tool.Tool) error {
 	wait := &run.Wait{Kind: run.KindCall, ExpiresAt: tx.Run.Deadline}
 	ttl := cmp.Or(tx.Limits().AnswerTTL, answerTTL)
 	if t != nil && t.Wait > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // The limits of a request. The API limits its body to 1 MiB.
@@ -40,7 +40,7 @@ type Ledger interface {
 	// Admit counts a request and its first model call, and stores the user's region if the request brought a new one.
 	// starts reports whether the request starts a message. Another commit counts the rest of the request's usage (see
 	// Chat.settle).
-	Admit(ctx context.Context, uid string, l run.Limits, starts bool, sent run.Region) (run.Admission, error)
+	Admit(ctx context.Context, uid string, l run.Limits, starts bool, sent run.Locale) (run.Admission, error)
 }
 
 // Chat answers requests of pages. It stores nothing between them.
@@ -56,7 +56,7 @@ type Chat struct {
 type Request struct {
 	UID, Origin string
 	Agent       string     // a page agent's name; empty: the history's agent, or run.Page in a new conversation
-	Region      run.Region // the user's, as far as the page sent it
+	Locale      run.Locale // the user's, as far as the page sent it
 	Email       *string    // see loop.StartRequest
 	Message     string     // POST /chat
 	MessageID   string     // empty: Send makes one, so a repeated request is another message
@@ -126,7 +126,7 @@ type Pending struct {
 // Errors: a ValidationError with the field's name, and the errors of the model and of the core. After a model or core
 // error, the page may repeat the request with the same MessageID and history; no action with an effect is started
 // twice.
-func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, error) {
+func (c *Chat) Send(ctx context.Context, r Request, emit unit.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, 
 
 // Answer takes the results of the page's tools for all calls of the last reply. If approvals still wait, the reply
 // contains the waiting calls.
-func (c *Chat) Answer(ctx context.Context, r Request, emit journal.Sink) (*Reply, error) {
+func (c *Chat) Answer(ctx context.Context, r Request, emit unit.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*call) error {
 func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
-			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Region: p.r.Region, Email: p.r.Email,
+			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Locale: p.r.Locale, Email: p.r.Email,
 			ThreadID: run.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
 			Title:    p.title(),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),

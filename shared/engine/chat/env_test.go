@@ -17,10 +17,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/chat"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -71,7 +71,7 @@ func newEnv(t *testing.T, turns ...script.Turn) *env {
 			MaxPerDay: 60}}
 	assistant := page // of the runs that an earlier release began for pages
 	st := memory.New(clock)
-	w.core = loop.New(journal.Env{Store: st, Queue: w, Model: w.model, Tools: actions, Now: clock, Sleep: noWait,
+	w.core = loop.New(unit.Env{Store: st, Queue: w, Model: w.model, Tools: actions, Now: clock, Sleep: noWait,
 		Agents: registry.Set{run.Assistant: &assistant, run.Page: &page}})
 	w.chat = &chat.Chat{Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Audience: "shop",
 		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}}

@@ -33,7 +33,7 @@ type Key [][]byte
 type history struct {
 	memo
 	contents []json.RawMessage
-	region   run.Region // the user's, as the page last sent it
+	region   run.Locale // the user's, as the page last sent it
 	calls    []call     // all calls of the last content, if any of them waits
 	seal     string     // the seal of the received history; empty for a new conversation
 	ended    []Ended    // the actions whose outcomes this request has learned
@@ -125,7 +125,7 @@ func (c *call) response() model.Response {
 type note struct {
 	memo
 	At     int64      `json:"at"` // seconds since 1970
-	Region run.Region `json:"region,omitzero"`
+	Region run.Locale `json:"region,omitzero"`
 	Calls  []call     `json:"calls,omitempty"`
 	Seal   string     `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
 }

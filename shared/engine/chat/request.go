@@ -34,8 +34,8 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Region = r.Region.Or(h.region)
-	h.region = r.Region
+	r.Locale = r.Locale.Or(h.region)
+	h.region = r.Locale
 	r.agent, err = c.agent(*r, h)
 	return h, err
 }

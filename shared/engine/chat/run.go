@@ -13,16 +13,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
 // run advances the conversation as far as it goes without the page and without an approval.
-func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, emit journal.Sink) (*Reply,
+func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, emit unit.Sink) (*Reply,
 	error) {
 	l, v, settle, err := c.begin(ctx, r, h, in, emit)
 	if err != nil {
@@ -62,16 +62,16 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, e
 // begin counts a request in the ledger and advances it, in a separate loop, as far as it goes on its own. settle counts
 // the model usage of the request up to that time.
 func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
-	emit journal.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, in.Text != "", r.Region)
+	emit unit.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, in.Text != "", r.Locale)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.Region, h.region = admitted.Region, admitted.Region
+	r.Locale, h.region = admitted.Region, admitted.Region
 	if l, err = c.loop(ctx, r, admitted.Usage); err != nil {
 		return nil, nil, nil, err
 	}
-	req := loop.StartRequest{UID: r.UID, Agent: r.agent.Name, Origin: r.Origin, Region: r.Region, Sink: emit}
+	req := loop.StartRequest{UID: r.UID, Agent: r.agent.Name, Origin: r.Origin, Locale: r.Locale, Sink: emit}
 	if v, err = l.Start(ctx, req, in); err != nil {
 		return nil, nil, nil, err
 	}
@@ -131,7 +131,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	l := loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
+	l := loop.New(unit.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
 		Agents: registry.Set{agent.Name: &agent}, UserLimits: limits, Recorder: c.Core.Recorder,
 		Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
 	l.TakeBack = c.Core.TakeBack // the waiting runs are in the core

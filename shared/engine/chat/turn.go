@@ -72,7 +72,7 @@ func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
 	if err := c.Core.CheckTerminal(ctx, r.UID, r.Terminal); err != nil {
 		return nil, err
 	}
-	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Region: h.region, Email: r.Email, agent: agent,
+	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Locale: h.region, Email: r.Email, agent: agent,
 		tools: tool.Set{}}}
 	start, err := t.next(ctx, words, r.Key)
 	if err != nil {

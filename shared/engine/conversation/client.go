@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // ClientHistory is a conversation that the client stores. A run on an empty store starts from it and continues without
@@ -39,7 +39,7 @@ type TurnCall struct {
 }
 
 // Restore adds a client's conversation to the run as the run's own events.
-func Restore(tx *journal.Tx, k *ClientHistory) error {
+func Restore(tx *unit.Tx, k *ClientHistory) error {
 	if len(k.Turns) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func Restore(tx *journal.Tx, k *ClientHistory) error {
 	return nil
 }
 
-func restoreTurn(tx *journal.Tx, t ClientTurn) error {
+func restoreTurn(tx *unit.Tx, t ClientTurn) error {
 	said, err := model.Parse(t.Content)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func restoreTurn(tx *journal.Tx, t ClientTurn) error {
 // restoreAnswer adds the response to a call. A call that does not run in this process has waited for the response. Such
 // a call is one of the page's tools, even if the page no longer has the tool, or an effect that another run carried
 // out.
-func restoreAnswer(tx *journal.Tx, id string, t *tool.Tool, r *model.Response) error {
+func restoreAnswer(tx *unit.Tx, id string, t *tool.Tool, r *model.Response) error {
 	if r == nil {
 		return approval.WaitForAnswer(tx, id, t)
 	}

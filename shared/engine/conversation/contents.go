@@ -57,7 +57,7 @@ func words(q run.Input) ([]json.RawMessage, error) {
 		waits[m.ApprovalID] = true
 	}
 	for _, h := range q.History {
-		history = append(history, model.Message{Role: roleOf(h.Role), Text: h.OwnWords()})
+		history = append(history, model.Message{Role: roleOf(h.Role), Text: h.TrustedText()})
 		switch {
 		case q.Mark == "": // an earlier release without marks started the run
 		case h.Outcome != "":

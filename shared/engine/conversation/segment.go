@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // callInSession corrects a session's model that answers with words.
@@ -16,7 +16,7 @@ const callInSession = "Words alone do nothing here. Call a tool: " + plan.Propos
 
 // SessionInstructions returns the instructions for a session's model in the present phase. During planning they list
 // the tools with effects that a plan may name, because the model cannot call these yet.
-func SessionInstructions(ex *journal.Execution) (string, error) {
+func SessionInstructions(ex *unit.Execution) (string, error) {
 	text, err := situation(ex).Instructions(ex.State.Plan)
 	if err != nil || ex.State.Plan.Phase() != plan.Planning {
 		return text, err
@@ -33,7 +33,7 @@ func SessionInstructions(ex *journal.Execution) (string, error) {
 			b.WriteString("\n\nTools with effects that a plan may name:")
 		}
 		fmt.Fprintf(&b, "\n- %s: %s", name, t.Description)
-		if t.Bounded() {
+		if t.Pins() {
 			b.WriteString(" It can be granted.")
 		}
 	}
@@ -42,16 +42,16 @@ func SessionInstructions(ex *journal.Execution) (string, error) {
 
 // situation returns information for the session's model that is not part of the session. It is the same for each
 // request of a segment.
-func situation(ex *journal.Execution) plan.Situation {
+func situation(ex *unit.Execution) plan.Situation {
 	in := ex.State.Input
 	_, began := ex.State.Segment()
 	return plan.Situation{Repo: in.Session.Repo, Deadline: in.Session.Deadline, Now: began,
-		Zone: ex.Run.Region.Zone(), Wish: in.Prompt, State: in.Session.State}
+		Zone: ex.Run.Locale.Zone(), Wish: in.Prompt, State: in.Session.State}
 }
 
 // addSession adds the contents for a session's model: a description of the plan, and the turns of the present segment
 // verbatim. The size stays bounded for any length of session, and no model summarises anything.
-func addSession(c *model.Contents, ex *journal.Execution) error {
+func addSession(c *model.Contents, ex *unit.Execution) error {
 	s := ex.State
 	opening, err := situation(ex).Opening(s.Plan)
 	if err == nil {

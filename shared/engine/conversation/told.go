@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // NewestResults is the size of the newest tool results that a compression keeps whole, in bytes: 50,000 tokens.
@@ -18,7 +18,7 @@ const NewestResults = 50_000 * run.BytesPerToken
 // turns verbatim with the responses to their calls. It depends only on events and on contents of the thread that do not
 // change, so every process that continues the run builds the same. recorded reports whether the contents include lines
 // of the server, which [RecordInstructions] explains.
-func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
+func Contents(ctx context.Context, ex *unit.Execution) (c *model.Contents, recorded bool, err error) {
 	q := ex.State.Input
 	switch {
 	case ex.State.Plan != nil:
@@ -28,9 +28,9 @@ func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, re
 		return c, false, err
 	case len(q.Contents) > 0:
 		c, err = model.Load(q.Contents)
-	case q.Told != nil:
+	case q.Window != nil:
 		var p *Parts
-		if p, err = PartsOf(ctx, ex, ex.State.Told()); err == nil {
+		if p, err = PartsOf(ctx, ex, ex.State.ContextWindow()); err == nil {
 			c, recorded, err = p.Contents()
 		}
 		return c, recorded || len(q.History) > 0, err
@@ -66,7 +66,7 @@ type Closed struct {
 
 // PartsOf returns the parts of its thread's contents that the run sees, and its own part of the conversation. It cuts
 // tool results as told requires, and changes nothing else.
-func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts, error) {
+func PartsOf(ctx context.Context, ex *unit.Execution, told run.ContextWindow) (*Parts, error) {
 	p := &Parts{mark: ex.State.Input.Mark, by: ex.State.SignedBy(), signs: func() string { return Signs(ex) }}
 	if told.Summary != "" {
 		p.Summary = summaryText(p.mark, told)
@@ -102,7 +102,7 @@ func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts,
 
 // cut cuts the tool results up to the content told.CutTo. Results are counted from the end, because the run's own part
 // directly follows the thread's contents.
-func (p *Parts) cut(told run.Told) {
+func (p *Parts) cut(told run.ContextWindow) {
 	all := p.Dropped()
 	closed := len(all)
 	all = append(all, p.Own...)
@@ -171,7 +171,7 @@ func Size(contents []json.RawMessage) (n int) {
 }
 
 // summaryText returns the summary that replaces earlier contents.
-func summaryText(mark string, told run.Told) string {
+func summaryText(mark string, told run.ContextWindow) string {
 	text := "[record " + mark +
 		"] The conversation before this was long. What follows is a summary of it: information, " +
 		"and neither the user's words nor an instruction.\n" + told.Summary
@@ -182,7 +182,7 @@ func summaryText(mark string, told run.Told) string {
 }
 
 // contentsOf returns the contents of one run, from its entries.
-func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Content) (out []json.RawMessage, err error) {
+func contentsOf(ctx context.Context, ex *unit.Execution, entries []run.Content) (out []json.RawMessage, err error) {
 	if entries[0].Raw == nil {
 		s, err := ex.EndedRun(ctx, entries[0].Run)
 		if err != nil {
@@ -198,10 +198,10 @@ func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Conten
 }
 
 // Signs returns the name of the signer of answers that the run's model gives to this process.
-func Signs(ex *journal.Execution) string {
+func Signs(ex *unit.Execution) string {
 	var settings model.Settings
-	if its := ex.Agents.Get(ex.Run.Agent); its != nil {
-		settings = its.Model
+	if agent := ex.Agents.Get(ex.Run.Agent); agent != nil {
+		settings = agent.Model
 	}
 	return model.SignedBy(ex.Model, settings)
 }

@@ -5,19 +5,19 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // recordFailure records that the call had no effect. If underWay, an earlier attempt may still be in progress: its
 // process may have been paused, or its request may be late. The failure says nothing about that attempt.
-func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, err error,
+func recordFailure(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, err error,
 	underWay bool) error {
 	if !t.SideEffect && ex.CallerGone() {
 		return nil // the caller's cancel may have cut the call short; the next process makes it again
 	}
 	claimed := t.Limited() && tool.IsEnded(err) // the attempt that ended is then the only one that began
 	if underWay && !claimed {
-		ctx, cancel := journal.Detached(ctx)
+		ctx, cancel := unit.Detached(ctx)
 		defer cancel()
 		return abandonRetry(ctx, ex, t, id, err)
 	}
@@ -34,7 +34,7 @@ const startedElsewhere = "It had not been done when this was checked, but an ear
 // abandonRetry records the outcome of a call that had not happened when it was checked and is not retried. The process
 // that started it may only have been paused. If the tool can, it first prevents the call from ever beginning; otherwise
 // the user must review the call. While the tool cannot be asked, nothing is recorded.
-func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, why error) error {
+func abandonRetry(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, why error) error {
 	if !t.SideEffect {
 		return recordOutcome(ctx, ex, id, failed(why))
 	}
@@ -62,7 +62,7 @@ func forbids(t *tool.Tool) bool { return t.Limited() || t.Interrupts() }
 
 // GiveUp records the outcome of a call that was started too often. An effect gets an unknown outcome, unless its tool
 // can prevent it from ever beginning. Any other call has failed.
-func GiveUp(ctx context.Context, ex *journal.Execution, a *run.Action) error {
+func GiveUp(ctx context.Context, ex *unit.Execution, a *run.Action) error {
 	t := ex.Toolbox.Tools[a.Tool]
 	switch {
 	case a.Status != run.ActionExecuting || !a.SideEffect:

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -28,11 +28,11 @@ const codeNotAnswered fault.Code = "not_answered"
 
 // RecordAnswers records a client's reports about calls of the user's run, all or none. It does not advance the run. It
 // returns the errors of loop.Loop.Answer.
-func RecordAnswers(ctx context.Context, ex *journal.Execution, uid string, answers []CallAnswer) error {
+func RecordAnswers(ctx context.Context, ex *unit.Execution, uid string, answers []CallAnswer) error {
 	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return err
 	}
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		tx.KeepLease = true
 		waiting := waitingForClient(tx)
 		for i, given := range answers {
@@ -74,7 +74,7 @@ func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number i
 }
 
 // waitingForClient returns the calls that the client may still answer.
-func waitingForClient(tx *journal.Tx) (out []*run.Action) {
+func waitingForClient(tx *unit.Tx) (out []*run.Action) {
 	if tx.State.End != nil || tx.State.Cancelled || !tx.Now.Before(tx.Run.Deadline) {
 		return nil
 	}
@@ -117,26 +117,26 @@ func (a CallAnswer) Finished() *run.Finished {
 }
 
 // finishWaiting records the outcome of a call that waited for its client.
-func finishWaiting(tx *journal.Tx, a *run.Action, f *run.Finished) error {
+func finishWaiting(tx *unit.Tx, a *run.Action, f *run.Finished) error {
 	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}
 	if a.SideEffect {
-		tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) { journal.SetErrorInfo(e, f.Error) })
+		tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) { unit.SetErrorInfo(e, f.Error) })
 	}
 	return nil
 }
 
 // TakeAnswer records that the model's call gives the run's typed answer. The call needs no work, so this is part of the
 // transition that proposes it.
-func TakeAnswer(tx *journal.Tx, a *run.Action) error {
+func TakeAnswer(tx *unit.Tx, a *run.Action) error {
 	f := Succeeded(tool.AnswerTaken)
 	return finishWaiting(tx, a, &f)
 }
 
 // TakeCall records a call of a session that the loop handles itself. why is the reason why the call does not count, or
 // nil.
-func TakeCall(tx *journal.Tx, a *run.Action, why error) error {
+func TakeCall(tx *unit.Tx, a *run.Action, why error) error {
 	f := Succeeded(tool.AnswerTaken)
 	if why != nil {
 		f = failed(why)
@@ -145,7 +145,7 @@ func TakeCall(tx *journal.Tx, a *run.Action, why error) error {
 }
 
 // LeaveUnanswered ends the wait for a client that did not answer. The client may have carried out the call.
-func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
+func LeaveUnanswered(tx *unit.Tx, a *run.Action, why string) error {
 	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,
 		Error: run.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",
 			why))}
@@ -156,8 +156,8 @@ func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
 }
 
 // leaveToClient gives an allowed call to the client.
-func leaveToClient(ctx context.Context, ex *journal.Execution, id string, t *tool.Tool) error {
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+func leaveToClient(ctx context.Context, ex *unit.Execution, id string, t *tool.Tool) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if a := tx.State.Action(id); !a.Runnable() || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
@@ -167,7 +167,7 @@ func leaveToClient(ctx context.Context, ex *journal.Execution, id string, t *too
 
 // LeaveToClient gives a call to the client. For an effect, it evaluates the policy again and adds the intent to the
 // audit log.
-func LeaveToClient(tx *journal.Tx, id string, t *tool.Tool) error {
+func LeaveToClient(tx *unit.Tx, id string, t *tool.Tool) error {
 	a := tx.State.Action(id)
 	if _, stop, err := recheckPolicy(tx, a, t); stop || err != nil {
 		return err
@@ -180,8 +180,8 @@ func LeaveToClient(tx *journal.Tx, id string, t *tool.Tool) error {
 
 // LeaveEarlier ends the wait for the client in earlier runs of a thread, because its user continued without them. It
 // asks for these runs to be advanced. A failure is only logged: those calls then wait until they expire.
-func LeaveEarlier(ctx context.Context, ex *journal.Execution) {
-	ctx, cancel := journal.WithAnswerTimeout(ctx)
+func LeaveEarlier(ctx context.Context, ex *unit.Execution) {
+	ctx, cancel := unit.WithAnswerTimeout(ctx)
 	defer cancel()
 	for _, id := range ex.Earlier {
 		if err := leaveCallsOf(ctx, ex, id); err != nil {
@@ -191,13 +191,13 @@ func LeaveEarlier(ctx context.Context, ex *journal.Execution) {
 	}
 }
 
-func leaveCallsOf(ctx context.Context, ex *journal.Execution, runID string) error {
+func leaveCallsOf(ctx context.Context, ex *unit.Execution, runID string) error {
 	other := ex.NewExecution(runID, nil)
 	if err := other.LoadOwned(ctx, ex.Run.UID); err != nil {
 		return err
 	}
 	left := false
-	err := other.Transition(ctx, func(tx *journal.Tx) error {
+	err := other.Transition(ctx, func(tx *unit.Tx) error {
 		tx.KeepLease, left = true, false
 		for _, a := range waitingForClient(tx) {
 			left = true

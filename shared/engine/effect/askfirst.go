@@ -8,13 +8,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // askAfterAll requests an approval for a call that the policy allows, because its tool found a reason for one in the
 // place where the call would act.
-func askAfterAll(ctx context.Context, ex *journal.Execution, found *run.Action, why error) error {
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+func askAfterAll(ctx context.Context, ex *unit.Execution, found *run.Action, why error) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		a := tx.State.Action(found.ID)
 		if !a.Runnable() || a.Decision != "" || tx.Ending() != nil || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
@@ -34,8 +34,8 @@ func askAfterAll(ctx context.Context, ex *journal.Execution, found *run.Action, 
 
 // askAgain asks the user of a quarantined run about a call that may have been carried out already, before the call is
 // prepared.
-func askAgain(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+func askAgain(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		a := tx.State.Action(id)
 		if !a.Runnable() || !tx.Run.Doubts(a) || tx.Ending() != nil || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
@@ -47,7 +47,7 @@ func askAgain(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 
 // askAnew records that a call was not done because it no longer matches what its user saw. It then requests an approval
 // for the call in its present form. If no further approval may be requested, the call has failed.
-func askAnew(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, args json.RawMessage,
+func askAnew(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, args json.RawMessage,
 	why error) error {
 	f := failed(why)
 	args, err := t.Normalize(args)
@@ -55,9 +55,9 @@ func askAnew(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string
 		ex.LogPanic(ctx, id, err)
 		return recordOutcome(ctx, ex, id, f)
 	}
-	ctx, cancel := journal.Detached(ctx)
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		a, over := tx.State.Action(id), tx.Ending() != nil
 		if !ownsOutcome(tx, a) {
 			return nil

@@ -8,13 +8,13 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Execute carries out an allowed call. A side effect takes these steps: handle, intent (durable), effect, outcome
 // (durable). If the process dies between any two of them, Settle takes over.
-func Execute(ctx context.Context, ex *journal.Execution, id string) error {
+func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	a := ex.State.Action(id)
 	if err := ex.Toolbox.Renew(ctx, a); err != nil {
 		return recordOutcome(ctx, ex, id, failed(err))
@@ -75,7 +75,7 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 // claim claims the run in order to carry out the call. It returns false if another process has started the call in the
 // meantime. This process has then taken over that process's lapsed lease, and must settle the effect instead of making
 // the call.
-func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, err error) {
+func claim(ctx context.Context, ex *unit.Execution, id string) (mine bool, err error) {
 	if err := ex.Claim(ctx, timeoutOf(ex, id)); err != nil {
 		return false, err
 	}
@@ -84,9 +84,9 @@ func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, er
 }
 
 // CallTool calls the tool until its outcome is known or cannot be known here, and records the outcome.
-func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
-	started := journal.CallOf(ex.State.Action(id))
-	ex.Notify(journal.Update{Started: &started})
+func CallTool(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) error {
+	started := unit.CallOf(ex.State.Action(id))
+	ex.Notify(unit.Update{Started: &started})
 	acting, beat := holdCall(ctx, ex, t, timeoutOf(ex, id))
 	defer beat.Release()
 	acting, span := ex.TraceTool(acting, ex.Run, ex.State.Action(id))
@@ -99,20 +99,20 @@ func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 }
 
 // pin makes the store notice, from now on, if an older copy of it is put back: that copy would not know of the intent.
-func pin(ctx context.Context, ex *journal.Execution, t *tool.Tool) error {
+func pin(ctx context.Context, ex *unit.Execution, t *tool.Tool) error {
 	p, ok := ex.Store.(store.Pinner)
 	if !ok || !t.SideEffect {
 		return nil
 	}
 	if err := p.Pin(ctx); err != nil {
-		return journal.StoreError(err)
+		return unit.StoreError(err)
 	}
 	return nil
 }
 
 // carryOut calls the tool and returns a function that records the outcome. If the call may still be in progress, that
 // function records nothing, and a later step settles the call.
-func carryOut(ctx context.Context, ex *journal.Execution, beat *journal.Heartbeat, t *tool.Tool,
+func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *tool.Tool,
 	id string) (record func(context.Context) error) {
 	a := ex.State.Action(id)
 	call := toolCall(ex, a, a.Started.Handle)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Durations for calls that outlast the process that began them (tool.Def.Limit).
@@ -26,7 +26,7 @@ var ErrLater = errors.New("effect: look again later")
 // can. It records nothing while the call is in progress; the next step checks again, here or in another process. If
 // over, the call must not continue: follow interrupts it or prevents it from beginning. found reports whether out must
 // be recorded.
-func follow(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action, over bool) (out tool.Outcome,
+func follow(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action, over bool) (out tool.Outcome,
 	found bool, err error) {
 	call := toolCall(ex, a, a.Started.Handle)
 	call.Over = over
@@ -55,7 +55,7 @@ func follow(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Act
 
 // look asks the tool for the outcome of the call, and passes on what the call prints. This may take as long as the call
 // itself. If this process must end the check, look returns tool.Running, because nothing else is known.
-func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (out tool.Outcome, err error) {
+func look(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call) (out tool.Outcome, err error) {
 	looking, beat := holdLook(ctx, ex, t, call)
 	defer beat.Release()
 	printed := outputOf(ctx, ex, t, call.ActionID)
@@ -79,8 +79,8 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 }
 
 // holdLook returns a context and a heartbeat for a check. If the run is over, the check is short and no cancel ends it.
-func holdLook(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (context.Context,
-	*journal.Heartbeat) {
+func holdLook(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call) (context.Context,
+	*unit.Heartbeat) {
 	if call.Over {
 		return ex.Heartbeat(ctx, ex.Limits().ToolTimeout, false)
 	}
@@ -88,18 +88,18 @@ func holdLook(ctx context.Context, ex *journal.Execution, t *tool.Tool, call too
 }
 
 // waitToLook pauses before the next check, so that a tool that returns at once is not asked continuously.
-func waitToLook(ctx context.Context, ex *journal.Execution) error {
+func waitToLook(ctx context.Context, ex *unit.Execution) error {
 	if err := ex.Sleep(ctx, lookAgain); err != nil {
-		return journal.StoreError(err)
+		return unit.StoreError(err)
 	}
 	return nil
 }
 
 // leaveForLater makes the run due after a while, for any process. It returns ErrLater, or the error of the commit.
-func leaveForLater(ctx context.Context, ex *journal.Execution, id string) error {
-	ctx, cancel := journal.Detached(ctx)
+func leaveForLater(ctx context.Context, ex *unit.Execution, id string) error {
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
-	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+	err := ex.Transition(ctx, func(tx *unit.Tx) error {
 		if a := tx.State.Action(id); a.Status != run.ActionExecuting || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
@@ -114,7 +114,7 @@ func leaveForLater(ctx context.Context, ex *journal.Execution, id string) error 
 
 // interrupt asks the tool to stop the call. A failure is only logged, because the next check says again that the run is
 // over.
-func interrupt(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) {
+func interrupt(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call) {
 	if !t.Interrupts() {
 		return
 	}
@@ -129,7 +129,7 @@ func interrupt(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 
 // InterruptHeld stops the call of a run that must not continue. It is for a process that does not hold the run: the
 // holder may be dead, and the call must end at once.
-func InterruptHeld(ctx context.Context, ex *journal.Execution, a *run.Action) {
+func InterruptHeld(ctx context.Context, ex *unit.Execution, a *run.Action) {
 	t := ex.Toolbox.Tools[a.Tool]
 	if t == nil || a.Status != run.ActionExecuting || ex.Ending() == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -16,9 +16,9 @@ import (
 // policy and the place again, so that a withdrawn rule or allowlist entry no longer allows the call. It fails if the
 // documents that these depend on have changed since they were read. ok is false if the call may not be carried out. The
 // error is errBarred if the caller must still record that.
-func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
+func commitIntent(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
-	err = ex.Transition(ctx, func(tx *journal.Tx) error {
+	err = ex.Transition(ctx, func(tx *unit.Tx) error {
 		ok = false
 		a := tx.State.Action(id)
 		if a.Status == run.ActionExecuting && a.Started.Same(started) {
@@ -26,7 +26,7 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 			return nil
 		}
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
-			return journal.ErrHeld
+			return unit.ErrHeld
 		}
 		fresh := a.Runnable() && started.Attempt == 1
 		again := a.Status == run.ActionExecuting && started.Attempt == a.Started.Attempt+1
@@ -59,7 +59,7 @@ func (e errBarred) Unwrap() error { return e.error }
 
 // checkPlace returns errBarred if the call would act in another place than approved, according to the documents of the
 // transition. A tool whose place does not depend on documents was checked before.
-func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool) error {
+func checkPlace(ctx context.Context, tx *unit.Tx, a *run.Action, t *tool.Tool) error {
 	if t.Reads(tx.Run.Scope()) == nil {
 		return nil
 	}
@@ -79,8 +79,8 @@ func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool
 // recordIntent adds the intent, which names the process that carries the call out. The commit depends on the account
 // that the call acts in. If a provider was asked for a handle since the policy read its documents, the commit also
 // depends on the user.
-func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Started) error {
-	tx.RestOnLinked(t, t.Prepares())
+func recordIntent(tx *unit.Tx, a *run.Action, t *tool.Tool, started run.Started) error {
+	tx.AddLinkPrecondition(t, t.Prepares())
 	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Start
 
 // grantFacts returns the audit facts about the grant that permits the call: its ID, and the plan and the approval that
 // contain it. It returns nil for a call without a grant.
-func grantFacts(tx *journal.Tx, a *run.Action) tool.Facts {
+func grantFacts(tx *unit.Tx, a *run.Action) tool.Facts {
 	if a.Started.Grant == "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
 		return nil
 	}
@@ -106,13 +106,13 @@ func grantFacts(tx *journal.Tx, a *run.Action) tool.Facts {
 
 // StartInSameCommit adds the intent of an allowed effect to the commit of the turn that proposes it, if nothing has to
 // happen in between. That saves a commit. It returns the action's ID, or "" if the next step is a different one.
-func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) (id string, err error) {
+func StartInSameCommit(ctx context.Context, tx *unit.Tx, intent run.Started) (id string, err error) {
 	st, a := tx.Next()
 	if st != run.StepExecute || !a.SideEffect {
 		return "", nil
 	}
 	t := tx.Ex.Toolbox.Tools[a.Tool]
-	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfCall(t, a.Args)) {
+	if t.Prepares() || !unit.HasTimeFor(ctx, tx.Limits().OfCall(t, a.Args)) {
 		return "", nil
 	}
 	grant, stop, err := recheckPolicy(tx, a, t)
@@ -124,7 +124,7 @@ func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) 
 }
 
 // ActionOf returns the ID of the action that has this intent and no outcome yet, or "".
-func ActionOf(tx *journal.Tx, intent run.Started) string {
+func ActionOf(tx *unit.Tx, intent run.Started) string {
 	for _, a := range tx.State.Actions {
 		if a.Status == run.ActionExecuting && a.Started.Same(intent) {
 			return a.ID
@@ -147,7 +147,7 @@ func decidedBy(a *run.Action) string {
 // recheckPolicy evaluates the policy again for a call that is about to be carried out. If the allowlist permits the
 // call, the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant
 // is the ID of the plan's grant that permits the call, or empty. stop reports that the call is not carried out.
-func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
+func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
 	if !a.SideEffect && !a.Unasked() {
 		return "", false, nil
 	}
@@ -170,7 +170,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, s
 }
 
 // permit applies the verdict on a call that is about to be carried out. stop reports that the call is not carried out.
-func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
+func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
 	asks = asks || tx.Run.Doubts(a)
 	switch {
@@ -184,7 +184,7 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 	case asks:
 		reason := reasonFor(v.Decision, a)
 		if tx.Run.Doubts(a) {
-			reason = journal.PutBack
+			reason = unit.PutBack
 		}
 		return true, approval.Request(tx, a, run.KindApproval, reason)
 	case a.Decision != "" || a.UserInitiated:
@@ -193,7 +193,7 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
 	case v.Rule == policy.RulePlanGrant && !tx.Limits().CountAllowed:
 		// no count changes, so the user's sessions do not collide
-		return false, tx.RestOnUser()
+		return false, tx.AddUserPrecondition()
 	default:
 		first := a.Status != run.ActionExecuting
 		return false, tx.UpdateUser(func(u *run.User) {
@@ -218,7 +218,7 @@ func reasonFor(v policy.Decision, a *run.Action) string {
 
 // block closes an action that was allowed and may no longer be carried out. For an action that was started it returns
 // errBarred instead, because the process that started it may only have been paused.
-func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
+func block(tx *unit.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {
 		return errBarred{why}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/output"
@@ -27,7 +27,7 @@ var errOutputGap = errors.New("effect: output before this was not written")
 // and once more at the end, and passed on to the run's reader. Its bytes are numbered, so two processes that write the
 // same output store it once.
 type keptOutput struct {
-	ex     *journal.Execution
+	ex     *unit.Execution
 	id     string       // the action's ID
 	known  *output.Kept // what this process knows to be stored; nil: unknown. Only pass uses it
 	begins int64        // number of bytes stored when this process began
@@ -43,7 +43,7 @@ type keptOutput struct {
 }
 
 // openKept returns the kept output of an action. The caller must close it before it records the outcome.
-func openKept(ctx context.Context, ex *journal.Execution, id string) *keptOutput {
+func openKept(ctx context.Context, ex *unit.Execution, id string) *keptOutput {
 	passing, stop := context.WithCancel(context.Background())
 	o := &keptOutput{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{})}
 	d, committed := ex.Docs[document.OutputPath(ex.ID, id)]
@@ -178,7 +178,7 @@ func (o *keptOutput) send() {
 	}
 	for len(rest) > 0 {
 		n := min(len(rest), maxPiece)
-		o.ex.Notify(journal.Update{Output: &journal.Output{ActionID: o.id, Offset: at, Data: rest[:n:n]}})
+		o.ex.Notify(unit.Update{Output: &unit.Output{ActionID: o.id, Offset: at, Data: rest[:n:n]}})
 		rest, at = rest[n:], at+int64(n)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -50,8 +50,8 @@ func failed(err error) run.Finished {
 
 // recordOutcome records the outcome of a call. This commit must not be lost, so it ignores the end of the function's
 // time and waits while the store is down for a moment.
-func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.Finished) error {
-	ctx, cancel := journal.Detached(ctx)
+func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Finished) error {
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	ex.MustCommit = true
 	defer func() { ex.MustCommit = false }()
@@ -59,7 +59,7 @@ func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.
 		ex.Log.WarnContext(ctx, "an action failed", "runId", ex.ID, "actionId", id, "class", f.Error.Class, "code",
 			f.Error.Code)
 	}
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		a := tx.State.Action(id)
 		if !ownsOutcome(tx, a) {
 			return nil
@@ -81,9 +81,9 @@ func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.
 }
 
 // addOutcome adds the audit entry of the action's outcome, with the facts that its tool derives from the result.
-func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
+func addOutcome(tx *unit.Tx, a *run.Action, p *run.ErrorInfo) {
 	tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) {
-		journal.SetErrorInfo(e, p)
+		unit.SetErrorInfo(e, p)
 		if t := tx.Ex.Toolbox.Tools[a.Tool]; t != nil {
 			e.Facts = tool.Facts(e.Facts).With(t.Note(a.Args, a.Result))
 		}
@@ -95,7 +95,7 @@ func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
 
 // ownsOutcome reports whether this execution may record the action's outcome: it wrote the newest intent, settles the
 // action under its own lease, or holds the run while there is no intent.
-func ownsOutcome(tx *journal.Tx, a *run.Action) bool {
+func ownsOutcome(tx *unit.Tx, a *run.Action) bool {
 	if a.Terminal() || a.Waiting() || tx.Run.Lease.Held(tx.Ex.Owner, tx.Now) {
 		return false
 	}
@@ -104,11 +104,11 @@ func ownsOutcome(tx *journal.Tx, a *run.Action) bool {
 
 // markUnknown records that the outcome of a call is unknown, with the result before its error if any, and requests a
 // review. err is the tool's error, or nil.
-func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, err error) error {
-	ctx, cancel := journal.Detached(ctx)
+func markUnknown(ctx context.Context, ex *unit.Execution, id, reason string, err error) error {
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	ex.Log.ErrorContext(ctx, "an outcome is unknown and waits for its user", "runId", ex.ID, "actionId", id)
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		a := tx.State.Action(id)
 		if !ownsOutcome(tx, a) {
 			return nil
@@ -119,7 +119,7 @@ func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, 
 
 // RecordUnknown records in a transition that the outcome of a call is unknown, and requests a review. cause is the
 // tool's error, or nil.
-func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, cause error) error {
+func RecordUnknown(tx *unit.Tx, a *run.Action, reason string, cause error) error {
 	p := run.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
 		"It is not known whether this was done. %s", reason))
 	f := &run.Finished{Status: run.ActionFailed, Execution: run.UnknownState, Error: p, Err: cause}
@@ -135,7 +135,7 @@ func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, cause error) er
 const maxOutput = 64 << 10
 
 // recordFound records the outcome that the tool has reported.
-func recordFound(ctx context.Context, ex *journal.Execution, id string, out tool.Outcome) error {
+func recordFound(ctx context.Context, ex *unit.Execution, id string, out tool.Outcome) error {
 	switch {
 	case out.Verdict == tool.Never:
 		return recordOutcome(ctx, ex, id, failed(

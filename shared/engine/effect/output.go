@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Limits of a call's output.
@@ -26,7 +26,7 @@ type callOutput interface {
 }
 
 // outputOf returns the output of an action.
-func outputOf(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) callOutput {
+func outputOf(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) callOutput {
 	if t.KeepsOutput {
 		return openKept(ctx, ex, id)
 	}
@@ -36,7 +36,7 @@ func outputOf(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 // passedOn is output that is not stored. It passes the first maxOutput bytes on to the run's reader, in pieces, without
 // holding up the tool.
 type passedOn struct {
-	ex     *journal.Execution
+	ex     *unit.Execution
 	id     string        // the action's ID
 	wake   chan struct{} // there is something to send
 	stop   context.CancelFunc
@@ -49,7 +49,7 @@ type passedOn struct {
 }
 
 // openOutput returns the output of an action. The caller must close it before the run advances.
-func openOutput(ex *journal.Execution, id string) *passedOn {
+func openOutput(ex *unit.Execution, id string) *passedOn {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &passedOn{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{}),
 		left: maxOutput}
@@ -130,7 +130,7 @@ func (o *passedOn) send(last bool) bool {
 	if piece == "" {
 		return false
 	}
-	o.ex.Notify(journal.Update{Output: &journal.Output{ActionID: o.id, Text: piece}})
+	o.ex.Notify(unit.Update{Output: &unit.Output{ActionID: o.id, Text: piece}})
 	return true
 }
 

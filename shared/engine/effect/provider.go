@@ -9,22 +9,22 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/observe"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // maxCallTries is the number of times that one execution calls a provider for a call that provably did not happen.
 const maxCallTries = 3
 
 // timeoutOf returns the maximum duration of the call.
-func timeoutOf(ex *journal.Execution, id string) time.Duration {
+func timeoutOf(ex *unit.Execution, id string) time.Duration {
 	a := ex.State.Action(id)
 	return ex.Limits().OfCall(ex.Toolbox.Tools[a.Tool], a.Args)
 }
 
 // checkUnchanged checks that the stored arguments and the place have not changed since the call was validated. It
 // returns the call to carry out, which is in another place if an earlier call of the turn moved it there.
-func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
+func checkUnchanged(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
 	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
 	case changed && t.Source != "":
 		return nil, fault.New(fault.Policy, fault.CodeStaleView,
@@ -48,14 +48,14 @@ func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t
 
 // readFor returns the context for one attempt to call a provider. The first attempt uses the documents that the
 // execution has read. Later attempts read the linked accounts again.
-func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) context.Context {
+func readFor(ctx context.Context, ex *unit.Execution, t *tool.Tool, try int) context.Context {
 	if try > 1 {
 		return ctx
 	}
 	return ex.Linked(ctx, t)
 }
 
-func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
+func toolCall(ex *unit.Execution, a *run.Action, handle string) tool.Call {
 	c := ex.Run.ToolCall(a.ID, a.Args, a.Place)
 	c.Handle, c.Approved, c.Always = handle, a.Decision != "", a.Decision == run.ApproveAlwaysCommand
 	c.Standing = a.Decision == "" && a.Rule == policy.RuleCommandAllowed
@@ -63,7 +63,7 @@ func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
 }
 
 // prepare returns the handle that the tool prepares. No effect has taken place, whatever the error.
-func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
+func prepare(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
 	ctx, beat := ex.Heartbeat(ctx, ex.Limits().OfTool(t), true)
 	defer beat.Release()
 	for try := 1; ; try++ {
@@ -88,7 +88,7 @@ var errLongWait = errors.New("the provider asks for a longer wait than a try is 
 
 // backOff waits before the next attempt: a random time up to 1, 2 or 4 seconds, or as long as the provider asks for. It
 // returns errLongWait at once if that is too long.
-func backOff(ctx context.Context, ex *journal.Execution, try int, failure error) error {
+func backOff(ctx context.Context, ex *unit.Execution, try int, failure error) error {
 	asked := fault.As(failure).RetryAfter
 	if asked > longestWait {
 		return errLongWait
@@ -98,9 +98,9 @@ func backOff(ctx context.Context, ex *journal.Execution, try int, failure error)
 }
 
 // reconcile asks the tool for the outcome of a call, up to maxCallTries times. known is false if the tool cannot tell.
-func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call,
+func reconcile(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call,
 	printed callOutput) (out tool.Outcome, known bool) {
-	ctx, cancel := journal.Detached(ctx)
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	var err error
 	for try := 1; try <= maxCallTries; try++ {
@@ -124,7 +124,7 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 
 // forgetPlace drops the cached documents that the tool's place depends on, if a call may have changed them. t may be
 // nil.
-func forgetPlace(ex *journal.Execution, t *tool.Tool) {
+func forgetPlace(ex *unit.Execution, t *tool.Tool) {
 	if t != nil && t.Moves {
 		ex.Forget(t)
 	}
@@ -132,13 +132,13 @@ func forgetPlace(ex *journal.Execution, t *tool.Tool) {
 
 // holdCall returns a context for a call, and the heartbeat of this process. A call that can be interrupted ends as soon
 // as its run is cancelled.
-func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
-	*journal.Heartbeat) {
+func holdCall(ctx context.Context, ex *unit.Execution, t *tool.Tool, limit time.Duration) (context.Context,
+	*unit.Heartbeat) {
 	switch {
 	case t.Interrupts():
 		return ex.WatchedHeartbeat(ctx, limit, 0)
 	case t.Interruptible:
-		return ex.WatchedHeartbeat(ctx, limit, journal.WatchLate)
+		return ex.WatchedHeartbeat(ctx, limit, unit.WatchLate)
 	}
 	return ex.Heartbeat(ctx, limit, false)
 }

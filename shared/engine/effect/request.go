@@ -5,13 +5,13 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // RequestApproval asks the user about a call in strict order, once all calls before it are done. It uses the place
 // where the call would act now. A call that is now denied, or whose tool no longer exists, fails. If the call needed an
 // approval when it was planned, the approval is requested even if the policy allows the call now.
-func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
+func RequestApproval(ctx context.Context, ex *unit.Execution, id string) error {
 	a := ex.State.Action(id)
 	if err := ex.Toolbox.Renew(ctx, a); err != nil {
 		return recordOutcome(ctx, ex, id, failed(err))
@@ -35,7 +35,7 @@ func RequestApproval(ctx context.Context, ex *journal.Execution, id string) erro
 		ex.LogPanic(ctx, id, err)
 		return recordOutcome(ctx, ex, id, failed(err))
 	}
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		st, next := tx.Next()
 		if st != run.StepRequest || next.ID != id || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil

@@ -7,33 +7,33 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/outbox"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Advance advances the run until it has ended or waits. If the function's time is nearly up or ctx is cancelled, it
 // hands the run over through the queue instead. A cancelled ctx stops a model call; an effect in progress is finished
 // and recorded. Advance acts on the stored state, never on the content of a message, so a message that arrives twice or
-// late has no effect. It returns journal.ErrHeld if another process advances the run ([journal.Held]), and postpones a
-// run that no process can advance ([journal.Postponed]).
-func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*run.View, error) {
+// late has no effect. It returns unit.ErrHeld if another process advances the run ([unit.Held]), and postpones a
+// run that no process can advance ([unit.Postponed]).
+func (l *Loop) Advance(ctx context.Context, runID string, emit unit.Sink) (*run.View, error) {
 	return l.Resume(ctx, queue.Message{RunID: runID}, emit)
 }
 
 // Resume is [Loop.Advance] for the run of a message. The message's hints save a round trip.
-func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (*run.View, error) {
+func (l *Loop) Resume(ctx context.Context, m queue.Message, emit unit.Sink) (*run.View, error) {
 	ex := l.NewExecution(m.RunID, emit)
 	ex.Asked = m.Trace
 	v, err := resume(ctx, ex, m)
 	ex.EndTrace(err)
-	if journal.Stuck(err) && !journal.Postponed(err) {
+	if unit.Stuck(err) && !unit.Postponed(err) {
 		return nil, ex.Postpone(ctx, err)
 	}
 	return v, err
 }
 
-func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*run.View, error) {
+func resume(ctx context.Context, ex *unit.Execution, hints queue.Message) (*run.View, error) {
 	for {
 		if err := ex.LoadCounted(ctx, hints); err != nil {
 			return nil, err
@@ -50,17 +50,17 @@ func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*r
 
 // sleptHold sleeps until the undo window of an approval closes, without a lease, so that the user can revoke the
 // approval. It returns false if no window is open, or if this call has no time to wait; the sweep then finds the run.
-func sleptHold(ctx context.Context, ex *journal.Execution) bool {
+func sleptHold(ctx context.Context, ex *unit.Execution) bool {
 	until := run.HeldUntil(ex.State, ex.Now())
 	if until.IsZero() {
 		return false
 	}
 	rest := until.Sub(ex.Now())
-	return !ex.CallerGone() && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
+	return !ex.CallerGone() && unit.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
 }
 
 // advance makes steps until none is left for this process or ctx is cancelled.
-func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+func advance(ctx context.Context, ex *unit.Execution) (*run.View, error) {
 	ctx, free := ex.Detach(ctx)
 	defer free()
 	for {
@@ -70,7 +70,7 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			if st == run.StepSettle {
 				effect.InterruptHeld(ctx, ex, a)
 			}
-			return nil, journal.ErrHeld
+			return nil, unit.ErrHeld
 		}
 		if ex.StepTime() > 0 {
 			if mustHandOver(ctx, ex) {
@@ -101,7 +101,7 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 }
 
 // makeStep makes one step of a run that continues. a is the step's action, if the step has one.
-func makeStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Action) error {
+func makeStep(ctx context.Context, ex *unit.Execution, st run.Step, a *run.Action) error {
 	switch {
 	case exhausted(ex, st):
 		return giveUpStep(ctx, ex, st, a)
@@ -110,7 +110,7 @@ func makeStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Ac
 	case st == run.StepGiveUpTask:
 		return giveUpTask(ctx, ex)
 	case st == run.StepSettle:
-		return effect.Settle(ctx, ex, a.ID)
+		return effect.Reconcile(ctx, ex, a.ID)
 	case st == run.StepRequest:
 		return effect.RequestApproval(ctx, ex, a.ID)
 	case st == run.StepExecute:
@@ -122,23 +122,23 @@ func makeStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Ac
 }
 
 // mustHandOver reports whether another process or a later call must make the run's next step.
-func mustHandOver(ctx context.Context, ex *journal.Execution) bool {
+func mustHandOver(ctx context.Context, ex *unit.Execution) bool {
 	return ex.CallerGone() ||
-		ex.Progressed && (ex.PastDeadline() || !journal.HasTimeFor(ctx, ex.StepTime()))
+		ex.Progressed && (ex.PastDeadline() || !unit.HasTimeFor(ctx, ex.StepTime()))
 }
 
 // leave leaves the run to a process that knows its agent. If no process has taken it up in time, the run is looked at
 // again later, and ends at its deadline.
-func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+func leave(ctx context.Context, ex *unit.Execution) (*run.View, error) {
 	if !ex.Counted {
 		return ex.View(), nil
 	}
 	ex.Log.WarnContext(ctx, "this process does not know a run's agent, and no other process has advanced the run",
 		"counter", "agent_unknown", "runId", ex.ID, "agent", ex.Run.AgentName())
-	if run.Unclean(ex.State) {
+	if run.NeedsDisposal(ex.State) {
 		return ex.View(), putOff(ctx, ex, errNoEngine)
 	}
-	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+	err := ex.Transition(ctx, func(tx *unit.Tx) error {
 		st, _ := tx.Next()
 		tx.Left = st == run.StepElsewhere && !tx.Run.Lease.Held(ex.Owner, tx.Now)
 		tx.Changed = tx.Left

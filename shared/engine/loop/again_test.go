@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -65,7 +65,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			runID := ""
 			died, err := mortally(func() error {
 				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana",
-					Sink: func(n journal.Update) { runID = n.RunID }}, loop.Prompt{Text: "tell bob again"})
+					Sink: func(n unit.Update) { runID = n.RunID }}, loop.Prompt{Text: "tell bob again"})
 				return err
 			})
 			if !died || err != nil || len(w.effects) != 1 {
@@ -128,7 +128,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	mortalLoop.Store = mortal(w.store, 2, true) // the run, the model's answer
 	died, err := mortally(func() error {
 		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana",
-			Sink: func(n journal.Update) { proposed = n.RunID }}, loop.Prompt{Text: "tell bob again"})
+			Sink: func(n unit.Update) { proposed = n.RunID }}, loop.Prompt{Text: "tell bob again"})
 		return err
 	})
 	if !died || err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Answer records the results of calls that wait for the client, all or none. It does not advance the run; the process
@@ -15,7 +15,7 @@ import (
 // wait for its client.
 func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...effect.CallAnswer) (*run.View, error) {
 	ex := l.NewExecution(runID, nil)
-	soon, cancel := journal.WithAnswerTimeout(ctx)
+	soon, cancel := unit.WithAnswerTimeout(ctx)
 	defer cancel()
 	if err := effect.RecordAnswers(soon, ex, uid, answers); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...effect.
 }
 
 // AnswerAndGoOn is [Loop.Answer] and then advances the run, as [Loop.Start] does.
-func (l *Loop) AnswerAndGoOn(ctx context.Context, uid, runID string, emit journal.Sink,
+func (l *Loop) AnswerAndGoOn(ctx context.Context, uid, runID string, emit unit.Sink,
 	answers ...effect.CallAnswer) (_ *run.View, err error) {
 	ex := l.NewExecution(runID, emit)
 	defer func() { ex.EndTrace(err) }()

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -88,7 +88,7 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(ctx); err != nil && !journal.Held(err) {
+		if err := w.deliver(ctx); err != nil && !unit.Held(err) {
 			t.Fatal(err)
 		}
 		if err := life(); err != nil && !fault.Is(err, fault.Policy, fault.CodeNotWaiting) {

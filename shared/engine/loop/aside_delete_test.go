@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -25,7 +25,7 @@ func (w *env) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
 	before = w.rewrite(runID, []byte(data))
 	for range 5 {
-		if _, err := w.loop.Advance(context.Background(), runID, nil); !journal.Postponed(err) {
+		if _, err := w.loop.Advance(context.Background(), runID, nil); !unit.Postponed(err) {
 			w.t.Fatalf("a run that cannot be read: %v", err)
 		}
 		w.tick(10 * time.Minute)

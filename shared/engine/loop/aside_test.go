@@ -12,8 +12,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -68,7 +68,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range w.queue {
-				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !journal.Postponed(err) {
+				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !unit.Postponed(err) {
 					t.Fatal(id, err)
 				}
 			}
@@ -104,7 +104,7 @@ func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	for range 12 {
 		w.loop.Store = faulty.Wrap(whole, faulty.Gets(faulty.Each(func(n int) bool { return n%2 == 1 },
 			faulty.Fail(errors.New("PermissionDenied")))))
-		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || journal.Postponed(err) {
+		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || unit.Postponed(err) {
 			t.Fatalf("a run that could not be read was moved, or set back: %v", err)
 		}
 	}

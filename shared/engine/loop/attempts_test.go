@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -214,7 +214,7 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 			runID := ""
 			dying(func() {
 				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana",
-					Sink: func(n journal.Update) { runID = n.RunID }}, loop.Prompt{Text: "do it"})
+					Sink: func(n unit.Update) { runID = n.RunID }}, loop.Prompt{Text: "do it"})
 				t.Errorf("it lived: %v", err)
 			})
 			for range 6 * 60 {

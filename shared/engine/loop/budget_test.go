@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // spender is a model that always calls for more effects, atOnce at a time. Its answer depends only on its request, and
@@ -124,7 +124,7 @@ func (w *env) spend(t *testing.T) (died bool) {
 	start := loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}
 	for range 20 {
 		gone, err := mortally(func() error { return w.liveAll(start, "write") })
-		if err != nil && !journal.Held(err) {
+		if err != nil && !unit.Held(err) {
 			t.Fatal(err)
 		}
 		died = died || gone
@@ -246,7 +246,7 @@ func TestASummaryCountsInTheBudget(t *testing.T) {
 		v := &run.View{}
 		for range 5 {
 			gone, err := mortally(func() error { return w.liveAll(start, "question 3") })
-			if err != nil && !journal.Held(err) {
+			if err != nil && !unit.Held(err) {
 				t.Fatal(err)
 			}
 			died = died || gone

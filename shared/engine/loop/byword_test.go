@@ -109,7 +109,8 @@ func TestNotTakenBack(t *testing.T) {
 		}
 		ctx := context.Background()
 		c.model.Then(script.Turn{Text: "Well."})
-		byHelper := loop.StartRequest{UID: "ana", ThreadID: c.thread, Via: &run.Via{TokenID: "t1", Name: "helper"}}
+		byHelper := loop.StartRequest{UID: "ana", ThreadID: c.thread,
+			DelegatedBy: &run.Delegate{TokenID: "t1", Name: "helper"}}
 		if _, err := c.loop.Start(ctx, byHelper, loop.Prompt{Text: "no, cancel"}); err != nil || c.offered(1) {
 			t.Errorf("another program's words: %v, and the tool is offered: %t", err, c.offered(1))
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -35,7 +35,7 @@ type Undo struct {
 	Place  tool.Place // the place of that action
 }
 
-func (c Call) check(ctx context.Context, ex *journal.Execution, agent *registry.Agent) error {
+func (c Call) check(ctx context.Context, ex *unit.Execution, agent *registry.Agent) error {
 	if ex.Toolbox.Tools[c.Tool] == nil {
 		ex.Toolbox.Tools = ex.AwaitTools(ctx)
 	}
@@ -52,7 +52,7 @@ func (c Call) check(ctx context.Context, ex *journal.Execution, agent *registry.
 	return checkNoSession(agent)
 }
 
-func (c Call) needs(ex *journal.Execution, req StartRequest) needs {
+func (c Call) needs(ex *unit.Execution, req StartRequest) needs {
 	n := needs{message: c.Prompt, terminal: c.Terminal, tool: ex.Toolbox.Tools[c.Tool], noModel: true}
 	n.paths = slices.Clone(n.tool.Reads(tool.Scope{UID: req.UID, Terminal: c.Terminal}))
 	if c.Undoes != nil {
@@ -61,12 +61,12 @@ func (c Call) needs(ex *journal.Execution, req StartRequest) needs {
 	return n
 }
 
-func (c Call) stored(tx *journal.Tx) *run.Input {
+func (c Call) stored(tx *unit.Tx) *run.Input {
 	return seeThread(tx, &run.Input{Prompt: c.Prompt, SingleCall: true})
 }
 
 // begin adds the call as if it were the model's first answer.
-func (c Call) begin(ctx context.Context, tx *journal.Tx, places approval.Places) error {
+func (c Call) begin(ctx context.Context, tx *unit.Tx, places approval.Places) error {
 	at, err := places.Of(ctx, tx, tx.Ex.Toolbox.Tools[c.Tool])
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c Call) begin(ctx context.Context, tx *journal.Tx, places approval.Places)
 
 // takeBack records the new run in the run whose action it undoes, in the same commit. It returns PolicyError stale_view
 // if a different account is linked now.
-func takeBack(tx *journal.Tx, u *Undo, at approval.Placement) error {
+func takeBack(tx *unit.Tx, u *Undo, at approval.Placement) error {
 	if at.Err != nil {
 		return at.Err
 	}
@@ -139,7 +139,7 @@ func (l *Loop) CallResult(ctx context.Context, uid, runID string) (*CallResult, 
 	return callResult(ctx, ex)
 }
 
-func callResult(ctx context.Context, ex *journal.Execution) (*CallResult, error) {
+func callResult(ctx context.Context, ex *unit.Execution) (*CallResult, error) {
 	v, err := currentView(ctx, ex)
 	if err != nil {
 		return nil, err

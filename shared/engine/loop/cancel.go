@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Cancel stops the run at the next safe point: at once if no process advances it, otherwise after the step in progress.
@@ -13,13 +13,13 @@ import (
 // receives this cancel's message interrupts such a call too. A run that has ended does not change.
 func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error) {
 	ex := l.NewExecution(runID, nil)
-	soon, cancel := journal.WithAnswerTimeout(ctx)
+	soon, cancel := unit.WithAnswerTimeout(ctx)
 	defer cancel()
 	if err := ex.LoadOwned(soon, uid); err != nil {
 		return nil, err
 	}
 	asked := false
-	err := ex.Transition(soon, func(tx *journal.Tx) error {
+	err := ex.Transition(soon, func(tx *unit.Tx) error {
 		if tx.State.End != nil || tx.State.Cancelled {
 			return nil
 		}
@@ -38,7 +38,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error)
 		}
 		return nil
 	})
-	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State) || ex.HasUnpublished()) {
+	if err == nil && (asked && ex.State.End == nil || run.NeedsDisposal(ex.State) || ex.HasUnpublished()) {
 		// the process that advances the run may die before it sees the cancel; removal of created things also needs a
 		// process
 		ex.Publish(ctx)

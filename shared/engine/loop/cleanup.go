@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -25,7 +25,7 @@ var errNoEngine = fault.New(fault.Tool, fault.CodeInternal,
 
 // cleanUp removes the things that the calls of an ended run created, and records that. It needs no approval, because
 // the run's tools remove only things of the run. Runs that created nothing skip this step.
-func cleanUp(ctx context.Context, ex *journal.Execution) error {
+func cleanUp(ctx context.Context, ex *unit.Execution) error {
 	if ex.LostLeases(ex.Run) >= run.MaxAttempts {
 		return recordCleaned(ctx, ex, 0, run.ErrAttempts)
 	}
@@ -40,15 +40,15 @@ func cleanUp(ctx context.Context, ex *journal.Execution) error {
 }
 
 // removeLeft has each tool remove the things that its calls created.
-func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err error) {
+func removeLeft(ctx context.Context, ex *unit.Execution) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()
-	for _, name := range run.Left(ex.State) {
+	for _, name := range run.ToDispose(ex.State) {
 		t := ex.Toolbox.Tools[name]
-		if t == nil || !t.Leaves {
+		if t == nil || !t.Disposes {
 			return removed, errNoEngine
 		}
-		n, err := t.CleanUp(ctx, ex.Run.ToolCall("", nil, tool.Place{}))
+		n, err := t.Dispose(ctx, ex.Run.ToolCall("", nil, tool.Place{}))
 		ex.LogPanic(ctx, name, err)
 		if removed += n; err != nil {
 			return removed, err
@@ -58,17 +58,17 @@ func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err er
 }
 
 // putOff records that a removal has failed, and makes the run due later. After the last try, removal is given up.
-func putOff(ctx context.Context, ex *journal.Execution, why error) error {
+func putOff(ctx context.Context, ex *unit.Execution, why error) error {
 	if ex.Run.CleanUps+1 >= maxCleanUps {
 		return recordCleaned(ctx, ex, 0, why)
 	}
 	ex.Log.WarnContext(ctx, "things that a run created could not be removed; the removal is tried again later",
 		"counter", "clean_up_failed", "runId", ex.ID, "tries", ex.Run.CleanUps+1, "error", fault.As(why))
-	ctx, cancel := journal.Detached(ctx)
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	tries := ex.Run.CleanUps + 1
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
-		if !run.Unclean(tx.State) || tx.Run.CleanUps >= tries || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
+		if !run.NeedsDisposal(tx.State) || tx.Run.CleanUps >= tries || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
 		tx.DueIn = min(time.Minute<<tx.Run.CleanUps, longestPause)
@@ -78,17 +78,17 @@ func putOff(ctx context.Context, ex *journal.Execution, why error) error {
 }
 
 // recordCleaned records the result of the removal in the run and its audit log.
-func recordCleaned(ctx context.Context, ex *journal.Execution, removed int, why error) error {
-	c := &run.Cleaned{Removed: removed}
+func recordCleaned(ctx context.Context, ex *unit.Execution, removed int, why error) error {
+	c := &run.Disposed{Removed: removed}
 	if why != nil {
 		c.Error = run.ErrorInfoOf(why)
 		ex.Log.ErrorContext(ctx, "things that a run created may be left behind", "counter", "clean_up_given_up",
 			"runId", ex.ID, "error", fault.As(why))
 	}
-	ctx, cancel := journal.Detached(ctx)
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
-		if !run.Unclean(tx.State) || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
+		if !run.NeedsDisposal(tx.State) || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
 		if err := tx.AddEvent(run.Event{Type: run.RunCleaned, Cleaned: c}); err != nil {
@@ -96,7 +96,7 @@ func recordCleaned(ctx context.Context, ex *journal.Execution, removed int, why 
 		}
 		tx.AddAudit(audit.CleanedUp, nil, func(e *audit.Entry) {
 			e.Facts = tool.Facts{"removed": strconv.Itoa(removed)}
-			journal.SetErrorInfo(e, c.Error)
+			unit.SetErrorInfo(e, c.Error)
 		})
 		return nil
 	})

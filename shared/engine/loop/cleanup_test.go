@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
@@ -43,7 +43,7 @@ func withMaker(w *env) *engine {
 		}
 		return tool.NotDone, sendResult{}, "", nil
 	}
-	d.CleanUp = func(_ context.Context, c tool.Call) (removed int, err error) {
+	d.Dispose = func(_ context.Context, c tool.Call) (removed int, err error) {
 		if e.tries++; e.down > 0 {
 			e.down--
 			return 0, errors.New("the engine is down")
@@ -75,7 +75,7 @@ func makes(t *testing.T, w *env, then ...script.Turn) (runID string) {
 
 func moveOn(t *testing.T, w *env) {
 	t.Helper()
-	if err := w.deliver(t.Context()); err != nil && !journal.Held(err) {
+	if err := w.deliver(t.Context()); err != nil && !unit.Held(err) {
 		t.Fatal(err)
 	}
 }
@@ -277,7 +277,7 @@ func killedAt(t *testing.T, w *env, m *asked, n int, after bool) {
 	}
 	for range 4 {
 		sweep(t, w, 3*time.Minute)
-		if err := life(); err != nil && !journal.Held(err) && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+		if err := life(); err != nil && !unit.Held(err) && !fault.Is(err, fault.Policy, fault.CodeBusy) {
 			t.Fatal(err)
 		}
 	}

@@ -218,10 +218,11 @@ func (h *host) command() tool.Def[commandArgs, commandResult] {
 			d, err := read(ctx, in)
 			return tool.Place{Label: "On", Name: "ana@host in " + d.Dir, ID: "host " + d.Dir}, err
 		},
-		Rule: func(ctx context.Context, c tool.Call, in commandArgs) (tool.Ruling, error) {
+		Rule: func(ctx context.Context, c tool.Call, in commandArgs) (tool.CallPolicy, error) {
 			d, err := read(ctx, c.Scope())
-			r := tool.Ruling{Class: tool.ClassChange, Mode: tool.RuleAsk, ID: "command_asks", Reason: "A command asks.",
-				Facts: tool.Facts{"host": "h1"}}
+			r := tool.CallPolicy{Class: tool.ClassChange, Mode: tool.RuleAsk, ID: "command_asks",
+				Reason: "A command asks.",
+				Facts:  tool.Facts{"host": "h1"}}
 			switch name, _, _ := strings.Cut(in.Command, " "); name {
 			case "ls":
 				r.Class = tool.ClassRead

@@ -82,9 +82,9 @@ func TestCompress(t *testing.T) {
 		want := append(told, w.content(v), words("and?"))
 		_, next := w.ask("and?", counted("Ok.", 1600))
 		begins(t, next, want)
-		if th := w.threadDoc(); th.Told.First != 7 || th.Contents.Count != 14 ||
+		if th := w.threadDoc(); th.Window.First != 7 || th.Contents.Count != 14 ||
 			!strings.Contains(string(th.Contents.Tail[0].Raw), "question 0") {
-			t.Errorf("of %d contents the thread tells those from %d on", th.Contents.Count, th.Told.First)
+			t.Errorf("of %d contents the thread tells those from %d on", th.Contents.Count, th.Window.First)
 		}
 		views, err := run.ViewEvents(nil, nil, w.eventsOf(v), 0)
 		if err != nil || !strings.Contains(fmt.Sprint(views), "context.compressed") {

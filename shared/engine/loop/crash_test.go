@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -135,7 +135,7 @@ func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(ctx); err != nil && !journal.Held(err) {
+		if err := w.deliver(ctx); err != nil && !unit.Held(err) {
 			t.Fatal(err)
 		}
 		if err := life(); err != nil {
@@ -191,7 +191,7 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 			var wg sync.WaitGroup
 			for range 20 {
 				wg.Go(func() {
-					if _, err := w.loop.Advance(ctx, v.RunID, nil); err != nil && !journal.Held(err) {
+					if _, err := w.loop.Advance(ctx, v.RunID, nil); err != nil && !unit.Held(err) {
 						t.Error(err)
 					}
 				})

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // createRun reads the documents that a start depends on. It commits the run, its thread and the user's message
 // together.
-func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, in Input) error {
-	ctx, cancel := journal.WithAnswerTimeout(ctx)
+func createRun(ctx context.Context, ex *unit.Execution, req StartRequest, in Input) error {
+	ctx, cancel := unit.WithAnswerTimeout(ctx)
 	defer cancel()
 	n := in.needs(ex, req)
 	threadID := cmp.Or(req.ThreadID, run.NewThreadID(ex.ID))
@@ -25,7 +25,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, in 
 		return err
 	}
 	places := approval.AskPlaces(ctx, ex, tool.Scope{UID: req.UID, Terminal: n.terminal}, n.tool)
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if tx.Run.ID != "" { // from an earlier request, or from this one if the answer of its commit was lost
 			return checkSameRequest(tx, req)
 		}
@@ -57,7 +57,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, in 
 
 // readForCreate reads the documents. It reads the run's own document and its first audit entry only if a key may have
 // named the run before.
-func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest, n needs) error {
+func readForCreate(ctx context.Context, ex *unit.Execution, req StartRequest, n needs) error {
 	paths := append(n.paths, document.UserPath(req.UID))
 	if n.terminal != "" {
 		paths = addPath(paths, document.TerminalPath(req.UID, n.terminal))
@@ -74,13 +74,13 @@ func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest,
 }
 
 // queueRun adds the run's first event and the user's message.
-func queueRun(tx *journal.Tx, req StartRequest, in Input, message string) error {
+func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
 	input := in.stored(tx)
-	input.Agent, input.Via = tx.Run.Agent, req.Via
+	input.Agent, input.DelegatedBy = tx.Run.Agent, req.DelegatedBy
 	if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: input}); err != nil {
 		return err
 	}
-	tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
+	tx.Updates = append(tx.Updates, unit.Update{Status: run.Queued})
 	if message == "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func queueRun(tx *journal.Tx, req StartRequest, in Input, message string) error 
 
 // fillRun reserves the terminal and sets the fields of the new run's document. It stores the user's region and address
 // if they have changed.
-func fillRun(ctx context.Context, tx *journal.Tx, req StartRequest, n needs, threadID string) error {
+func fillRun(ctx context.Context, tx *unit.Tx, req StartRequest, n needs, threadID string) error {
 	if err := takeTerminal(tx, req.UID, n.terminal); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func fillRun(ctx context.Context, tx *journal.Tx, req StartRequest, n needs, thr
 		BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
 	tx.Run.Nonce = run.NewNonce(tx.Ex.Random)
 	tx.Run.Trace = tx.Ex.Trace.Create(ctx, tx.Run)
-	if err := setRegion(tx, req.Region); err != nil {
+	if err := setRegion(tx, req.Locale); err != nil {
 		return err
 	}
 	return setEmail(tx, req.Email)
@@ -105,20 +105,20 @@ func fillRun(ctx context.Context, tx *journal.Tx, req StartRequest, n needs, thr
 
 // setRegion sets the run's region: the client's, completed from the user's stored one. A new region is stored with the
 // user, for later requests that send none.
-func setRegion(tx *journal.Tx, sent run.Region) error {
+func setRegion(tx *unit.Tx, sent run.Locale) error {
 	u, err := tx.User()
 	if err != nil {
 		return err
 	}
-	tx.Run.Region = sent.Or(u.Region)
-	if tx.Run.Region == u.Region {
+	tx.Run.Locale = sent.Or(u.Locale)
+	if tx.Run.Locale == u.Locale {
 		return nil
 	}
-	return tx.UpdateUser(func(u *run.User) { u.Region = tx.Run.Region })
+	return tx.UpdateUser(func(u *run.User) { u.Locale = tx.Run.Locale })
 }
 
 // setEmail stores the user's new address, if reminders are switched on.
-func setEmail(tx *journal.Tx, sent *string) error {
+func setEmail(tx *unit.Tx, sent *string) error {
 	if !tx.Ex.Reminding.On() || sent == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func setEmail(tx *journal.Tx, sent *string) error {
 
 // checkSameRequest checks that a key that was used before comes with the same request, and that its conversation still
 // exists.
-func checkSameRequest(tx *journal.Tx, req StartRequest) error {
+func checkSameRequest(tx *unit.Tx, req StartRequest) error {
 	another := tx.Run.Agent != "" && tx.Run.Agent != cmp.Or(req.Agent, run.Assistant)
 	if tx.Run.UID != req.UID || tx.Run.BodyHash != req.BodyHash || another {
 		return fault.New(fault.Policy, fault.CodeKeyReused,
@@ -156,7 +156,7 @@ func errKeyOfDeleted() error {
 }
 
 // checkMayStart returns an error for a disabled user, for exceeded limits, and for too many open approvals.
-func checkMayStart(tx *journal.Tx, req StartRequest, n needs) error {
+func checkMayStart(tx *unit.Tx, req StartRequest, n needs) error {
 	tx.Run.UID, tx.Run.Agent = req.UID, cmp.Or(req.Agent, run.Assistant)
 	u, err := tx.User()
 	if err != nil {
@@ -175,7 +175,7 @@ func checkMayStart(tx *journal.Tx, req StartRequest, n needs) error {
 }
 
 // openThread puts the user's thread, or a new one, into the tx.
-func openThread(tx *journal.Tx, req StartRequest, message, id string) error {
+func openThread(tx *unit.Tx, req StartRequest, message, id string) error {
 	if req.ThreadID == "" {
 		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(message), CreatedAt: tx.Now}
 		return nil
@@ -206,7 +206,7 @@ func openThread(tx *journal.Tx, req StartRequest, message, id string) error {
 
 // checkNoneOpen returns an error if the thread is reserved for an open run. The error's cause contains the run's ID and
 // status.
-func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
+func checkNoneOpen(tx *unit.Tx, t *run.Thread) error {
 	open, err := tx.OpenRun(t.OpenRun)
 	if err != nil || open == nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -45,7 +45,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Sink: func(n journal.Update) { runID = n.RunID }},
+		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Sink: func(n unit.Update) { runID = n.RunID }},
 			loop.Prompt{Text: "look it up"})
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("deleted before commit %d: %v", n, err)

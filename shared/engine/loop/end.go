@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
 // closeWhatIsOver closes expired approvals and calls that are not run any more, and ends the run if it must end, in one
 // commit.
-func closeWhatIsOver(ctx context.Context, ex *journal.Execution) error {
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+func closeWhatIsOver(ctx context.Context, ex *unit.Execution) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
@@ -27,7 +27,7 @@ func closeWhatIsOver(ctx context.Context, ex *journal.Execution) error {
 
 // applyClock does everything that follows from the time, a cancel or the last answer. It closes expired approvals and
 // calls that are not run any more, and ends a run that must end.
-func applyClock(tx *journal.Tx) error {
+func applyClock(tx *unit.Tx) error {
 	st, _ := tx.Next()
 	if st == run.StepExpire {
 		for _, a := range run.Expired(tx.State, tx.Now) {
@@ -47,7 +47,7 @@ func applyClock(tx *journal.Tx) error {
 
 // skipNotRun closes the calls of a turn that are not carried out, because the budget of effects is used up, or because
 // an earlier call in strict order was not done. The model receives the reason.
-func skipNotRun(tx *journal.Tx) error {
+func skipNotRun(tx *unit.Tx) error {
 	dear, over := tx.Terms().Unaffordable(tx.State)
 	for _, a := range dear {
 		if err := closeAction(tx, a, run.FailedEnd(over.Fault())); err != nil {
@@ -65,7 +65,7 @@ func skipNotRun(tx *journal.Tx) error {
 
 // closeExpired closes an overdue call. For an approval the call fails; for a client's answer only the wait ends, and
 // the run continues.
-func closeExpired(tx *journal.Tx, a *run.Action) error {
+func closeExpired(tx *unit.Tx, a *run.Action) error {
 	if a.WaitsForClient() {
 		return effect.LeaveUnanswered(tx, a, "This was not answered in time")
 	}
@@ -77,7 +77,7 @@ func closeExpired(tx *journal.Tx, a *run.Action) error {
 }
 
 // endRun closes open calls, records how the run ended, and adds the last message.
-func endRun(tx *journal.Tx, end *run.End) error {
+func endRun(tx *unit.Tx, end *run.End) error {
 	for _, a := range tx.State.Actions {
 		if err := closeAction(tx, a, end); err != nil {
 			return err
@@ -95,7 +95,7 @@ func endRun(tx *journal.Tx, end *run.End) error {
 
 // recordEnd records how the run ended. It adds the last message to the thread, and the contents that later runs see.
 // The first words bytes of the message are the model's own.
-func recordEnd(tx *journal.Tx, end *run.End, words int) error {
+func recordEnd(tx *unit.Tx, end *run.End, words int) error {
 	end.Words = words
 	if !tx.State.Input.Compress {
 		end.Record = run.RecordLines(tx.Ex.Toolbox.Tools, tx.State)
@@ -104,18 +104,18 @@ func recordEnd(tx *journal.Tx, end *run.End, words int) error {
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err
 	}
-	if tx.State.Input.Told != nil {
+	if tx.State.Input.Window != nil {
 		contents, recorded, err := conversation.Own(tx.State)
 		if err != nil {
 			return err
 		}
-		tx.Kept = &journal.Kept{Contents: contents, Recorded: recorded}
+		tx.Kept = &unit.Kept{Contents: contents, Recorded: recorded}
 	}
 	return tx.AppendLastMessage(end, words)
 }
 
 // closeAction closes an action that will no longer be carried out.
-func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
+func closeAction(tx *unit.Tx, a *run.Action, end *run.End) error {
 	waiting := a.Waiting()
 	if waiting && a.Kind != run.KindCall {
 		if err := approval.Close(tx, a.ApprovalID, closedStatus(end), ""); err != nil {
@@ -149,7 +149,7 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 		if p.Code == fault.CodeExpired {
 			kind = audit.Expired
 		}
-		tx.AddAudit(kind, a, func(e *audit.Entry) { journal.SetErrorInfo(e, p) })
+		tx.AddAudit(kind, a, func(e *audit.Entry) { unit.SetErrorInfo(e, p) })
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func closedStatus(end *run.End) run.ApprovalStatus {
 }
 
 // idle reports whether no process advances the run, so that it can end at once.
-func idle(tx *journal.Tx) bool {
+func idle(tx *unit.Tx) bool {
 	if tx.Run.Lease.Held("", tx.Now) {
 		return false
 	}

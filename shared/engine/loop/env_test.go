@@ -17,10 +17,10 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
@@ -125,7 +125,7 @@ func (w *env) findsNothing(c *faulty.Call) bool {
 
 // process returns the loop of another process on the same store.
 func (w *env) process() *loop.Loop {
-	return loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
+	return loop.New(unit.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep:  w.sleep,
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
 		Agents: registry.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}})

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -43,7 +43,7 @@ func ExampleLoop() {
 		},
 	})
 	ctx, resumes := context.Background(), &inbox{}
-	l := loop.New(journal.Env{
+	l := loop.New(unit.Env{
 		Store: memory.New(time.Now), Queue: resumes, Tools: tool.NewSet(send),
 		Model: script.New(
 			script.Turn{Calls: []script.Call{{Name: "send", Args: mail{"bob@example.com"}}}},

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -141,7 +141,7 @@ func TestStopEndsACommandAtOnce(t *testing.T) {
 					h.queue = nil
 					h.env.mu.Unlock()
 				}
-				if _, err := h.resumes(t); err != nil && !journal.Held(err) {
+				if _, err := h.resumes(t); err != nil && !unit.Held(err) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Second)
@@ -307,7 +307,7 @@ func TestACommandOutlivesManyProcesses(t *testing.T) {
 			h.becomes("", false)
 			for range 20 {
 				time.Sleep(time.Minute)
-				if err := h.sweepAll(); err != nil && !journal.Held(err) {
+				if err := h.sweepAll(); err != nil && !unit.Held(err) {
 					t.Fatal(err)
 				}
 			}
@@ -338,7 +338,7 @@ func TestAHostThatIsAwayIsAskedAgain(t *testing.T) {
 				h.mu.Lock()
 				h.down = time.Since(lost) < away
 				h.mu.Unlock()
-				if err := h.sweepAll(); err != nil && !journal.Held(err) {
+				if err := h.sweepAll(); err != nil && !unit.Held(err) {
 					t.Fatal(err)
 				}
 				if a := h.view(t, v).Actions[0]; a.Status != run.ActionExecuting {
@@ -375,7 +375,7 @@ func TestACommandSurvivesAnything(t *testing.T) {
 				moved := make(chan bool)
 				go func() {
 					defer close(moved)
-					if _, err := h.resumes(t); err != nil && !journal.Held(err) {
+					if _, err := h.resumes(t); err != nil && !unit.Held(err) {
 						t.Error(err)
 					}
 				}()
@@ -400,7 +400,7 @@ func TestACommandSurvivesAnything(t *testing.T) {
 			h.becomes("", false)
 			for range 40 {
 				time.Sleep(time.Minute)
-				if err := h.sweepAll(); err != nil && !journal.Held(err) {
+				if err := h.sweepAll(); err != nil && !unit.Held(err) {
 					t.Fatal(err)
 				}
 			}

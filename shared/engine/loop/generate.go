@@ -7,21 +7,21 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/clip"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // generate makes one model call while it holds the run's lease. It returns errHandOver if the call was cut short and
 // another process or a later call must continue the run.
-func generate(ctx context.Context, ex *journal.Execution, req model.Request, delta func(text string)) (*model.Reply,
+func generate(ctx context.Context, ex *unit.Execution, req model.Request, delta func(text string)) (*model.Reply,
 	error) {
-	asking, beat := ex.WatchedHeartbeat(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
+	asking, beat := ex.WatchedHeartbeat(ctx, ex.Limits().ModelTimeout, unit.WatchLate)
 	defer beat.Release()
 	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
 	reply, err := ex.Model.Generate(asking, req, delta)
 	span.EndModel(reply, err)
 	beat.Release()
 	outOfTime := ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
-		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout)
+		!unit.HasTimeFor(ctx, ex.Limits().ModelTimeout)
 	if err != nil && (ex.CallerGone() || outOfTime) {
 		return nil, errHandOver
 	}
@@ -31,7 +31,7 @@ func generate(ctx context.Context, ex *journal.Execution, req model.Request, del
 // deltaSink returns a function that passes on the model's text as it arrives, up to the length that is shown. Text
 // after that goes only to readers within the process. It returns nil if there is no reader, because a whole answer
 // costs less than a stream.
-func deltaSink(ex *journal.Execution) func(text string) {
+func deltaSink(ex *unit.Execution) func(text string) {
 	if ex.Unread {
 		return nil
 	}
@@ -40,11 +40,11 @@ func deltaSink(ex *journal.Execution) func(text string) {
 		shown := clip.Prefix(text, left)
 		left -= len(shown)
 		if shown != "" {
-			ex.Notify(journal.Update{Delta: shown})
+			ex.Notify(unit.Update{Delta: shown})
 		}
 		if len(shown) < len(text) {
 			left = 0 // no later text is shown
-			ex.Notify(journal.Update{Beyond: text[len(shown):]})
+			ex.Notify(unit.Update{Beyond: text[len(shown):]})
 		}
 	}
 }

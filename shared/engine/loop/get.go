@@ -5,7 +5,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Conversation returns the user's run in a form that a client can keep.
@@ -35,7 +35,7 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 
 // currentView returns the run at the present time. It already applies an expired approval or a passed deadline, which
 // the sweep writes later. The execution must not advance the run afterwards.
-func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+func currentView(ctx context.Context, ex *unit.Execution) (*run.View, error) {
 	st, _ := ex.Next()
 	if dueByClock(ex) {
 		tx, err := ex.Decide(ctx, applyClock)
@@ -52,7 +52,7 @@ func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) 
 
 // dueByClock reports whether something follows from the time alone, such as an expired approval, and no process is
 // writing it.
-func dueByClock(ex *journal.Execution) bool {
+func dueByClock(ex *unit.Execution) bool {
 	st, _ := ex.Next()
 	return (st == run.StepEnd || st == run.StepExpire || st == run.StepSkip) && !ex.Run.Lease.Held(ex.Owner, ex.Now())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/await"
@@ -128,7 +128,7 @@ func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
 			if left := l.Until.Sub(now); left < 50*time.Second || left > 76*time.Second {
 				t.Errorf("after %d beats the lease lasts for another %s", n, left)
 			}
-			if _, err := w.process().Advance(ctx, c.RunID, nil); !journal.Held(err) {
+			if _, err := w.process().Advance(ctx, c.RunID, nil); !unit.Held(err) {
 				t.Errorf("after %d beats another process may move the run: %v", n, err)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Import is the [Input] of a run that has ended elsewhere: its conversation, without its effects. The agent must see
@@ -21,19 +21,19 @@ type Import struct {
 	Answer   string            // for people
 }
 
-func (i Import) check(context.Context, *journal.Execution, *registry.Agent) error { return nil }
+func (i Import) check(context.Context, *unit.Execution, *registry.Agent) error { return nil }
 
-func (i Import) needs(*journal.Execution, StartRequest) needs {
+func (i Import) needs(*unit.Execution, StartRequest) needs {
 	return needs{message: i.Prompt, noModel: true}
 }
 
-func (i Import) stored(tx *journal.Tx) *run.Input {
+func (i Import) stored(tx *unit.Tx) *run.Input {
 	tx.Ex.Mark = i.Mark
 	return seeThread(tx, &run.Input{Prompt: i.Prompt})
 }
 
 // begin ends the run at once.
-func (i Import) begin(_ context.Context, tx *journal.Tx, _ approval.Places) error {
+func (i Import) begin(_ context.Context, tx *unit.Tx, _ approval.Places) error {
 	tx.Run.Deadline = tx.Now
 	if err := tx.SetStatus(run.Planning); err != nil {
 		return err
@@ -42,6 +42,6 @@ func (i Import) begin(_ context.Context, tx *journal.Tx, _ approval.Places) erro
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err
 	}
-	tx.Kept = &journal.Kept{Contents: i.Contents, Recorded: i.Recorded, By: i.By}
+	tx.Kept = &unit.Kept{Contents: i.Contents, Recorded: i.Recorded, By: i.By}
 	return tx.AppendLastMessage(end, len(i.Answer))
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Input is what a run starts with: exactly one of [Prompt], [Call], [Session], [Import] and [Compress].
 type Input interface {
 	// check returns an error if the input does not fit the agent or exceeds a limit. It stores nothing.
-	check(ctx context.Context, ex *journal.Execution, agent *registry.Agent) error
+	check(ctx context.Context, ex *unit.Execution, agent *registry.Agent) error
 
 	// needs returns what createRun must know about the input before it reads any document.
-	needs(ex *journal.Execution, req StartRequest) needs
+	needs(ex *unit.Execution, req StartRequest) needs
 
 	// stored returns the input in its stored form, for every process that continues the run.
-	stored(tx *journal.Tx) *run.Input
+	stored(tx *unit.Tx) *run.Input
 
 	// begin adds what only this input brings to the transition that creates the run, after the user's message.
-	begin(ctx context.Context, tx *journal.Tx, places approval.Places) error
+	begin(ctx context.Context, tx *unit.Tx, places approval.Places) error
 }
 
 // needs is what createRun must know about an input before it reads any document.
@@ -46,12 +46,12 @@ func checkNoSession(agent *registry.Agent) error {
 }
 
 // seeThread gives the run's model what its agent sees of the thread's earlier runs.
-func seeThread(tx *journal.Tx, input *run.Input) *run.Input {
+func seeThread(tx *unit.Tx, input *run.Input) *run.Input {
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == registry.HistoryVerbatim {
 		tellVerbatim(tx, input)
 	}
-	inWords := history == registry.HistoryWords || input.Told != nil && input.Told.Count == 0
+	inWords := history == registry.HistoryWords || input.Window != nil && input.Window.Count == 0
 	if inWords && !input.SingleCall { // a run of one call has no model
 		input.History = tx.Thread.History()
 		if len(input.History) > 0 {
@@ -64,14 +64,14 @@ func seeThread(tx *journal.Tx, input *run.Input) *run.Input {
 // tellVerbatim gives the run a context window over the contents of the thread's earlier runs. If the thread has none
 // yet, because its runs saw only text so far, newInput adds the text once more. From then on it is part of the thread's
 // contents.
-func tellVerbatim(tx *journal.Tx, input *run.Input) {
+func tellVerbatim(tx *unit.Tx, input *run.Input) {
 	if tx.Thread.Mark == "" { // one mark for all runs keeps the service's cache of the conversation valid
 		tx.Thread.Mark = tx.Ex.Mark
 	}
-	told := tx.Thread.Told
-	input.Told, input.Mark = &told, tx.Thread.Mark
+	told := tx.Thread.Window
+	input.Window, input.Mark = &told, tx.Thread.Mark
 }
 
 // leaveEarlier stops the thread from waiting for the approvals and answers of its earlier runs, because the user
 // continues the conversation without them.
-func leaveEarlier(tx *journal.Tx) { tx.Ex.Earlier, tx.Thread.Waiting = tx.Thread.Waiting, nil }
+func leaveEarlier(tx *unit.Tx) { tx.Ex.Earlier, tx.Thread.Waiting = tx.Thread.Waiting, nil }

@@ -8,12 +8,12 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // countStart counts the run and its first model call, so that two simultaneous runs cannot both use the last one of the
 // day.
-func countStart(tx *journal.Tx, n needs) error {
+func countStart(tx *unit.Tx, n needs) error {
 	limits := tx.Ex.UserLimits
 	if limits.None() {
 		return nil
@@ -29,7 +29,7 @@ func countStart(tx *journal.Tx, n needs) error {
 
 // overBudget ends a run whose user may not call the model again today. Earlier effects stay, and the summary names
 // them.
-func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err error) {
+func overBudget(ctx context.Context, ex *unit.Execution) (over bool, err error) {
 	if ex.UserLimits.None() {
 		return false, nil
 	}
@@ -37,7 +37,7 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 	if err != nil || checkShare(ex, u, ex.Run, ex.State, ex.Now()) == nil {
 		return false, err
 	}
-	err = ex.Transition(ctx, func(tx *journal.Tx) error {
+	err = ex.Transition(ctx, func(tx *unit.Tx) error {
 		u, err := tx.User()
 		if err != nil {
 			return err
@@ -55,13 +55,13 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 }
 
 // checkShare returns nil if the user may call the model again today, or the reason why not.
-func checkShare(ex *journal.Execution, u *run.User, r run.Run, s *run.State, now time.Time) error {
+func checkShare(ex *unit.Execution, u *run.User, r run.Run, s *run.State, now time.Time) error {
 	return u.Usage.CheckModelBudget(ex.UserLimits, now, s.ModelCalls-r.Counted.Calls, s.Tokens-r.Counted.Tokens)
 }
 
 // overRunBudget ends a run whose budget does not suffice for the request. Earlier effects stay, and the summary names
 // them.
-func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request) (over bool, err error) {
+func overRunBudget(ctx context.Context, ex *unit.Execution, req model.Request) (over bool, err error) {
 	b, name := ex.Limits().Budget, ""
 	if b.Money > 0 {
 		name = modelName(ex, req)
@@ -77,7 +77,7 @@ func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request
 	default:
 		return false, nil
 	}
-	return true, ex.Transition(ctx, func(tx *journal.Tx) error {
+	return true, ex.Transition(ctx, func(tx *unit.Tx) error {
 		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
 			return nil
 		}
@@ -86,7 +86,7 @@ func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request
 }
 
 // modelName returns the name of the model that the request goes to.
-func modelName(ex *journal.Execution, req model.Request) string {
+func modelName(ex *unit.Execution, req model.Request) string {
 	return cmp.Or(req.Settings.Name, ex.Model.Name())
 }
 

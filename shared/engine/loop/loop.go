@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // LeastCall is the minimum timeout of a function that makes a step of a run.
@@ -13,13 +13,13 @@ const LeastCall = 30 * time.Second
 
 // Loop advances runs, each according to its agent.
 type Loop struct {
-	journal.Env
+	unit.Env
 	sharded  *atomic.Bool  // set once GiveShards has finished
 	measured *atomic.Int64 // time of the last measureWaiting, in Unix seconds
 }
 
 // New returns a loop. Optional fields of env that are not set get their defaults.
-func New(env journal.Env) *Loop {
+func New(env unit.Env) *Loop {
 	l := &Loop{Env: *env.Init(), sharded: new(atomic.Bool), measured: new(atomic.Int64)}
 	l.TakeBack = takingBack(l)
 	return l

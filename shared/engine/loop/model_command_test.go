@@ -60,7 +60,7 @@ func (d machineDoc) place() tool.Place {
 }
 
 // rules returns the ruling for a command.
-func (d machineDoc) rules(in commandArgs) tool.RulingMode {
+func (d machineDoc) rules(in commandArgs) tool.CallMode {
 	name, _, _ := strings.Cut(in.Command, " ")
 	switch {
 	case d.Locked || name == "mkfs":
@@ -88,9 +88,9 @@ func (m *trialed) commandDef() tool.Def[commandArgs, commandResult] {
 			d, err := read(ctx, in.UID)
 			return d.place(), err
 		},
-		Rule: func(ctx context.Context, c tool.Call, in commandArgs) (tool.Ruling, error) {
+		Rule: func(ctx context.Context, c tool.Call, in commandArgs) (tool.CallPolicy, error) {
 			d, err := read(ctx, c.UID)
-			return tool.Ruling{Class: tool.ClassChange, Mode: d.rules(in), ID: "command_rule",
+			return tool.CallPolicy{Class: tool.ClassChange, Mode: d.rules(in), ID: "command_rule",
 				Reason: "A command is ruled."}, err
 		},
 		Limit:   func(commandArgs) time.Duration { return commandLimit },

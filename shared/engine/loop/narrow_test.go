@@ -21,11 +21,11 @@ type focus struct {
 // focusing returns a tool without an effect that narrows a run to these tools.
 func focusing(name string, tools ...string) *tool.Tool {
 	return tool.Define(tool.Def[focus, string]{Name: name, Description: "It narrows.",
-		Narrow: func(in focus) *tool.Narrowing {
+		Restrict: func(in focus) *tool.Restriction {
 			if in.On == "nothing" {
 				return nil
 			}
-			return &tool.Narrowing{By: "the skill " + in.On, Tools: tools}
+			return &tool.Restriction{By: "the skill " + in.On, Tools: tools}
 		},
 		Execute: func(context.Context, tool.Call, focus) (string, error) { return "Focus.", nil }})
 }

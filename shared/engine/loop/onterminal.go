@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -25,7 +25,7 @@ func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.
 				err = document.Decode(d, &on)
 			}
 			if err != nil {
-				yield("", journal.StoreError(err))
+				yield("", unit.StoreError(err))
 				return
 			}
 			if !yield(on.RunID, nil) {

@@ -7,11 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // proposePlan proposes a plan made by the server as if it were the model's answer.
-func proposePlan(ctx context.Context, tx *journal.Tx, p plan.Plan) error {
+func proposePlan(ctx context.Context, tx *unit.Tx, p plan.Plan) error {
 	args, err := p.Canonical()
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func proposePlan(ctx context.Context, tx *journal.Tx, p plan.Plan) error {
 
 // planDecided records the consequences of the decision about a plan, in the same commit. The first task of a confirmed
 // plan begins.
-func planDecided(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error {
+func planDecided(tx *unit.Tx, ap *run.Approval, r approval.Resolution) error {
 	switch {
 	case ap.Kind != run.KindPlan:
 		return nil
@@ -55,4 +55,4 @@ func planDecided(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error 
 }
 
 // goOn starts the next task of a confirmed plan, if one is left and none is in progress.
-func goOn(tx *journal.Tx) error { return approval.Planned(tx, tx.State.Plan.Begin()...) }
+func goOn(tx *unit.Tx) error { return approval.Planned(tx, tx.State.Plan.Begin()...) }

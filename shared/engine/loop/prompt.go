@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Prompt is the [Input] of a run in which the model answers the user.
@@ -53,7 +53,7 @@ const (
 	maxPageContexts = 100
 )
 
-func (p Prompt) check(_ context.Context, _ *journal.Execution, agent *registry.Agent) error {
+func (p Prompt) check(_ context.Context, _ *unit.Execution, agent *registry.Agent) error {
 	if err := checkTerminal(agent, p.Terminal); err != nil {
 		return err
 	}
@@ -86,12 +86,12 @@ func (p Prompt) check(_ context.Context, _ *journal.Execution, agent *registry.A
 	return err
 }
 
-func (p Prompt) needs(ex *journal.Execution, req StartRequest) needs {
+func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 	scope := tool.Scope{UID: req.UID, Terminal: p.Terminal}
 	return needs{message: p.Text, terminal: p.Terminal, paths: ex.LinkedPaths(scope, req.Agent)}
 }
 
-func (p Prompt) stored(tx *journal.Tx) *run.Input {
+func (p Prompt) stored(tx *unit.Tx) *run.Input {
 	input := &run.Input{Prompt: p.Text, Instructions: p.Instructions, Tools: p.Tools, Barred: p.Barred,
 		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Thoughts: p.Thoughts}
 	if p.Client == nil {
@@ -102,7 +102,7 @@ func (p Prompt) stored(tx *journal.Tx) *run.Input {
 	return input
 }
 
-func (p Prompt) begin(_ context.Context, tx *journal.Tx, _ approval.Places) error {
+func (p Prompt) begin(_ context.Context, tx *unit.Tx, _ approval.Places) error {
 	if p.Client != nil {
 		return conversation.Restore(tx, &p.Client.History)
 	}

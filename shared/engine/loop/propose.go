@@ -7,12 +7,12 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // propose adds a call. If the call is allowed and its turn has come, a call that the client carries out is given to the
 // client, and the call of a typed answer is completed.
-func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
+func propose(tx *unit.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
 	if err := approval.Validate(tx, call, args, at); err != nil {
 		return err
 	}

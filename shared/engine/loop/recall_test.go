@@ -125,7 +125,7 @@ func TestAnOldConversationIsTold(t *testing.T) {
 		Outcome: "completed: Nothing.", Words: 5}
 	stored := run.Message{Role: run.RoleAssistant, Text: "You said no.", Outcome: "completed: Nothing."}
 	for m, want := range map[*run.Message]string{&old: "It was sent.", &asked: "", &ended: "Well.", &stored: ""} {
-		if got := m.OwnWords(); got != want {
+		if got := m.TrustedText(); got != want {
 			t.Errorf("%q says %q", m.Text, got)
 		}
 	}

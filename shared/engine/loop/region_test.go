@@ -13,11 +13,11 @@ import (
 // commit.
 func TestARegionCostsNothing(t *testing.T) {
 	p := measured(newEnv(t))
-	begin := func(r run.Region) cost {
+	begin := func(r run.Locale) cost {
 		t.Helper()
 		p.meter.Model = &plain{}
 		p.take()
-		v, err := p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Region: r},
+		v, err := p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Locale: r},
 			loop.Prompt{Text: "do it"})
 		if err != nil {
 			t.Fatal(err)
@@ -28,10 +28,10 @@ func TestARegionCostsNothing(t *testing.T) {
 		got, _, _ := p.take()
 		return got
 	}
-	without := begin(run.Region{})
-	first := begin(run.Region{TimeZone: "Asia/Kolkata"})
-	again := begin(run.Region{TimeZone: "Asia/Kolkata"})
-	silent := begin(run.Region{})
+	without := begin(run.Locale{})
+	first := begin(run.Locale{TimeZone: "Asia/Kolkata"})
+	again := begin(run.Locale{TimeZone: "Asia/Kolkata"})
+	silent := begin(run.Locale{})
 	if again != without || silent != without {
 		t.Errorf("with a known zone %+v, from a client that names none %+v, want %+v", again, silent, without)
 	}
@@ -50,7 +50,7 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	for _, zone := range zones {
 		go func() {
 			v, err := w.loop.Start(context.Background(),
-				loop.StartRequest{UID: "ana", Region: run.Region{TimeZone: zone}}, loop.Prompt{Text: "hello"})
+				loop.StartRequest{UID: "ana", Locale: run.Locale{TimeZone: zone}}, loop.Prompt{Text: "hello"})
 			if err != nil {
 				t.Error(err)
 				v = &run.View{TimeZone: zone}

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -18,7 +18,7 @@ import (
 func commonTools(l *Loop) tool.Set {
 	common := tool.Set{}
 	for _, a := range l.Agents {
-		if a.Home == "" {
+		if a.Worker == "" {
 			maps.Copy(common, a.Of(l.Tools))
 		}
 	}
@@ -36,7 +36,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	}
 	ex := l.NewExecution(runID, nil)
 	path := document.ApprovalPath(r.ApprovalID)
-	soon, cancel := journal.WithAnswerTimeout(ctx)
+	soon, cancel := unit.WithAnswerTimeout(ctx)
 	defer cancel()
 	also := append(commonTools(l).Reads(tool.Scope{UID: r.UID}), path, document.UserPath(r.UID))
 	if err := ex.LoadOwned(soon, r.UID, also...); err != nil {
@@ -50,7 +50,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		return nil, err
 	}
 	d := decision{Resolution: r, tool: t, places: approval.AskPlaces(soon, ex, ex.Run.Scope(), t)}
-	err = ex.Transition(soon, func(tx *journal.Tx) error { return d.decide(soon, tx) })
+	err = ex.Transition(soon, func(tx *unit.Tx) error { return d.decide(soon, tx) })
 	if d.refused != nil { // whether or not the audit log has it
 		if err != nil {
 			ex.Log.WarnContext(ctx, "a refused decision could not be recorded in the audit log", "runId", ex.ID,
@@ -76,13 +76,13 @@ type decision struct {
 	tool   *tool.Tool
 	places approval.Places
 
-	refused error                // why the decision was refused, or nil
-	decided bool                 // stays true if the commit's answer was lost and the next read finds the decision
-	others  []*journal.Execution // runs whose earlier calls this decision has rejected
+	refused error             // why the decision was refused, or nil
+	decided bool              // stays true if the commit's answer was lost and the next read finds the decision
+	others  []*unit.Execution // runs whose earlier calls this decision has rejected
 }
 
 // decide checks the decision and records it, or records its refusal.
-func (d *decision) decide(ctx context.Context, tx *journal.Tx) error {
+func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 	ap, err := tx.Approval(d.ApprovalID)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (d *decision) decide(ctx context.Context, tx *journal.Tx) error {
 
 // afterDecision adds what follows from the decision to its commit. If no process advances the run, that includes the
 // end of calls that are not run any more, and of the run.
-func afterDecision(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error {
+func afterDecision(tx *unit.Tx, ap *run.Approval, r approval.Resolution) error {
 	if err := planDecided(tx, ap, r); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func afterDecision(tx *journal.Tx, ap *run.Approval, r approval.Resolution) erro
 	return nil
 }
 
-// takingBack returns the function with which journal.Env rejects a waiting call at the user's word in the conversation.
+// takingBack returns the function with which unit.Env rejects a waiting call at the user's word in the conversation.
 func takingBack(l *Loop) func(ctx context.Context, uid, approvalID string) error {
 	return func(ctx context.Context, uid, approvalID string) error {
 		_, err := l.Resolve(ctx, approval.Resolution{UID: uid, ApprovalID: approvalID, Decision: run.TakeBack})
@@ -144,6 +144,6 @@ func takingBack(l *Loop) func(ctx context.Context, uid, approvalID string) error
 }
 
 // needsMover reports whether a process must work on the run, even if only to publish its events.
-func needsMover(ex *journal.Execution) bool {
-	return ex.State.End == nil || run.Unclean(ex.State) || ex.HasUnpublished()
+func needsMover(ex *unit.Execution) bool {
+	return ex.State.End == nil || run.NeedsDisposal(ex.State) || ex.HasUnpublished()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Grants revokes grants of sessions' plans.
@@ -18,12 +18,12 @@ type Grants struct{ Loop *Loop }
 // already_resolved for a session that has ended.
 func (g Grants) Revoke(ctx context.Context, uid, runID, grantID string) error {
 	ex := g.Loop.NewExecution(runID, nil)
-	soon, cancel := journal.WithAnswerTimeout(ctx)
+	soon, cancel := unit.WithAnswerTimeout(ctx)
 	defer cancel()
 	if err := ex.LoadOwned(soon, uid); err != nil {
 		return err
 	}
-	return ex.Transition(soon, func(tx *journal.Tx) error {
+	return ex.Transition(soon, func(tx *unit.Tx) error {
 		if tx.State.Plan == nil {
 			return fault.NotFound()
 		}

@@ -246,7 +246,7 @@ func (s *scenario) do(line string) {
 		return
 	case "home": // the home of an agent
 		name, function, _ := strings.Cut(rest, " ")
-		s.loop.Agents[name].Home = function
+		s.loop.Agents[name].Worker = function
 		return
 	case "function": // the function that this process is from now on
 		s.loop.Function = rest

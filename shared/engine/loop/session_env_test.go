@@ -45,7 +45,7 @@ func (w *env) issueDef(name string) tool.Def[issueArgs, sendResult] {
 		Targets: func(in issueArgs) []tool.Target {
 			return []tool.Target{{Kind: tool.TargetRepository, Value: in.Owner + "/" + in.Repo}}
 		},
-		Bound: func(in issueArgs) any {
+		Pinned: func(in issueArgs) any {
 			return struct {
 				Owner string `json:"owner"`
 				Repo  string `json:"repo"`

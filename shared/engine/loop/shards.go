@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -34,7 +34,7 @@ type shardWalk struct {
 
 // GiveShards adds shards to the documents that an earlier release stored without one, as far as its time allows. Until
 // then, no sweep finds these documents. Call it before each sweep; once the work is done, it only reads a flag. The
-// error is the store's, as from journal.StoreError.
+// error is the store's, as from unit.StoreError.
 func (l *Loop) GiveShards(ctx context.Context) error {
 	if l.sharded.Load() {
 		return nil
@@ -42,7 +42,7 @@ func (l *Loop) GiveShards(ctx context.Context) error {
 	var w shardWalk
 	doc, err := document.Get(ctx, l.Store, shardsPath, &w)
 	if err != nil {
-		return journal.StoreError(err)
+		return unit.StoreError(err)
 	}
 	now := l.Now().UTC().Truncate(time.Microsecond)
 	if w.Began.IsZero() {
@@ -73,7 +73,7 @@ func (l *Loop) walk(ctx context.Context, w *shardWalk) error {
 		}
 		docs, err := l.Store.Query(ctx, q)
 		if err != nil {
-			return journal.StoreError(err)
+			return unit.StoreError(err)
 		}
 		for _, d := range docs {
 			if err := l.giveShard(ctx, d); err != nil {
@@ -89,7 +89,7 @@ func (l *Loop) walk(ctx context.Context, w *shardWalk) error {
 		default:
 			w.Thread, w.After = true, ""
 		}
-		if !journal.HasTimeFor(ctx, pageTime) {
+		if !unit.HasTimeFor(ctx, pageTime) {
 			return nil
 		}
 	}
@@ -108,7 +108,7 @@ func (l *Loop) giveShard(ctx context.Context, d store.Doc) error {
 			"no_shard",
 			"path", d.Path)
 	case err != nil && !errors.Is(err, store.ErrConflict):
-		return journal.StoreError(err)
+		return unit.StoreError(err)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (l *Loop) keepWalk(ctx context.Context, doc store.Doc, w shardWalk) error {
 		write = store.Update(shardsPath, doc.Version, nil, data)
 	}
 	if _, err = l.Store.Commit(ctx, write); err != nil && !errors.Is(err, store.ErrConflict) {
-		return journal.StoreError(err)
+		return unit.StoreError(err)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -321,7 +321,7 @@ func TestAHundredThousandExpire(t *testing.T) {
 			}
 			resumes := newInstances(20 * 10)
 			defer close(resumes)
-			l := loop.New(journal.Env{Store: faulty.Wrap(memory.New(time.Now), o.query), Now: time.Now,
+			l := loop.New(unit.Env{Store: faulty.Wrap(memory.New(time.Now), o.query), Now: time.Now,
 				Queue: queueFunc(
 					func(_ context.Context, m queue.Message) error {
 						time.Sleep(publishTakes)

@@ -7,28 +7,28 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // StartRequest is the part of a start that all inputs share: the user, the thread, and the way of the answer. The other
 // part is the run's [Input].
 type StartRequest struct {
-	UID    string
-	Agent  string   // name; empty: the assistant
-	Origin string   // the web origin of the request, or empty
-	Via    *run.Via // another program's agent that acts for the user, or nil
+	UID         string
+	Agent       string        // name; empty: the assistant
+	Origin      string        // the web origin of the request, or empty
+	DelegatedBy *run.Delegate // another program's agent that acts for the user, or nil
 
 	ThreadID string // empty: a new thread
 	// Title is the title of ThreadID, which is created if it does not exist; empty: it must exist.
 	Title string
 	Opens bool // ThreadID is created if it does not exist, with a title from the user's message
 
-	Key      string       // the Idempotency-Key, or empty
-	BodyHash string       // hash of the request, compared if the key was used before
-	Region   run.Region   // the user's, as far as the client sent it
-	Email    *string      // the user's verified address; "": not verified; nil: unknown
-	Until    time.Time    // after this time another process continues; zero: the function's time
-	Sink     journal.Sink // receives updates while this process advances the run; nil: none
+	Key      string     // the Idempotency-Key, or empty
+	BodyHash string     // hash of the request, compared if the key was used before
+	Locale   run.Locale // the user's, as far as the client sent it
+	Email    *string    // the user's verified address; "": not verified; nil: unknown
+	Until    time.Time  // after this time another process continues; zero: the function's time
+	Sink     unit.Sink  // receives updates while this process advances the run; nil: none
 }
 
 // Start stores a run and advances it as far as it goes on its own. For a key that was used before, it returns the run
@@ -61,7 +61,7 @@ func (l *Loop) StartCall(ctx context.Context, req StartRequest, c Call) (*CallRe
 }
 
 // start creates the run, or finds the run of the key, and advances it.
-func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*journal.Execution, error) {
+func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*unit.Execution, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {
 		id = run.KeyedRunID(req.UID, req.Key)
@@ -73,7 +73,7 @@ func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*journal.
 	return ex, err
 }
 
-func begin(ctx context.Context, ex *journal.Execution, req StartRequest, in Input) error {
+func begin(ctx context.Context, ex *unit.Execution, req StartRequest, in Input) error {
 	agent := ex.Agents.Get(req.Agent)
 	if agent == nil {
 		return fault.NotFound()
@@ -93,14 +93,14 @@ func begin(ctx context.Context, ex *journal.Execution, req StartRequest, in Inpu
 }
 
 // moveHere advances the run as far as it goes on its own. If another function advances it, moveHere publishes a resume.
-func moveHere(ctx context.Context, ex *journal.Execution) error {
+func moveHere(ctx context.Context, ex *unit.Execution) error {
 	if st, _ := ex.Next(); st == run.StepElsewhere {
 		ex.Publish(ctx)
 		return nil
 	}
 	_, err := advance(ctx, ex)
 	// by another process, which may have taken over after this one paused for longer than its lease
-	if journal.Held(err) {
+	if unit.Held(err) {
 		return nil
 	}
 	return err

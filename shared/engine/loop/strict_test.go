@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // TestStrictKilledAtEveryCommit kills the process before and after each commit of a strict turn of three effects. In
@@ -45,7 +45,7 @@ func strictKilledAt(t *testing.T, w *env, no string, n int, after bool) {
 	died := 0
 	for i := 0; ; i++ {
 		gone, err := mortally(func() error { return w.live(ctx, start, no) })
-		if err != nil && !journal.Held(err) {
+		if err != nil && !unit.Held(err) {
 			t.Fatal(err)
 		}
 		if gone {

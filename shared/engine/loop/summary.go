@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // Limits of a compression.
@@ -42,9 +42,9 @@ func errContextFull(tokens, window int) error {
 
 // makeRoom compresses the model's context if it has become too large for the agent, and commits the result. If made,
 // the request must be built again. It returns errContextFull for a request that exceeds the context window.
-func makeRoom(ctx context.Context, ex *journal.Execution, req model.Request) (made bool, err error) {
-	c, told := ex.Agents.Get(ex.Run.Agent).Compression, ex.State.Told()
-	if c.Window == 0 || ex.State.Input.Told == nil {
+func makeRoom(ctx context.Context, ex *unit.Execution, req model.Request) (made bool, err error) {
+	c, told := ex.Agents.Get(ex.Run.Agent).Compression, ex.State.ContextWindow()
+	if c.Window == 0 || ex.State.Input.Window == nil {
 		return false, nil
 	}
 	before := promptTokens(ex.State, req)
@@ -63,13 +63,13 @@ func makeRoom(ctx context.Context, ex *journal.Execution, req model.Request) (ma
 
 // compress reduces the model's context to at most limit tokens. It cuts tool results, and if that is not enough, it
 // asks the model to summarise closed turns. made is false if there was nothing to do.
-func compress(ctx context.Context, ex *journal.Execution, before, limit int) (made bool, err error) {
-	told := ex.State.Told()
+func compress(ctx context.Context, ex *unit.Execution, before, limit int) (made bool, err error) {
+	told := ex.State.ContextWindow()
 	whole, err := conversation.PartsOf(ctx, ex, told)
 	if err != nil {
 		return false, err
 	}
-	told.CutTo = ex.State.Input.Told.Count + int64(len(whole.Own))
+	told.CutTo = ex.State.Input.Window.Count + int64(len(whole.Own))
 	parts, err := conversation.PartsOf(ctx, ex, told)
 	if err != nil {
 		return false, err
@@ -87,7 +87,7 @@ func compress(ctx context.Context, ex *journal.Execution, before, limit int) (ma
 		return false, nil
 	}
 	turns, done := len(ex.State.Turns), len(ex.State.Compressions)
-	return true, ex.Transition(ctx, func(tx *journal.Tx) error {
+	return true, ex.Transition(ctx, func(tx *unit.Tx) error {
 		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner ||
 			len(tx.State.Turns) != turns || len(tx.State.Compressions) != done {
 			return nil
@@ -109,7 +109,7 @@ func closedTurns(p *conversation.Parts) int {
 
 // summarise asks the model to summarise the first n closed turns together with the previous summary. It stores the
 // result in c. The error means that another process or a later call must continue the run.
-func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.Parts, n int, c *run.Compressed) error {
+func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Parts, n int, c *run.Compressed) error {
 	old := &conversation.Parts{}
 	*old = *parts
 	old.Closed, old.Own = parts.Closed[:n], nil
@@ -143,7 +143,7 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 }
 
 // summaryRequest returns the request for a summary: the conversation without tools, cut to the context window.
-func summaryRequest(ex *journal.Execution, old *conversation.Parts) (model.Request, error) {
+func summaryRequest(ex *unit.Execution, old *conversation.Parts) (model.Request, error) {
 	agent := ex.Agents.Get(ex.Run.Agent)
 	asked, most := *old, int(fullShare*float64(agent.Compression.Window))*run.BytesPerToken
 	for len(asked.Closed) > 1 && asked.Size() > most { // whole runs only
@@ -168,9 +168,9 @@ func summaryRequest(ex *journal.Execution, old *conversation.Parts) (model.Reque
 }
 
 // replace stores the summary in c as a replacement for the old parts, unless it is no smaller.
-func replace(ctx context.Context, ex *journal.Execution, old, parts *conversation.Parts, summary string,
+func replace(ctx context.Context, ex *unit.Execution, old, parts *conversation.Parts, summary string,
 	c *run.Compressed) error {
-	told := ex.State.Told()
+	told := ex.State.ContextWindow()
 	carried, err := carry(ctx, ex, told, len(old.Closed))
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func replace(ctx context.Context, ex *journal.Execution, old, parts *conversatio
 
 // carry returns the text that is kept next to a summary of the first n closed turns. It comes from the contents as
 // recorded, because a result that is still needed may have been cut.
-func carry(ctx context.Context, ex *journal.Execution, told run.Told, n int) (string, error) {
+func carry(ctx context.Context, ex *unit.Execution, told run.ContextWindow, n int) (string, error) {
 	z := ex.Agents.Get(ex.Run.Agent).Compression
 	if z.Carry == nil {
 		return "", nil

@@ -12,8 +12,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -50,9 +50,9 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 		return document.DueRuns(shard, l.Now(), sweepPage)
 	}) {
 		if err != nil {
-			return s, journal.StoreError(err)
+			return s, unit.StoreError(err)
 		}
-		if len(open) == sweepMost || !journal.HasTimeFor(ctx, pageTime) {
+		if len(open) == sweepMost || !unit.HasTimeFor(ctx, pageTime) {
 			s.More = true
 			return s, nil
 		}
@@ -78,7 +78,7 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 // sweepRest continues with the shards in turn.
 func sweepRest(ctx context.Context, l *Loop, open []queue.Shard, s *SweepResult) error {
 	for full := len(open); len(open) > 0; {
-		if full >= sweepMost || !journal.HasTimeFor(ctx, pageTime) {
+		if full >= sweepMost || !unit.HasTimeFor(ctx, pageTime) {
 			s.More = true
 			return nil
 		}
@@ -106,7 +106,7 @@ func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, e
 			return s, err
 		}
 		at = *next
-		if !journal.HasTimeFor(ctx, pageTime) {
+		if !unit.HasTimeFor(ctx, pageTime) {
 			break
 		}
 	}
@@ -126,7 +126,7 @@ func (l *Loop) sweepPage(ctx context.Context, at queue.Shard, s *SweepResult) (n
 	}
 	docs, err := l.Store.Query(ctx, q)
 	if err != nil {
-		return nil, journal.StoreError(err)
+		return nil, unit.StoreError(err)
 	}
 	return askForPage(ctx, l, at.Number, docs, s)
 }
@@ -193,12 +193,12 @@ func agentOf(d store.Doc) string {
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 	for d, err := range document.Waiting(ctx, l.Store, sweepPage) {
 		if err != nil {
-			return runs, journal.StoreError(err)
+			return runs, unit.StoreError(err)
 		}
 		id := document.ID(d)
 		moved, err := l.reclaim(ctx, id)
 		switch {
-		case journal.Stuck(err): // one unreadable run does not hold up the others
+		case unit.Stuck(err): // one unreadable run does not hold up the others
 			l.Log.WarnContext(ctx, "a run cannot be reclaimed; the sweep will try it again", "runId", id, "error", err)
 		case err != nil:
 			return runs, err
@@ -220,9 +220,9 @@ func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
 	if ex.StepTime() == 0 {
 		return 0, nil
 	}
-	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+	err := ex.Transition(ctx, func(tx *unit.Tx) error {
 		tx.Changed, tx.DueNow = tx.Run.Lease.Owner != "" &&
-			(tx.State.End == nil || run.Unclean(tx.State)), true
+			(tx.State.End == nil || run.NeedsDisposal(tx.State)), true
 		return nil
 	})
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // sessionSettings returns the settings of a session's model request. The model must always call a tool. In the last
 // request of a revision or a task, it must propose the plan or reflect on the task.
-func sessionSettings(ex *journal.Execution, agent *registry.Agent) model.Settings {
+func sessionSettings(ex *unit.Execution, agent *registry.Agent) model.Settings {
 	set := agent.Model
 	set.Calling, set.Allowed, set.Forced = model.CallingAny, nil, ""
 	if ex.Terms().LastCall(ex.State) {
@@ -30,7 +30,7 @@ func sessionSettings(ex *journal.Execution, agent *registry.Agent) model.Setting
 
 // inSession adds the calls of one answer of a session's model.
 type inSession struct {
-	tx       *journal.Tx
+	tx       *unit.Tx
 	calls    int        // number of calls in the answer
 	revision *plan.Plan // a changed plan that follows from a reflection and needs the user's approval
 }
@@ -113,8 +113,8 @@ func (in *inSession) proposeRevision(ctx context.Context) error {
 }
 
 // giveUpTask gives up a task or a planning phase that makes no progress.
-func giveUpTask(ctx context.Context, ex *journal.Execution) error {
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+func giveUpTask(ctx context.Context, ex *unit.Execution) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if st, _ := tx.Next(); st != run.StepGiveUpTask || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
@@ -123,7 +123,7 @@ func giveUpTask(ctx context.Context, ex *journal.Execution) error {
 }
 
 // giveUp gives up the current phase of a session, and ends the run if nothing is left.
-func giveUp(tx *journal.Tx, why string) error {
+func giveUp(tx *unit.Tx, why string) error {
 	if err := approval.Planned(tx, tx.State.Plan.GiveUp(why)...); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/loop"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -18,12 +18,12 @@ import (
 
 // told receives the notifications about runs.
 type told struct {
-	all   []notice.Notice
+	all   []event.Event
 	down  bool
 	tries int
 }
 
-func (d *told) Publish(_ context.Context, notices ...notice.Notice) error {
+func (d *told) Publish(_ context.Context, notices ...event.Event) error {
 	d.tries++
 	if d.down {
 		return errors.New("down")
@@ -42,7 +42,7 @@ func (d *told) short() (all []string) {
 
 func newTellingEnv(t *testing.T) (*env, *told) {
 	w, d := newEnv(t), &told{}
-	w.loop.Notices, w.loop.Console = d, "https://example.com"
+	w.loop.Publisher, w.loop.Console = d, "https://example.com"
 	return w, d
 }
 
@@ -193,8 +193,8 @@ type quick struct {
 	answer func(runID string)
 }
 
-func (d *quick) Publish(ctx context.Context, notices ...notice.Notice) error {
-	if notices[0].Type == notice.ApprovalRequested {
+func (d *quick) Publish(ctx context.Context, notices ...event.Event) error {
+	if notices[0].Type == event.ApprovalRequested {
 		d.answer(notices[0].Data.RunID)
 	}
 	return d.told.Publish(ctx, notices...)
@@ -211,7 +211,7 @@ func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.loop.Notices, w.loop.Console = d, "https://example.com"
+		w.loop.Publisher, w.loop.Console = d, "https://example.com"
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 			Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
 		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -36,7 +36,7 @@ func addPath(paths []string, path string) []string {
 // takeTerminal reserves the terminal for the new run. It returns AuthError not_found if the terminal is not the user's,
 // and PolicyError terminal_busy if another run is open on it; the cause contains that run's ID and status. The commit
 // fails if the terminal has been removed by then.
-func takeTerminal(tx *journal.Tx, uid, id string) error {
+func takeTerminal(tx *unit.Tx, uid, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -57,7 +57,7 @@ func takeTerminal(tx *journal.Tx, uid, id string) error {
 			"This terminal has a request that has not ended (%s). Please let it end, or stop it.", open.Status).
 			Because(open)
 	}
-	tx.RestOn(path)
+	tx.AddPrecondition(path)
 	tx.Put(kept, run.TerminalRun{UID: uid, RunID: tx.Ex.ID})
 	return nil
 }
@@ -67,7 +67,7 @@ func takeTerminal(tx *journal.Tx, uid, id string) error {
 func (l *Loop) CheckTerminal(ctx context.Context, uid, id string) error {
 	docs, err := l.Store.Get(ctx, document.UserPath(uid), document.TerminalPath(uid, id))
 	if err != nil {
-		return journal.StoreError(err)
+		return unit.StoreError(err)
 	}
 	u := &run.User{UID: uid}
 	if docs[0].Exists() {

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -74,7 +74,7 @@ func TestTheWholeAnswer(t *testing.T) {
 				in.Answer = []byte(c.typed)
 			}
 			var shown, read strings.Builder
-			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Sink: func(u journal.Update) {
+			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Sink: func(u unit.Update) {
 				shown.WriteString(u.Delta)
 				read.WriteString(u.Delta + u.Beyond)
 			}}, in)

@@ -15,12 +15,12 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/effect"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
 // callModel calls the model once. It commits the answer with everything that follows from it: the validated calls, the
 // approvals that they need, or the end. The answer is stored before anything acts on it, and never requested again.
-func callModel(ctx context.Context, ex *journal.Execution) error {
+func callModel(ctx context.Context, ex *unit.Execution) error {
 	ex.Toolbox.Refresh(ctx, ex.Run.Agent)
 	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
 		return err
@@ -60,12 +60,12 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 
 // commitTurn commits the model's answer as the run's turn with this number. If a call of the answer can start at once,
 // the commit starts the call, and commitTurn carries it out.
-func commitTurn(ctx context.Context, ex *journal.Execution, turn int, req model.Request, reply *model.Reply) error {
+func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Request, reply *model.Reply) error {
 	called := toolsOf(ex, reply.Calls)
 	approval.LookAgain(ctx, ex, called...)
 	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
-	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+	err := ex.Transition(ctx, func(tx *unit.Tx) error {
 		started = effect.ActionOf(tx, intent) // set already if the commit's answer was lost
 		if len(tx.State.Turns) != turn-1 || tx.Run.Lease.Owner != ex.Owner {
 			return nil // stored already, or another process has taken the run over
@@ -80,9 +80,9 @@ func commitTurn(ctx context.Context, ex *journal.Execution, turn int, req model.
 		started, err = effect.StartInSameCommit(ctx, tx, intent)
 		return err
 	})
-	if fault.Is(err, fault.Validation, journal.CodeTooLarge) {
+	if fault.Is(err, fault.Validation, unit.CodeTooLarge) {
 		return modelFailed(ctx, ex,
-			fault.New(fault.Model, journal.CodeTooLarge, "The model's answer is too large to be stored.").Because(err))
+			fault.New(fault.Model, unit.CodeTooLarge, "The model's answer is too large to be stored.").Because(err))
 	}
 	if err != nil || started == "" {
 		return err
@@ -91,7 +91,7 @@ func commitTurn(ctx context.Context, ex *journal.Execution, turn int, req model.
 }
 
 // toolsOf returns the tools of the calls; a tool that the run may not call is nil.
-func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
+func toolsOf(ex *unit.Execution, calls []model.Call) (called []*tool.Tool) {
 	for _, c := range calls {
 		called = append(called, ex.ToolOf(c.Name, false))
 	}
@@ -100,7 +100,7 @@ func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 
 // request builds the model request: instructions, tools, settings, history, prompt, and this run's own turns, verbatim.
 // A forced tool is forced only once, so that the model can then answer with its result.
-func request(ctx context.Context, ex *journal.Execution) (model.Request, error) {
+func request(ctx context.Context, ex *unit.Execution) (model.Request, error) {
 	contents, recorded, err := conversation.Contents(ctx, ex)
 	if err != nil {
 		return model.Request{}, err
@@ -151,10 +151,10 @@ func settings(s *run.State, agent *registry.Agent, offered []tool.Spec) (set mod
 
 // instructions returns the run's own instructions or else the agent's, an explanation of the records in the history if
 // there are any, and the page's context. It uses the time of the run, so that every turn gets the same text.
-func instructions(ctx context.Context, ex *journal.Execution, agent *registry.Agent, recorded bool) (s string,
+func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent, recorded bool) (s string,
 	err error) {
 	if ex.State.Plan != nil {
-		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale})
 		if err != nil {
 			return "", err
 		}
@@ -162,7 +162,7 @@ func instructions(ctx context.Context, ex *journal.Execution, agent *registry.Ag
 		return strings.TrimSpace(s + "\n\n" + phase), err
 	}
 	if s = ex.State.Input.Instructions; s == "" {
-		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale})
 	}
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
@@ -172,7 +172,7 @@ func instructions(ctx context.Context, ex *journal.Execution, agent *registry.Ag
 
 // notAsked ends a run whose request cannot be built. If the store failed, it returns the error instead, and the run is
 // unchanged.
-func notAsked(ctx context.Context, ex *journal.Execution, err error) error {
+func notAsked(ctx context.Context, ex *unit.Execution, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code == fault.CodeStoreUnavailable {
 		return err
@@ -181,15 +181,15 @@ func notAsked(ctx context.Context, ex *journal.Execution, err error) error {
 }
 
 // modelFailed ends the run. Earlier effects stay, and the summary names them.
-func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
-	ctx, cancel := journal.Detached(ctx)
+func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	ex.Log.WarnContext(ctx, "the model gave no usable answer", "runId", ex.ID, "error", err)
 	f := fault.As(err)
 	if f.Class != fault.Model {
 		f = fault.New(fault.Model, "failed", "The model could not be called.").Because(err)
 	}
-	return ex.Transition(ctx, func(tx *journal.Tx) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
 			return nil
 		}
@@ -199,7 +199,7 @@ func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 }
 
 // newTurn returns the recorded form of the reply.
-func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn {
+func newTurn(ex *unit.Execution, req model.Request, r *model.Reply) *run.Turn {
 	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: min(len(r.Calls), model.MaxCalls), Usage: r.Usage,
 		Estimated: estimateTokens(req, r)}
@@ -209,7 +209,7 @@ func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn
 	if b := ex.Limits().Budget; len(b.Prices) > 0 {
 		turn.Cost = b.Cost(modelName(ex, req), r.Usage, turn.Estimated)
 	}
-	if ex.State.Input.Told != nil {
+	if ex.State.Input.Window != nil {
 		turn.By = conversation.Signs(ex)
 	}
 	return turn
@@ -217,7 +217,7 @@ func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn
 
 // recordTurn adds the model's answer to the run, with the first [model.MaxCalls] of its calls. The others are not run,
 // and the next request says so.
-func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
+func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
 	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 
 // endWithAnswer ends the run with the model's text. If the text may make false claims, the server's own summary
 // follows.
-func endWithAnswer(tx *journal.Tx, text string) error {
+func endWithAnswer(tx *unit.Tx, text string) error {
 	note := run.VerifiedSummary(tx.Ex.Toolbox.Tools, tx.State, text)
 	if note != "" {
 		note = "\n\n" + note

@@ -32,7 +32,7 @@ func (w *env) held(t *testing.T, decision run.Decision, hold time.Duration) (run
 
 func (w *env) decideOn(runID string, d run.Decision, hold time.Duration) (*run.View, error) {
 	return w.loop.Resolve(context.Background(), approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(runID, 1),
-		Decision: d, Hold: hold})
+		Decision: d, UndoWindow: hold})
 }
 
 // delivering delivers the resumes beside the test.
@@ -124,8 +124,8 @@ func TestUndo(t *testing.T) {
 	if len(w.effects) > 0 {
 		t.Errorf("%v was done", w.effects)
 	}
-	if u := w.user(); u.Open != 0 || len(u.Held) > 0 {
-		t.Errorf("counted as open: %d, and held: %v", u.Open, u.Held)
+	if u := w.user(); u.Open != 0 || len(u.UndoWindows) > 0 {
+		t.Errorf("counted as open: %d, and held: %v", u.Open, u.UndoWindows)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestACancelledHold(t *testing.T) {
 	if _, err := w.loop.Cancel(t.Context(), "ana", id); err != nil {
 		t.Fatal(err)
 	}
-	if v, _ := w.see(t, id); v.Status != run.Failed || len(w.shown(t)) > 0 || len(w.user().Held) > 0 {
+	if v, _ := w.see(t, id); v.Status != run.Failed || len(w.shown(t)) > 0 || len(w.user().UndoWindows) > 0 {
 		t.Errorf("the run is %s, and held is %+v", v.Status, w.shown(t))
 	}
 }
@@ -162,13 +162,13 @@ func TestNotHeld(t *testing.T) {
 		"always allowed":            {decision: run.ApproveAlways, asks: hold, held: hold},
 		"the operator's own":        {decision: run.ApproveOnce, min: hold, held: hold},
 		"less than the operator's":  {decision: run.ApproveOnce, asks: time.Second, min: hold, held: hold},
-		"more than is possible":     {decision: run.ApproveOnce, asks: time.Hour, held: approval.MaxHold},
+		"more than is possible":     {decision: run.ApproveOnce, asks: time.Hour, held: approval.MaxUndoWindow},
 		"more than the operator's":  {decision: run.ApproveOnce, asks: 2 * hold, min: hold, held: 2 * hold},
 		"a no is never held at all": {decision: run.Reject, asks: hold, min: hold},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
-			w.loop.Hold = c.min
+			w.loop.UndoWindow = c.min
 			id := w.held(t, c.decision, c.asks)
 			v, _ := w.see(t, id)
 			if until := v.Actions[0].HeldUntil; c.held == 0 && !until.IsZero() || c.held > 0 && !at(until, c.held) {

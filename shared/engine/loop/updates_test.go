@@ -14,18 +14,18 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // calls collects the updates about a run's calls.
 type calls struct {
 	lines []string
-	ends  []*journal.CallEnd
+	ends  []*unit.CallEnd
 }
 
-func (c *calls) sink(u journal.Update) {
+func (c *calls) sink(u unit.Update) {
 	if s := u.Started; s != nil {
 		c.lines = append(c.lines, fmt.Sprintf("%s starts with %s", s.Tool, s.Args))
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -282,8 +282,8 @@ func TestVerbatimReferred(t *testing.T) {
 	_, next := w.ask("and?", script.Turn{Text: "That is all."})
 	begins(t, next, want)
 	th := w.threadDoc()
-	if len(th.Contents.Tail) != 3 || th.Contents.Tail[0].Raw != nil || th.Told.Count != int64(len(want)+1) {
-		t.Errorf("the thread keeps %d entries, of %d contents", len(th.Contents.Tail), th.Told.Count)
+	if len(th.Contents.Tail) != 3 || th.Contents.Tail[0].Raw != nil || th.Window.Count != int64(len(want)+1) {
+		t.Errorf("the thread keeps %d entries, of %d contents", len(th.Contents.Tail), th.Window.Count)
 	}
 }
 
@@ -401,7 +401,7 @@ func (w *env) liveOn(ctx context.Context, often int, life func() error) {
 			w.t.Fatal(err)
 		}
 		for _, f := range []func() error{func() error { return w.deliver(ctx) }, life} {
-			if err := f(); err != nil && !journal.Held(err) {
+			if err := f(); err != nil && !unit.Held(err) {
 				w.t.Fatal(err)
 			}
 		}

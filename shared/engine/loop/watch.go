@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -23,7 +23,7 @@ func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched,
 		defer func() { stop() }()
 		for d, err := range l.Store.Watch(ctx, document.RunPath(runID)) {
 			if err != nil {
-				yield(nil, journal.StoreError(err))
+				yield(nil, unit.StoreError(err))
 				return
 			}
 			w := watched(l, uid, runID, d)
@@ -62,7 +62,7 @@ func (w *Watched) wakeAtExpiry(ctx context.Context) (stop func() bool) {
 func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched, err error) {
 	for d, err := range l.Store.Watch(ctx, document.RunPath(runID)) {
 		if err != nil {
-			return last, journal.StoreError(err)
+			return last, unit.StoreError(err)
 		}
 		last = watched(l, uid, runID, d)
 		switch run.Status(document.RunFieldsOf(d).Status) {
@@ -81,7 +81,7 @@ func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched,
 
 // Watched is a run at the time of a change of its document.
 type Watched struct {
-	ex     *journal.Execution
+	ex     *unit.Execution
 	uid    string
 	doc    store.Doc
 	loaded bool
@@ -103,8 +103,8 @@ func (w *Watched) load(ctx context.Context) error {
 // Ended reports whether the run has ended.
 func (w *Watched) Ended() bool { return w.ex.State.End != nil }
 
-// Via returns the agent of another program that started the run, or nil.
-func (w *Watched) Via() *run.Via { return w.ex.State.Input.Via }
+// DelegatedBy returns the agent of another program that started the run, or nil.
+func (w *Watched) DelegatedBy() *run.Delegate { return w.ex.State.Input.DelegatedBy }
 
 // Events returns the run's events with numbers above after. It returns an error if the events contradict each other.
 func (w *Watched) Events(after int64) ([]run.EventView, error) {

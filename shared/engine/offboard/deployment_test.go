@@ -21,12 +21,12 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/offboard"
 	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/engine/records"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
@@ -69,7 +69,7 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 		}
 	}
 	w := &deployment{}
-	opts = append(opts, app.WithEnv(func(l *journal.Env) {
+	opts = append(opts, app.WithEnv(func(l *unit.Env) {
 		w.seen = faulty.Record(l.Store)
 		l.Store = w.seen
 	}))
@@ -226,7 +226,7 @@ func (w *deployment) runs(t *testing.T, uid string) (ids []string) {
 func (w *deployment) users(st store.Store) offboard.Users {
 	q := embedded.New(st, embedded.Options{})
 	return offboard.Users{Records: &records.Records{Store: st, Now: time.Now}, Queue: q,
-		Loop: loop.New(journal.Env{Store: st, Queue: q, Log: w.App.Log})}
+		Loop: loop.New(unit.Env{Store: st, Queue: q, Log: w.App.Log})}
 }
 
 // kept returns all written documents that still exist.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
 // maxPause is the longest pause before another attempt to publish a run's events.
@@ -18,31 +18,31 @@ const maxPause = time.Hour
 
 // Publish publishes the run's events since the delivered cursor, and moves the cursor. A failure is only logged: the
 // run stays due, and its events are published later.
-func Publish(ctx context.Context, ex *journal.Execution) {
+func Publish(ctx context.Context, ex *unit.Execution) {
 	if !ex.HasUnpublished() {
 		return
 	}
-	ctx, cancel := journal.Detached(ctx)
+	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	to := ex.Events[len(ex.Events)-1].Seq
-	notices := notice.After(ex.Run.ToldTo, ex.Run, ex.State, ex.Events, ex.Console)
-	failed := ex.Notices.Publish(ctx, notices...)
-	if failed != nil && !errors.Is(failed, notice.ErrUnderWay) {
+	notices := event.After(ex.Run.Delivered, ex.Run, ex.State, ex.Events, ex.Console)
+	failed := ex.Publisher.Publish(ctx, notices...)
+	if failed != nil && !errors.Is(failed, event.ErrUnderWay) {
 		ex.Log.WarnContext(ctx, "the notifications of a run could not be published and are retried later", "counter",
 			"notices_failed", "runId", ex.ID, "error", failed)
 	}
 	pause := min(ex.Now().Sub(notices[0].Time), maxPause) // doubles each time
-	if failed != nil && pause <= journal.PublishGrace {
+	if failed != nil && pause <= unit.PublishGrace {
 		return // the run is due that soon anyway
 	}
-	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+	err := ex.Transition(ctx, func(tx *unit.Tx) error {
 		st, _ := tx.Next()
 		// leave the run free for the process that was asked to advance it
 		moves := st != run.StepDone && st != run.StepWait
 		tx.KeepLease = moves || tx.Run.Lease.Held(ex.Owner, tx.Now)
 		switch {
-		case failed == nil && tx.Run.ToldTo < to:
-			tx.Run.ToldTo, tx.Changed = to, true
+		case failed == nil && tx.Run.Delivered < to:
+			tx.Run.Delivered, tx.Changed = to, true
 		case failed != nil && tx.HasUnpublished() && !tx.KeepLease:
 			tx.TellIn, tx.Changed = pause, true
 		}

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/journal"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // Remind sends a reminder for a waiting run that is overdue, and sets the run's next due time. A failure is only
 // logged, and the run is looked at again. A run that is overdue because reminders were switched off also gets its next
 // due time; otherwise it would be quarantined.
-func Remind(ctx context.Context, ex *journal.Execution) {
+func Remind(ctx context.Context, ex *unit.Execution) {
 	overdue := ex.Counted || !document.RunFieldsOf(ex.Docs[document.RunPath(ex.ID)]).Due.After(ex.Now())
 	// another process or Publish sets the due time
 	others := ex.Reminders == nil && (ex.Reminding.On() || ex.HasUnpublished())
@@ -30,7 +30,7 @@ func Remind(ctx context.Context, ex *journal.Execution) {
 			"reminder_failed", "runId", ex.ID, "error", err)
 	}
 	if err = ex.Read(ctx, document.UserPath(ex.Run.UID)); err == nil { // it contains the state of the reminders
-		err = ex.Transition(ctx, func(tx *journal.Tx) error {
+		err = ex.Transition(ctx, func(tx *unit.Tx) error {
 			st, _ := tx.Next()
 			tx.KeepLease = st != run.StepWait || tx.Run.Lease.Held(ex.Owner, tx.Now)
 			tx.Changed = !tx.KeepLease

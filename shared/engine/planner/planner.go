@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -53,7 +53,7 @@ type StartOptions struct {
 	ContinueFrom string // ID of an ended session of the user; its unfinished tasks are the first revision
 
 	Origin, Key, BodyHash string // see loop.StartRequest
-	Region                run.Region
+	Region                run.Locale
 	Email                 *string
 }
 
@@ -90,7 +90,7 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		in.State, in.Private, in.Excerpts = r.State, r.Private, r.Excerpts
 	}
 	return p.Loop.Start(ctx, loop.StartRequest{UID: o.UID, Agent: run.Planner, Origin: o.Origin,
-		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Email: o.Email}, in)
+		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Locale: o.Region, Email: o.Email}, in)
 }
 
 // unfinished returns a plan with the unfinished tasks of the earlier session.
@@ -219,7 +219,7 @@ func (p *Planner) Wait(ctx context.Context, uid string, v *run.View) (*run.View,
 	if err != nil || last == nil {
 		return v, err
 	}
-	reading, cancel := journal.Detached(ctx)
+	reading, cancel := unit.Detached(ctx)
 	defer cancel()
 	return last.View(reading)
 }
@@ -260,7 +260,7 @@ func (p *Planner) List(ctx context.Context, uid string) ([]Listed, error) {
 	var u run.User
 	docs, err := p.Loop.Store.Get(ctx, document.UserPath(uid))
 	if err != nil {
-		return nil, journal.StoreError(err)
+		return nil, unit.StoreError(err)
 	}
 	if docs[0].Exists() {
 		if err := document.Decode(docs[0], &u); err != nil {
@@ -276,7 +276,7 @@ func (p *Planner) List(ctx context.Context, uid string) ([]Listed, error) {
 		paths = append(paths, document.RunPath(id))
 	}
 	if docs, err = p.Loop.Store.Get(ctx, paths...); err != nil {
-		return nil, journal.StoreError(err)
+		return nil, unit.StoreError(err)
 	}
 	for _, d := range docs {
 		var r run.Run

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/journal"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -49,7 +49,7 @@ type wanted struct {
 func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
 	t.Helper()
 	issue := tool.Define(tool.Def[wanted, made]{Name: "issue", Description: "Opens an issue.", SideEffect: true,
-		Bound:   func(in wanted) any { return map[string]string{"owner": in.Owner, "repo": in.Repo} },
+		Pinned:  func(in wanted) any { return map[string]string{"owner": in.Owner, "repo": in.Repo} },
 		Preview: func(in wanted) tool.Preview { return tool.Preview{Title: "Open " + in.Title} },
 		Place: func(context.Context, tool.Scope) (tool.Place, error) {
 			return tool.Place{Label: "Account", Name: "ana-dev", ID: "7"}, nil
@@ -65,7 +65,7 @@ func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
 		Limits: registry.Limits{ModelCalls: 200, ApprovalTTL: 24 * time.Hour,
 			Deadline: time.Hour, ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
 	q := messages{make(chan queue.Message, 1)}
-	l := loop.New(journal.Env{Store: memory.New(time.Now), Queue: q, Model: script.New(turns...),
+	l := loop.New(unit.Env{Store: memory.New(time.Now), Queue: q, Model: script.New(turns...),
 		Tools: tool.NewSet(issue), Agents: registry.Set{run.Planner: agent}, Now: time.Now})
 	move := func() {
 		for {

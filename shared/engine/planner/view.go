@@ -66,7 +66,7 @@ type Grant struct {
 // View returns the session in the form that its user sees, with its waiting approvals. The run must be a session.
 func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	state := v.PlanState()
-	of, in, zone := state.Plan, state.Input, run.Region{TimeZone: v.TimeZone}.Zone()
+	of, in, zone := state.Plan, state.Input, run.Locale{TimeZone: v.TimeZone}.Zone()
 	s := &Session{OK: true, SessionID: v.RunID, RunID: v.RunID, ThreadID: v.ThreadID, Status: of.Status(),
 		Prompt: in.Prompt, RepoURL: in.Session.Repo, Deadline: in.Session.Deadline, Revision: of.Revision,
 		Tasks: []Task{}, Questions: []string{}, Grants: []Grant{}, Changes: []plan.Change{},

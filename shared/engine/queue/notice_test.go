@@ -16,7 +16,7 @@ func pushOf(data string) []byte {
 
 func TestParseNotice(t *testing.T) {
 	const event = `{"specversion":"1.0", "id":"run1.8","type":"run.countersign.run.ended","more":{"a":[1]}}`
-	n, err := queue.ParseNotice(pushOf(event))
+	n, err := queue.ParseDelivery(pushOf(event))
 	if err != nil || n.ID != "run1.8" || n.Type != "run.countersign.run.ended" || string(n.Event) != event ||
 		n.Attempt != 3 {
 		t.Errorf("parsed %+v, %v", n, err)
@@ -26,7 +26,7 @@ func TestParseNotice(t *testing.T) {
 		"an id that is too long": pushOf(`{"id":"` + strings.Repeat("x", 101) + `"}`),
 		"too much":               pushOf(strings.Repeat(" ", queue.MaxPush)),
 	} {
-		if _, err := queue.ParseNotice(body); fault.As(err).Class != fault.Validation {
+		if _, err := queue.ParseDelivery(body); fault.As(err).Class != fault.Validation {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

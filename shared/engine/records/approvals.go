@@ -50,7 +50,7 @@ func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limi
 	page.Approvals, page.Next, err = r.Pending(ctx, uid, cursor, limit)
 	u := <-known
 	page.Mark = u.mark
-	if err = cmp.Or(u.err, err); err != nil || cursor != "" || len(u.Held) == 0 {
+	if err = cmp.Or(u.err, err); err != nil || cursor != "" || len(u.UndoWindows) == 0 {
 		return page, err
 	}
 	page.Held, err = r.held(ctx, u.User)
@@ -82,8 +82,8 @@ func markOf(d store.Doc) string {
 // held returns the user's approvals in their undo window, newest first.
 func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, error) {
 	var views []run.ApprovalView
-	paths := make([]string, len(u.Held))
-	for i, h := range u.Held {
+	paths := make([]string, len(u.UndoWindows))
+	for i, h := range u.UndoWindows {
 		paths[i] = document.ApprovalPath(h.ApprovalID)
 	}
 	docs, err := r.get(ctx, paths...)
@@ -92,7 +92,7 @@ func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, err
 	}
 	for i, d := range slices.Backward(docs) {
 		var a run.Approval
-		if !d.Exists() || !d.ReadTime.Before(u.Held[i].Until) {
+		if !d.Exists() || !d.ReadTime.Before(u.UndoWindows[i].Until) {
 			continue
 		}
 		if err := document.Decode(d, &a); err != nil {
@@ -100,7 +100,7 @@ func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, err
 		}
 		if a.UID == u.UID && a.Status == run.ApprovalApproved {
 			v := a.View()
-			v.HeldUntil = u.Held[i].Until
+			v.HeldUntil = u.UndoWindows[i].Until
 			views = append(views, v)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // Errors: AuthError unauthenticated for a disabled user; PolicyError too_many and budget for the limits, with the time
 // to wait.
 func (r *Records) Admit(ctx context.Context, uid string, l run.Limits, starts bool,
-	sent run.Region) (run.Admission, error) {
+	sent run.Locale) (run.Admission, error) {
 	a := run.Admission{Use: func(context.Context, int, int) error { return nil }}
 	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *run.User, now time.Time) (bool, error) {
-		a.Region = sent.Or(u.Region)
-		changed := a.Region != u.Region
-		u.Region = a.Region
+		a.Region = sent.Or(u.Locale)
+		changed := a.Region != u.Locale
+		u.Locale = a.Region
 		if err := u.CheckEnabled(); err != nil || l.None() {
 			return changed, err
 		}

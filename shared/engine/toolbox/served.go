@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// Served provides tools that come and go while a process lives: those of MCP servers (package mcptools). None has the
+// Dynamic provides tools that come and go while a process lives: those of MCP servers (package mcptools). None has the
 // name of a tool in Source.Tools.
-type Served interface {
+type Dynamic interface {
 	// Tools returns the currently known tools without waiting.
 	Tools() tool.Set
 	// Report returns the tools of each server, and why others of its tools are not used.
@@ -23,7 +23,7 @@ type Served interface {
 
 // Refresh replaces the tools with those that are available now, if the run's agent may call tools that come and go.
 func (b *Toolbox) Refresh(ctx context.Context, agent string) {
-	if a := b.from.Agents.Get(agent); b.from.Served != nil && (a == nil || a.HasServed()) {
+	if a := b.from.Agents.Get(agent); b.from.Served != nil && (a == nil || a.HasDynamic()) {
 		b.Tools = b.from.Await(ctx)
 	}
 }

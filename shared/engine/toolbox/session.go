@@ -10,7 +10,7 @@ import (
 
 // PlanBind returns the constraints on a plan of the run's session at the time now.
 func (b *Toolbox) PlanBind(r run.Run, s *run.State, now time.Time) plan.Bind {
-	return s.Bind(b.Agent(r.Agent), r.Region, now)
+	return s.Bind(b.Agent(r.Agent), r.Locale, now)
 }
 
 // planTool returns the tool with which the model of a session proposes its plan or reflects on a task. It returns nil

@@ -31,7 +31,7 @@ func (b *Toolbox) takeBackTool(in run.Input) *tool.Tool {
 		return b.takeBack
 	}
 	waits := in.Waits()
-	if len(waits) == 0 || b.from.TakeBack == nil || in.Via != nil || in.SingleCall || in.Session != nil ||
+	if len(waits) == 0 || b.from.TakeBack == nil || in.DelegatedBy != nil || in.SingleCall || in.Session != nil ||
 		in.OfPage(TakeBackTool) || b.Tools[TakeBackTool] != nil {
 		return nil
 	}

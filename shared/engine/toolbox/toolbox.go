@@ -19,7 +19,7 @@ import (
 // Source provides the tools of one process.
 type Source struct {
 	Tools  tool.Set
-	Served Served // tools that come and go; nil: none
+	Served Dynamic // tools that come and go; nil: none
 	Agents registry.Set
 	// TakeBack withdraws a proposal that still waits, at its user's word. A PolicyError says that the proposal no
 	// longer waits. Nil: no model gets the tool.

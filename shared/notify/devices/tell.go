@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -20,8 +20,8 @@ import (
 // keptFor is how long a push service keeps the message that an approval was decided, for a device that is off.
 const keptFor = 24 * time.Hour
 
-// A Teller sends notifications to people's devices.
-type Teller struct {
+// A Notifier sends notifications to people's devices.
+type Notifier struct {
 	Store  store.Store
 	Sender webpush.Sender
 	// Forget removes a device that can no longer be reached.
@@ -37,12 +37,12 @@ type message struct {
 	ThreadID   string `json:"threadId,omitempty"`
 }
 
-// Tell makes the devices of the notification's user show a waiting approval, or hide a decided one. It reads the
+// Notify makes the devices of the notification's user show a waiting approval, or hide a decided one. It reads the
 // approval first, so a repeated notification is shown only once. It returns an error if no device was reached and some
 // may be reached later. If one device was reached, the error is nil. Other errors are the store's.
-func (t *Teller) Tell(ctx context.Context, kind notice.Type, d notice.Data) error {
-	asks := kind == notice.ApprovalRequested || kind == notice.ReviewRequested
-	if !asks && kind != notice.ApprovalDecided && kind != notice.ApprovalExpired || d.UID == "" || d.ApprovalID == "" {
+func (t *Notifier) Notify(ctx context.Context, kind event.Type, d event.Data) error {
+	asks := kind == event.ApprovalRequested || kind == event.ReviewRequested
+	if !asks && kind != event.ApprovalDecided && kind != event.ApprovalExpired || d.UID == "" || d.ApprovalID == "" {
 		return nil
 	}
 	docs, err := t.Store.Get(ctx, document.UserPath(d.UID), document.ApprovalPath(d.ApprovalID))
@@ -63,13 +63,13 @@ func (t *Teller) Tell(ctx context.Context, kind notice.Type, d notice.Data) erro
 	}
 	m := message{ApprovalID: a.ID}
 	if asks {
-		m = message{Asks: true, ApprovalID: a.ID, Question: notice.Question(a), ThreadID: a.ThreadID}
+		m = message{Asks: true, ApprovalID: a.ID, Question: event.Question(a), ThreadID: a.ThreadID}
 	}
 	return t.send(ctx, u, m, a.ExpiresAt)
 }
 
 // send sends the message to all devices concurrently.
-func (t *Teller) send(ctx context.Context, u run.User, m message, until time.Time) error {
+func (t *Notifier) send(ctx context.Context, u run.User, m message, until time.Time) error {
 	plain, err := strictjson.Marshal(m)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func mustShow(endpoint string) bool {
 	return strings.HasPrefix(endpoint, "https://web.push.apple.com/")
 }
 
-func (t *Teller) sendTo(ctx context.Context, uid string, d run.Device, m webpush.Message) error {
+func (t *Notifier) sendTo(ctx context.Context, uid string, d run.Device, m webpush.Message) error {
 	err := t.Sender.Send(ctx, webpush.Subscription{Endpoint: d.Endpoint, P256dh: d.P256dh, Auth: d.Auth}, m)
 	if errors.Is(err, webpush.ErrGone) {
 		_, err = t.Forget(ctx, uid, ID(d.Endpoint))

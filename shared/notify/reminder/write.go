@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
 // write returns the mail about the approvals (RFC 5322). Besides fixed text, it contains only a checked address, times
@@ -35,7 +35,7 @@ func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([
 	}
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	if _, err := io.WriteString(w, r.text(u.Region.Zone(), waiting)); err != nil {
+	if _, err := io.WriteString(w, r.text(u.Locale.Zone(), waiting)); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), w.Close()
@@ -52,7 +52,7 @@ func name(waiting []run.Approval) string {
 
 func subject(waiting []run.Approval) string {
 	if len(waiting) == 1 {
-		return notice.Question(waiting[0])
+		return event.Question(waiting[0])
 	}
 	return count(len(waiting)) + " requests need your decision"
 }
@@ -68,8 +68,8 @@ func count(n int) string {
 func (r *Reminders) text(zone *time.Location, waiting []run.Approval) string {
 	var b strings.Builder
 	for _, a := range waiting[:min(len(waiting), mostTold)] {
-		fmt.Fprintf(&b, "%s\n  Asked on %s, expires on %s.\n  %s\n\n", notice.Question(a), clock(a.RequestedAt, zone),
-			clock(a.ExpiresAt, zone), notice.Link(r.Console, a.ThreadID))
+		fmt.Fprintf(&b, "%s\n  Asked on %s, expires on %s.\n  %s\n\n", event.Question(a), clock(a.RequestedAt, zone),
+			clock(a.ExpiresAt, zone), event.Link(r.Console, a.ThreadID))
 	}
 	if more := len(waiting) - mostTold; more > 0 {
 		fmt.Fprintf(&b, "%s more: %s\n\n", count(more), r.inbox())

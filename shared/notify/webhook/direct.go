@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
 // Limits of a Direct.
@@ -51,7 +51,7 @@ type telling struct {
 
 // line holds the notifications of a run for one endpoint, in order.
 type line struct {
-	left    []notice.Notice
+	left    []event.Event
 	settled map[string]bool // IDs of notifications that were delivered or given up
 	busy    bool
 }
@@ -63,9 +63,9 @@ func NewDirect(hooks Hooks, source string, sender Sender, failed func(Failure)) 
 		slots: make(chan struct{}, mostSends), runs: map[string]*telling{}}
 }
 
-// Publish implements [notice.Publisher]. It never waits. It returns nil once nothing is left to send, and
-// notice.ErrUnderWay before.
-func (d *Direct) Publish(_ context.Context, notices ...notice.Notice) error {
+// Publish implements [event.Publisher]. It never waits. It returns nil once nothing is left to send, and
+// event.ErrUnderWay before.
+func (d *Direct) Publish(_ context.Context, notices ...event.Event) error {
 	if len(notices) == 0 {
 		return nil
 	}
@@ -74,14 +74,14 @@ func (d *Direct) Publish(_ context.Context, notices ...notice.Notice) error {
 	runID := notices[0].Data.RunID
 	t := d.telling(runID)
 	if t == nil {
-		return notice.ErrUnderWay
+		return event.ErrUnderWay
 	}
 	t.newest = notices[len(notices)-1].Time
 	left := false
 	for i, h := range d.hooks {
 		l := &t.lines[i]
 		l.left = slices.DeleteFunc(slices.Clone(notices),
-			func(n notice.Notice) bool { return l.settled[n.ID] || !h.Wants(n.Type) })
+			func(n event.Event) bool { return l.settled[n.ID] || !h.Wants(n.Type) })
 		if len(l.left) == 0 {
 			continue
 		}
@@ -92,7 +92,7 @@ func (d *Direct) Publish(_ context.Context, notices ...notice.Notice) error {
 		}
 	}
 	if left {
-		return notice.ErrUnderWay
+		return event.ErrUnderWay
 	}
 	delete(d.runs, runID)
 	return nil
@@ -136,16 +136,16 @@ func (d *Direct) send(h Hook, l *line) {
 	}
 }
 
-func (d *Direct) sendOne(h Hook, n notice.Notice) error {
-	event, err := n.Encode(d.source)
+func (d *Direct) sendOne(h Hook, n event.Event) error {
+	body, err := n.Encode(d.source)
 	if err != nil {
 		return err
 	}
-	return d.sender.Send(d.alive, h, n.ID, notice.ContentType, event)
+	return d.sender.Send(d.alive, h, n.ID, event.ContentType, body)
 }
 
 // first returns the line's first notification, or nil at the end of the line.
-func (d *Direct) first(l *line) *notice.Notice {
+func (d *Direct) first(l *line) *event.Event {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(l.left) == 0 || d.alive.Err() != nil {
@@ -157,7 +157,7 @@ func (d *Direct) first(l *line) *notice.Notice {
 
 // settle records the result for a notification, and reports whether the line continues. A failure stops the line,
 // unless it is too late for another attempt.
-func (d *Direct) settle(h Hook, l *line, n notice.Notice, err error) bool {
+func (d *Direct) settle(h Hook, l *line, n event.Event, err error) bool {
 	gone := err == nil || d.old(n.Time)
 	if err != nil && d.alive.Err() == nil { // otherwise the failure is not the endpoint's
 		d.failed(Failure{h.Name, n.ID, gone, err})
@@ -169,7 +169,7 @@ func (d *Direct) settle(h Hook, l *line, n notice.Notice, err error) bool {
 		return false
 	}
 	l.settled[n.ID] = true
-	l.left = slices.DeleteFunc(slices.Clone(l.left), func(m notice.Notice) bool { return m.ID == n.ID })
+	l.left = slices.DeleteFunc(slices.Clone(l.left), func(m event.Event) bool { return m.ID == n.ID })
 	return true
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
 
@@ -78,14 +78,14 @@ func newDirect(t *testing.T) (*webhook.Direct, *told) {
 }
 
 // news returns the run's first n notifications. Each is a request for an approval, except the last of three.
-func news(run string, n int) (all []notice.Notice) {
+func news(run string, n int) (all []event.Event) {
 	for i := 1; i <= n; i++ {
-		t := notice.ApprovalRequested
+		t := event.ApprovalRequested
 		if i == 3 {
-			t = notice.RunEnded
+			t = event.RunEnded
 		}
-		all = append(all, notice.Notice{ID: fmt.Sprintf("%s.%d", run, i), Type: t, Time: time.Now(),
-			Data: notice.Data{RunID: run}})
+		all = append(all, event.Event{ID: fmt.Sprintf("%s.%d", run, i), Type: t, Time: time.Now(),
+			Data: event.Data{RunID: run}})
 	}
 	return all
 }
@@ -97,7 +97,7 @@ func TestDirectTellsEachOnce(t *testing.T) {
 		d, w := newDirect(t)
 		w.set(true, false)
 		first := news("run1", 2)
-		if err := d.Publish(t.Context(), first...); !errors.Is(err, notice.ErrUnderWay) {
+		if err := d.Publish(t.Context(), first...); !errors.Is(err, event.ErrUnderWay) {
 			t.Errorf("at first: %v", err)
 		}
 		if got := w.took(); got != "crm run1.1, crm run1.2, pager run1.1" {
@@ -105,7 +105,7 @@ func TestDirectTellsEachOnce(t *testing.T) {
 		}
 		w.set(false, false)
 		all := append(first, news("run1", 3)[2])
-		if err := d.Publish(t.Context(), all...); !errors.Is(err, notice.ErrUnderWay) {
+		if err := d.Publish(t.Context(), all...); !errors.Is(err, event.ErrUnderWay) {
 			t.Errorf("while one has missed some: %v", err)
 		}
 		if got := w.took(); got != "crm run1.3, pager run1.1, pager run1.2" {
@@ -129,7 +129,7 @@ func TestDirectNeverWaits(t *testing.T) {
 		w.set(false, true)
 		at := time.Now()
 		for range 3 {
-			if err := d.Publish(t.Context(), news("run1", 1)...); !errors.Is(err, notice.ErrUnderWay) {
+			if err := d.Publish(t.Context(), news("run1", 1)...); !errors.Is(err, event.ErrUnderWay) {
 				t.Error(err)
 			}
 			synctest.Wait()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
 )
@@ -26,16 +26,16 @@ type received struct {
 }
 
 // send sends a notification at the time to an endpoint whose keys are in a rotation.
-func send(t *testing.T, n notice.Notice, at time.Time) received {
+func send(t *testing.T, n event.Event, at time.Time) received {
 	t.Helper()
 	address, got := endpoint(t, http.StatusNoContent)
 	h := parse(t, `{"webhooks":[{"name":"crm","url":"`+address+`"}]}`, `{"crm":["`+key+`","`+another+`"]}`)
-	event, err := n.Encode("https://agent.example.com")
+	body, err := n.Encode("https://agent.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := webhook.Sender{Client: sender(t).Client, Now: func() time.Time { return at }}
-	if err := s.Send(t.Context(), h, n.ID, notice.ContentType, event); err != nil {
+	if err := s.Send(t.Context(), h, n.ID, event.ContentType, body); err != nil {
 		t.Fatal(err)
 	}
 	header, text := got()

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
 // Limits of a file.
@@ -28,15 +28,15 @@ const (
 // A Hook is an endpoint, with the types of notifications that it receives and its signing keys.
 type Hook struct {
 	// Name has 1 to 32 lower-case letters, digits and hyphens. It is also part of a subscription's name.
-	Name  string        `json:"name"`
-	URL   string        `json:"url"`
-	Types []notice.Type `json:"types,omitempty"` // none: all
+	Name  string       `json:"name"`
+	URL   string       `json:"url"`
+	Types []event.Type `json:"types,omitempty"` // none: all
 
 	keys [][]byte
 }
 
 // Wants reports whether the endpoint receives notifications of this type.
-func (h Hook) Wants(t notice.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
+func (h Hook) Wants(t event.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
 
 // Hooks are endpoints with different names.
 type Hooks []Hook
@@ -106,7 +106,7 @@ func (h Hook) check(at string, before Hooks) error {
 			"credentials")
 	}
 	for i, t := range h.Types {
-		if !slices.Contains(notice.Types, t) {
+		if !slices.Contains(event.Types, t) {
 			return fault.Invalid(fmt.Sprintf("%s/types/%d", at, i), "unknown type of notification")
 		}
 	}

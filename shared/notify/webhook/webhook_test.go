@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
 
@@ -65,13 +65,13 @@ func sender(t *testing.T) webhook.Sender {
 func TestSignature(t *testing.T) {
 	address, got := endpoint(t, http.StatusNoContent)
 	h := parse(t, `{"webhooks":[{"name":"crm","url":"`+address+`"}]}`, `{"crm":["`+key+`","`+another+`"]}`)
-	if err := sender(t).Send(t.Context(), h, id, notice.ContentType, []byte(body)); err != nil {
+	if err := sender(t).Send(t.Context(), h, id, event.ContentType, []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 	header, text := got()
 	first, second, _ := strings.Cut(header.Get("Webhook-Signature"), " ")
 	if first != signed || second != "v1,"+macOf(t, another) || text != body || header.Get("Webhook-Id") != id ||
-		header.Get("Webhook-Timestamp") != "1614265330" || header.Get("Content-Type") != notice.ContentType {
+		header.Get("Webhook-Timestamp") != "1614265330" || header.Get("Content-Type") != event.ContentType {
 		t.Errorf("sent %v %s", header, text)
 	}
 }
@@ -93,23 +93,23 @@ func TestNotTaken(t *testing.T) {
 	for _, status := range []int{http.StatusFound, http.StatusGone, http.StatusTooManyRequests, 500} {
 		address, _ := endpoint(t, status)
 		h := parse(t, `{"webhooks":[{"name":"crm","url":"`+address+`/CANARY"}]}`, `{"crm":["`+key+`"]}`)
-		err := sender(t).Send(t.Context(), h, id, notice.ContentType, []byte(body))
+		err := sender(t).Send(t.Context(), h, id, event.ContentType, []byte(body))
 		if !fault.Is(err, fault.Tool, "webhook_refused") || strings.Contains(fault.As(err).Message, "CANARY") {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
 	h := parse(t, `{"webhooks":[{"name":"crm","url":"http://127.0.0.1:1/CANARY"}]}`, `{"crm":["`+key+`"]}`)
-	err := sender(t).Send(t.Context(), h, id, notice.ContentType, []byte(body))
+	err := sender(t).Send(t.Context(), h, id, event.ContentType, []byte(body))
 	if !fault.Is(err, fault.Tool, "webhook_refused") || strings.Contains(fault.As(err).Message, "CANARY") {
 		t.Errorf("nobody there: %v", err)
 	}
 }
 
 func TestParse(t *testing.T) {
-	const ok = `{"webhooks":[{"name":"crm","url":"https://example.com/x","types":["` + string(notice.RunEnded) + `"]}]}`
+	const ok = `{"webhooks":[{"name":"crm","url":"https://example.com/x","types":["` + string(event.RunEnded) + `"]}]}`
 	keys := `{"crm":["` + key + `"]}`
 	h := parse(t, ok, keys)
-	if !h.Wants(notice.RunEnded) || h.Wants(notice.ApprovalDecided) {
+	if !h.Wants(event.RunEnded) || h.Wants(event.ApprovalDecided) {
 		t.Errorf("it wants %v", h.Types)
 	}
 	for name, c := range map[string]struct{ file, keys, field string }{

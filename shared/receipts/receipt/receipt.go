@@ -29,17 +29,17 @@ type Receipt struct {
 	ThreadID string `json:"threadId"`
 	User     string `json:"user"` // the subject of the user's token
 	Agent    string `json:"agent"`
-	// Via is the agent of another program that started the run. Asked then contains the agent's words.
-	Via       *run.Via   `json:"via,omitempty"`
-	TimeZone  string     `json:"timeZone"` // of the times in previews
-	Locale    string     `json:"locale,omitempty"`
-	Asked     string     `json:"asked"` // the user's words
-	AskedAt   time.Time  `json:"askedAt"`
-	Status    run.Status `json:"status"`
-	Summary   string     `json:"summary"`
-	UpdatedAt time.Time  `json:"updatedAt"`
-	Actions   []Action   `json:"actions"`
-	Plans     []Plan     `json:"plans,omitempty"` // plans that the user of a session has confirmed, in order
+	// DelegatedBy is the agent of another program that started the run. Asked then contains the agent's words.
+	DelegatedBy *run.Delegate `json:"via,omitempty"`
+	TimeZone    string        `json:"timeZone"` // of the times in previews
+	Locale      string        `json:"locale,omitempty"`
+	Asked       string        `json:"asked"` // the user's words
+	AskedAt     time.Time     `json:"askedAt"`
+	Status      run.Status    `json:"status"`
+	Summary     string        `json:"summary"`
+	UpdatedAt   time.Time     `json:"updatedAt"`
+	Actions     []Action      `json:"actions"`
+	Plans       []Plan        `json:"plans,omitempty"` // plans that the user of a session has confirmed, in order
 
 	Nonce   string        `json:"nonce"` // hexadecimal; of the hashes in the entries (audit.InputHash)
 	Head    audit.Head    `json:"head"`  // of the run's chain
@@ -84,7 +84,8 @@ type Card struct {
 // log.
 func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []audit.Entry, now time.Time) Receipt {
 	out := Receipt{Version: 1, IssuedAt: now.UTC().Truncate(time.Millisecond), RunID: r.ID, ThreadID: r.ThreadID,
-		User: r.UID, Agent: r.AgentName(), Via: v.Via, TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
+		User: r.UID, Agent: r.AgentName(), DelegatedBy: v.DelegatedBy, TimeZone: v.TimeZone,
+		Locale: v.Locale, Asked: asked,
 		AskedAt: r.CreatedAt, Status: v.Status, Summary: v.Summary, UpdatedAt: v.UpdatedAt, Actions: []Action{},
 		Nonce: hex.EncodeToString(r.Nonce), Head: r.Audit, Entries: []audit.Entry{}}
 	for _, e := range entries {

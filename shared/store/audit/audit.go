@@ -79,7 +79,7 @@ type Entry struct {
 	PolicyDecision string `json:"policyDecision,omitempty"`
 	Decision       string `json:"decision,omitempty"`
 	Rule           string `json:"rule,omitempty"` // policy.Decision.Rule
-	// Class is the class of the call, if its tool has a policy for single calls (tool.Ruling).
+	// Class is the class of the call, if its tool has a policy for single calls (tool.CallPolicy).
 	Class string `json:"class,omitempty"`
 	// Facts are IDs, kinds and numbers from the tool, if any (tool.Facts).
 	Facts           map[string]string `json:"facts,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // The states of an agent's command, in messages to the terminal.
@@ -22,7 +22,7 @@ const (
 
 // agent is the command that an agent runs on the terminal.
 type agent struct {
-	keeper *keeper.Keeper
+	keeper *supervisor.Keeper
 	known  chan struct{} // closed once it is known whether a command runs
 	once   sync.Once
 
@@ -221,7 +221,7 @@ func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) 
 		typing.end(0)
 		t.tell(runID, actionID, commandEnded)
 	}()
-	asks := keeper.Asks(func(asks bool) {
+	asks := supervisor.Asks(func(asks bool) {
 		t.agent.ask(typed, asks)
 		if asks {
 			t.tell(runID, actionID, commandAsks)
@@ -230,8 +230,8 @@ func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) 
 		}
 	})
 	for {
-		_, err := t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}, keeper.Hold(), asks)
-		if !errors.Is(err, keeper.ErrOther) || wait.For(ctx, again) != nil {
+		_, err := t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}, supervisor.Hold(), asks)
+		if !errors.Is(err, supervisor.ErrOther) || wait.For(ctx, again) != nil {
 			return
 		}
 	}
@@ -247,7 +247,7 @@ func (t *socket) typeInto(ctx context.Context, actionID string, typed *keys) {
 		}
 		for {
 			err = t.agent.keeper.Input(ctx, actionID, b[:n])
-			if !errors.Is(err, keeper.ErrOther) && !tool.IsTransient(err) || wait.For(ctx, again) != nil {
+			if !errors.Is(err, supervisor.ErrOther) && !tool.IsTransient(err) || wait.For(ctx, again) != nil {
 				break // it has them, or never will
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // Limits of a socket.
@@ -46,7 +46,7 @@ func (t Times) orDefaults() Times {
 
 // Hosts opens connections to hosts (shared/terminal/remote).
 type Hosts interface {
-	Get(ctx context.Context, h *terminal.Host) (conn keeper.Conn, release func(), err error)
+	Get(ctx context.Context, h *terminal.Host) (conn supervisor.Conn, release func(), err error)
 }
 
 // Runs reports the runs on terminals (shared/engine/loop).
@@ -88,7 +88,7 @@ func (s *Sockets) Serve(w http.ResponseWriter, r *http.Request, terminalID strin
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	t := &socket{Sockets: s, times: times, id: terminalID, conn: c, screen: newScreen(), cancel: cancel,
-		received: make(chan message), ended: make(chan Reason, 1), resize: make(chan keeper.Size, 1),
+		received: make(chan message), ended: make(chan Reason, 1), resize: make(chan supervisor.Size, 1),
 		typed: newKeys(), agent: agent{known: make(chan struct{})}}
 	t.serve(ctx, life, enter)
 }

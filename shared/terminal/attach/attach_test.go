@@ -30,8 +30,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
@@ -104,7 +104,7 @@ func (w *world) put(path string, v any) {
 	}
 }
 
-func (w *world) Get(ctx context.Context, h *terminal.Host) (keeper.Conn, func(), error) {
+func (w *world) Get(ctx context.Context, h *terminal.Host) (supervisor.Conn, func(), error) {
 	return w.pool.Get(ctx, h, func(context.Context) ([]byte, error) { return w.host.Key, nil })
 }
 
@@ -457,7 +457,7 @@ var action = "action-" + rand.Text()
 
 // begins starts the agent's command on the host. The channel receives its result. asks is called when the command asks
 // for input.
-func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan keeper.Result {
+func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan supervisor.Result {
 	w.t.Helper()
 	host, err := terminal.ReadHost(w.t.Context(), w.store, "ana", hostID)
 	if err != nil {
@@ -467,16 +467,16 @@ func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-c
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	k, err := keeper.Open(w.t.Context(), conn)
+	k, err := supervisor.Open(w.t.Context(), conn)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	k.Times.Quiet, k.Times.Patience = 100*time.Millisecond, time.Minute
-	ended := make(chan keeper.Result, 1)
+	ended := make(chan supervisor.Result, 1)
 	go func() {
 		defer release()
-		r, err := k.Start(context.Background(), keeper.Start{ID: action, Terminal: terminalID, Grammar: "bash",
-			Command: command, Limit: limit, Size: keeper.Size{Cols: 80, Rows: 24}, Asks: asks}, io.Discard)
+		r, err := k.Start(context.Background(), supervisor.Start{ID: action, Terminal: terminalID, Grammar: "bash",
+			Command: command, Limit: limit, Size: supervisor.Size{Cols: 80, Rows: 24}, Asks: asks}, io.Discard)
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -540,7 +540,7 @@ func TestWhatARunHasPrinted(t *testing.T) {
 // TestThePanesSize sends the size right after the token, to a new shell and to an existing one. Both apply it.
 func TestThePanesSize(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
-	for _, size := range []keeper.Size{{Cols: 121, Rows: 41}, {Cols: 100, Rows: 30}} {
+	for _, size := range []supervisor.Size{{Cols: 121, Rows: 41}, {Cols: 100, Rows: 30}} {
 		c := w.attach("ana", terminalID)
 		c.say(fmt.Sprintf(`{"type":"resize","cols":%d,"rows":%d}`, size.Cols, size.Rows))
 		c.types(fmt.Sprintf("until [ \"$(stty size)\" = '%d %d' ]; do sleep 0.1; done; echo si''zed %[1]d\r", size.Rows,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
@@ -83,7 +83,7 @@ func BenchmarkEcho(b *testing.B) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = conn.Exec(b.Context(), keeper.Exec{Line: "cat", Stdin: in, PTY: &keeper.Size{Cols: 80, Rows: 24},
+		_, _ = conn.Exec(b.Context(), supervisor.Exec{Line: "cat", Stdin: in, PTY: &supervisor.Size{Cols: 80, Rows: 24},
 			Stdout: writer(func(p []byte) (int, error) { printed <- bytes.Clone(p); return len(p), nil })})
 	}()
 	c := w.attach("ana", terminalID)

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/store/document"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // ping checks regularly that the other side is alive.
@@ -57,10 +57,10 @@ func (t *socket) watchTerminal(ctx context.Context) {
 }
 
 // shell carries the person's shell. If the host has lost the keeper since it was last asked, shell installs it again.
-func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, size keeper.Size) {
+func (t *socket) shell(ctx context.Context, conn supervisor.Conn, k *supervisor.Keeper, size supervisor.Size) {
 	err := t.oneShell(ctx, k, size)
-	if errors.Is(err, keeper.ErrOther) {
-		if k, err = keeper.Ask(ctx, conn); err == nil {
+	if errors.Is(err, supervisor.ErrOther) {
+		if k, err = supervisor.Ask(ctx, conn); err == nil {
 			err = t.oneShell(ctx, k, size)
 		}
 	}
@@ -68,7 +68,7 @@ func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, 
 	case ctx.Err() != nil:
 	case err == nil:
 		t.end(ReasonExited)
-	case errors.Is(err, keeper.ErrHome):
+	case errors.Is(err, supervisor.ErrHome):
 		t.end(ReasonNoHome)
 	default:
 		t.end(reasonOf(err))
@@ -76,7 +76,7 @@ func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, 
 }
 
 // oneShell attaches to the shell. Keys that are typed after it returns are left for the next attachment.
-func (t *socket) oneShell(ctx context.Context, k *keeper.Keeper, size keeper.Size) error {
+func (t *socket) oneShell(ctx context.Context, k *supervisor.Keeper, size supervisor.Size) error {
 	typing, over := context.WithCancel(ctx)
 	defer over()
 	return k.Shell(ctx, t.id, size, reader{t.typed, typing}, printer{t.screen, true}, t.resize)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // message is a received or queued message.
@@ -32,7 +32,7 @@ type socket struct {
 	screen   *screen
 	received chan message
 	ended    chan Reason
-	resize   chan keeper.Size
+	resize   chan supervisor.Size
 	typed    *keys // for the shell
 	agent    agent
 	all      sync.WaitGroup
@@ -92,7 +92,7 @@ func (t *socket) carry(ctx, life context.Context, enter Enter) Reason {
 		return reasonOf(err)
 	}
 	defer release()
-	k, err := keeper.Open(ctx, conn)
+	k, err := supervisor.Open(ctx, conn)
 	if err != nil {
 		return reasonOf(err)
 	}
@@ -139,17 +139,17 @@ func (t *socket) token(ctx context.Context) (string, Reason) {
 }
 
 // read returns the terminal's host and size.
-func (t *socket) read(ctx context.Context) (*terminal.Host, keeper.Size, error) {
+func (t *socket) read(ctx context.Context) (*terminal.Host, supervisor.Size, error) {
 	its, err := terminal.ReadTerminal(ctx, t.Store, t.uid, t.id)
 	if err != nil {
-		return nil, keeper.Size{}, err
+		return nil, supervisor.Size{}, err
 	}
 	host, err := terminal.ReadHost(ctx, t.Store, t.uid, its.HostID)
-	return &host, keeper.Size{Cols: its.Cols, Rows: its.Rows}, err
+	return &host, supervisor.Size{Cols: its.Cols, Rows: its.Rows}, err
 }
 
 // connect connects to the host. An unreachable host is always reported after the same time, whatever the cause.
-func (t *socket) connect(ctx context.Context, host *terminal.Host) (keeper.Conn, func(), error) {
+func (t *socket) connect(ctx context.Context, host *terminal.Host) (supervisor.Conn, func(), error) {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, t.times.Answer)
 	defer cancel()
@@ -231,6 +231,6 @@ func (t *socket) told(data []byte) bool {
 	case <-t.resize: // an earlier size that was not read
 	default:
 	}
-	t.resize <- keeper.Size{Cols: m.Cols, Rows: m.Rows} // only this goroutine sends
+	t.resize <- supervisor.Size{Cols: m.Cols, Rows: m.Rows} // only this goroutine sends
 	return true
 }

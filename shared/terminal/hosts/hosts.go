@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // Remote reaches hosts (shared/terminal/remote). Its errors may be shown; those of a host that cannot be reached are
@@ -29,7 +29,7 @@ type Remote interface {
 	// Scan returns the keys of whatever answers at an address, without a login.
 	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
 	// Check logs in to the host with the secret that open returns, and returns what the host says of itself.
-	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
+	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (supervisor.Facts, error)
 }
 
 // Config configures Hosts. All but Off, AuditDays and Rand are required.

@@ -28,8 +28,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -73,11 +73,11 @@ func (r reached) Scan(_ context.Context, address string, port int) ([]terminal.H
 	return []terminal.HostKey{hostKey(r.w.t)}, nil
 }
 
-func (r reached) Check(ctx context.Context, _ terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts,
-	error) {
+func (r reached) Check(ctx context.Context, _ terminal.Host, open func(context.Context) ([]byte, error)) (
+	supervisor.Facts, error) {
 	secret, err := open(ctx)
 	r.w.logins = append(r.w.logins, string(secret))
-	return keeper.Facts{OS: "Linux 6.1", Shells: []shell.Grammar{shell.POSIX}}, err
+	return supervisor.Facts{OS: "Linux 6.1", Shells: []shell.Grammar{shell.POSIX}}, err
 }
 
 var hostKeys = sync.OnceValue(func() ssh.PublicKey {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // probeTime is the maximum time for a host to report its facts after the login.
@@ -15,9 +15,9 @@ const probeTime = 20 * time.Second
 
 // Check logs in to the host, installs the keeper, and returns the host's facts. If the host cannot be reached, the
 // error comes after the same time as that of Scan. For the other errors, see the package's codes.
-func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts,
-	error) {
-	var conn keeper.Conn
+func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (
+	supervisor.Facts, error) {
+	var conn supervisor.Conn
 	release := func() {}
 	err := p.evenly(ctx, func(ctx context.Context) (err error) {
 		c, done, err := p.Get(ctx, &h, open)
@@ -28,13 +28,13 @@ func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Con
 	})
 	defer release()
 	if err != nil {
-		return keeper.Facts{}, err
+		return supervisor.Facts{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	k, err := keeper.Ask(ctx, conn)
+	k, err := supervisor.Ask(ctx, conn)
 	if err != nil {
-		return keeper.Facts{}, unusable(err)
+		return supervisor.Facts{}, unusable(err)
 	}
 	return k.Facts, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // conn is a connection as [Pool.Get] returns it: the verified one, and further ones when it has no free channel.
@@ -24,24 +24,24 @@ type conn struct {
 	first *link
 }
 
-// Recall implements [keeper.Memory]. The value is kept with the connection, which a restart of the host ends.
+// Recall implements [supervisor.Memory]. The value is kept with the connection, which a restart of the host ends.
 func (c *conn) Recall() any {
 	c.first.mu.Lock()
 	defer c.first.mu.Unlock()
 	return c.first.known
 }
 
-// Remember implements [keeper.Memory].
+// Remember implements [supervisor.Memory].
 func (c *conn) Remember(v any) {
 	c.first.mu.Lock()
 	defer c.first.mu.Unlock()
 	c.first.known = v
 }
 
-// Exec runs a line as [keeper.Conn] describes. When ctx ends, the channel is closed; the effect of that depends on the
-// host. x.Stdin is read until it ends. Exec does not wait for a Read in progress when it returns. Nothing is written to
-// x.Stdout and x.Stderr after that.
-func (c *conn) Exec(ctx context.Context, x keeper.Exec) (int, error) {
+// Exec runs a line as [supervisor.Conn] describes. When ctx ends, the channel is closed; the effect of that depends on
+// the host. x.Stdin is read until it ends. Exec does not wait for a Read in progress when it returns. Nothing is
+// written to x.Stdout and x.Stderr after that.
+func (c *conn) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	for {
 		l, err := c.channel(ctx)
 		if err != nil {
@@ -114,7 +114,7 @@ func (p *Pool) done(g *group, l *link) {
 }
 
 // run runs a line in a channel. Nothing happens on the host before the request is sent.
-func (c *conn) run(ctx context.Context, l *link, ch ssh.Channel, requests <-chan *ssh.Request, x keeper.Exec,
+func (c *conn) run(ctx context.Context, l *link, ch ssh.Channel, requests <-chan *ssh.Request, x supervisor.Exec,
 ) (int, error) {
 	exit, ended := awaitExit(requests)
 	go func() { // the host may end a channel later than it is closed here
@@ -139,7 +139,7 @@ func (c *conn) run(ctx context.Context, l *link, ch ssh.Channel, requests <-chan
 }
 
 // follow carries a command's streams until it has ended.
-func (c *conn) follow(ctx context.Context, l *link, ch ssh.Channel, exit *int, ended <-chan struct{}, x keeper.Exec,
+func (c *conn) follow(ctx context.Context, l *link, ch ssh.Channel, exit *int, ended <-chan struct{}, x supervisor.Exec,
 ) (int, error) {
 	failed := make(chan error, 2)
 	out, errs := &gate{w: x.Stdout}, &gate{w: x.Stderr}
@@ -233,7 +233,7 @@ func awaitExit(requests <-chan *ssh.Request) (exit *int, ended <-chan struct{}) 
 }
 
 // terminalOf returns the request for a terminal of this size.
-func terminalOf(s keeper.Size) []byte {
+func terminalOf(s supervisor.Size) []byte {
 	return ssh.Marshal(struct {
 		Term                      string
 		Cols, Rows, Width, Height uint32
@@ -242,7 +242,7 @@ func terminalOf(s keeper.Size) []byte {
 }
 
 // resize sends the terminal's sizes to the host until over is closed.
-func resize(ch ssh.Channel, sizes <-chan keeper.Size, over <-chan struct{}) {
+func resize(ch ssh.Channel, sizes <-chan supervisor.Size, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // Limits of connections.
@@ -55,7 +55,7 @@ type group struct {
 // until release is called, unless it breaks. After that, each Exec fails with an error marked as transient, and the
 // next Get makes a new connection. For the errors, see the package's codes; those of an unreachable host are marked as
 // transient.
-func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret) (keeper.Conn, func(), error) {
+func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret) (supervisor.Conn, func(), error) {
 	if d, ok := p.dialer.(interface{ Refuses(string, int) bool }); ok && d.Refuses(h.Address, h.Port) {
 		return nil, nil, fault.New(fault.Policy, CodeForbidden,
 			"No host at this address may be connected to from here.")

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
@@ -52,10 +52,10 @@ func newKey(t *testing.T) []byte {
 }
 
 // run runs a command and returns its output.
-func run(t *testing.T, c keeper.Conn, line string) string {
+func run(t *testing.T, c supervisor.Conn, line string) string {
 	t.Helper()
 	var out bytes.Buffer
-	exit, err := c.Exec(t.Context(), keeper.Exec{Line: line, Stdout: &out})
+	exit, err := c.Exec(t.Context(), supervisor.Exec{Line: line, Stdout: &out})
 	if err != nil || exit != 0 {
 		t.Fatalf("%q: exit %d, %v", line, exit, err)
 	}
@@ -63,7 +63,7 @@ func run(t *testing.T, c keeper.Conn, line string) string {
 }
 
 // get returns a connection that lasts as long as the test.
-func get(t *testing.T, p *remote.Pool, h *terminal.Host, secret remote.Secret) keeper.Conn {
+func get(t *testing.T, p *remote.Pool, h *terminal.Host, secret remote.Secret) supervisor.Conn {
 	t.Helper()
 	c, release, err := p.Get(t.Context(), h, secret)
 	if err != nil {
@@ -355,7 +355,7 @@ func TestChannels(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, err := c.Exec(t.Context(), keeper.Exec{Line: "x"}); err != nil {
+			if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "x"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -390,11 +390,11 @@ func TestExitCodes(t *testing.T) {
 	h.HostKeys = pin(key.PublicKey())
 	c := get(t, newPool(t, remote.Times{}), h, secret(newKey(t)))
 	for line, want := range map[string]int{"code": 7, "signal": 137} {
-		if got, err := c.Exec(t.Context(), keeper.Exec{Line: line}); got != want || err != nil {
+		if got, err := c.Exec(t.Context(), supervisor.Exec{Line: line}); got != want || err != nil {
 			t.Errorf("%s: %d, %v; want %d", line, got, err, want)
 		}
 	}
-	if _, err := c.Exec(t.Context(), keeper.Exec{Line: "none"}); err == nil || tool.IsTransient(err) {
+	if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "none"}); err == nil || tool.IsTransient(err) {
 		t.Errorf("a command without an exit code: %v", err)
 	}
 }
@@ -441,10 +441,10 @@ func TestADeadConnection(t *testing.T) {
 	p := remote.NewPool(stalling{&stall, stalled}, remote.Times{Keepalive: time.Second})
 	defer p.Close()
 	c := get(t, p, h, secret(newKey(t)))
-	if _, err := c.Exec(t.Context(), keeper.Exec{Line: "long"}); err == nil || tool.IsTransient(err) {
+	if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "long"}); err == nil || tool.IsTransient(err) {
 		t.Errorf("a command whose connection died: %v", err)
 	}
-	if _, err := c.Exec(t.Context(), keeper.Exec{Line: "x"}); !tool.IsTransient(err) {
+	if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "x"}); !tool.IsTransient(err) {
 		t.Errorf("a command on a connection that is gone: %v", err)
 	}
 	stall.Store(false)
@@ -496,7 +496,7 @@ func TestAWriterThatFails(t *testing.T) {
 	c := get(t, newPool(t, remote.Times{}), h, secret(newKey(t)))
 	full := errors.New("full")
 	_, err := c.Exec(t.Context(),
-		keeper.Exec{Line: "yes", Stdout: writer(func([]byte) (int, error) { return 0, full })})
+		supervisor.Exec{Line: "yes", Stdout: writer(func([]byte) (int, error) { return 0, full })})
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
@@ -32,15 +32,15 @@ func TestOpenSSH(t *testing.T) {
 	}
 	c := get(t, p, s.Host(), secret(s.Key))
 	var out, errs bytes.Buffer
-	exit, err := c.Exec(t.Context(), keeper.Exec{Line: "cat; echo oops >&2; exit 3", Stdin: strings.NewReader("in"),
+	exit, err := c.Exec(t.Context(), supervisor.Exec{Line: "cat; echo oops >&2; exit 3", Stdin: strings.NewReader("in"),
 		Stdout: &out, Stderr: &errs})
 	if exit != 3 || err != nil || out.String() != "in" || errs.String() != "oops\n" {
 		t.Errorf("%d, %v, %q, %q", exit, err, &out, &errs)
 	}
-	if exit, err := c.Exec(t.Context(), keeper.Exec{Line: "kill -9 $$"}); exit != 137 || err != nil {
+	if exit, err := c.Exec(t.Context(), supervisor.Exec{Line: "kill -9 $$"}); exit != 137 || err != nil {
 		t.Errorf("a command that was killed: %d, %v", exit, err)
 	}
-	resized := make(chan keeper.Size, 1)
+	resized := make(chan supervisor.Size, 1)
 	var screen bytes.Buffer
 	in, typed := io.Pipe()
 	defer typed.Close()
@@ -48,13 +48,13 @@ func TestOpenSSH(t *testing.T) {
 		screen.Write(b)
 		if strings.Contains(screen.String(), "24 80") && cap(resized) > len(resized) &&
 			!strings.Contains(screen.String(), "41 121") {
-			resized <- keeper.Size{Cols: 121, Rows: 41}
+			resized <- supervisor.Size{Cols: 121, Rows: 41}
 		}
 		return len(b), nil
 	})
 	exit, err = c.Exec(t.Context(),
-		keeper.Exec{Line: "trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 0.01; done",
-			PTY: &keeper.Size{Cols: 80, Rows: 24}, Stdin: in, Stdout: seen, Resize: resized})
+		supervisor.Exec{Line: "trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 0.01; done",
+			PTY: &supervisor.Size{Cols: 80, Rows: 24}, Stdin: in, Stdout: seen, Resize: resized})
 	if exit != 0 || err != nil || !strings.Contains(screen.String(), "41 121") {
 		t.Errorf("%d, %v, %q", exit, err, &screen)
 	}
@@ -88,7 +88,7 @@ func TestMaxSessions(t *testing.T) {
 	in, typed := io.Pipe()
 	go func() {
 		defer close(end)
-		_, err := c.Exec(t.Context(), keeper.Exec{Line: "echo on; cat", Stdin: in,
+		_, err := c.Exec(t.Context(), supervisor.Exec{Line: "echo on; cat", Stdin: in,
 			Stdout: writer(func(b []byte) (int, error) { started <- true; return len(b), nil })})
 		if err != nil {
 			t.Error(err)
@@ -159,7 +159,7 @@ func TestARestartedServer(t *testing.T) {
 	run(t, c, "true")
 	s.Cut()
 	await.That(t, "the connections are closed", func() bool { return p.Open() == 0 })
-	if _, err := c.Exec(t.Context(), keeper.Exec{Line: "true"}); !tool.IsTransient(err) {
+	if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "true"}); !tool.IsTransient(err) {
 		t.Errorf("on a connection that was cut: %v", err)
 	}
 	release()

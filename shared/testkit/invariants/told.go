@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -21,7 +21,7 @@ func Told(ctx context.Context, st store.Store, runID, console string, heard []He
 	if err != nil {
 		return nil, err
 	}
-	all := notice.After(0, c.run, c.state, c.events, console)
+	all := event.After(0, c.run, c.state, c.events, console)
 	next := 0
 	for _, h := range heard {
 		var got struct{ ID, Subject string }
@@ -63,7 +63,7 @@ func Untold(ctx context.Context, st store.Store, runID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return notice.Tells(c.run.ToldTo, c.state, c.events), nil
+	return event.Publishes(c.run.Delivered, c.state, c.events), nil
 }
 
 // readEvents reads a run with its events, and what follows from them.

@@ -6,8 +6,8 @@ import (
 	"net"
 
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // A Conn is a connection to a server, of the kind that the product makes.
@@ -17,8 +17,8 @@ type Conn struct {
 }
 
 type conn interface {
-	keeper.Conn
-	keeper.Memory
+	supervisor.Conn
+	supervisor.Memory
 }
 
 // Close cuts the connection.

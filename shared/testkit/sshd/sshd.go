@@ -24,7 +24,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -97,7 +97,7 @@ var works = realpart.SSHD.Tried(func(t *realpart.Trial) {
 	if err != nil {
 		t.Fatalf("a login: %v\n%s", err, s.Log())
 	}
-	exit, err := c.Exec(context.Background(), keeper.Exec{Line: "true"})
+	exit, err := c.Exec(context.Background(), supervisor.Exec{Line: "true"})
 	if err := errors.Join(err, c.Close()); err != nil || exit != 0 {
 		t.Fatalf("a command exits with %d: %v\n%s", exit, err, s.Log())
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -16,7 +16,7 @@ import (
 func run(t *testing.T, c *sshd.Conn, line string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
-	exit, err := c.Exec(t.Context(), keeper.Exec{Line: line, Stdout: &out})
+	exit, err := c.Exec(t.Context(), supervisor.Exec{Line: line, Stdout: &out})
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
@@ -45,7 +45,7 @@ func TestTerminal(t *testing.T) {
 	c := sshd.Start(t, sshd.Options{}).Dial()
 	var out bytes.Buffer
 	exit, err := c.Exec(t.Context(),
-		keeper.Exec{Line: "tty; stty size", Stdout: &out, PTY: &keeper.Size{Cols: 100, Rows: 40}})
+		supervisor.Exec{Line: "tty; stty size", Stdout: &out, PTY: &supervisor.Size{Cols: 100, Rows: 40}})
 	if err != nil || exit != 0 || !strings.HasPrefix(out.String(), "/dev/pts/") ||
 		!strings.HasSuffix(out.String(), "40 100\r\n") {
 		t.Errorf("got %q, exit %d, %v", out.String(), exit, err)
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 		printed := &signal{seen: make(chan bool, 1)}
 		go func() {
 			line := "trap '' HUP; sleep 1000 & while ! grep -q ^sleep /proc/$!/cmdline; do :; done; echo on; wait"
-			_, err := c.Exec(t.Context(), keeper.Exec{Line: line, Stdout: printed})
+			_, err := c.Exec(t.Context(), supervisor.Exec{Line: line, Stdout: printed})
 			ended <- err
 		}()
 		<-printed.seen

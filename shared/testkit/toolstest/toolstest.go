@@ -212,7 +212,7 @@ func (s Suite) preview(t *testing.T, args json.RawMessage) tool.Preview {
 
 func (s Suite) bound(t *testing.T, args json.RawMessage) json.RawMessage {
 	t.Helper()
-	b, err := s.Tool.Bound(args)
+	b, err := s.Tool.Pinned(args)
 	if err != nil {
 		t.Fatal(err)
 	}

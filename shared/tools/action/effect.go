@@ -193,7 +193,7 @@ func (m *Metadata) declare(d *tool.Declaration) {
 	d.Timeout, d.Final, d.Untrusted = m.Timeout, m.Final, m.Untrusted
 	d.Input, d.Output, d.Targets = m.Input, m.Output, m.targets
 	if m.Bound != nil {
-		d.Bound = m.bound
+		d.Pinned = m.bound
 	}
 }
 

@@ -48,7 +48,7 @@ func FuzzMetadata(f *testing.F) {
 		}
 		for _, read := range []func(json.RawMessage) error{
 			func(args json.RawMessage) error { _, err := made.Targets(args); return err },
-			func(args json.RawMessage) error { _, err := made.Bound(args); return err },
+			func(args json.RawMessage) error { _, err := made.Pinned(args); return err },
 		} {
 			if err := read(json.RawMessage(`{}`)); err != nil {
 				t.Fatal(err)

@@ -380,7 +380,7 @@ binding:
 	if err != nil || !reflect.DeepEqual(targets, want) || !targets[3].Malformed() {
 		t.Errorf("it reaches %v, %v", targets, err)
 	}
-	bound, err := made.Bound(args)
+	bound, err := made.Pinned(args)
 	if err != nil || string(
 		bound) != `{"copy":["no address","Eve@EXAMPLE.com"],"orders":[7,8,7],"tell":"Eve@example.com"}` {
 		t.Errorf("bound are %s, %v", bound, err)

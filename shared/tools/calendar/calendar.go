@@ -83,7 +83,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Refine:     refine,
 		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
-		Bound:      bound,
+		Pinned:     bound,
 		Preview:    func(a Args) tool.Preview { return preview(a, o.Now()) },
 		Summary:    summary,
 		Heading:    func(a Args) string { return "Event: " + a.Summary },

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // The tools' names for the model.
@@ -44,7 +44,7 @@ const (
 type Hosts interface {
 	// Get returns a connection to the host, which the caller gives back with release. Errors: ToolExecutionError
 	// host_unreachable, AuthError host_login, PolicyError host_key_changed. Nothing was sent to the host by then.
-	Get(ctx context.Context, h *terminal.Host) (conn keeper.Conn, release func(), err error)
+	Get(ctx context.Context, h *terminal.Host) (conn supervisor.Conn, release func(), err error)
 }
 
 // Options configures the tools.

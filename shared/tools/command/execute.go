@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // The codes of what may go wrong with a command.
@@ -30,8 +30,8 @@ const (
 
 // machine is a keeper on a host, as far as it is used here.
 type machine struct {
-	*keeper.Keeper
-	conn    keeper.Conn
+	*supervisor.Keeper
+	conn    supervisor.Conn
 	at      site
 	release func()
 }
@@ -49,7 +49,7 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := keeper.Open(ctx, conn)
+	k, err := supervisor.Open(ctx, conn)
 	if err != nil {
 		release()
 		if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) { // it was lost meanwhile
@@ -142,33 +142,33 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	}
 	out := newPrinted(c.Output)
 	defer out.close()
-	res, err := m.Start(ctx, keeper.Start{ID: c.ActionID, Terminal: m.at.ID, Command: line,
+	res, err := m.Start(ctx, supervisor.Start{ID: c.ActionID, Terminal: m.at.ID, Command: line,
 		Grammar: grammar(&m.at.Host), Plain: plain(c, &j, opens), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
-		Size: keeper.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
+		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
 	if err != nil {
 		return Result{}, r.notStarted(ctx, c, a, err)
 	}
 	return r.ended(ctx, c, a, out, res)
 }
 
-// notStarted returns what an error of keeper.Start says of the command. What it leaves open the host is asked for.
+// notStarted returns what an error of supervisor.Start says of the command. What it leaves open the host is asked for.
 func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error) error {
 	if asked := notOpened(a, err); asked != nil {
 		return asked
 	}
 	switch {
-	case errors.Is(err, keeper.ErrHome):
+	case errors.Is(err, supervisor.ErrHome):
 		return errNoHome()
-	case errors.Is(err, keeper.ErrOther):
+	case errors.Is(err, supervisor.ErrOther):
 		return fault.New(fault.Tool, CodeRestart,
 			"The host was restarted, or its user's home was emptied, since this was prepared. Nothing was run.")
-	case errors.Is(err, keeper.ErrShell):
+	case errors.Is(err, supervisor.ErrShell):
 		return errNoShell()
-	case errors.Is(err, keeper.ErrNever):
+	case errors.Is(err, supervisor.ErrNever):
 		return errStopped()
-	case errors.Is(err, keeper.ErrCut):
+	case errors.Is(err, supervisor.ErrCut):
 		return tool.Transient(err)
-	case errors.Is(err, keeper.ErrCwd):
+	case errors.Is(err, supervisor.ErrCwd):
 		if err := r.moved(ctx, c, ""); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error)
 func errStopped() error { return fault.New(fault.Policy, CodeStopped, "The command was stopped.") }
 
 // ended returns what came of a command that has ended, and keeps its directory for the next.
-func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, res keeper.Result) (Result, error) {
+func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, res supervisor.Result) (Result, error) {
 	out.close()
 	text, cut := out.text()
 	result := Result{Output: text, ExitCode: res.Exit, Truncated: cut, TimedOut: res.TimedOut, Cwd: res.Cwd,
@@ -238,21 +238,21 @@ func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdi
 		return "", Result{}, "", err
 	}
 	defer m.release()
-	state, _, err := m.Settle(ctx, c.ActionID, c.Handle, c.Over)
+	state, _, err := m.Reconcile(ctx, c.ActionID, c.Handle, c.Over)
 	switch {
-	case errors.Is(err, keeper.ErrHome):
+	case errors.Is(err, supervisor.ErrHome):
 		return withoutJournal(c)
 	case err != nil:
 		return "", Result{}, "", err
 	}
 	switch state {
-	case keeper.Done, keeper.Running:
+	case supervisor.Done, supervisor.Running:
 		return r.follow(ctx, m, c, a)
-	case keeper.Absent:
+	case supervisor.Absent:
 		return tool.NotDone, Result{}, "", nil
-	case keeper.Never:
+	case supervisor.Never:
 		return tool.Never, Result{}, "", nil
-	case keeper.Lost:
+	case supervisor.Lost:
 		return tool.Unknown, Result{}, lost, nil
 	}
 	return tool.Unknown, Result{}, restarted, nil
@@ -263,7 +263,7 @@ func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdi
 // had one, the command only reads, so running it again is harmless.
 func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
 	switch {
-	case keeper.Journaled(c.Handle):
+	case supervisor.Journaled(c.Handle):
 		return tool.Unknown, Result{}, restarted, nil
 	case c.Over:
 		return tool.Never, Result{}, "", nil
@@ -278,7 +278,7 @@ func (r *runner) follow(ctx context.Context, m *machine, c tool.Call, a Args) (t
 	defer out.close()
 	res, err := m.Attach(ctx, c.ActionID, 0, out)
 	switch {
-	case errors.Is(err, keeper.ErrLost):
+	case errors.Is(err, supervisor.ErrLost):
 		return tool.Unknown, Result{}, lost, nil
 	case err != nil && ctx.Err() != nil:
 		return tool.Running, Result{}, "", nil
@@ -297,7 +297,7 @@ func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 	}
 	defer m.release()
 	err = m.Stop(ctx, c.ActionID)
-	if errors.Is(err, keeper.ErrHome) {
+	if errors.Is(err, supervisor.ErrHome) {
 		return nil // it only looks, or has deleted its journal, and ends by itself
 	}
 	return err

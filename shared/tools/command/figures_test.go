@@ -14,8 +14,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
@@ -93,7 +93,7 @@ func newCommands(b *testing.B, s *sshd.Server) *commands {
 }
 
 // Get implements [command.Hosts].
-func (c *commands) Get(ctx context.Context, h *terminal.Host) (keeper.Conn, func(), error) {
+func (c *commands) Get(ctx context.Context, h *terminal.Host) (supervisor.Conn, func(), error) {
 	return c.pool.Get(ctx, h, func(context.Context) ([]byte, error) { return c.key, nil })
 }
 

@@ -48,21 +48,21 @@ var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.C
 	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
 
 // rule says what may become of a command on the terminal's host.
-func (r *runner) rule(ctx context.Context, c tool.Call, a Args) (tool.Ruling, error) {
+func (r *runner) rule(ctx context.Context, c tool.Call, a Args) (tool.CallPolicy, error) {
 	at, err := r.site(ctx, c.Scope())
 	if err != nil {
-		return tool.Ruling{}, err
+		return tool.CallPolicy{}, err
 	}
 	return r.ruling(a, at)
 }
 
 // ruling says what may become of a command there.
-func (r *runner) ruling(a Args, at site) (tool.Ruling, error) {
+func (r *runner) ruling(a Args, at site) (tool.CallPolicy, error) {
 	j, err := shell.Judge(a.Command, grammar(&at.Host))
 	if err != nil {
-		return tool.Ruling{}, err
+		return tool.CallPolicy{}, err
 	}
-	out := tool.Ruling{Class: classes[j.Class], Mode: tool.RuleAsk, ID: RuleAsks, Facts: at.facts(j.Class),
+	out := tool.CallPolicy{Class: classes[j.Class], Mode: tool.RuleAsk, ID: RuleAsks, Facts: at.facts(j.Class),
 		Warnings: warnings(a.Command, j.Warnings),
 		Reason:   "A command waits for your yes unless it only looks, and you let such commands run on this host."}
 	switch {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // Why a command that only looks is asked about once its host has seen more of it.
@@ -24,14 +24,14 @@ const (
 // opens returns the command as it is begun. One that runs unasked is given what it reads as descriptors that the keeper
 // has opened and found to lie in the folders that its user named: in the same line to the host as the reading, so that
 // no link can be changed between. All others are begun as they are.
-func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (string, keeper.Opens, error) {
+func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
 	if c.Approved || !runsUnasked(j, m.at) {
-		return a.Command, keeper.Opens{}, nil
+		return a.Command, supervisor.Opens{}, nil
 	}
 	if j.Repository != nil {
 		return repository(m, a, j)
 	}
-	o := keeper.Opens{Walks: j.Walks, Files: j.Files}
+	o := supervisor.Opens{Walks: j.Walks, Files: j.Files}
 	if len(j.Reads) > 0 {
 		o.Within = m.at.Host.ReadPaths
 	} else {
@@ -39,8 +39,8 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 	}
 	names := make([]string, len(j.Reads))
 	for i, f := range j.Reads {
-		o.Paths = append(o.Paths, keeper.Path{Name: absolute(f, m.at.Cwd), Shown: f})
-		names[i] = keeper.Opened(i)
+		o.Paths = append(o.Paths, supervisor.Path{Name: absolute(f, m.at.Cwd), Shown: f})
+		names[i] = supervisor.Opened(i)
 	}
 	if !m.Opens(&o) {
 		return "", o, asks(a, CodeUnverified, "The host cannot tell where so many, or such, paths lead.")
@@ -49,10 +49,10 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 }
 
 // repository returns a git command that runs unasked: its words, and the place whose repository the host checks.
-func repository(m *machine, a Args, j *shell.Judgment) (string, keeper.Opens, error) {
-	o := keeper.Opens{Git: keeper.GitHistory, Looks: []string{j.Repository.Dir}, Walks: true}
+func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
+	o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{j.Repository.Dir}, Walks: true}
 	if j.Repository.Tree {
-		o.Git = keeper.GitTree
+		o.Git = supervisor.GitTree
 	}
 	if !m.Opens(&o) {
 		return "", o, asks(a, CodeUnverified, "The host cannot tell where such a path leads.")
@@ -79,19 +79,19 @@ func allProcesses(argv []string) bool {
 // notOpened returns the question about a command whose files the keeper could not open, or nil.
 func notOpened(a Args, err error) error {
 	switch {
-	case errors.Is(err, keeper.ErrOutside):
+	case errors.Is(err, supervisor.ErrOutside):
 		return asks(a, CodeOutside, "A path leads to a file outside of the folders that may be read without asking.")
-	case errors.Is(err, keeper.ErrSpecial):
+	case errors.Is(err, supervisor.ErrSpecial):
 		return asks(a, CodeOther, "A path leads to something else than a file or a folder, such as a pipe.")
-	case errors.Is(err, keeper.ErrMissing):
+	case errors.Is(err, supervisor.ErrMissing):
 		return asks(a, CodeMissing, "A path leads nowhere, or the file cannot be opened.")
-	case errors.Is(err, keeper.ErrMounted):
+	case errors.Is(err, supervisor.ErrMounted):
 		return asks(a, CodeMounted, "A path leads to a mount made on demand or by a user, or through another "+
 			"process: a look there may connect to another machine, or run something.")
-	case errors.Is(err, keeper.ErrGit):
+	case errors.Is(err, supervisor.ErrGit):
 		return asks(a, CodeRepository, "The host did not run it without asking: this repository is not an ordinary "+
 			"one, or its configuration, or a submodule in it, can have git run another program.")
-	case errors.Is(err, keeper.ErrWalk):
+	case errors.Is(err, supervisor.ErrWalk):
 		return asks(a, CodeWalk, "The host's grep may follow links out of the folders that may be read without asking.")
 	}
 	return nil

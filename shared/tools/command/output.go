@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // flushEvery is how long the end of a line is held back in which a secret may have begun.
@@ -20,7 +20,7 @@ type printed struct {
 	done   chan struct{}
 
 	mu   sync.Mutex
-	kept keeper.Kept
+	kept supervisor.Kept
 }
 
 func newPrinted(to io.Writer) *printed {
@@ -72,6 +72,6 @@ func (p *printed) text() (text string, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	raw, cut := p.kept.Bytes()
-	text, more := keeper.Text(raw, keeper.MaxText)
+	text, more := supervisor.Text(raw, supervisor.MaxText)
 	return obs.RemoveSecrets(text), cut || more
 }

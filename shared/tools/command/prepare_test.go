@@ -7,8 +7,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
@@ -19,17 +19,17 @@ type cutHosts struct {
 	host *sshd.Server
 }
 
-func (c cutHosts) Get(ctx context.Context, h *terminal.Host) (keeper.Conn, func(), error) {
+func (c cutHosts) Get(ctx context.Context, h *terminal.Host) (supervisor.Conn, func(), error) {
 	conn, release, err := c.Pool.Get(ctx, h, func(context.Context) ([]byte, error) { return c.host.Key, nil })
 	return cutConn{conn, c.host}, release, err
 }
 
 type cutConn struct {
-	keeper.Conn
+	supervisor.Conn
 	host *sshd.Server
 }
 
-func (c cutConn) Exec(ctx context.Context, x keeper.Exec) (int, error) {
+func (c cutConn) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	x.Stdout = c
 	return c.Conn.Exec(ctx, x)
 }

@@ -61,7 +61,7 @@ func (w *world) put(path string, v any) {
 func (w *world) scope() tool.Scope { return tool.Scope{UID: "ana", Terminal: terminalID} }
 
 // ruling is what the tool says of a command on the terminal, as it would be proposed.
-func (w *world) ruling(cmd string, deny ...string) (*tool.Ruling, error) {
+func (w *world) ruling(cmd string, deny ...string) (*tool.CallPolicy, error) {
 	w.t.Helper()
 	t := command.New(command.Options{Store: w.st, Deny: deny})[command.Run]
 	raw, err := json.Marshal(command.Args{Command: cmd, Reasoning: "r"})
@@ -136,7 +136,7 @@ func TestRuling(t *testing.T) {
 			}
 			got := string(r.Mode) + " " + string(r.Class) + " " +
 				map[bool]string{true: "always", false: "once"}[r.Always != nil]
-			ids := map[tool.RulingMode]string{tool.RuleAllow: command.RuleReadOnly, tool.RuleAsk: command.RuleAsks,
+			ids := map[tool.CallMode]string{tool.RuleAllow: command.RuleReadOnly, tool.RuleAsk: command.RuleAsks,
 				tool.RuleDeny: command.RuleDenied}
 			if got != c.want || r.ID != ids[r.Mode] {
 				t.Errorf("%s by %s; want %s", got, r.ID, c.want)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
 // CodeProgram is of a command that its user always allows, whose program is another file than it was then.
@@ -82,7 +82,7 @@ func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 }
 
 // plain reports whether a command runs unasked, in an environment that no earlier command could change.
-func plain(c tool.Call, j *shell.Judgment, o keeper.Opens) bool {
+func plain(c tool.Call, j *shell.Judgment, o supervisor.Opens) bool {
 	return j.Class == shell.ReadOnly || c.Standing || o.Git != ""
 }
 
@@ -92,9 +92,9 @@ func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\
 var errResolve = errors.New("command: the host does not say which program a name is")
 
 // answered returns the lines that the host answers, or none if the answer is not whole or is that of a failure.
-func answered(ctx context.Context, conn keeper.Conn, line string) ([]string, error) {
+func answered(ctx context.Context, conn supervisor.Conn, line string) ([]string, error) {
 	var b limited
-	exit, err := conn.Exec(ctx, keeper.Exec{Line: line, Stdout: &b})
+	exit, err := conn.Exec(ctx, supervisor.Exec{Line: line, Stdout: &b})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errResolve, err)
 	}

@@ -168,7 +168,7 @@ func TestCheckoutSuite(t *testing.T) {
 	}.Run(t)
 	args := `{"options":{"env":["A=1"],"image":"` + image + `","checkout":{"commit":"` + aCommit +
 		`","owner":"acme","repo":"web"},"memory":64}}`
-	bound, err := set[docker.Create].Bound([]byte(args))
+	bound, err := set[docker.Create].Pinned([]byte(args))
 	var is docker.CreateArgs
 	if err != nil || json.Unmarshal(bound, &is) != nil || is.Options.Checkout == nil || is.Options.Image != image ||
 		is.Options.Checkout.Commit != aCommit || is.Options.Memory != 64 || len(is.Options.Env) != 0 {
@@ -176,9 +176,9 @@ func TestCheckoutSuite(t *testing.T) {
 	}
 	call, err := set[docker.Create].Normalize([]byte(`{"options":{"image":"` + image + `","command":["a"]}}`))
 	if err == nil {
-		call, err = set[docker.Create].Bound(call)
+		call, err = set[docker.Create].Pinned(call)
 	}
-	target, other := set[docker.Create].Bound([]byte(`{"options":{"image":"` + image + `"}}`))
+	target, other := set[docker.Create].Pinned([]byte(`{"options":{"image":"` + image + `"}}`))
 	if err != nil || other != nil || string(target) != string(call) {
 		t.Errorf("without its memory the target is %s, its calls %s (%v, %v)", target, call, err, other)
 	}

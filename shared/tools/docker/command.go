@@ -64,12 +64,12 @@ var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.C
 	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
 
 // ruleShell has each command asked about; what the judge of commands says of it is for its reader.
-func ruleShell(_ context.Context, _ tool.Call, a ShellArgs) (tool.Ruling, error) {
+func ruleShell(_ context.Context, _ tool.Call, a ShellArgs) (tool.CallPolicy, error) {
 	j, err := shell.Judge(a.Command, shell.POSIX)
 	if err != nil {
-		return tool.Ruling{}, err
+		return tool.CallPolicy{}, err
 	}
-	r := tool.Ruling{Class: classes[j.Class], Mode: tool.RuleAsk, ID: RuleAsks,
+	r := tool.CallPolicy{Class: classes[j.Class], Mode: tool.RuleAsk, ID: RuleAsks,
 		Facts:  tool.Facts{"class": string(j.Class)},
 		Reason: "A command in a container waits for your yes."}
 	for _, w := range j.Warnings {
@@ -108,7 +108,7 @@ func (t *tools) configureGit() *tool.Tool {
 			s.Properties["containerId"].Pattern = idPattern
 			s.Properties["username"].Pattern = `^[A-Za-z0-9][A-Za-z0-9-]{0,38}$`
 		},
-		Bound: func(a GitArgs) any { return map[string]string{"username": a.Username} },
+		Pinned: func(a GitArgs) any { return map[string]string{"username": a.Username} },
 		Preview: func(a GitArgs) tool.Preview {
 			p := tool.Preview{Title: "Set the author of commits in a container"}
 			p.AddLine("Name", a.Username)

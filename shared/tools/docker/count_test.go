@@ -95,11 +95,11 @@ func TestWhatARunHasLeftIsRemoved(t *testing.T) {
 			}
 			w.Break(fakedocker.Remove, faults...)
 			ended := tool.Call{UID: "ana", RunID: "run_1"}
-			_, err := w.tools[docker.Create].CleanUp(t.Context(), ended)
+			_, err := w.tools[docker.Create].Dispose(t.Context(), ended)
 			if (err != nil) != (len(faults) > 0) {
 				t.Errorf("the first time: %v", err)
 			}
-			if _, err := w.tools[docker.Create].CleanUp(t.Context(), ended); err != nil {
+			if _, err := w.tools[docker.Create].Dispose(t.Context(), ended); err != nil {
 				t.Errorf("the second time: %v", err)
 			}
 			if left := w.Containers(); len(left) != 2 {

@@ -80,7 +80,7 @@ func (t *tools) create() *tool.Tool {
 		Contained:  t.Network == "",
 		Refine:     t.refineCreate,
 		Normalize:  t.normalizeCreate,
-		Bound: func(a CreateArgs) any {
+		Pinned: func(a CreateArgs) any {
 			o := a.Options
 			return CreateArgs{CreateOptions{Image: o.Image, Memory: cmp.Or(o.Memory, defaultMemory),
 				Group: o.Group, Checkout: o.Checkout}}
@@ -89,7 +89,7 @@ func (t *tools) create() *tool.Tool {
 		Summary:   func(a CreateArgs) string { return fmt.Sprintf("Created a container of %s.", a.Options.Image) },
 		Execute:   t.createOnce,
 		Reconcile: t.findCreated,
-		CleanUp:   t.removeAll,
+		Dispose:   t.removeAll,
 	})
 }
 

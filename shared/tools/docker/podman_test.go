@@ -321,7 +321,7 @@ func TestAnEndedRunsContainersAreRemoved(t *testing.T) {
 	}
 	ended := tool.Call{UID: "ana", RunID: "run_1"}
 	for _, want := range []int{3, 0} {
-		if n, err := r.tools[docker.Create].CleanUp(t.Context(), ended); n != want || err != nil {
+		if n, err := r.tools[docker.Create].Dispose(t.Context(), ended); n != want || err != nil {
 			t.Errorf("removed %d, and not %d; %v", n, want, err)
 		}
 	}

@@ -117,7 +117,7 @@ func (t *tools) cleanup() *tool.Tool {
 		SideEffect:  true,
 		Contained:   true,
 		Refine:      func(s *jsonschema.Schema) { s.Properties["group"].Pattern = groupPattern },
-		Bound:       func(a GroupArgs) any { return a },
+		Pinned:      func(a GroupArgs) any { return a },
 		Preview: func(a GroupArgs) tool.Preview {
 			p := tool.Preview{Title: "Remove the containers of a group"}
 			p.AddLine("Group", a.Group)

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
-	"github.com/countersign-run/countersign/shared/terminal/keeper"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
@@ -147,7 +147,7 @@ func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) 
 	}
 	h := handleOf(c)
 	shown := obs.NewSecretFilter(c.Output)
-	var stdout, stderr keeper.Kept
+	var stdout, stderr supervisor.Kept
 	err = e.Run(ctx, h.process, container.Streams{Stdout: io.MultiWriter(&stdout, shown),
 		Stderr: io.MultiWriter(&stderr, shown)})
 	_ = shown.Close() // the script goes on without a reader of its output
@@ -172,9 +172,9 @@ func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) 
 var errNotBegun = fault.New(fault.Tool, fault.CodeInternal, "The container engine did not begin this.")
 
 // textOf returns the output in the form that the model reads.
-func textOf(k *keeper.Kept) (string, bool) {
+func textOf(k *supervisor.Kept) (string, bool) {
 	raw, cut := k.Bytes()
-	text, more := keeper.Text(raw, keeper.MaxText)
+	text, more := supervisor.Text(raw, supervisor.MaxText)
 	return obs.RemoveSecrets(text), cut || more
 }
 
@@ -280,7 +280,7 @@ func (t *tools) script() *tool.Tool {
 			refineSeconds(s)
 		},
 		Normalize: func(a ScriptArgs) (ScriptArgs, error) { return a, checkText("script", a.Script) },
-		Bound:     func(ScriptArgs) any { return struct{}{} }, // in the run's own containers, and there are no others
+		Pinned:    func(ScriptArgs) any { return struct{}{} }, // in the run's own containers, and there are no others
 		Preview: func(a ScriptArgs) tool.Preview {
 			p := tool.Preview{Title: "Run a script in a container"}
 			p.AddText("Script", a.Script)

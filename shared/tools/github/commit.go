@@ -65,7 +65,7 @@ func (h *hub) commitFiles() *tool.Tool {
 		Normalize: normalCommit,
 		Targets:   func(in NewCommit) []tool.Target { return reached(in.Owner, in.Repo, nil) },
 		Replaces:  replacedFiles,
-		Bound:     boundCommit,
+		Pinned:    boundCommit,
 		Preview:   previewCommit,
 		Link:      func(_ tool.Place, made Committed) string { return made.URL },
 		Summary: func(in NewCommit) string {

@@ -38,7 +38,7 @@ func (h *hub) createRepository() *tool.Tool {
 			return []tool.Target{{Kind: TargetRepository,
 				Value: in.Name}}
 		},
-		Bound: func(in NewRepository) any {
+		Pinned: func(in NewRepository) any {
 			in.Description = ""
 			return in
 		},

@@ -38,7 +38,7 @@ func (h *hub) createIssue() *tool.Tool {
 		Refine:     inRepository(map[string]int{"title": MaxTitle, "body": MaxBody}),
 		Normalize:  normalIssue,
 		Targets:    func(in NewIssue) []tool.Target { return reached(in.Owner, in.Repo, in.Assignees) },
-		Bound: func(in NewIssue) any {
+		Pinned: func(in NewIssue) any {
 			in.Body, in.Labels, in.Assignees = "", sorted(in.Labels), sorted(in.Assignees)
 			return struct {
 				NewIssue
@@ -152,7 +152,7 @@ func (h *hub) createComment() *tool.Tool {
 		},
 		Normalize: normalComment,
 		Targets:   func(in NewComment) []tool.Target { return reached(in.Owner, in.Repo, nil) },
-		Bound: func(in NewComment) any {
+		Pinned: func(in NewComment) any {
 			return struct {
 				NewComment
 				Body string `json:"body,omitempty"` // shadows the embedded field, which leaves the pinned arguments

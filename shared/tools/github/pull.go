@@ -37,7 +37,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 			"base": 200}),
 		Normalize: normalPull,
 		Targets:   func(in NewPullRequest) []tool.Target { return reached(in.Owner, in.Repo, nil) },
-		Bound: func(in NewPullRequest) any {
+		Pinned: func(in NewPullRequest) any {
 			in.Body = ""
 			return struct {
 				NewPullRequest

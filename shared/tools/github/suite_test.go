@@ -273,7 +273,7 @@ func TestSetsHaveOneForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Tool.Bound(args)
+		b, err := s.Tool.Pinned(args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,12 +301,12 @@ func TestATargetHasTheFormOfItsCalls(t *testing.T) {
 	} {
 		want, err := tools[name].Normalize(json.RawMessage(args.call))
 		if err == nil {
-			want, err = tools[name].Bound(want)
+			want, err = tools[name].Pinned(want)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got, err := tools[name].Bound(json.RawMessage(args.target)); err != nil || string(got) != string(want) {
+		if got, err := tools[name].Pinned(json.RawMessage(args.target)); err != nil || string(got) != string(want) {
 			t.Errorf("%s: the target is %s, its calls %s (%v)", name, got, want, err)
 		}
 	}
@@ -320,7 +320,7 @@ func TestBoundHasNoFreeText(t *testing.T) {
 		github.CreateComment:     `{"owner":"acme","repo":"web","issueNumber":1,"body":"One"}`,
 		github.CreatePullRequest: `{"owner":"acme","repo":"web","title":"One","head":"a","base":"b"}`,
 	} {
-		bound, err := tools[name].Bound(json.RawMessage(args))
+		bound, err := tools[name].Pinned(json.RawMessage(args))
 		if err != nil {
 			t.Fatal(err)
 		}

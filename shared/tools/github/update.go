@@ -200,7 +200,7 @@ func (h *hub) updateIssue() *tool.Tool {
 			}
 			return all
 		},
-		Bound: func(in ChangedIssue) any {
+		Pinned: func(in ChangedIssue) any {
 			in.Updates.Title, in.Updates.Body, in.UpdatedAt = nil, nil, ""
 			in.Updates.Labels, in.Updates.Assignees = sortedAll(in.Updates.Labels), sortedAll(in.Updates.Assignees)
 			return in

@@ -29,7 +29,7 @@ func (h *hub) updatePullRequest() *tool.Tool {
 			}
 			return all
 		},
-		Bound: func(in ChangedPull) any {
+		Pinned: func(in ChangedPull) any {
 			in.Updates.Title, in.Updates.Body, in.UpdatedAt = nil, nil, ""
 			return in
 		},

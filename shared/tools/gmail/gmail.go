@@ -85,7 +85,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Normalize:  normalize,
 		Revise:     revise,
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.recipients()) },
-		Bound:      bound,
+		Pinned:     bound,
 		Preview:    preview,
 		Summary:    summary,
 		Heading:    heading,

@@ -412,12 +412,12 @@ func TestNarrowing(t *testing.T) {
 		t.Fatal(err)
 	}
 	activate := l.Tools()[0]
-	n, err := activate.Narrow(json.RawMessage(`{"name":"pdf-forms"}`))
+	n, err := activate.Restrict(json.RawMessage(`{"name":"pdf-forms"}`))
 	if err != nil || n == nil || n.By != "the skill pdf-forms" ||
 		!slices.Equal(n.Tools, []string{"fill_pdf", "read_pdf", skill.Activate, skill.ReadFile}) {
 		t.Errorf("%v %+v", err, n)
 	}
-	if n, err := activate.Narrow(json.RawMessage(`{"name":"mails"}`)); err != nil || n != nil {
+	if n, err := activate.Restrict(json.RawMessage(`{"name":"mails"}`)); err != nil || n != nil {
 		t.Errorf("%v %+v", err, n)
 	}
 	named := func(names ...string) tool.Set {
@@ -432,7 +432,7 @@ func TestNarrowing(t *testing.T) {
 		t.Errorf("%+v", fitted)
 	}
 	fitted := l.For(named("read_pdf", "fill"))
-	n, err = fitted.Tools()[0].Narrow(json.RawMessage(`{"name":"pdf-forms"}`))
+	n, err = fitted.Tools()[0].Restrict(json.RawMessage(`{"name":"pdf-forms"}`))
 	if err != nil || n == nil || !slices.Equal(n.Tools, []string{"read_pdf", skill.Activate, skill.ReadFile}) {
 		t.Errorf("%v %+v", err, n)
 	}

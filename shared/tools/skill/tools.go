@@ -59,9 +59,9 @@ func (l *Library) Tools() []*tool.Tool {
 		Name: Activate,
 		Description: "Returns the text of a skill, and the names of its files. Call it before a task of the skill's " +
 			"kind.",
-		Refine:  func(s *jsonschema.Schema) { s.Properties["name"].Enum = names },
-		Narrow:  func(in ActivateArgs) *tool.Narrowing { return l.get(in.Name).narrowing() },
-		Summary: func(in ActivateArgs) string { return "Activated the skill " + in.Name + "." },
+		Refine:   func(s *jsonschema.Schema) { s.Properties["name"].Enum = names },
+		Restrict: func(in ActivateArgs) *tool.Restriction { return l.get(in.Name).narrowing() },
+		Summary:  func(in ActivateArgs) string { return "Activated the skill " + in.Name + "." },
 		Execute: func(_ context.Context, _ tool.Call, in ActivateArgs) (string, error) {
 			return l.get(in.Name).activation(), nil
 		},
@@ -124,11 +124,11 @@ func boundOffset(s *jsonschema.Schema) {
 }
 
 // narrowing returns what the model may call once the skill is active, or nil if the skill does not say.
-func (s *Skill) narrowing() *tool.Narrowing {
+func (s *Skill) narrowing() *tool.Restriction {
 	if s.AllowedTools == nil {
 		return nil
 	}
-	return &tool.Narrowing{By: "the skill " + s.Name,
+	return &tool.Restriction{By: "the skill " + s.Name,
 		Tools: slices.Concat(s.AllowedTools, []string{Activate, ReadFile})}
 }
 

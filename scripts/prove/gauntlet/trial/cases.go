@@ -130,7 +130,7 @@ var Cases = []Case{
 		"binary, a prompt " +
 		"for a password, no end",
 		Want:  "all bounded, exit code known or timeout",
-		Tests: []string{here + ": TestOutputOverSSH", "shared/terminal/keeper: TestOnSSHD"}},
+		Tests: []string{here + ": TestOutputOverSSH", "shared/terminal/supervisor: TestOnSSHD"}},
 	{Number: "25", Name: "kill switch on while approvals are pending",
 		Want: "every effect denied, also one that was approved just before; approvals stay",
 		Tests: []string{here + ": TestKillSwitchWhileApprovalsArePending", here + ": TestKillSwitchOnATerminal",

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/countersign-run/countersign/shared/engine/queue"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
 const (
@@ -34,7 +34,7 @@ type DeadLetter struct {
 	MessageID string
 	RunID     string // empty if the message has no valid run ID
 	NoticeID  string // empty if the message is not a notification
-	Type      notice.Type
+	Type      event.Type
 	Attempts  int // failed deliveries; 0 if Pub/Sub does not report it
 	Published time.Time
 

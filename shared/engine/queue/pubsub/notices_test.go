@@ -10,7 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
-	"github.com/countersign-run/countersign/shared/notify/notice"
+	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
 // TestNotices publishes a run's notifications as events, in their order.
@@ -22,7 +22,7 @@ func TestNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := openNotices(t, "events")
-	err := n.Publish(t.Context(), told("1", notice.ApprovalRequested), told("2", notice.RunEnded))
+	err := n.Publish(t.Context(), told("1", event.ApprovalRequested), told("2", event.RunEnded))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestNotices(t *testing.T) {
 		if err := json.Unmarshal(m.Data, &e); err != nil {
 			t.Fatal(err)
 		}
-		if e.Type != m.Attributes[pubsub.TypeAttribute] || m.Attributes["content-type"] != notice.ContentType ||
+		if e.Type != m.Attributes[pubsub.TypeAttribute] || m.Attributes["content-type"] != event.ContentType ||
 			m.OrderingKey != run || e.Source != "https://example.com" || e.Specversion != "1.0" {
 			t.Errorf("published %+v with %v, in the order of %q", e, m.Attributes, m.OrderingKey)
 		}
@@ -47,19 +47,19 @@ func TestNoticesWithoutATopicFail(t *testing.T) {
 	srv := pstest.NewServer()
 	defer srv.Close()
 	t.Setenv("PUBSUB_EMULATOR_HOST", srv.Addr)
-	err := openNotices(t, "nowhere").Publish(t.Context(), told("1", notice.RunEnded))
+	err := openNotices(t, "nowhere").Publish(t.Context(), told("1", event.RunEnded))
 	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func told(id string, kind notice.Type) notice.Notice {
-	return notice.Notice{ID: id, Type: kind, Time: time.Unix(0, 0), Data: notice.Data{RunID: run}}
+func told(id string, kind event.Type) event.Event {
+	return event.Event{ID: id, Type: kind, Time: time.Unix(0, 0), Data: event.Data{RunID: run}}
 }
 
-func openNotices(t *testing.T, topic string) pubsub.Notices {
+func openNotices(t *testing.T, topic string) pubsub.Events {
 	t.Helper()
-	n, err := pubsub.OpenNotices(t.Context(), "demo", topic, "https://example.com")
+	n, err := pubsub.OpenEvents(t.Context(), "demo", topic, "https://example.com")
 	if err != nil {
 		t.Fatal(err)
 	}

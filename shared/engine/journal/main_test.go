@@ -1,9 +1,0 @@
-package journal
-
-import (
-	"testing"
-
-	"github.com/countersign-run/countersign/shared/testkit/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,0 +1,250 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+)
+
+// hundredths formats a duration for the script, in hundredths of a second.
+func hundredths(d time.Duration) string { return strconv.FormatInt(int64(d/(10*time.Millisecond)), 10) }
+
+// Start begins a command and copies its output to out until it has ended. This package's error values describe the
+// known state of the command. After any other error, the command may have begun, unless the connection marks the error
+// as transient. If ctx ends or out fails, the command continues.
+func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
+	args, err := k.arguments(s)
+	if err != nil {
+		return Result{}, err
+	}
+	mark := newMark()
+	args = append(args, "mark="+mark)
+	request := func() io.Reader { return strings.NewReader(s.request(mark)) }
+	x := Exec{}
+	switch {
+	case k.Facts.Home == "" && !s.Plain:
+		return Result{}, ErrHome
+	case k.Facts.Home == "":
+		x.Line, x.Stdin = bare("bare", args...), io.MultiReader(strings.NewReader(script), request())
+	case k.Facts.PTY:
+		x.Line, x.Stdin = k.line("start", args...), request()
+	default: // the terminal is the channel's, and its input is the user's
+		staged := newMark()
+		if err := k.stage(ctx, staged, request()); err != nil {
+			return Result{}, err
+		}
+		x.Line, x.PTY = k.line("start", append(args, "pty=channel", "staged="+staged)...), &s.Size
+	}
+	end, err := k.exec(ctx, x, mark, out, s.Asks)
+	if err != nil {
+		return Result{}, err
+	}
+	return result(end)
+}
+
+// request returns the script's input: lines with the directory and the readable paths, and then the command.
+func (s *Start) request(mark string) string {
+	var b strings.Builder
+	b.WriteString(octal(s.Cwd) + "\n")
+	for _, folder := range s.Opens.Within {
+		b.WriteString(octal(folder) + "\n")
+	}
+	for _, path := range s.Opens.Looks {
+		b.WriteString(octal(path) + "\n")
+	}
+	for _, p := range s.Opens.Paths {
+		b.WriteString(octal(p.Name) + " " + octal(p.Shown) + "\n")
+	}
+	return b.String() + s.Command + mark
+}
+
+func (k *Keeper) stage(ctx context.Context, name string, request io.Reader) error {
+	mark := newMark()
+	end, err := k.exec(ctx, Exec{Line: k.line("stage", "staged="+name, "mark="+mark), Stdin: request}, mark,
+		io.Discard, nil)
+	if err == nil && end != "over" {
+		err = ErrHome
+	}
+	return err
+}
+
+// arguments checks a command and returns the script's arguments, which do not include the command's text.
+func (k *Keeper) arguments(s Start) ([]string, error) {
+	if s.Handle == "" {
+		s.Handle = k.Handle()
+	}
+	args, err := handle(s.Handle)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkID(s.ID); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Terminal != "" && !name.MatchString(s.Terminal):
+		return nil, fmt.Errorf("keeper: %q cannot be the name of a terminal", s.Terminal)
+	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd, "\x00"):
+		return nil, fmt.Errorf("keeper: %q is not the path of a directory", s.Cwd)
+	case strings.Contains(s.Command, "\x00"):
+		return nil, fmt.Errorf("keeper: a command cannot hold a NUL")
+	case s.Grammar != shell.Bash && s.Grammar != shell.POSIX:
+		return nil, fmt.Errorf("keeper: no shell has the grammar %q", s.Grammar)
+	case s.Limit <= 0:
+		return nil, fmt.Errorf("keeper: a command needs a limit")
+	case !k.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
+		return nil, fmt.Errorf("keeper: the host cannot open these paths for a command")
+	}
+	if s.Size == (Size{}) {
+		s.Size = Size{Cols: 80, Rows: 24}
+	}
+	args = append(args, "id="+s.ID, "grammar="+string(s.Grammar), "limit="+hundredths(s.Limit),
+		"term_after="+hundredths(k.Times.Term), "kill_after="+hundredths(k.Times.Kill),
+		"quiet="+hundredths(k.Times.Quiet), "patience="+hundredths(k.Times.Patience),
+		fmt.Sprintf("rows=%d", s.Size.Rows), fmt.Sprintf("cols=%d", s.Size.Cols))
+	if s.Terminal != "" {
+		args = append(args, "term="+s.Terminal)
+	}
+	if s.Plain {
+		args = append(args, "plain=1")
+	}
+	if n := len(s.Opens.Paths); n > 0 {
+		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)), fmt.Sprintf("opens=%d", n))
+	}
+	if len(s.Opens.Paths) > 0 || s.Opens.Git != "" {
+		args = append(args, "open_after="+hundredths(k.Times.Open))
+	}
+	if n := len(s.Opens.Looks); n > 0 {
+		args = append(args, fmt.Sprintf("looks=%d", n))
+	}
+	if s.Opens.Files {
+		args = append(args, "files=1")
+	}
+	if s.Opens.Walks {
+		args = append(args, "walks=1")
+	}
+	if s.Opens.Git != "" {
+		args = append(args, "git="+string(s.Opens.Git))
+	}
+	return args, nil
+}
+
+// Opens reports whether the host can open the paths. The script stores them as lines and in a sed script, so some
+// characters are not allowed.
+func (k *Keeper) Opens(o *Opens) bool {
+	names := slices.Concat(o.Within, o.Looks)
+	for _, p := range o.Paths {
+		names = append(names, p.Name, p.Shown)
+	}
+	odd := func(name string) bool { return name == "" || strings.ContainsAny(name, "\x00\n\\&|") }
+	return (len(o.Paths) == 0 || k.Facts.Proc && len(o.Paths) <= MaxOpens) && !slices.ContainsFunc(names, odd)
+}
+
+// octal encodes a path so that the script can read it as one line.
+func octal(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c <= ' ' || c == '\\' || c >= 0x7F {
+			fmt.Fprintf(&b, `\0%03o`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// An AttachOption changes how [Keeper.Attach] attaches to a command.
+type AttachOption func(*attach)
+
+type attach struct {
+	args []string
+	asks func(bool)
+}
+
+// Asks calls f when the command begins to wait for input, and when it stops waiting.
+func Asks(f func(asking bool)) AttachOption { return func(a *attach) { a.asks = f } }
+
+// Hold says that a person is present who can type, so that the command is not ended because it waits for input.
+func Hold() AttachOption { return func(a *attach) { a.args = append(a.args, "hold=1") } }
+
+// Attach copies a command's output to out, starting at byte from, until the command has ended. It returns the same
+// errors as [Keeper.Start]. If Facts.PTY is false, the host keeps no output.
+func (k *Keeper) Attach(ctx context.Context, id string, from int64, out io.Writer, options ...AttachOption) (
+	Result, error) {
+	var a attach
+	for _, o := range options {
+		o(&a)
+	}
+	end, err := k.verb(ctx, "attach", id, nil, out, a.asks, append(a.args, fmt.Sprintf("from=%d", from))...)
+	if err != nil {
+		return Result{}, err
+	}
+	return result(end)
+}
+
+// verb runs a verb that concerns one command.
+func (k *Keeper) verb(ctx context.Context, verb, id string, in io.Reader, out io.Writer, asks func(bool),
+	args ...string) (string, error) {
+	if err := checkID(id); err != nil {
+		return "", err
+	}
+	if k.Facts.Home == "" {
+		return "", ErrHome
+	}
+	mark := newMark()
+	args = append(args, "id="+id, "mark="+mark)
+	return k.exec(ctx, Exec{Line: k.line(verb, args...), Stdin: in}, mark, out, asks)
+}
+
+// Input sends typed bytes to a running command. The bytes are neither stored nor part of the output, unless the
+// command's terminal echoes them. The error is ErrEnded for a command that has ended, and ErrOther for one that has not
+// begun.
+func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
+	end, err := k.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
+	if err == nil && end != "over" {
+		_, err = result(end)
+	}
+	return err
+}
+
+// Stop ends a command in the way its limit does: ^C, then SIGTERM, then SIGKILL. It does not wait for the end. A
+// command that has not begun never will; a command that has ended is not changed.
+func (k *Keeper) Stop(ctx context.Context, id string) error {
+	end, err := k.verb(ctx, "stop", id, nil, io.Discard, nil)
+	if err == nil && end != "over" {
+		err = fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	return err
+}
+
+// Reconcile returns the state of a command that may have been started with the handle h. With never, a command that has
+// not begun must not begin any more. Only the state Done comes with a Result.
+func (k *Keeper) Reconcile(ctx context.Context, id, h string, never bool) (State, Result, error) {
+	args, err := handle(h)
+	if err != nil {
+		return "", Result{}, err
+	}
+	if never {
+		args = append(args, "never=1")
+	}
+	var out strings.Builder
+	end, err := k.verb(ctx, "settle", id, nil, &out, nil, args...)
+	if err != nil {
+		return "", Result{}, err
+	}
+	state := State(strings.TrimPrefix(strings.TrimSpace(out.String()), "state="))
+	switch state {
+	case Done:
+		r, err := result(end)
+		return Done, r, err
+	case Running, Lost, Absent, Never, Unknown:
+		return state, Result{}, nil
+	}
+	return "", Result{}, fmt.Errorf("keeper: the host answered %.40q", out.String())
+}

@@ -1,0 +1,156 @@
+package supervisor_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// monitor has git status make the file TOLD, and filtered git's reading of the file f.
+const (
+	monitor  = "git config core.fsmonitor 'touch TOLD; false'; "
+	filtered = "git config filter.x.clean 'touch TOLD; cat'; echo y > f; echo 'f filter=x diff=x' > "
+	included = "printf '[core]\n fsmonitor = touch TOLD; false' > more; "
+)
+
+// repositories are made by these lines in a new repository with one commit, where TOLD is a file that a program of the
+// repository's would make. Their command runs without approval only if the repository is ordinary.
+var repositories = map[string]struct {
+	lines, command string
+	ordinary       string // a part of what the command prints; empty: the host refuses it
+	acts           bool   // the command makes TOLD where nothing is checked
+}{
+	"fsmonitor":        {monitor, "status", "", true},
+	"fsmonitor, above": {monitor + "mkdir a", "-C a status", "", true},
+	"hook":             {"cp EVIL .git/hooks/post-index-change; touch f", "status", "nothing to commit", true},
+	"hooksPath": {"git config core.hooksPath hooks; mkdir hooks; cp EVIL hooks/post-index-change; touch f",
+		"status", "", true},
+	"filter":           {filtered + ".gitattributes", "status", "", true},
+	"filter, in info":  {filtered + ".git/info/attributes", "status", "", true},
+	"attributes alone": {"echo 'f filter=x diff=x' > .gitattributes; echo y > f", "status", "modified:   f", false},
+	"textconv": {"echo 'f diff=x' > .gitattributes; git config diff.x.textconv 'touch TOLD; cat'",
+		"log -1 --oneline", "", false},
+	"external diff":      {"git config diff.external 'touch TOLD'; echo y > f", "diff --stat", "", false},
+	"pager":              {"git config core.pager 'touch TOLD; cat'", "log -1 --oneline", "", false},
+	"pager of a command": {"git config pager.log 'touch TOLD; cat'", "log -1 --oneline", "", false},
+	"alias":              {"git config alias.status '!touch TOLD'", "status", "", false},
+	"signatures":         {"git config log.showSignature true; git config gpg.program EVIL", "log -1", "", false},
+	"include":            {included + "git config include.path ../more", "status", "", true},
+	"include, if":        {included + "git config includeIf.gitdir:/.path \"$PWD/more\"", "status", "", true},
+	"worktree's config": {"git config extensions.worktreeConfig true; " +
+		"git config --worktree core.fsmonitor 'touch TOLD; false'", "status", "", true},
+	"other working tree": {"mkdir a; git config core.worktree \"$PWD/a\"", "status", "", false},
+	"promisor": {"git config extensions.partialClone origin; git config remote.origin.url 'ext::touch TOLD'",
+		"log -1", "", false},
+	"submodule": {"git init -q s; cd s; git commit -q --allow-empty -m s; " + monitor + "cd ..; git add s",
+		"status", "", true},
+	"submodule, in a log": {"git init -q s; cd s; git commit -q --allow-empty -m s; cd ..; git add s; " +
+		"git commit -qm two", "log -1 --oneline --stat", "two", false},
+	"bare, below": {"git init -q --bare a; cd a; " + monitor + "git config core.worktree ..; " +
+		"git config core.bare false", "-C a status", "", true},
+	"git file": {"git init -q ../other; cd ../other; " + monitor + "cd -; rm -rf .git; " +
+		"echo gitdir: ../other/.git > .git", "status", "", true},
+	"linked, hostile":  {"git worktree add -q ../other; " + monitor, "-C ../other status", "", true},
+	"alternates":       {"echo /nowhere > .git/objects/info/alternates", "log -1", "", false},
+	"broken config":    {"printf '[core' >> .git/config", "status", "", false},
+	"config is a pipe": {"rm .git/config; mkfifo .git/config", "status", "", false},
+
+	"linked":  {"git worktree add -q ../other", "-C ../other status", "On branch other", false},
+	"changed": {"echo y > f; echo x > new", "status --porcelain --branch", " M f", false},
+	"merging": {"git rev-parse HEAD > .git/MERGE_HEAD", "status", "All conflicts fixed", false},
+	"remote": {"git remote add origin https://x.example/y; git update-ref refs/remotes/origin/main HEAD; " +
+		"git branch -q -u origin/main; git config branch.main.vscode-merge-base origin/main",
+		"status --porcelain=v2 -b", "# branch.upstream origin/main", false},
+	"packed":          {"git gc -q", "log --oneline --format='%h %s'", "one", false},
+	"folder's name":   {"mkdir 'a b'; mv .git f 'a b'", "-C 'a b' status", "nothing to commit", false},
+	"below":           {"mkdir a", "-C a rev-parse --show-prefix", "a/", false},
+	"top":             {"mkdir a", "-C a rev-parse --show-toplevel", "DIR", false},
+	"no repository":   {"rm -rf .git", "status", "fatal: not a git repository", false},
+	"no commit":       {"rm -rf .git; git init -q", "status", "No commits yet", false},
+	"detached":        {"git checkout -q --detach", "branch", "HEAD detached at", false},
+	"names of a diff": {"echo y > f", "diff --stat", "1 file changed", false},
+}
+
+// TestGitThatRunsUnasked reads repositories, some of which would make git run another program.
+func TestGitThatRunsUnasked(t *testing.T) {
+	t.Parallel()
+	s := sshd.Start(t, sshd.Options{})
+	k, err := supervisor.Open(t.Context(), s.Dial())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range repositories {
+		t.Run(name, func(t *testing.T) {
+			dir, told := newRepository(t, c.lines)
+			acted := func() bool {
+				_, err := os.Stat(told)
+				return err == nil
+			}
+			j, err := shell.Judge("git "+c.command, shell.Bash)
+			if err != nil || j.Repository == nil {
+				t.Fatalf("it does not only look: %v", err)
+			}
+			run := func(plain bool, o supervisor.Opens) (string, error) {
+				var out strings.Builder
+				_, err := k.Start(t.Context(), supervisor.Start{ID: rand.Text(), Command: "git " + c.command,
+					Grammar: shell.Bash, Plain: plain, Limit: time.Minute, Cwd: dir, Opens: o}, &out)
+				return out.String(), err
+			}
+			o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{j.Repository.Dir}, Walks: true}
+			if j.Repository.Tree {
+				o.Git = supervisor.GitTree
+			}
+			out, err := run(true, o)
+			switch refused := errors.Is(err, supervisor.ErrGit) || errors.Is(err, supervisor.ErrSpecial); {
+			case acted():
+				t.Error("a program of the repository has run")
+			case c.ordinary == "" && !refused:
+				t.Errorf("it ran: %v, %q", err, out)
+			case c.ordinary != "" &&
+				(err != nil || !strings.Contains(out, strings.ReplaceAll(c.ordinary, "DIR", dir))):
+				t.Errorf("it printed %q, %v; want %q", out, err, c.ordinary)
+			}
+			if left, _ := filepath.Glob(s.Home + "/.countersign/*/git"); len(left) > 0 { // the pattern is valid
+				t.Errorf("the host keeps %q", left)
+			}
+			if c.acts {
+				if out, err := run(false, supervisor.Opens{}); err != nil || !acted() {
+					t.Errorf("what was planted does nothing, so that this proves nothing: %q, %v", out, err)
+				}
+			}
+		})
+	}
+}
+
+// newRepository makes a repository with one commit, and runs the lines there.
+func newRepository(t *testing.T, lines string) (dir, told string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, told = filepath.Join(root, "repository"), filepath.Join(root, "told")
+	evil := filepath.Join(root, "evil")
+	program := "#!/bin/sh\ntouch " + told + "\n"
+	err = errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(evil, []byte(program), 0o700)) // #nosec G306 -- a program
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec",
+		"git init -q -b main; echo x > f; git add f; git commit -qm one\n"+
+			strings.NewReplacer("TOLD", told, "EVIL", evil).Replace(lines))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+root, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+	if out, ran := cmd.CombinedOutput(); err != nil || ran != nil {
+		t.Fatalf("%v, %v: %s", err, ran, out)
+	}
+	_ = os.Remove(told) // what made the repository may have run it
+	return dir, told
+}

@@ -1,0 +1,328 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+)
+
+//go:embed keeper.sh
+var script string
+
+// Version is the SHA-256 of the script, in hexadecimal.
+var Version = func() string {
+	sum := sha256.Sum256([]byte(script))
+	return hex.EncodeToString(sum[:])
+}()
+
+// Errors about a command that the host refuses to begin or is asked about. Except for ErrLost, the call that returns
+// one of them did not begin the command.
+var (
+	ErrBegun = errors.New("the command was begun before")
+	ErrNever = errors.New("the command was not begun and never will be")
+	ErrOther = errors.New("the host was restarted, or its journals are gone")
+	ErrCwd   = errors.New("the directory of the command is not there")
+	ErrHome  = errors.New("the home directory cannot be written to")
+	ErrShell = errors.New("the shell of the command is not there")
+	ErrCut   = errors.New("the connection was lost before the host had the whole command")
+	ErrEnded = errors.New("the command has ended")
+	ErrLost  = errors.New("the command was begun, and how it ended is not known")
+
+	ErrOutside = errors.New("a path leads out of the folders that may be read")
+	ErrSpecial = errors.New("a path leads to something else than a file or a folder")
+	ErrMissing = errors.New("a path leads nowhere, or cannot be opened")
+	ErrMounted = errors.New("a path leads to a mount made on demand or by a user, or through another process")
+	ErrWalk    = errors.New("the host's grep may follow links below a folder")
+	ErrGit     = errors.New("a repository may have git run another program")
+)
+
+var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
+	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
+	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
+	"walk": ErrWalk, "git": ErrGit}
+
+// Times are the periods that the host waits for while it runs a command.
+type Times struct {
+	Term     time.Duration // from ^C to SIGTERM
+	Kill     time.Duration // from ^C to SIGKILL
+	Quiet    time.Duration // interval between checks whether a silent command waits for input
+	Patience time.Duration // how long a command may wait for input while no user is attached
+	Idle     time.Duration // how long a person's shell stays without a reader
+	Open     time.Duration // how long opening the files of a command may take
+}
+
+// DefaultTimes are the times that [Open] and [Ask] set.
+var DefaultTimes = Times{Term: 2 * time.Second, Kill: 4 * time.Second, Quiet: time.Second, Patience: 20 * time.Second,
+	Idle: 30 * time.Minute, Open: 5 * time.Second}
+
+// A Keeper runs commands on one host over one connection. It is safe for concurrent use.
+type Keeper struct {
+	Facts Facts
+	Times Times
+
+	conn  Conn
+	tail  bool  // the host has GNU tail
+	since int64 // when the host was asked for its boot and its stamp, in seconds of its clock
+}
+
+// Open returns the keeper of a host. It reuses what Ask has found out over the same connection. That is safe, because
+// the script itself refuses to begin a command if the stamp or the boot has changed, and any refusal makes the next
+// Open ask again. The error is that of [Ask].
+func Open(ctx context.Context, conn Conn) (*Keeper, error) {
+	if m, ok := conn.(Memory); ok {
+		if k, ok := m.Recall().(Keeper); ok {
+			k.conn, k.Times = conn, DefaultTimes
+			return &k, nil
+		}
+	}
+	return Ask(ctx, conn)
+}
+
+// Ask asks a host for its facts, and installs the keeper there if it is missing. A host without a writable home
+// directory has no keeper: it runs only commands that look (Start.Plain), and keeps no record of them. The error is the
+// connection's, or reports an answer that cannot be read.
+func Ask(ctx context.Context, conn Conn) (*Keeper, error) {
+	k := &Keeper{conn: conn, Times: DefaultTimes}
+	if err := k.ask(ctx); err != nil {
+		return nil, err
+	}
+	if k.Facts.Home != "" {
+		found := *k
+		found.conn = nil
+		k.remember(found)
+	}
+	return k, nil
+}
+
+// remember stores v with the connection, for Open. Nil stores nothing.
+func (k *Keeper) remember(v any) {
+	if m, ok := k.conn.(Memory); ok {
+		m.Remember(v)
+	}
+}
+
+func (k *Keeper) ask(ctx context.Context) error {
+	for range 2 {
+		err := k.probe(ctx, k.line("probe"), nil)
+		if !errors.Is(err, errSilent) {
+			return err
+		}
+		if err := k.install(ctx); err != nil {
+			return err
+		}
+	}
+	return k.probe(ctx, bare("probe"), strings.NewReader(script))
+}
+
+// installer writes its input to the place of the keeper, completely or not at all. It contains no character that a
+// login shell treats specially within single quotes.
+const installer = `umask 077; d=$HOME/.countersign; mkdir -p "$d" && cat >"$d/new.$$" && ` +
+	`[ "$(wc -c <"$d/new.$$")" -eq "$2" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$d/$1" || rm -f "$d/new.$$"`
+
+func (k *Keeper) install(ctx context.Context) error {
+	line := fmt.Sprintf("exec sh -c '%s' sh keeper-%s %d", installer, Version, len(script))
+	_, err := k.conn.Exec(ctx,
+		Exec{Line: line, Stdin: strings.NewReader(script), Stdout: io.Discard, Stderr: io.Discard})
+	return err
+}
+
+// runner runs the keeper, or reports that the keeper is missing. In that case nothing was begun, which silence would
+// not tell. See installer for its characters.
+const runner = `[ -r "$0" ] && exec sh "$0" "$@"; for m; do case $m in mark=*) m=${m#mark=}; ` +
+	`echo; echo "$m:begin"; echo; echo "$m:` + gone + `" ;; esac; done`
+
+const gone = "refused:gone"
+
+// line returns the command line for the login shell that runs a verb.
+func (k *Keeper) line(verb string, args ...string) string {
+	return `exec sh -c '` + runner + `' "$HOME/.countersign/keeper-` + Version + `" ` + verb + " " +
+		strings.Join(args, " ")
+}
+
+// bare returns a command line for a host without the keeper. It reads the keeper from its input before the rest.
+func bare(verb string, args ...string) string {
+	return fmt.Sprintf(`exec sh -c 'eval "$(dd bs=1 count=%d 2>/dev/null)"' keeper %s %s`,
+		len(script), verb, strings.Join(args, " "))
+}
+
+// newMark returns a random word that marks the lines printed by the keeper itself.
+func newMark() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it does not fail
+	return hex.EncodeToString(b[:])
+}
+
+var (
+	errSilent = errors.New("the keeper did not answer")
+	plainWord = lazyregexp.New(`^[A-Za-z0-9._%/-]*$`)
+	name      = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+)
+
+// reserved reports whether a name in the keeper's directory may not be the name of a journal.
+func reserved(id string) bool {
+	return id == "terminals" || id == "stamp" || strings.HasPrefix(id, "keeper-") ||
+		strings.HasPrefix(id, "staged-") || strings.HasPrefix(id, "new.") || strings.HasPrefix(id, "stamp.")
+}
+
+func checkID(id string) error {
+	if !name.MatchString(id) || reserved(id) {
+		return fmt.Errorf("keeper: %q cannot be the name of a journal", id)
+	}
+	return nil
+}
+
+func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error {
+	mark := newMark()
+	var out bytes.Buffer
+	end, err := k.exec(ctx, Exec{Line: line + " mark=" + mark, Stdin: stdin}, mark, &out, nil)
+	if err != nil {
+		return err
+	}
+	switch end {
+	case "over":
+	case gone:
+		return errSilent
+	default:
+		return fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	k.Facts = Facts{}
+	for text := range strings.Lines(out.String()) {
+		key, value, _ := strings.Cut(strings.TrimSpace(text), "=")
+		if key != "os" && !plainWord.MatchString(value) {
+			return fmt.Errorf("keeper: the host answered %s=%.40q", key, value)
+		}
+		switch key {
+		case "os":
+			k.Facts.OS = clip.Prefix(strings.ToValidUTF8(value, ""), 200)
+		case "shell":
+			k.Facts.Shells = append(k.Facts.Shells, shell.Grammar(value))
+		case "pty":
+			k.Facts.PTY = true
+		case "tail":
+			k.tail = true
+		case "proc":
+			k.Facts.Proc = true
+		case "home":
+			k.Facts.Home, err = url.PathUnescape(value)
+		case "boot":
+			k.Facts.Boot = value
+		case "stamp":
+			k.Facts.Stamp = value
+		case "since":
+			k.since, err = strconv.ParseInt(value, 10, 64)
+		}
+		if err != nil {
+			return fmt.Errorf("keeper: the host answered %s=%.40q", key, value)
+		}
+	}
+	return nil
+}
+
+// Handle returns the handle for finding a command that may have begun. It contains the host's boot, the stamp of its
+// journals, the time when these were read, and the version of the keeper.
+func (k *Keeper) Handle() string {
+	return strings.Join([]string{k.Facts.Boot, k.Facts.Stamp, strconv.FormatInt(k.since, 10), Version}, "/")
+}
+
+// Journaled reports whether a handle was made on a host with journals. On a host without journals, a command that is
+// not found may still have begun.
+func Journaled(h string) bool {
+	f := strings.Split(h, "/")
+	return len(f) > 1 && f[1] != ""
+}
+
+// handle returns the script's arguments for a handle.
+func handle(h string) ([]string, error) {
+	f := strings.Split(h, "/")
+	if len(f) != 4 || !plainWord.MatchString(h) {
+		return nil, fmt.Errorf("keeper: %.80q is not a handle", h)
+	}
+	if _, err := strconv.ParseInt(f[2], 10, 64); err != nil {
+		return nil, fmt.Errorf("keeper: %.80q is not a handle", h)
+	}
+	return []string{"boot=" + f[0], "stamp=" + f[1], "since=" + f[2]}, nil
+}
+
+// exec runs a line whose output has the mark, and returns the keeper's last word. The command's output goes to out.
+// errSilent means that the keeper did not answer.
+func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
+	return k.read(ctx, x, NewStream(mark, out), asks)
+}
+
+func (k *Keeper) read(ctx context.Context, x Exec, found *Stream, asks func(bool)) (string, error) {
+	x.Stdout = found
+	x.Stderr = &notes{mark: found.mark, asks: asks}
+	_, err := k.conn.Exec(ctx, x)
+	end, ok := found.End()
+	if !ok || strings.HasPrefix(end, "refused:") {
+		k.remember(nil)
+	}
+	switch {
+	case err != nil: // more output may have been lost
+		return "", err
+	case ok:
+		return end, nil
+	case !found.Begun():
+		return "", errSilent
+	}
+	return "", fmt.Errorf("keeper: %w", io.ErrUnexpectedEOF)
+}
+
+// isCut reports whether the keeper began to speak and stopped without a last word, although the connection reported no
+// error.
+func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
+
+// refusal returns the reason why the keeper began nothing, or nil if end is not a refusal.
+func refusal(end string) error {
+	if why, ok := strings.CutPrefix(end, "refused:"); ok {
+		return refusals[why]
+	}
+	return nil
+}
+
+// maxEnded is the maximum total length of the names of ended processes, in bytes.
+const maxEnded = 200
+
+// result parses how a command ended.
+func result(end string) (Result, error) {
+	if err := refusal(end); err != nil {
+		return Result{}, err
+	}
+	f := strings.Split(end, ":")
+	if len(f) < 6 {
+		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	exit, err1 := strconv.Atoi(f[0])
+	cwd, err2 := url.PathUnescape(f[1])
+	ms, err3 := strconv.ParseInt(f[3], 10, 64)
+	left, err4 := strconv.Atoi(f[4])
+	size, err5 := strconv.ParseInt(f[5], 10, 64)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	var ended []string
+	if len(f) > 6 {
+		names, err := url.PathUnescape(f[6])
+		if err != nil {
+			return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+		}
+		ended = strings.Fields(clip.Prefix(names, maxEnded))
+	}
+	return Result{Exit: exit, Ended: ended,
+		Cwd: cwd, TimedOut: f[2] == "limit", Stopped: f[2] == "stopped", Asked: f[2] == "input",
+		Hangup: f[2] == "hangup", Took: time.Duration(ms) * time.Millisecond, Left: left, Bytes: size}, nil
+}

@@ -1,0 +1,141 @@
+// Package keeper starts commands on a host and finds out their outcome (seed 002). A command lives on the host, not in
+// the process that requested it. The keeper, a script in POSIX sh, is installed there once. It starts each command in a
+// terminal and a session of its own, with a journal. A command therefore survives the connection, is started only once,
+// and can be asked about later by the process that holds the run.
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+)
+
+// Size is the size of a terminal, in characters.
+type Size struct{ Cols, Rows int }
+
+// Conn is a connection to a host. Several commands may run on it at once. After an error, the outcome of the command is
+// unknown, unless the error is marked as transient (tool.Transient): then nothing was sent.
+type Conn interface {
+	// Exec runs a line in the login shell of the host's user, and returns the exit code. If a signal ended the line,
+	// the code is 128 plus the signal's number. After Exec has returned, nothing is written to the streams.
+	Exec(ctx context.Context, x Exec) (exit int, err error)
+}
+
+// Memory is an optional interface of a Conn. It keeps a value as long as the connection to the host is open. It is safe
+// for concurrent use.
+type Memory interface {
+	Recall() any // returns the last remembered value, or nil
+	Remember(v any)
+}
+
+// Exec is a line for the login shell, with its streams.
+type Exec struct {
+	Line   string
+	Stdin  io.Reader // nil: empty input
+	Stdout io.Writer
+	Stderr io.Writer
+	PTY    *Size       // nil: no terminal
+	Resize <-chan Size // later sizes of the terminal
+}
+
+// Facts are what a host reports about itself.
+type Facts struct {
+	OS     string          `json:"os"`     // uname -sr
+	Shells []shell.Grammar `json:"shells"` // the available shells; bash first
+	// PTY means that script(1) is available: a command keeps its terminal when the connection is lost.
+	PTY  bool   `json:"pty"`
+	Proc bool   `json:"proc"` // /proc is available: processes that a command leaves behind can be found
+	Home string `json:"home"` // empty: no writable home directory
+	Boot string `json:"boot"` // changes with each boot; empty: unknown
+	// Stamp is the random name of the journals' folder. It changes if the folder is made again.
+	Stamp string `json:"stamp"`
+}
+
+// Start is a command to start.
+type Start struct {
+	ID       string        // the action's ID, which names its journal
+	Terminal string        // the terminal that provides and keeps the directory and exported variables; empty: none
+	Command  string        // the approved bytes
+	Grammar  shell.Grammar // of the shell that runs it
+	Plain    bool          // a command that only looks: clean environment, and no changes carry over
+	Cwd      string        // absolute; empty: the home directory
+	Limit    time.Duration // time after which it is ended
+	Size     Size
+	Opens    Opens // the files that a Plain command reads
+
+	// Handle is the result of [Keeper.Handle] when the command was prepared. On another host, in another boot or with
+	// other journals, the command is not begun. If it is empty, the present handle is used.
+	Handle string
+	// Asks is called when the command begins to wait for input, and when it stops waiting. It may be nil.
+	Asks func(asking bool)
+}
+
+// Opens are the files and folders that a command may read or look at without an approval.
+//
+// The files are opened once, before the command begins, and checked by the place that the descriptor leads to. The
+// command reads that descriptor, because a path may lead elsewhere by then. A command that names its files with
+// [Opened] therefore reads nothing else, even if links change in the meantime. This needs Facts.Proc.
+type Opens struct {
+	Within []string // all Paths must be in one of these folders or files, after links are followed
+	Paths  []Path   // at most MaxOpens
+	Looks  []string // looked at without reading; nothing there may be mounted on demand or by a user
+	Files  bool     // Paths must be files, not folders
+	Walks  bool     // the command reads below folders; that needs GNU grep, which follows no links
+
+	// Git is set for a git command that looks at the repository of the only path in Looks. The host has git read a copy
+	// of the repository's configuration, and refuses the command if a key of it is not known to run no program.
+	Git GitReads
+}
+
+// GitReads says what a git command reads of its repository.
+type GitReads string
+
+// The values of GitReads. With GitTree the command compares the working tree, so the repository may have no submodules.
+const (
+	GitHistory GitReads = "history"
+	GitTree    GitReads = "tree"
+)
+
+// MaxOpens is the maximum number of opened paths: POSIX guarantees ten descriptors in a shell.
+const MaxOpens = 4
+
+// A Path is a path to open.
+type Path struct {
+	Name  string // absolute
+	Shown string // printed by the command in place of Opened
+}
+
+// Opened returns the file name under which the command reads the path with index i.
+func Opened(i int) string { return fmt.Sprintf("/proc/self/./fd/%d", firstOpened+i) }
+
+const firstOpened = 4
+
+// Result describes how a command ended.
+type Result struct {
+	Exit     int           // if a signal ended it: 128 plus the signal's number
+	Cwd      string        // the directory afterwards
+	TimedOut bool          // it was ended at its limit
+	Stopped  bool          // it was ended by Stop
+	Asked    bool          // it was ended because it waited for input and no user was attached
+	Hangup   bool          // it was ended because its connection was lost (only if Facts.PTY is false)
+	Took     time.Duration // by the host's clock
+	Left     int           // number of remaining processes, which were ended
+	Ended    []string      // names of the first of these processes, if the host reports them
+	Bytes    int64         // total size of the output; the host keeps the first 1 MiB and the last 192 KiB
+}
+
+// State is the state of a command on the host.
+type State string
+
+// The states of a command. Only Done has a Result.
+const (
+	Done    State = "done"    // it has ended
+	Running State = "running" // it is in progress
+	Lost    State = "lost"    // it began, nothing runs any more, and no exit code was written
+	Absent  State = "absent"  // it has not begun, on this host and in this boot; Start may be called
+	Never   State = "never"   // it has not begun and never will: Start is refused from now on
+	Unknown State = "unknown" // the host was restarted, or its journals are gone
+)

@@ -1,0 +1,67 @@
+package supervisor_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/terminal/shell"
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// TestMountedOnDemand lets a host report mounts of an automounter or of a user's file system. A command that runs
+// without approval reads none of these folders, neither by a link nor on its way below a folder.
+func TestMountedOnDemand(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts := filepath.Join(dir, "mounts")
+	table := "/dev/root / fuse.root rw 0 0\nnone DIR/net autofs rw 0 0\nx DIR/of\\040one fuse.sshfs rw 0 0\n" +
+		"y DIR/plain/below fuse rw 0 0\nz DIR/disk ext4 rw 0 0\n"
+	err = errors.Join(err, os.WriteFile(mounts, []byte(strings.ReplaceAll(table, "DIR", dir)), 0o600))
+	for _, name := range []string{"net/host", "of one", "plain/below", "disk"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
+	for name, to := range map[string]string{"link": "disk/../net/host", "own": "/proc/self/root", "fd": "/dev/fd",
+		"fine": "disk", "loop": "loop"} {
+		err = errors.Join(err, os.Symlink(to, filepath.Join(dir, name)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sshd.Start(t, sshd.Options{Env: []string{"COUNTERSIGN_MOUNTS=" + mounts}})
+	k, err := supervisor.Open(t.Context(), s.Dial())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{"": nil, "disk": nil, "fine": nil, "plain": nil, "nowhere": nil,
+		"net": supervisor.ErrMounted, "net/host/x": supervisor.ErrMounted, "of one/x": supervisor.ErrMounted,
+		"link/x": supervisor.ErrMounted, "own/etc": supervisor.ErrMounted, "fd/0": supervisor.ErrMounted,
+		"loop":        supervisor.ErrMounted,
+		"disk/../net": supervisor.ErrMounted, "plain/below": supervisor.ErrMounted, "WALK disk": nil,
+		"WALK plain": supervisor.ErrMounted, "WALK ": supervisor.ErrMounted} {
+		name, walks := strings.CutPrefix(path, "WALK ")
+		for i, o := range []supervisor.Opens{
+			{Looks: []string{dir + "/" + name}, Walks: walks},
+			{Looks: []string{"./" + name}, Walks: walks},
+			{Paths: []supervisor.Path{{Name: dir + "/" + name, Shown: "x"}}, Within: []string{dir}, Walks: walks},
+		} {
+			if i == 2 && name == "nowhere" {
+				want = supervisor.ErrMissing
+			}
+			id := strings.NewReplacer("/", "_", " ", "_").Replace(path) + "_" + string(rune('a'+i))
+			_, err := k.Start(t.Context(), supervisor.Start{ID: id, Command: "true", Grammar: shell.Bash, Plain: true,
+				Limit: time.Minute, Cwd: dir, Opens: o}, io.Discard)
+			if !errors.Is(err, want) || want == nil && err != nil {
+				t.Errorf("%q (%d): %v; want %v", path, i, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Shell attaches to the person's own shell of a terminal, and starts one if there is none. It returns when the shell
+// ends, when in ends, or when ctx ends. The host keeps the shell and at least its last 256 KiB of output, which Shell
+// writes first when it attaches again. Shell waits only briefly for a slow out; then some output is left out, and a
+// line says so. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if a
+// shell cannot be started without a writable home directory, or the connection's.
+func (k *Keeper) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
+	resize <-chan Size) error {
+	if !name.MatchString(terminalID) {
+		return fmt.Errorf("keeper: %q cannot be the name of a terminal", terminalID)
+	}
+	open, end := context.WithCancel(ctx)
+	defer end()
+	err := k.shell(open, terminalID, size, &lastly{in, end}, out, resize)
+	if open.Err() != nil && ctx.Err() == nil { // in has ended
+		return nil
+	}
+	return err
+}
+
+// lastly calls a function when a reader ends.
+type lastly struct {
+	io.Reader
+	end func()
+}
+
+func (l *lastly) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if err != nil {
+		l.end()
+	}
+	return n, err
+}
+
+func (k *Keeper) shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
+	resize <-chan Size) error {
+	mark := newMark()
+	args := []string{"term=" + terminalID, "mark=" + mark, "idle=" + hundredths(k.Times.Idle),
+		fmt.Sprintf("rows=%d", size.Rows), fmt.Sprintf("cols=%d", size.Cols)}
+	if k.tail {
+		args = append(args, "tail=1")
+	}
+	switch {
+	case k.Facts.Home == "":
+		_, err := k.conn.Exec(ctx, Exec{Line: `exec "$SHELL" -l`, Stdin: in, Stdout: out, PTY: &size, Resize: resize})
+		return err
+	case !k.Facts.PTY:
+		end, err := k.exec(ctx, Exec{Line: k.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
+			Resize: resize}, mark, out, nil)
+		if isCut(err) { // the shell itself ran, and it prints no last line
+			return nil
+		}
+		return errors.Join(err, refusal(end))
+	}
+	over, stop := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	found := NewStream(mark, out)
+	found.begin = func() { // an earlier one would be overtaken by the shell's first size
+		wait.Go(func() { k.resize(over, terminalID, resize) })
+	}
+	end, err := k.read(ctx, Exec{Line: k.line("shell", args...), Stdin: in}, found, nil)
+	stop()
+	wait.Wait()
+	return errors.Join(err, refusal(end))
+}
+
+// resize sends each size to the host.
+func (k *Keeper) resize(ctx context.Context, terminalID string, sizes <-chan Size) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case size, ok := <-sizes:
+			if !ok {
+				return
+			}
+			// A lost size is corrected by the next one.
+			_ = k.simple(ctx, "resize", "term="+terminalID, fmt.Sprintf("rows=%d", size.Rows),
+				fmt.Sprintf("cols=%d", size.Cols))
+		}
+	}
+}
+
+// Close ends the person's shell of a terminal, and deletes everything that the host keeps about the terminal.
+func (k *Keeper) Close(ctx context.Context, terminalID string) error {
+	if !name.MatchString(terminalID) {
+		return fmt.Errorf("keeper: %q cannot be the name of a terminal", terminalID)
+	}
+	if k.Facts.Home == "" {
+		return nil // there is nothing to delete
+	}
+	return k.simple(ctx, "close", "term="+terminalID)
+}
+
+// simple runs a verb without a result.
+func (k *Keeper) simple(ctx context.Context, verb string, args ...string) error {
+	mark := newMark()
+	_, err := k.exec(ctx, Exec{Line: k.line(verb, append(args, "mark="+mark)...)}, mark, io.Discard, nil)
+	return err
+}

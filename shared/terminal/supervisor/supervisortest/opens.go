@@ -1,0 +1,63 @@
+package supervisortest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+)
+
+// opens reads files through descriptors that were opened before. The host refuses files elsewhere, and anything that is
+// not a file, before a command begins.
+func opens(w *world) {
+	out, _ := w.start(w.a("mkdir -p 'in/a b' && cd in && printf 'one\\n' >file && printf 'two\\n' >'a b/file' && " +
+		"ln -s file link && ln -s /etc/passwd out && ln -s nowhere broken && pwd -P"))
+	dir := strings.TrimSpace(out)
+	read := func(command string, paths ...string) supervisor.Start {
+		o := supervisor.Opens{Within: []string{dir + "/nowhere", dir}, Walks: strings.Contains(command, "grep -r")}
+		for i, p := range paths {
+			o.Paths = append(o.Paths, supervisor.Path{Name: dir + "/" + p, Shown: p})
+			command = strings.ReplaceAll(command, fmt.Sprint("%", i), supervisor.Opened(i))
+		}
+		s := w.a(command)
+		s.Plain, s.Opens, s.Cwd = true, o, dir
+		return s
+	}
+	w.expect(read("cat %0 %1 %2 %3", "file", "a b/file", "link", "file"), "one\ntwo\none\none\n", 0)
+	w.expect(read("head -v %0 %1", "file", "a b/file"), "==> file <==\none\n\n==> a b/file <==\ntwo\n", 0)
+	w.expect(read("grep -c two %0 %1", "file", "a b/file"), "file:0\na b/file:1\n", 0)
+	w.expect(read("grep three %0", "file"), "", 1)
+	refused := func(why error, s supervisor.Start) {
+		w.Helper()
+		s.Handle = w.k.Handle()
+		if r, err := w.k.Start(w.Context(), s, io.Discard); !errors.Is(err, why) {
+			w.Errorf("%q: %+v, %v; want %v", s.Command, r, err, why)
+		}
+		state, _, err := w.k.Reconcile(w.Context(), s.ID, s.Handle, false)
+		if state != supervisor.Absent || err != nil {
+			w.Errorf("%q: %s, %v", s.Command, state, err)
+		}
+	}
+	refused(supervisor.ErrOutside, read("cat %0", "out"))
+	refused(supervisor.ErrOutside, read("cat %0 %1", "file", "out"))
+	folder := read("diff %0 %1", "file", "a b")
+	folder.Opens.Files = true
+	refused(supervisor.ErrSpecial, folder)
+	folder = read("cat %0", "file")
+	folder.Opens.Files = true
+	w.expect(folder, "one\n", 0)
+	refused(supervisor.ErrMissing, read("cat %0", "broken"))
+	if _, r := w.start(w.a("cd in && mkfifo q")); r.Exit == 0 {
+		refused(supervisor.ErrSpecial, read("cat %0", "q"))
+	}
+	gnu := w.a("grep --version </dev/null | grep GNU")
+	gnu.Plain = true
+	walk := read("grep -r two %0", "a b")
+	if _, err := w.k.Start(w.Context(), walk, io.Discard); !errors.Is(err, supervisor.ErrWalk) {
+		w.expect(read(walk.Command, "a b"), "a b/file:two\n", 0)
+	} else if _, r := w.start(gnu); r.Exit == 0 {
+		w.Error("GNU's grep searches no folder")
+	}
+}
