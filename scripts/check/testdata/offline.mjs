@@ -70,7 +70,7 @@ await run({
     await cards(other).getByRole('button', { name: 'Reject' }).click();
     await rows(other, 'rejected').waitFor();
     await mend();
-    await page.getByText(/Your decision on “.*” was refused: Already decided: reject/).waitFor();
+    await page.getByText(/Your decision on “.*” was not taken: Already decided: reject/).waitFor();
     await ended(page);
     await other.context().close();
     mend = await approveUnsent(page, 'di');
@@ -90,7 +90,7 @@ await run({
     await page.route(resolve, (r) => r.fulfill({ status: 410, json: { ok: false, error: { class: 'PolicyError',
       code: 'expired', message: 'This approval has expired; nothing was done.', requestId: 'r' } } }));
     await hurry(page);
-    await page.getByText(/was refused: This approval has expired; nothing was done/).first().waitFor();
+    await page.getByText(/was not taken: This approval has expired; nothing was done/).first().waitFor();
     await mend();
     await lain(page);
     await cards(page).getByRole('button', { name: 'Reject' }).click();
@@ -101,13 +101,13 @@ await run({
   'nobody else sends it, and not after the sign-out': async (page) => {
     const mend = await approveUnsent(page, 'fay');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByText('You are signed out. Unsent decisions were discarded.').waitFor();
+    await page.getByText('You are signed out. Decisions that were not sent are dropped.').waitFor();
     await mend();
     for (const uid of ['olga', 'otto']) {
       await signIn(page, uid);
       await view(page, 'Inbox');
       if (uid === 'otto') await cards(page).first().waitFor();
-      else await page.getByText('Nothing is waiting.').waitFor();
+      else await page.getByText('Nothing waits.').waitFor();
       expect('nothing waits to be sent', (await unsent(page).count()) === 0);
       if (uid === 'olga') await page.getByRole('button', { name: 'Sign out' }).click();
     }

@@ -30,7 +30,7 @@ export function showUnsent(kept, { buttons, parts, chip, error, taken, back }) {
   }, 'small');
   const line = el('div', { class: 'unsent', role: 'group', 'aria-label': 'Waiting to be sent' },
     el('p', {}, `${decisionWords(body.decision)}, and waiting to be sent. `
-      + 'This will be sent when the server can be reached.'), undo);
+      + 'This is sent once the server can be reached.'), undo);
   for (const part of parts) if (part) part.hidden = true;
   chip.textContent = 'Waiting to be sent';
   trouble(error);

@@ -160,7 +160,7 @@ export const newcomer = {
     await there.getByText(/Sending in \d+ s/).waitFor();
     await restart(); // a hold outlives the server that holds it
     await rows(there, 'completed').getByText('Done').waitFor();
-    expect(`what was undone was not sent (${await joes()})`, (await joes()).join() === 'This will be sent');
+    expect(`what was undone was not sent (${await joes()})`, (await joes()).join() === 'This is sent');
     expect('nothing is left to undo', (await there.getByRole('button', { name: 'Undo' }).count()) === 0);
     await there.context().close();
   },
