@@ -15,8 +15,7 @@ import (
 
 // Client sends a request to the HTTP API as one user; its methods are the API's operations. body is sent as it is if it
 // is a string, as JSON if it is anything else, and nil is none; header holds further names and values. Its error is the
-// connection's; the API's errors are in the answer. To hear, count or repeat what is sent, wrap one in
-// another.
+// connection's; the API's errors are in the answer. To record, count or repeat requests, wrap one Client in another.
 type Client func(ctx context.Context, method, path string, body any, header ...string) (Answer, error)
 
 // Connect returns the client of a user with an ID token, at the URL of the functions; h may be nil. An empty token is
@@ -140,7 +139,7 @@ func (c Client) Pending(ctx context.Context) (Answer, error) {
 // Wait is the header of a request whose answer comes once its run has ended or waits again, where somebody moves it.
 var Wait = []string{"Prefer", "wait=50"}
 
-// Ended returns the run when it has ended, of which its events tell, or as it is when the server closes their stream.
+// Ended follows the run's events and returns the run when it has ended, or its state when the server closes the stream.
 func (c Client) Ended(ctx context.Context, runID string) (Answer, error) {
 	a, err := c(ctx, http.MethodGet, "/api/agent/runs/"+runID+"/events", nil)
 	if err != nil || a.HTTP != http.StatusOK {

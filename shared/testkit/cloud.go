@@ -1,7 +1,7 @@
-// Package testkit is all of Countersign as it is deployed ([New]), over a Google that is played by servers which speak
-// its protocols ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides; and a
-// [Client] of its API. Tests, proofs and measurements use it. The servers and what else tests stand on are packages
-// below it, of which none is deployed.
+// Package testkit runs all of Countersign as it is deployed ([New]), over local servers that speak Google's protocols
+// ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers the test decides. It also has a [Client] of
+// the API. Tests, proofs and measurements use it. The servers and other test helpers are packages below it; none of
+// them is deployed.
 package testkit
 
 import (

@@ -32,7 +32,7 @@ func (c *Cloud) IssuesOf(uid, owner string) (all []invariants.Effect) {
 	return all
 }
 
-// opened returns how the issue differs from what was approved.
+// opened returns the difference between the issue and the approved arguments.
 func opened(i fakegithub.IssueView, args json.RawMessage) error {
 	var want struct{ Title, Body, Head, Base string }
 	if err := json.Unmarshal(args, &want); err != nil {

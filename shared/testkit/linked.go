@@ -17,13 +17,13 @@ const (
 	githubAPI              = "/api/v3" // where a GitHub of one's own has it
 )
 
-// app returns the settings by which users link accounts of the cloud's GitHub.
+// app returns the settings for linking accounts of the cloud's GitHub.
 func (c *Cloud) app() map[string]string {
 	return map[string]string{"GITHUB_CLIENT_ID": appID, "GITHUB_CLIENT_SECRET": appSecret, "GITHUB_URL": c.URL,
 		"GITHUB_API_URL": c.URL + githubAPI}
 }
 
-// oauth returns the settings by which users link accounts of the cloud's Google.
+// oauth returns the settings for linking accounts of the cloud's Google.
 func (c *Cloud) oauth() map[string]string {
 	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": clientID, "GOOGLE_OAUTH_CLIENT_SECRET": clientSecret,
 		"GOOGLE_OAUTH_AUTH_URL": c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}

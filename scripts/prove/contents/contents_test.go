@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestContents makes hundreds of requests, and in all trials well over a thousand, none of which is refused or has
-// false content. A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
+// TestContents makes hundreds of requests, with all trials well over a thousand. None is refused or has false content.
+// A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
 	realpart.Long(t, "it makes hundreds of requests")
 	r := proof.Trial("contents", 1, os.Stdout)
@@ -20,7 +20,7 @@ func TestContents(t *testing.T) {
 		t.Errorf("%d findings", n)
 	}
 	for _, what := range met {
-		if r.Counted(what) == 0 && requests > few { // which lack what is rare
+		if r.Counted(what) == 0 && requests > few { // small samples lack rare events
 			t.Errorf("no story had: %s", what)
 		}
 	}

@@ -1,10 +1,10 @@
-// Package contents checks that Gemini would refuse no request, and that what the model is told is true.
+// Package contents checks that Gemini would refuse no request, and that every statement to the model is true.
 //
 // It walks through random stories: a user asks, writes again while something waits, approves, edits, rejects, confirms,
-// starts anew, lets approvals expire, cancels and compresses; the model makes parallel calls, calls what does not
-// exist, repeats itself, writes what cannot be read and fails; the provider loses answers; processes die before and
-// behind their commits and others go on. Each request is checked by the strict fake, and each response in it against
-// the user's decisions and the provider's effects.
+// starts again, lets approvals expire, cancels and compresses; the model makes parallel calls, calls missing tools,
+// repeats itself, writes unreadable answers and fails; the provider loses answers; processes die before and after their
+// commits and others go on. Each request is checked by the strict fake, and each response in it against the user's
+// decisions and the provider's effects.
 package contents
 
 import (

@@ -34,8 +34,8 @@ func promptAt(contents []fakegemini.Content) (at int) {
 
 func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") }
 
-// keptParts checks what is told of earlier runs word for word: it begins with words of the user, and each content of
-// the model's is what a model has sent, unless another one is asked now, which is told in words.
+// keptParts checks the contents of earlier runs, which the model gets word for word. They begin with the user's words,
+// and each content of the model equals the one that a model sent. A different model gets them as plain text.
 func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
@@ -98,7 +98,7 @@ func (w *walk) told(contents []fakegemini.Content) {
 	}
 }
 
-// tried holds the actions of one call, oldest first: more than one if it was started anew.
+// tried holds the actions of one call, oldest first: more than one if it was started again.
 type tried []*run.Action
 
 // actions returns the run's actions by call, in the model's order.

@@ -46,7 +46,7 @@ type walk struct {
 	model     model.Model
 	loop      *loop.Loop // the process that is alive
 
-	verbatim    bool // the agent is told earlier runs word for word
+	verbatim    bool // the agent gets earlier runs word for word
 	window      int  // tokens that the model reads then
 	generation  fakegemini.Generation
 	signer      string          // the model that is asked

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { leaktest.Main(m, func() error { return os.RemoveAl
 // programs is the folder of what these tests build.
 var programs string
 
-// program builds the workers, once for all tests: what is struck is what runs in earnest, without the race detector,
-// which would take two thirds of the time.
+// program builds the workers, once for all tests. They are built as for production, without the race detector, which
+// would take two thirds of the time.
 var program = sync.OnceValues(func() (file string, err error) {
 	if programs, err = os.MkdirTemp("", "crash-workers"); err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestCommandsOnAHostThatForgets kills workers in the middle of commands whose host then knows nothing of them.
+// TestCommandsOnAHostThatForgets kills workers in the middle of commands whose host then has no record of the commands.
 func TestCommandsOnAHostThatForgets(t *testing.T) {
 	forgot := func(p plan) bool {
 		return p.walk.name == "approve" && p.walk.steps[p.step].name == deliver.name && p.variant == plain &&

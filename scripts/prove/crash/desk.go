@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// deskTool is a tool of the operator's MCP server desk, which does what it is told as often as it is told, and cannot
-// be asked afterwards.
+// deskTool is a tool of the operator's MCP server "desk". It acts on every call, even a repeated one, and cannot report
+// an outcome later.
 const deskTool = "desk_write"
 
 var atDesk = kind{name: "a server's tool", tool: deskTool, mode: "draft"}

@@ -139,7 +139,7 @@ func (h *host) witnessed(uid string) (effects []invariants.Effect) {
 	return effects
 }
 
-// wrote compares what was written with the approved command.
+// wrote compares the written text with the approved command.
 func wrote(subject string) func(json.RawMessage) error {
 	return func(args json.RawMessage) error {
 		var a struct{ Command string }
@@ -168,7 +168,7 @@ func (h *host) left() (all []sshd.Process) {
 	}
 }
 
-// lineOf is the command of a trial: what it writes shows that it was begun, by which action, and how often.
+// lineOf returns the command of a trial. Its output shows the action that began it, and the number of times.
 func lineOf(subject string, lasts time.Duration) string {
 	return fmt.Sprintf(`echo "$COUNTERSIGN_ACTION %s" >> ~/witness; echo begun; sleep %v; echo over`, subject,
 		lasts.Seconds())
@@ -211,7 +211,7 @@ func (t *trial) addHost() {
 	proof.Must(err)
 }
 
-// effects returns what was carried out for the trial's user.
+// effects returns the effects for the trial's user.
 func (t *trial) effects() []invariants.Effect {
 	switch {
 	case t.kind.tool == commit.tool:
@@ -237,7 +237,7 @@ func (t *trial) effects() []invariants.Effect {
 	return all
 }
 
-// judgeHost checks what is promised of a command beyond any other effect.
+// judgeHost checks the additional promises for commands.
 func (t *trial) judgeHost() {
 	reviews := 0
 	for n := range t.started() {
@@ -253,7 +253,7 @@ func (t *trial) judgeHost() {
 	if reviews > 0 && !forgets(t.torn) {
 		t.problem("its user is asked, and the host can be: %s", t.ends())
 	}
-	// what was not begun is not begun on a host that seems to be another
+	// a command does not begin on a host that seems to be a different one
 	if n := len(t.effects()); reviews == 0 && !forgets(t.torn) && t.torn != rekeyed && !t.slow && !t.walk.effects(n) {
 		if n == 0 {
 			t.overdue("no effect; %s", t.ends())
@@ -274,7 +274,7 @@ func (t *trial) nextRun() {
 	}
 }
 
-// standIn stands in for the test that a server of package sshd ends with.
+// standIn acts as the test that owns a server of package sshd.
 type standIn struct {
 	dir   string
 	n     int

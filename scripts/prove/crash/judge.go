@@ -42,8 +42,8 @@ func (t *trial) judge() {
 	}
 }
 
-// judgeProvided checks that a provider's effects are as many as they should be, and that nobody is asked about what it
-// could be asked.
+// judgeProvided checks the number of a provider's effects, and that no user reviews an outcome that the provider could
+// report.
 func (t *trial) judgeProvided(effects int) {
 	if t.outcome.reviews == 0 && t.torn == fakegoogle.None && !t.slow && !t.walk.effects(effects) {
 		if effects > t.started() {
@@ -57,8 +57,8 @@ func (t *trial) judgeProvided(effects int) {
 	}
 }
 
-// answerReviews settles unknown outcomes as the user: every second time by trying again; and says yes to whatever else
-// waits, such as the plan that is made anew of a task that failed. It reports whether anything waited.
+// answerReviews answers reviews as the user, every second time by trying again, and approves everything else that
+// waits, such as the new plan after a failed task. It reports whether anything waited.
 func (t *trial) answerReviews() (answered bool) {
 	for n := range t.started() {
 		for range 3 {

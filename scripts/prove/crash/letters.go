@@ -49,7 +49,7 @@ func (l *letters) open(torn func() fault) error {
 	return l.Start(nil, false)
 }
 
-// to returns what was taken for an address, in its order.
+// to returns the mails accepted for an address, in order.
 func (l *letters) to(address string) []letter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

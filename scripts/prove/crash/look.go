@@ -72,8 +72,8 @@ func (t *trial) rested() bool {
 	return t.mailed()
 }
 
-// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored. It
-// is due until others have been told of it, and its containers are gone.
+// written reports whether the stored run has the answered state: an expiry is answered before it is stored. The run
+// stays due until its notifications are published and its containers are gone.
 func (t *trial) written(a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true

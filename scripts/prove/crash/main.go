@@ -4,11 +4,11 @@
 // containers, the model and the store's file or emulator outlive them. A first walk of each kind counts the points at
 // which a worker calls something outside itself: before and after each read, commit, publish, model call and provider
 // call, and before each answer. Then each trial takes a fresh user through a walk (approve, edit, always allow, reject,
-// cancel, hold, undo, expire; a plan that is confirmed, refined, rejected, cancelled, changed or made anew, and acts by
-// a grant or is asked), strikes one worker at one point, with or without a fault of the provider at the same time, lets
-// the client, the queue and the sweep retry as they would, and compares the documents with what the providers received,
-// with what was heard of the runs at a topic that loses, cuts, doubles and overtakes what others are told, and with the
-// mails that remind a user of what waits.
+// cancel, hold, undo, expire; a plan that is confirmed, refined, rejected, cancelled, changed or replaced, and acts by
+// a grant or asks), strikes one worker at one point, with or without a fault of the provider at the same time, and lets
+// the client, the queue and the sweep retry as usual. It then compares the documents with the requests that the
+// providers received, with the notifications that arrived through a topic that loses, cuts, doubles and reorders
+// messages, and with the reminder mails.
 package crash
 
 import (

@@ -29,7 +29,7 @@ func (k kind) variants() []variant {
 	return variants
 }
 
-// faults are what happens to whoever carries out something of the kind.
+// faults returns the provider's faults for a call of the kind.
 func (k kind) faults() []fault {
 	if k.onHost {
 		return hostFaults

@@ -63,8 +63,8 @@ func (k kind) planned(owner, name string) map[string]any {
 	return in
 }
 
-// committed returns the commits that the trial's branch has got. GitHub does not say of which action each is: the
-// handle of the action's intent does.
+// committed returns the commits of the trial's branch. GitHub does not name the action of a commit; the handle in the
+// action's intent does.
 func (t *trial) committed() (all []invariants.Effect) {
 	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
 	proof.Must(err)
@@ -122,7 +122,7 @@ func (t *trial) contained() (all []invariants.Effect) {
 	return all
 }
 
-// count returns how many effects there are of the kind's own tool: a script has its container beside it.
+// count returns how many effects there are of the kind's own tool: a script also creates a container.
 func (t *trial) count() (n int) {
 	all := t.effects()
 	if t.kind.tool != script.tool {

@@ -88,7 +88,7 @@ var refine = step{"refine", (*trial).asked, func(t *trial, to *process) {
 	want("refine", a, err, http.StatusOK, http.StatusAccepted, http.StatusConflict, http.StatusGone)
 }}
 
-// confirm says yes to what is asked next: the next plan, or a call.
+// confirm approves the next card: the next plan, or a call.
 var confirm = step{"the next yes", (*trial).askedNext, func(t *trial, to *process) {
 	if t.slow {
 		return
@@ -111,7 +111,7 @@ func (t *trial) askedNext() bool {
 var itsTrial = regexp.MustCompile(`((?:github|docker)\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
 var itsContainer = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
-// plansAnswer is the model of sessions; false for what is none.
+// plansAnswer is the model of sessions; false for other requests.
 func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if !r.Has("propose_plan") && !r.Has("reflect") {
 		return fakegemini.Turn{}, false

@@ -186,7 +186,7 @@ func (p *points) answers(h http.Handler) http.Handler {
 	})
 }
 
-// struckHosts puts points around the connections to hosts, and around what is said there.
+// struckHosts puts points around the connections to hosts, and around the traffic on them.
 type struckHosts struct {
 	app.Hosts
 	*points

@@ -23,7 +23,7 @@ var reminded = kind{name: "no handle, and its user is mailed", tool: "note", mod
 var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.Millisecond,
 	Settled: 200 * time.Millisecond, Taken: time.Second}
 
-// remindWalks have two cards wait, of which one mail tells, and then a third one, of which the next mail does.
+// remindWalks have two waiting cards, which one mail reports, and then a third card, which the next mail reports.
 var remindWalks = []walk{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed }, effects: never,
 	steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
 
@@ -85,11 +85,11 @@ func (t *trial) mailed() bool {
 	})
 }
 
-// judgeMailed compares the mails to the user with what waits for them: all of it was mailed, with one id for the same,
-// and once, or twice where whoever mailed it could not record that.
+// judgeMailed compares the mails to the user with the waiting approvals. Each approval was mailed, the same approvals
+// with one ID, and once, or twice if the process that mailed could not record it.
 func (t *trial) judgeMailed() {
 	mails, waiting := t.env.letters.to(testkit.Address(t.uid)), t.waiting()
-	ids, last, twice := map[string]string{}, time.Time{}, 0 // ids by what is told
+	ids, last, twice := map[string]string{}, time.Time{}, 0 // IDs by the reported approvals
 	for _, m := range mails {
 		id, told := m.Header.Get("Message-Id"), t.toldBy(m, waiting)
 		runs := runsOf(told)
@@ -115,8 +115,8 @@ func (t *trial) judgeMailed() {
 	}
 }
 
-// judgeMail checks that a mail comes neither too soon after what it tells of nor after the last one, and has no word of
-// what is asked.
+// judgeMail checks that a mail comes neither too soon after the approvals that it reports nor after the last mail, and
+// has no content of the approvals.
 func (t *trial) judgeMail(m letter, told []run.Approval, last time.Time) {
 	switch {
 	case len(told) == 0:

@@ -38,8 +38,8 @@ func (t *trial) askedBack() bool { return t.nothing || len(t.look(1).Approvals) 
 func (t *trial) made() string       { return run.ActionID(t.runs[0], 1, 0, 0) }
 func (t *trial) takingBack() string { return loop.CompensationRun(t.uid, t.made(), "") }
 
-// takenBack returns the deletions of what was made for the user, as effects of the run that takes it back. A calendar
-// does not say which action has deleted an event: it is the one that is done, since for a later one the event is gone.
+// takenBack returns the deletions of the user's events, as effects of the compensating run. A calendar does not name
+// the action that deleted an event: it is the completed one, because a later one finds the event gone.
 func (t *trial) takenBack() (all []invariants.Effect) {
 	done := run.ActionID(t.takingBack(), 1, 0, 0)
 	for _, e := range t.env.cloud.Deleted(t.uid) {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// taking is what becomes of a publish of what others are told of a run.
+// taking is the fate of a published notification.
 type taking string
 
 const (
@@ -28,7 +28,7 @@ const (
 // takings follow each other, so that every trial meets some of them.
 var takings = []taking{taken, lost, taken, unsaid, taken, overtook, partly, taken, doubled}
 
-// topic takes what others are told of runs, and outlives the workers.
+// topic receives the notifications about runs, and outlives the workers.
 type topic struct {
 	mu    sync.Mutex
 	heard []invariants.Heard
@@ -73,7 +73,7 @@ func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all returns what was heard, in its order.
+// all returns the received notifications, in order.
 func (p *topic) all() []invariants.Heard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (t *trial) judgeTold() {
 	}
 }
 
-// told reports whether nothing of the run is left to be told.
+// told reports whether the run has no unpublished notification.
 func (t *trial) told(runID string) bool {
 	left, err := invariants.Untold(t.ctx, t.env.store, runID)
 	proof.Must(err)

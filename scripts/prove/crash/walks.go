@@ -22,7 +22,7 @@ type kind struct {
 	readable         bool // the mailbox may be read, so that a sent mail is found
 	onHost           bool // it is a command on a host
 	looks            bool // which only looks, and is not asked about
-	plans            bool // it is carried out by a plan
+	plans            bool // a plan executes it
 	contained        bool // in a container
 	mailed           bool // its user is mailed while it waits
 }

@@ -33,8 +33,8 @@ func watch(dir string) (*watched, error) {
 	return w, nil
 }
 
-// read reads events until the file is closed: each is four numbers of 32 bits, of which the second says what happened
-// and the last is the length of the name that follows.
+// read reads events until the file is closed: each is four numbers of 32 bits. The second is the kind of event, and the
+// last is the length of the name that follows.
 func (w *watched) read() {
 	defer close(w.ended)
 	buf := make([]byte, 64<<10)

@@ -29,11 +29,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcptools"
 )
 
-// order is what a worker is told when it starts.
+// order holds the parameters of a worker.
 type order struct {
 	Settings    map[string]string
 	Notes       string // URL of the provider without a handle
-	Topic       string // URL of what others are told of runs
+	Topic       string // URL of the topic of notifications
 	ApprovalTTL time.Duration
 	Skew        time.Duration // of this worker's clock against the machine's
 }
@@ -135,7 +135,7 @@ func serversOver(client *http.Client) app.Part {
 	}}
 }
 
-// errLong ends the sleep until a yes can no longer be taken back, where a walk takes it back: nobody waits that long.
+// errLong ends the sleep through an undo window in a walk that undoes: no trial waits that long.
 var errLong = errors.New("this is too long a sleep for a trial")
 
 // shortened waits a twentieth of the time between two tries, and all of it between two renewals of a lease.

@@ -79,7 +79,7 @@ func TestATestThatFailsOnce(t *testing.T) {
 	}
 }
 
-// TestWhatCannotRun is told from what failed.
+// TestWhatCannotRun distinguishes packages that cannot run from failing ones.
 func TestWhatCannotRun(t *testing.T) {
 	module(t, map[string]string{"half/half_test.go": "package half\n\nvar x int = \"\"\n",
 		"bare/bare.go": "package bare\n"})

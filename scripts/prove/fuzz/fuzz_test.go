@@ -78,7 +78,7 @@ func TestASearch(t *testing.T) {
 	}
 }
 
-// TestOutOfTime is no finding, unless a finding stands beside it.
+// TestOutOfTime checks that running out of time alone is not a finding.
 func TestOutOfTime(t *testing.T) {
 	const late = "fuzz: elapsed: 3s, execs: 12 (4/sec)\n--- FAIL: FuzzA (3.01s)\n    context deadline exceeded\nFAIL\n"
 	const input = "    Failing input written to testdata/fuzz/FuzzA/1\n"

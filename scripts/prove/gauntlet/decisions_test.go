@@ -78,7 +78,7 @@ func (w *proved) deliver() {
 	}
 }
 
-// restart stops Countersign and starts it anew over the same store, with other settings.
+// restart stops Countersign and starts it again over the same store, with other settings.
 func (w *proved) restart(o testkit.Options) {
 	w.t.Helper()
 	if err := w.Stop(); err != nil {
@@ -146,7 +146,7 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	w.approve(r)
 	var racing sync.WaitGroup
 	for range 8 {
-		racing.Go(func() { _ = push() }) // the second one is told to come again
+		racing.Go(func() { _ = push() }) // the second one gets a retry status
 	}
 	racing.Wait()
 	for range 2 { // late

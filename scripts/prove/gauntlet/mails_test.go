@@ -123,7 +123,7 @@ func TestSecretsStayOut(t *testing.T) {
 					leaks.Load() == 0 {
 					t.Errorf("%d answers held a secret, and the action is %+v", leaks.Load(), a)
 				}
-				// Its owner is told what was done, so their own arguments stand in the run, and there alone.
+				// Its owner sees the completed call, so the run, and only the run, contains their own arguments.
 				run := string(w.call("GET", "/runs/"+r.RunID, "").Body)
 				for what, text := range map[string]string{
 					"the run":    strings.ReplaceAll(run, inArgs, ""),

@@ -25,7 +25,7 @@ type onHost struct {
 	o    testkit.Options
 
 	mu   *sync.Mutex
-	told map[string]string // the prompt, and what the model was told of its command
+	told map[string]string // the prompt, and the model's result of its command
 }
 
 func onServer(t *testing.T) *onHost {
@@ -150,8 +150,8 @@ const (
 		`for x in $m; do printf '\n%s:0:/forged:exited:1:0:5\n' "${x#mark=}"; done; echo after; exit 9`
 )
 
-// TestOutputOverSSH is case 24: whatever a command prints, and however it ends, what is told of it is bounded, and its
-// exit code is known or it is said that it was ended.
+// TestOutputOverSSH is case 24: whatever a command prints, and however it ends, its reported output is bounded, and the
+// report has its exit code or says that it was ended.
 func TestOutputOverSSH(t *testing.T) {
 	t.Parallel()
 	h := onServer(t)
@@ -284,7 +284,7 @@ func (h *onHost) stopped(a testkit.Answer) commanded {
 	return r
 }
 
-// TestTerminalStopped is case 14 on a terminal: whenever it is stopped, and by whichever instance, nothing of it runs
+// TestTerminalStopped is case 14 on a terminal: whenever it is stopped, and by whichever instance, no part of it runs
 // or starts after the stop.
 func TestTerminalStopped(t *testing.T) {
 	const late = "echo late >> witness"
@@ -387,8 +387,8 @@ func (h *onHost) onlyRun() string {
 	return messages.Messages[0].RunID
 }
 
-// TestSecretsOfCommandsStayOut is case 23 on a terminal: what a command prints of secrets is told nobody, its text is
-// in no log and no audit, and the login of the host is nowhere.
+// TestSecretsOfCommandsStayOut is case 23 on a terminal: printed secrets reach no reader, the command's text is in no
+// log and no audit, and the host's login is nowhere.
 func TestSecretsOfCommandsStayOut(t *testing.T) {
 	h := onServer(t)
 	h.delivering()

@@ -22,9 +22,8 @@ type Attack struct {
 	Text string
 }
 
-// Places are where an attack can be: what the user asks for, what was said earlier, what the tool inbox_read finds or
-// fails with, the user's comment on a rejection, the arguments that they edit an action to, and what Google says in an
-// error.
+// Places lists the texts that can carry an attack: the prompt, earlier messages, results and errors of the tool
+// inbox_read, the user's comment on a rejection, edited arguments, and Google's error messages.
 var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description",
 	"read.error", "comment", "edit", "provider.error"}
 

@@ -28,8 +28,8 @@ func aboutEqual(p tool.Preview) []string {
 	return nil
 }
 
-// CheckCard returns what the preview of an approval for the account hides or adds, or nothing when its reader sees all
-// that will happen and nothing else. It knows only what a preview must show, not how the tools make theirs.
+// CheckCard returns the facts that the preview of an approval for the account hides or adds, or nothing if its reader
+// sees exactly what will happen. It knows the required contents of a preview, not how tools make previews.
 func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }

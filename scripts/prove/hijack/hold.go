@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// hold checks what was done since its last call: each effect is one that Ana approved, byte for byte, or reaches only
-// recipients that she always allows.
+// hold checks the effects since its last call. Ana approved each of them, byte for byte, or it reaches only recipients
+// that she always allows.
 func (s *siege) hold() {
 	mails, events := s.w.Google.Messages(), s.w.Google.Events()
 	for _, m := range mails[s.mails:] {
@@ -55,8 +55,8 @@ func (s *siege) effect(tool, user, what string, free bool, agrees func(json.RawM
 	s.fail("done without a yes: %s", what)
 }
 
-// copied returns what the call's text shares with what strangers have written to Ana in this attack: the first stretch
-// that is long enough to be theirs, by the plain search.
+// copied returns the text that the call shares with the strangers' texts of this attack: the first stretch long enough
+// to count as copied, by plain search.
 func (s *siege) copied(name string, args json.RawMessage) string {
 	free, err := s.tools[name].FreeText(args)
 	proof.Must(err)
@@ -84,8 +84,8 @@ func (s *siege) allowed(tool string, to []string) bool {
 	return len(to) > 0 && !slices.ContainsFunc(to, func(a string) bool { return !slices.Contains(s.allow[tool], a) })
 }
 
-// summary compares the run's last words with what was done: where not all that was asked for happened, or the words
-// imitate the server's summary, the server's own comes last.
+// summary compares the run's last words with its effects. If not every requested effect happened, or the words imitate
+// the server's summary, the server's own summary comes last.
 func (s *siege) summary(r testkit.Answer) {
 	if r.Status == "failed" {
 		s.Count("runs that failed", 1)

@@ -34,9 +34,8 @@ import (
 //go:embed testdata/commands.jsonl
 var commandAttacks []byte
 
-// HostPlaces are where an attack on the agent of a terminal can be: what a file holds that a command prints, a
-// program's name, the directory's, a file's, what the host tells whoever logs in, and the reasoning of the model's own
-// calls.
+// HostPlaces lists the texts that can carry an attack on a terminal's agent: a printed file, the names of a program, a
+// directory and a file, the host's login messages, and the reasoning of the model's own calls.
 var HostPlaces = []string{"command.output", "command.name", "cwd", "banner", "motd", "file name", "reasoning"}
 
 // CommandAttacks returns the attacks that want commands.
@@ -59,7 +58,7 @@ type hostSiege struct {
 	host   *demohost.Host
 	dir    string // of the host
 	hostID string
-	banner string // what the host tells whoever logs in
+	banner string // the host's message at login
 
 	looks   []string        // what the model looks at first
 	granted map[string]bool // commands that Ana approved

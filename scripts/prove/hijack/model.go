@@ -66,7 +66,7 @@ func some(calls []fakegemini.Call, n, answer int) []fakegemini.Call {
 	return out
 }
 
-// read returns every text of the conversation, each also without what is hidden in it and as what it encodes.
+// read returns every text of the conversation, each also without hidden characters and in decoded form.
 func read(contents []fakegemini.Content) []string {
 	var out []string
 	for _, c := range contents {

@@ -28,7 +28,7 @@ func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision 
 	return d
 }
 
-// decide sends the decision to the API, and remembers what was really approved.
+// decide sends the decision to the API, and records the approved arguments.
 func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit string) {
 	args := card.Args
 	if d == run.ApproveEdited {
@@ -105,8 +105,8 @@ func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
 	return a
 }
 
-// say decides. It reports false where another decision has changed the rule that requires the approval, which is then
-// requested anew.
+// say decides. It reports false if another decision has changed the rule that requires the approval, which is then
+// requested again.
 func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage, comment string) bool {
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
 	if edited != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
-// except what was approved.
+// resolve runs a case of http:resolve: the approval is requested as its setup says, and afterwards only approved
+// effects may have happened.
 func resolve(s *env) got {
 	if setupTool(s.c) == runCommand {
 		s.terminal = s.openHost(nil)
@@ -44,7 +44,7 @@ func resolve(s *env) got {
 	return gotOf(a)
 }
 
-// asDecided compares the effects with the answer: a new approval is carried out, once, and nothing else is.
+// asDecided compares the effects with the answer: a new approval has one effect, and nothing else has any.
 func (s *env) asDecided(a testkit.Answer, before int) {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
@@ -223,7 +223,7 @@ func (s *env) crowd(v, body any) (bodies []string) {
 	return bodies
 }
 
-// oneWinner compares the answers to one approval with each other, with what happened, and with what is read later.
+// oneWinner compares the answers to one approval with each other, with the effects, and with the later state.
 func (s *env) oneWinner(answers []testkit.Answer) got {
 	won := map[string]bool{}
 	for _, a := range answers {

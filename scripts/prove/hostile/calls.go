@@ -126,7 +126,7 @@ func (s *env) afterApproval(asked testkit.Answer, account *account) got {
 	return g
 }
 
-// executedAsShown reads what a user would see, approves it, and compares what was done with what was shown.
+// executedAsShown reads the user's view, approves it, and compares the effect with the view.
 func (s *env) executedAsShown(name string, args any, asked testkit.Answer) {
 	s.check(shownWhole(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, name, args))
 	before := s.effects()

@@ -119,8 +119,8 @@ func parseCases(file string, data []byte) ([]Case, error) {
 	return cases, lines.Err()
 }
 
-// notation turns what a case says into what is sent. Its values are those of JSON, and beside them Go strings with any
-// bytes, raw JSON, and times.
+// notation converts a case into requests. Its values are those of JSON, and also Go strings with any bytes, raw JSON,
+// and times.
 type notation struct {
 	now     func() time.Time
 	fixture func(name, arg string) (any, error) // errUnknownForm where none has the name

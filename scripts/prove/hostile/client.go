@@ -47,7 +47,7 @@ func (s *env) secret(text string) {
 	s.secrets = append(s.secrets, text)
 }
 
-// hear remembers an answer, and what was approved with it.
+// hear records an answer, and the arguments approved by it.
 func (s *env) hear(uid, what string, a testkit.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

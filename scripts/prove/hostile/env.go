@@ -27,8 +27,8 @@ var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
 
-// env is where one case takes place: a deployment of its own, what was said in it, and what was approved. As in a test,
-// what a case cannot go on after ends it (must, stop), and what does not hold is noted (wrong); both are for the case's
+// env is the environment of one case: a deployment of its own, its recorded requests and answers, and the approved
+// arguments. As in a test, must and stop end the case, and wrong records a failure and goes on; all are for the case's
 // own goroutine.
 type env struct {
 	ctx      context.Context
@@ -48,9 +48,9 @@ type env struct {
 	ran      atomic.Int64   // effects of the runner's own tools
 	chat     testkit.Answer // a conversation of a page that waits
 	more     []app.Option   // of the deployment
-	closers  []func() error // of what the case has opened beside it
+	closers  []func() error // of additional things that the case has opened
 
-	problems []string // what was noted as wrong
+	problems []string // the recorded failures
 
 	mu       sync.Mutex
 	heard    []heard
@@ -204,7 +204,7 @@ func (s *env) effects() int {
 	return n
 }
 
-// unseen are operations of GitHub whose effect nobody sees until a branch leads to it.
+// unseen are operations of GitHub whose effect is invisible until a branch leads to it.
 var unseen = map[string]bool{"git/create-blob": true, "git/create-tree": true, "git/create-commit": true}
 
 // change rewrites a document directly in the store.

@@ -24,13 +24,13 @@ const webFetch = "web_fetch"
 // reader is the agent that reads pages.
 const reader = "name: reader\ninstruction: You read pages.\ntools: [web_fetch]\n"
 
-// proxy is where the environment of this process says that a proxy is. Nobody listens there.
+// proxy is the proxy address in this process's environment. Nothing listens there.
 const proxy = "http://127.0.0.1:3128"
 
 // proxied are the variables that say so.
 var proxied = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
-// site is the internet of a case: what each name leads to, and what is answered there.
+// site is the internet of a case: the addresses of names, and the answers at them.
 type site struct {
 	names  map[string][]string
 	turns  map[string]int // how many answers of the DNS each name has in turn
@@ -94,7 +94,7 @@ func (s *env) noneOf(sent http.Header, absent any) {
 	}
 }
 
-// site reads from the case what its names lead to, and what is answered.
+// site reads the names, addresses and answers from the case.
 func (s *env) site() *site {
 	on := &site{names: map[string][]string{"ok.test.": {fakeweb.Public}, "example.com.": {fakeweb.Public}},
 		turns: map[string]int{}, header: http.Header{}, answer: func(w http.ResponseWriter, _ *http.Request) {
@@ -138,8 +138,8 @@ func leadsTo(v any) (all []string) {
 	return all
 }
 
-// answerOf returns what is answered: a status and where it leads, a number of redirects, or what inflates to many
-// bytes.
+// answerOf returns the handler of an answer: a status with a location, a number of redirects, or a body that inflates
+// to many bytes.
 func (s *env) answerOf(what string, v any, all map[string]any) http.HandlerFunc {
 	status, err := strconv.Atoi(what)
 	switch {
@@ -177,7 +177,7 @@ func inflating(size int64) http.HandlerFunc {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		if _, err := io.CopyN(z, zeros{}, size); err == nil {
-			_ = z.Close() // whoever read it may have gone
+			_ = z.Close() // the reader may have gone
 		}
 	}
 }

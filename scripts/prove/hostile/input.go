@@ -1,6 +1,6 @@
 package hostile
 
-// take takes a part of the input, expanded. What is not taken in the end is a form that the runner does not know.
+// take takes a part of the input, expanded. A part that is never taken is a form that the runner does not know.
 func (s *env) take(key string) (v any, ok bool) {
 	if v, ok = s.left[key]; !ok {
 		return nil, false
@@ -35,7 +35,7 @@ func (s *env) number(v any) int {
 // unknown ends the case for its form.
 func (s *env) unknown(format string, args ...any) { s.must(unknown(format, args...)) }
 
-// keep remembers the texts of a request or a call that are for its user alone: what users write, and to whom.
+// keep records the private texts of a request or a call: the user's words and recipients.
 func (s *env) keep(args any) {
 	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description",
 		"location", "attendees", "comment") {

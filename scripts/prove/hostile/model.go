@@ -126,7 +126,7 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 	return true, err
 }
 
-// event returns a body as the service streams it, in one event. What is not a JSON object is sent unchanged.
+// event returns a body as the service streams it, in one event. A body that is not a JSON object is sent unchanged.
 func event(body string) string {
 	if !json.Valid([]byte(body)) || !strings.HasPrefix(body, "{") {
 		return body

@@ -85,7 +85,7 @@ func (s *env) aboutPlan() got {
 	return gotOf(a.Answer)
 }
 
-// brokenPlan has the stored plan be what is no plan, and its user confirm it.
+// brokenPlan replaces the stored plan by an invalid one, and its user confirms it.
 func (s *env) brokenPlan(raw string) got {
 	s.openPlans()
 	p := s.waiting(planner(oneTask(nil, github.CreateIssue)))
@@ -145,8 +145,7 @@ func (s *env) lateInTool() got {
 	return got{status: p.HTTP, class: "none", detail: p.Status}
 }
 
-// proposing runs a case of tool:propose_plan: the model proposes what the case says, and what is fine when that is
-// refused.
+// proposing runs a case of tool:propose_plan: the model proposes the case's plan, and a valid plan if that is refused.
 func proposing(s *env) got {
 	s.openPlans()
 	args, _ := s.take("args")
@@ -268,8 +267,8 @@ func (s *env) inPlanJudged(p session, name string, times, before int) got {
 	return g
 }
 
-// reflecting runs a case of tool:reflect: a task whose effect is not there yet, of which the model says what the case
-// has. Its claim counts for nothing, or for what the case expects.
+// reflecting runs a case of tool:reflect: a task without its effect, about which the model makes the case's claim. Its
+// claim counts for nothing, or for what the case expects.
 func reflecting(s *env) got {
 	s.openPlans()
 	args, _ := s.take("args")

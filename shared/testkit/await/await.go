@@ -6,17 +6,17 @@ import "time"
 // Most is how long a test waits. It ends a test that hangs; it is no limit that a product has to keep.
 const Most = time.Minute
 
-// longest is the longest pause between two looks. The pauses grow: what comes soon is seen soon, and a busy machine is
-// not kept from what is awaited.
+// longest is the longest pause between two looks. The pauses grow, so an early state is seen early and a busy machine
+// has time for the awaited work.
 const longest = 50 * time.Millisecond
 
-// T is a test, or a program that stands in for one.
+// T is a test, or a program that acts as one.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// That waits until so returns true. It fails the test after a minute; the message names what was awaited.
+// That waits until so returns true. It fails the test after a minute; the message contains what, the awaited state.
 func That(t T, what string, so func() bool) {
 	t.Helper()
 	pause := time.Millisecond

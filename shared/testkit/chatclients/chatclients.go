@@ -24,7 +24,7 @@ const AGUI = "@ag-ui/client/dist/index.mjs"
 // CopilotKit is CopilotKit's UI for React, as such a file.
 const CopilotKit = "@copilotkit/react-core/dist/v2/index.mjs"
 
-// StandardWebhooks is the library by which receivers verify webhooks, as such a file.
+// StandardWebhooks is the file of the library that receivers use to verify webhooks.
 const StandardWebhooks = "standardwebhooks/dist/index.js"
 
 // loads imports the clients.
@@ -60,8 +60,8 @@ func Modules(t testing.TB) string {
 	return ""
 }
 
-// Bundle writes the page's script, with all that it imports, to a file for browsers, and its styles beside it, without
-// their fonts. What is meant by the name of a module, more may say.
+// Bundle writes the page's script, with all of its imports, to a file for browsers, and its styles to a file next to
+// it, without fonts. more are further flags of esbuild, such as aliases of modules.
 func Bundle(t testing.TB, script, out string, more ...string) {
 	t.Helper()
 	modules := Modules(t)

@@ -1,5 +1,5 @@
 // Package collector is a collector of OpenTelemetry's traces and metrics, by OTLP over HTTP with protocol buffers
-// (https://opentelemetry.io/docs/specs/otlp/#otlphttp), for tests that look at what was sent.
+// (https://opentelemetry.io/docs/specs/otlp/#otlphttp), for tests of exported telemetry.
 package collector
 
 import (
@@ -29,7 +29,7 @@ type Collector struct {
 	came    chan struct{} // closed when a request comes
 }
 
-// Received returns what was sent, and the headers of each request.
+// Received returns the received spans, and the headers of each request.
 func (c *Collector) Received() ([]*v1.ResourceSpans, []http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *Collector) Await(ctx context.Context, spans int) (all []*v1.ResourceSpa
 	return all, nil
 }
 
-// Until waits until what was sent is enough.
+// Until waits until enough returns true.
 func (c *Collector) Until(ctx context.Context, enough func() bool) error {
 	for {
 		c.mu.Lock()

@@ -9,21 +9,22 @@ import (
 	v1 "go.opentelemetry.io/proto/otlp/metrics/v1"
 )
 
-// A Value is what was measured of an instrument with some attributes: the sum of all that was sent, or of a gauge the
-// newest value.
+// A Value is the measurement of an instrument with certain attributes: the sum of all received values, or the newest
+// value of a gauge.
 type Value struct {
 	Sum   float64
 	Count uint64 // of a histogram
 }
 
-// Metrics returns what was sent of metrics.
+// Metrics returns the received metrics.
 func (c *Collector) Metrics() []*v1.ResourceMetrics {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.metrics)
 }
 
-// Measured adds up what was sent of all processes, by names like "countersign.run.started gen_ai.agent.name=assistant".
+// Measured adds up the received metrics of all processes, by names like "countersign.run.started
+// gen_ai.agent.name=assistant".
 func (c *Collector) Measured() map[string]Value {
 	sums, last := map[string]Value{}, map[string]Value{} // last: by process
 	for _, r := range c.Metrics() {

@@ -6,7 +6,7 @@
 //   - an access token that was never issued, or whose consent was revoked, is refused with 401, and a missing scope
 //     with 403; the emulator accepts any token as its first user's, and revoked ones too
 //   - other methods than events.list are answered with 404: its Gmail and Calendar have less of Google's than the local
-//     one (package fakegoogle), which is held to Google's discovery documents
+//     one (package fakegoogle), which follows Google's discovery documents
 //
 // The emulator's consent pages have no checkboxes for scopes and ignore earlier grants (include_granted_scopes).
 package emulate

@@ -47,7 +47,7 @@ type server struct {
 	asked map[string]int // how often each answer with turns was given
 }
 
-// serve answers until the connection is closed. What is no question is not answered.
+// serve answers questions until the connection is closed, and ignores other packets.
 func (s *server) serve(udp net.PacketConn) {
 	buf := make([]byte, 1500)
 	for {

@@ -47,7 +47,7 @@ func (e *Engine) process(r *http.Request) *process {
 }
 
 func (e *Engine) execStart(r *http.Request) reply {
-	_, err := io.Copy(io.Discard, r.Body) // what is not read of a connection cuts it when it is closed
+	_, err := io.Copy(io.Discard, r.Body) // closing a connection with unread data resets it
 	p := e.process(r)
 	switch {
 	case err != nil:

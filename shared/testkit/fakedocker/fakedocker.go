@@ -1,6 +1,6 @@
-// Package fakedocker is an engine of containers that runs none: it speaks as much of Docker's API as the product asks,
-// on a socket of a test's, keeps what was created, counts what was begun, and fails when a test says so. What it
-// answers where engines differ is Docker's or Podman's ([Options.Podman]).
+// Package fakedocker is a container engine that runs no container. It serves the part of Docker's API that the product
+// uses, on a socket of the test. It keeps created containers, counts started processes, and fails on demand. Where
+// engines differ, it answers like Docker or like Podman ([Options.Podman]).
 package fakedocker
 
 import (

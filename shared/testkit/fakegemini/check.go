@@ -97,7 +97,7 @@ func checkTurns(contents []Content) error {
 	return nil
 }
 
-// checkSigner checks that the fake's signatures, wherever they stand, were made by the signer and over what is there.
+// checkSigner checks that each of the fake's signatures was made by the signer and covers the content that carries it.
 func checkSigner(signer string, contents []Content) error {
 	for i, c := range contents {
 		for n, p := range c.Parts {

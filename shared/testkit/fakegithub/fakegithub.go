@@ -1,7 +1,7 @@
 // Package fakegithub implements the part of GitHub's REST API that the tools of package tools/github use, in memory. It
 // is as strict as GitHub: unknown tokens are refused, a private repository that the user may not see is missing, a
 // second open pull request of the same head and base is refused, and so is a branch's move to a commit that does not
-// descend from it. Its answers are held to GitHub's own description (package octokit).
+// descend from it. Package octokit checks its answers against GitHub's own description.
 //
 // It is built from GitHub's reference; undocumented behaviour is not imitated.
 package fakegithub
@@ -28,7 +28,7 @@ type Options struct {
 	// Fault returns the fault of an operation, for tests; op is GitHub's name of it, such as "issues/create". Nil: none
 	// fails.
 	Fault func(op string) fakegoogle.Fault
-	// Check is given each exchange that no fault has struck. Nil: nobody looks.
+	// Check receives each exchange without a fault. Nil: no check.
 	Check func(Exchange)
 }
 
@@ -86,7 +86,7 @@ func (s *Server) Effects(op string) int {
 	return s.effects[op]
 }
 
-// OpenIssue is what is shown of an issue that is open, or of a pull request.
+// OpenIssue is the listed part of an open issue or pull request.
 type OpenIssue struct {
 	Number int    `json:"number"`
 	Author string `json:"author"`

@@ -92,7 +92,7 @@ func TestAllIsAsGitHubDescribesIt(t *testing.T) {
 	}
 }
 
-// work is a day of a developer: each operation, and what is refused of each.
+// work is a day of a developer: each operation, with requests that are refused.
 func work(t *testing.T, w *world) {
 	t.Helper()
 	ctx, c := t.Context(), w.as(t, "ada")
@@ -328,8 +328,8 @@ func TestWhatIsWrittenMayShowLate(t *testing.T) {
 	}
 }
 
-// TestTheSearchLagsBehind finds what was created only after a while, where lists have it at once: whoever searches for
-// what may have been created finds nothing.
+// TestTheSearchLagsBehind creates an issue. Lists have it at once, the search only after a while, so a search proves
+// nothing about a recent creation.
 func TestTheSearchLagsBehind(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w := open(t, fakegithub.Options{Now: func() time.Time { return now }})

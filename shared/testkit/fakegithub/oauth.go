@@ -31,9 +31,9 @@ type OAuthOptions struct {
 }
 
 // OAuth is the OAuth server of the local GitHub for one GitHub App: consents with PKCE (RFC 7636), user tokens, and the
-// App's revocation. Whoever asks gets the account that they name. As at GitHub the use of a refresh token ends it and
-// the access token before, and errors are answered with 200. Tokens are signed and not stored, so they survive a
-// restart; which of them were used does not.
+// App's revocation. A caller gets the account that it names. As at GitHub the use of a refresh token ends it and the
+// access token before, and errors are answered with 200. Tokens are signed and not stored, so they survive a restart;
+// which of them were used does not.
 type OAuth struct {
 	opts  OAuthOptions
 	codes issuer.Codes[consent]

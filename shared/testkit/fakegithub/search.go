@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// SearchLag is after how long the search has what was created. GitHub names no time; its lists have it sooner.
+// SearchLag is the delay until the search finds a new issue. GitHub documents no delay; its lists have the issue
+// sooner.
 const SearchLag = time.Minute
 
 // searchIssues knows the qualifiers repo, author and is, and the words of an issue's title and body.

@@ -87,7 +87,7 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	})
 }
 
-// lag has so many requests that read see what is there now, whatever is written from here on.
+// lag makes the next reads requests return the present state, whatever is written meanwhile.
 func (s *Server) lag(reads int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -178,7 +178,7 @@ func signature(c *commit) object {
 	return object{"name": c.author, "email": c.author + "@users.noreply.github.com", "date": c.at.Format(time.RFC3339)}
 }
 
-// unsigned is the verification of a commit that nobody has signed.
+// unsigned is the verification of an unsigned commit.
 var unsigned = object{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
 
 func (s *Server) parents(r *repository, c *commit) []any {

@@ -29,7 +29,7 @@ func put(t *testing.T, s *fakegoogle.Server, title, start, end string, more map[
 	}
 }
 
-// listed returns what was found, an event a line.
+// listed returns the found events, one per line.
 func listed(t *testing.T, c *calendarapi.EventsListCall) string {
 	t.Helper()
 	got, err := c.Do()

@@ -10,7 +10,7 @@ import (
 // Kind is the way in which an operation fails.
 type Kind string
 
-// The kinds. "Before" means that nothing was done, "after" that the operation was carried out in full.
+// The kinds. "Before" means that nothing was done, "after" that the operation was completed.
 const (
 	None         Kind = ""
 	StatusBefore Kind = "status_before"

@@ -31,8 +31,8 @@ type OAuthOptions struct {
 	Scopes func(email string) []string
 }
 
-// OAuth is the OAuth 2 server of the local Google (RFC 6749 §4.1 with PKCE, RFC 7636). Whoever asks gets the account
-// that they name. Its tokens are signed and not stored, so they survive a restart.
+// OAuth is the OAuth 2 server of the local Google (RFC 6749 §4.1 with PKCE, RFC 7636). A caller gets the account that
+// it names. Its tokens are signed and not stored, so they survive a restart.
 type OAuth struct {
 	opts  OAuthOptions
 	codes issuer.Codes[grant]

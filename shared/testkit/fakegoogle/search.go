@@ -57,7 +57,7 @@ var (
 )
 
 // readTerms reads a search: words and quotations, from:, to:, cc:, subject:, in:, after:, before:, newer_than:,
-// older_than: and rfc822msgid:, each of which may be negated; all must hold. Anything else is not served.
+// older_than: and rfc822msgid:, and their negations; all must match. It reports false for anything else.
 func (s *Server) readTerms(q, email string) (terms []term, ok bool) {
 	for _, m := range termForm.FindAllStringSubmatch(q, -1) {
 		t := s.readTerm(m[2], strings.Trim(m[3], `"`), email)

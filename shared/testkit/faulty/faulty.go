@@ -50,7 +50,7 @@ type Store struct {
 	hooks atomic.Pointer[[]Hook]
 }
 
-// Wrap returns st with hooks, of which the first is the outermost.
+// Wrap returns st with hooks; the first hook is the outermost.
 func Wrap(st store.Store, hooks ...Hook) *Store {
 	s := &Store{Store: st}
 	s.Set(hooks...)
@@ -109,8 +109,8 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	return c.Versions, nil
 }
 
-// Watch implements [store.Store]. Each state is a call: the hooks stand around its delivery, and an error of theirs
-// ends the sequence.
+// Watch implements [store.Store]. Each state is a call: the hooks wrap its delivery, and an error from a hook ends the
+// sequence.
 func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		for d, err := range s.Store.Watch(ctx, path) {

@@ -54,15 +54,15 @@ func PeakHeap(do func()) (mib float64) {
 	return float64(max(peak, base)-base) / (1 << 20)
 }
 
-// heap returns the bytes of the heap's objects. Unlike [runtime.ReadMemStats] it stops nobody.
+// heap returns the bytes of the heap's objects. Unlike [runtime.ReadMemStats] it does not stop the world.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// Allocated has do be done, and returns how many bytes were allocated meanwhile. A test that an input costs little
-// compares bytes: unlike a time, they are the same on every machine. Nothing else may run beside it.
+// Allocated calls do and returns the number of bytes allocated meanwhile. Tests of an input's cost compare bytes,
+// which, unlike times, are the same on every machine. No other goroutine may run at the same time.
 func Allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -1,4 +1,4 @@
-// Package freeport finds ports for programs that must be told where to listen.
+// Package freeport finds ports for programs that need a port number before they listen.
 package freeport
 
 import (

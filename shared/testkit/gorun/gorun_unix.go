@@ -12,8 +12,7 @@ import (
 
 func kill() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
-// ended reports whether there is no such process, or only its exit status is left: in a container nobody may ask for
-// it.
+// ended reports whether the process is gone, or a zombie: in a container, its exit status may never be collected.
 func ended(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

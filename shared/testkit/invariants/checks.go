@@ -144,7 +144,7 @@ func (c *checked) decisions() {
 // refusals are the decisions after which nothing is done.
 var refusals = []run.Decision{run.Reject, run.TakeBack, run.Undo}
 
-// rejects looks for what was started after a rejection.
+// rejects looks for actions that were started after a rejection.
 func (c *checked) rejects() {
 	said, held := map[string]bool{}, map[string]time.Time{}
 	for _, e := range c.events {
@@ -235,7 +235,7 @@ func (c *checked) allowlist() {
 	}
 }
 
-// rest looks for what is still under way.
+// rest looks for actions that are still under way.
 func (c *checked) rest() {
 	c.add(AtRest(c.state, run.Terms{Strict: slices.Contains(c.rules.Strict, c.run.AgentName())}))
 	due := document.RunFieldsOf(c.doc).Due

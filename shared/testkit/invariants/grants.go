@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// grants holds what rests on the grants of a plan to the plan that was confirmed when it began: its tool, what is bound
-// of its arguments, its time and the number of its uses.
+// grants checks actions that used a plan's grant against the plan that was confirmed when they began: tool, pinned
+// arguments, time and number of uses.
 func (c *checked) grants() {
 	var proposed, confirmed plan.Plan
 	used := map[string]int{} // effects, by what their grant allows

@@ -19,18 +19,18 @@ const (
 	EffectBound  = 1  // at most one effect for an action
 	Truth        = 2  // completed: exactly one effect; rejected, denied, expired: none
 	Authority    = 3  // each effect was approved by its owner, in time, or is covered by the owner's allowlist
-	ByteIdentity = 4  // what the provider received is what was approved
+	ByteIdentity = 4  // the provider received exactly the approved arguments
 	OneDecision  = 5  // an approval is decided once, and all documents agree about it
-	Final        = 6  // what is recorded does not change
+	Final        = 6  // recorded outcomes do not change
 	OneOwner     = 7  // only the process that holds the run's lease starts an action
 	LegalEdges   = 8  // the recorded events are a path of the state machine
 	AwaitingOpen = 9  // a run awaits exactly while something of it is open
 	NoOrphan     = 10 // run, approval, thread and audit have one owner and exist together
 	Liveness     = 11 // at rest nothing is queued, planning, executing, leased or due
 	NoLostYes    = 12 // an approval leads to completed, failed or a review
-	DenyRules    = 13 // what was denied has no approval and no effect
+	DenyRules    = 13 // a denied call has no approval and no effect
 	OneAnswer    = 14 // each turn has one stored answer of the model, within the bound
-	RejectStops  = 15 // what was rejected, or is of a cancelled run, is not started
+	RejectStops  = 15 // a rejected call, or a call of a cancelled run, is not started
 	AllowGrowth  = 16 // an allowlist entry comes from its owner's decision about that recipient
 	AllowNow     = 17 // and permits an effect only while it exists and has not expired
 	Expiry       = 18 // a decision comes before the approval expires
@@ -39,20 +39,20 @@ const (
 	Unknown      = 25 // only a person says of an unknown outcome what it was
 	Bounds       = 27 // documents, open approvals and turns stay within their limits
 	Disabled     = 30 // nothing is started for a disabled user
-	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the calls beside it
+	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the other calls
 	StrictOrder  = 32 // in strict order a call is begun, or asked about, when those before it in its turn were done
 	Sequence     = 33 // in sequence a call is begun when those before it in its turn have their outcome
 	OneOpen      = 34 // a thread of an exclusive agent, and a terminal, has one open run, and names it
 	Sealed       = 35 // no secret of a host can be read where it is stored
 	Grants       = 36 // what rests on a plan's grant is within it, by the plan that was confirmed, and as often at most
-	Telling      = 37 // others hear of each event that is told, after those before it, and alike each time
+	Telling      = 37 // each published event is delivered, in order, with the same bytes each time
 )
 
 // Effect is one thing that a provider has carried out.
 type Effect struct {
 	UID      string
 	ActionID string // as the provider stores it
-	// returns how what was received differs from these arguments; nil: not known
+	// returns the difference between the received data and these arguments; nil: unknown
 	Agrees func(args json.RawMessage) error
 }
 
@@ -71,7 +71,7 @@ func (v Violation) String() string {
 type Rules struct {
 	MaxTurns int      // MAX_MODEL_CALLS
 	MaxOpen  int      // MAX_OPEN_APPROVALS; 0 means no cap
-	Strict   []string // the agents whose calls are carried out in strict order
+	Strict   []string // the agents whose calls run in strict order
 	Resting  bool     // everything was delivered and swept: nothing may be under way any more
 }
 
@@ -116,7 +116,7 @@ func Handles(ctx context.Context, st store.Store, runID string) (map[string]stri
 	return out, nil
 }
 
-// ledger is what is known beyond one run.
+// ledger holds facts across runs.
 type ledger struct {
 	effects map[string][]Effect // by action
 	claimed map[string]bool     // the actions that some run has

@@ -9,7 +9,7 @@ import (
 // The rules for one run at any moment: they know of nothing but its folded events. They serve who reads the store, and
 // who watches each commit.
 
-// OfAction holds what is recorded of an action to how often it took place.
+// OfAction compares an action's record with the number of its effects.
 func OfAction(a *run.Action, effects int) (found []Violation) {
 	violates := func(number int, format string, args ...any) {
 		found = append(found, Violation{Number: number, Text: fmt.Sprintf(format, args...)})
@@ -42,8 +42,8 @@ func OfState(s *run.State) []Violation {
 	return nil
 }
 
-// AtRest returns what is still under way, where everything was delivered and swept. In strict order, and in sequence, a
-// call that is allowed rests while one before it waits.
+// AtRest returns the actions that are still under way after everything was delivered and swept. In strict order, and in
+// sequence, a call that is allowed rests while one before it waits.
 func AtRest(s *run.State, order run.Terms) (found []Violation) {
 	if s.End == nil && s.Status != run.Awaiting {
 		found = append(found, Violation{Number: Liveness, Text: fmt.Sprintf("it is %s", s.Status)})
@@ -59,8 +59,8 @@ func AtRest(s *run.State, order run.Terms) (found []Violation) {
 	return found
 }
 
-// InSequence holds what an event carries out, where calls are carried out one after the other, to the calls before it
-// in its turn. The state is the one before the event.
+// InSequence checks an event that starts a call, if calls run one after the other, against the earlier calls of its
+// turn. s is the state before the event.
 func InSequence(s *run.State, e run.Event) []Violation {
 	a := s.Action(e.ActionID)
 	begins := e.Started != nil || e.Wait != nil && e.Wait.Kind == run.KindCall ||

@@ -14,8 +14,8 @@ import (
 // Heard is a notice as others have got it: an event of CloudEvents in JSON.
 type Heard []byte
 
-// Told compares what others were told, in its order, with the run's events: each notice that follows from these was
-// heard, with the same bytes each time, after those before it; and nothing else of the run was.
+// Told compares the received notifications, in order, with the run's events: each notification that follows from an
+// event arrived, after the ones before it and with the same bytes each time, and no other arrived.
 func Told(ctx context.Context, st store.Store, runID, console string, heard []Heard) ([]Violation, error) {
 	c, err := readEvents(ctx, st, runID)
 	if err != nil {
@@ -57,7 +57,7 @@ func Told(ctx context.Context, st store.Store, runID, console string, heard []He
 	return c.found, nil
 }
 
-// Untold reports whether others have still to be told of the run.
+// Untold reports whether the run has unpublished notifications.
 func Untold(ctx context.Context, st store.Store, runID string) (bool, error) {
 	c, err := readEvents(ctx, st, runID)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // The bounds of programs that register.
 const (
-	maxPrograms   = 100 // of which the oldest is forgotten
+	maxPrograms   = 100 // beyond that, the oldest is forgotten
 	maxRedirects  = 10
 	maxName       = 100
 	agentLifetime = 30 * 24 * time.Hour // until a program has its user agree again
@@ -186,7 +186,7 @@ func (i *Issuer) accessTokens(uid, id string) (map[string]any, error) {
 		"expires_in": int(tokenLifetime.Seconds())}, nil
 }
 
-// refreshed returns for whom a refresh token is, if it is one that this issuer gave the program.
+// refreshed returns the user of a refresh token that this issuer gave the program.
 func (i *Issuer) refreshed(token, id string) (uid string, err error) {
 	var c struct {
 		Subject  string `json:"sub"`

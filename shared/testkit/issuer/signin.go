@@ -51,7 +51,7 @@ func (i *Issuer) serveSignIn() {
 type request struct {
 	ClientID, Redirect, Type, State, Nonce, Challenge, Resource string
 
-	UID, Email, Problem string // the user's input, and what is wrong with it
+	UID, Email, Problem string // the user's input, and the mistake in it
 	Agent               string // the name of the program that asks to act for the user, or ""
 }
 

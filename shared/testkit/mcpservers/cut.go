@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// The variables by which this program is the relay of [Cut].
+// The variables that make this program the relay of [Cut].
 const (
 	cutVariable = "MCPSERVERS_CUT"
 	logVariable = "MCPSERVERS_LOG"

@@ -30,8 +30,8 @@ func Conformance(t testing.TB, node string) []string {
 	return append([]string{node}, c[1:]...)
 }
 
-// Client returns the command of a script, and the variable by which it finds the official client, which the servers
-// bring: SDK, the directory of the modules.
+// Client returns the command of a script, and the variable SDK with the directory of the modules of the official
+// client, which are installed with the servers.
 func Client(t testing.TB, script string) (command []string, env string) {
 	c := Everything(t)
 	of := filepath.Join(filepath.Dir(c[1]), "..", "..", "sdk", "dist", "esm")

@@ -194,7 +194,7 @@ func (e *Engine) make(image string, changes ...string) {
 	}
 }
 
-// Containers returns how many containers there are, be it that they do not run.
+// Containers returns the number of containers, including stopped ones.
 func (e *Engine) Containers() int {
 	e.t.Helper()
 	out, err := e.command("ps", "--all", "--quiet").Output()

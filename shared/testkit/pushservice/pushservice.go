@@ -34,7 +34,7 @@ var encoding = base64.RawURLEncoding
 // A Service is a push service with its browsers.
 type Service struct {
 	*httptest.Server
-	Now func() time.Time // what tokens are held to
+	Now func() time.Time // the clock for checking tokens
 
 	mu       sync.Mutex
 	browsers map[string]*Browser

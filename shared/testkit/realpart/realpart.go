@@ -18,7 +18,7 @@ type Part struct {
 	slow    bool   // it takes seconds to start
 }
 
-// ByScript is the command that installs most parts, on Debian, and sets the variables by which tests find them.
+// ByScript is the command that installs most parts on Debian and sets the variables that name them for tests.
 const ByScript = `eval "$(.ci/install)"`
 
 // The parts.
@@ -42,11 +42,11 @@ var (
 	Discovery = Part{Name: "Google's discovery documents", Install: "go mod download google.golang.org/api"}
 )
 
-// All are the parts, in the order in which they are told of.
+// All lists the parts, in the order of reports.
 var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, MCPServers, ChatClients, Description, Emulators,
 	Terraform, Recorded, Discovery}
 
-// T is a test, or a program that stands in for one.
+// T is a test, or a program that acts as one.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -28,7 +28,7 @@ func (p Part) Broken(t T, said string) {
 	p.Absent(t, "it does not work here: "+said)
 }
 
-// A Trial stands in for a test while a part is tried: it does with the part what a test does.
+// A Trial acts as a test while a part is tried: it uses the part as a test does.
 type Trial struct {
 	said []string
 	ends []func()
@@ -47,7 +47,7 @@ func tried(try func(t *Trial)) string {
 	return strings.Join(t.said, "\n")
 }
 
-// end calls what was registered for the end, the last first, even if one of them gives up.
+// end calls the registered functions, the last one first, even if one of them gives up.
 func (t *Trial) end() {
 	for _, end := range t.ends {
 		defer end()
@@ -57,12 +57,12 @@ func (t *Trial) end() {
 // Helper is that of a test.
 func (t *Trial) Helper() {}
 
-// Errorf keeps what is said.
+// Errorf stores the message.
 func (t *Trial) Errorf(format string, args ...any) {
 	t.said = append(t.said, fmt.Sprintf(format, args...))
 }
 
-// Fatalf keeps what is said, and ends the trial.
+// Fatalf stores the message and ends the trial.
 func (t *Trial) Fatalf(format string, args ...any) {
 	t.Errorf(format, args...)
 	runtime.Goexit()
@@ -71,7 +71,7 @@ func (t *Trial) Fatalf(format string, args ...any) {
 // Skipf is Fatalf: a part that lacks something does not work.
 func (t *Trial) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
 
-// Cleanup registers what is called at the end, the last first.
+// Cleanup registers a function that end calls; the last one is called first.
 func (t *Trial) Cleanup(end func()) { t.ends = append(t.ends, end) }
 
 // TempDir returns an empty directory, which is removed at the end.

@@ -135,7 +135,7 @@ func (m *Model) next(req model.Request) (t Turn, signer string, seed []byte, err
 	return t, m.signer(req), seedOf(req), nil
 }
 
-// signer names who signs the answer to the request: nobody in particular, unless a model or a service is named.
+// signer returns the signer of the answer to the request: a default, unless a model or a service is named.
 func (m *Model) signer(req model.Request) string {
 	if m.service == "" && m.name == "" && req.Settings.Name == "" {
 		return ""

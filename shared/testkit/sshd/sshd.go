@@ -30,7 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// T is what a server ends with: a test, or a program that stands in for one.
+// T is the owner of a server: a test, or a program that acts as one. The server ends with it.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -103,8 +103,8 @@ var works = realpart.SSHD.Tried(func(t *realpart.Trial) {
 	}
 })
 
-// Start starts a server. A test on a machine that lacks it or the shell, or where nobody can log in, is skipped, or
-// fails where REQUIRE_ALL is 1.
+// Start starts a server. On a machine without sshd or the shell, or without a working login, the test is skipped, or
+// fails if REQUIRE_ALL is 1.
 func Start(t T, o Options) *Server {
 	t.Helper()
 	realpart.SSHD.Take(t)
@@ -161,7 +161,7 @@ func start(t T, o Options) *Server {
 	return s
 }
 
-// login writes the program that each session is given to: it stands in for what login does.
+// login writes the program that receives each session: it does the work of login(1).
 func (s *Server) login(o Options, shell string) {
 	path := o.Path
 	if path == "" {
@@ -308,7 +308,7 @@ func Without(t T, programs ...string) string {
 	for dir := range strings.SplitSeq(os.Getenv("PATH"), string(os.PathListSeparator)) {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			continue // PATH may name what is not there
+			continue // PATH may name missing directories
 		}
 		for _, e := range entries {
 			if leave[e.Name()] {

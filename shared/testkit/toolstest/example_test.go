@@ -29,7 +29,7 @@ func noteWrite(write func(file string, text []byte) error) *tool.Tool {
 	})
 }
 
-// TestNote is all the test that a tool of one's own needs beside that of what it does.
+// TestNote is the whole conformance test of your own tool. Test the tool's work separately.
 func TestNote(t *testing.T) {
 	toolstest.Suite{
 		Tool:  noteWrite(nil),

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub/octokit"
 )
 
-// GitHub is a local GitHub whose operations a test has fail. Where GitHub's description is installed, each request and
-// each answer is held to it. Its user is [GoogleUser], who owns the repository good/site: issues 1 and 2, pull
+// GitHub is a local GitHub whose operations can be made to fail. If GitHub's description is installed, each request and
+// each answer is checked against it. Its user is [GoogleUser], who owns the repository good/site: issues 1 and 2, pull
 // request 3 of the branch open, and the branches fix and next.
 type GitHub struct {
 	*fakegithub.Server

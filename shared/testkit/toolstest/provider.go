@@ -30,7 +30,7 @@ func (p *Provider) during(t *testing.T) context.Context {
 	return e
 }
 
-// fail makes the next calls of an operation fail, in order, with words that nobody may repeat.
+// fail makes the next calls of an operation fail, in order, with words that no message may repeat.
 func (p *Provider) fail(op string, faults ...fakegoogle.Fault) {
 	faults = slices.Clone(faults)
 	for i := range faults {
@@ -40,7 +40,7 @@ func (p *Provider) fail(op string, faults ...fakegoogle.Fault) {
 	p.Break(op, faults...)
 }
 
-// secret stands in each answer of a provider with a fault.
+// secret is part of each answer of a provider with a fault.
 const secret = "ya29.SECRET"
 
 // CarryOut carries the call out as the loop does: it prepares and records the handle, executes, and after an unclear

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// survives has the process die at each point of a call. The next one knows what was recorded, and uses a recorded
+// survives lets the process die at each point of a call. The next process knows only the record, and uses a recorded
 // handle.
 func (s Settling) survives(t *testing.T) {
 	for _, point := range []string{"before anything", "before the handle is recorded", "before the call",
@@ -48,8 +48,7 @@ func (s Settling) survives(t *testing.T) {
 	}
 }
 
-// staysInPlace checks that the place is one for each user, that it is part of what is hashed, and that a call acts
-// nowhere else.
+// staysInPlace checks that each user has their own place, that the hash covers it, and that a call acts nowhere else.
 func (s Settling) staysInPlace(t *testing.T) {
 	p := s.Open(t)
 	if !p.Tool.Placed() {

@@ -26,7 +26,7 @@ type Settling struct {
 	Looks []string // the operations that only settle
 	// Rereads says that the first operation is also part of what comes after the handle, which it makes by reading.
 	Rereads bool
-	// Absence says that the effect is that something is not there: whoever says so is believed.
+	// Absence means that the effect is the absence of something, so a report of absence is proof.
 	Absence bool
 	Cases   map[string]Settled // what becomes of a call, by name
 }
@@ -131,7 +131,7 @@ func (s Settling) holds(t *testing.T, p *Provider, end End, result json.RawMessa
 		return
 	}
 	var e *fault.Error
-	if !errors.As(err, &e) && !tool.IsAmbiguous(err) { // its user is told that the outcome is not known
+	if !errors.As(err, &e) && !tool.IsAmbiguous(err) { // its user learns that the outcome is unknown
 		t.Errorf("the error is none of the five classes: %v", err)
 	}
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {

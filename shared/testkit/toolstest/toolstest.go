@@ -22,8 +22,8 @@ type Suite struct {
 	Tool *tool.Tool
 	Args map[string]any // an ordinary call
 
-	// Other has for each argument of the schema a change after which the call is another one: its preview differs, and
-	// so does what is bound, unless the argument is free text.
+	// Other has for each argument of the schema a change that makes the call a different one: its preview differs, and
+	// so do its pinned arguments, unless the argument is free text.
 	Other map[string]map[string]any
 	Fixed map[string]any // the value of an argument that may be left out as well; it may have no other
 	Free  []string       // the arguments that are free text
@@ -35,7 +35,7 @@ type Suite struct {
 	Reached func(args map[string]any) []tool.Target
 
 	Previews map[string]Shown   // what a preview contains, by name
-	Refused  map[string]Refused // what is no call, by name
+	Refused  map[string]Refused // invalid arguments, by name
 	Unsaid   []string           // parts of refused values that no error repeats
 }
 
@@ -157,7 +157,7 @@ func (s Suite) reaches(t *testing.T, args json.RawMessage) {
 	}
 }
 
-// binds checks that what is bound is in canonical form, the same each time, and contains no free text.
+// binds checks that the pinned arguments are in canonical form, the same each time, and contain no free text.
 func (s Suite) binds(t *testing.T, args json.RawMessage) {
 	t.Helper()
 	bound, again := s.bound(t, args), s.bound(t, args)

@@ -15,7 +15,7 @@ type Case struct {
 
 	Tests  []string // "package directory: Test/part", which check the same or more with means that users do not have
 	Absent string   // why there is nothing to try: the case's subject does not exist in Countersign
-	Peers  string   // what was measured there, with a fake model and a tool that sleeps 50 ms
+	Peers  string   // the measured result there, with a fake model and a tool that sleeps 50 ms
 }
 
 const (

@@ -19,7 +19,7 @@ const DemoRepository = "demo/site"
 type planned struct {
 	SessionID, Status, PlanHash string
 	Revision                    int
-	Artifacts                   []string // addresses of what was made
+	Artifacts                   []string // addresses of the created things
 	Log                         []struct{ TaskID string }
 }
 
@@ -59,7 +59,7 @@ func (s *session) waiting(p planned) planned {
 	return p
 }
 
-// done says what was done in the session.
+// done describes the session's completed work.
 func (p planned) done() string {
 	for _, step := range p.Log {
 		if step.TaskID != "" { // others are what planning has looked at

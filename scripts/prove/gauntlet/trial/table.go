@@ -93,7 +93,7 @@ func Tour(ctx context.Context, base, token, token2 string, cases []Case, run Tes
 	return nil
 }
 
-// peers tells what was measured for others.
+// peers returns the results of other products.
 func peers(c Case) string {
 	if c.Peers == "" {
 		return ""

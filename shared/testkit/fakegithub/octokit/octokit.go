@@ -1,5 +1,5 @@
-// Package octokit holds exchanges with GitHub, or with what stands in for it, to GitHub's own description of its API:
-// the npm package @octokit/openapi 23.0.2, a file of 13 MB, of which only the operations of fakegithub are loaded.
+// Package octokit checks exchanges with GitHub, or with a fake, against GitHub's own description of its API: the npm
+// package @octokit/openapi 23.0.2, a file of 13 MB. It loads only the operations of fakegithub.
 package octokit
 
 import (
