@@ -124,7 +124,7 @@ func (s *stand) resolve(t *testing.T, status int, uid string, a testkit.Approval
 				"argsHash": a.ArgsHash})})
 }
 
-// deliver delivers the queue's messages, so that decisions are carried out.
+// deliver delivers the queue's messages, which executes decisions.
 func (s *stand) deliver(t *testing.T) {
 	t.Helper()
 	q, ok := s.App.Queue.(*embedded.Queue)
@@ -227,7 +227,7 @@ func takingBack(t *testing.T, d *described) {
 	s.want(t, 400, ask{op: "compensateAction", params: []string{event.RunID}, body: `{}`})
 }
 
-// chatsByUI asks as the AI SDK does, and answers what is asked back.
+// chatsByUI sends requests as the AI SDK does, and answers the resulting questions.
 func (s *stand) chatsByUI(t *testing.T) {
 	says := func(id, words string) string {
 		return inJSON(t, map[string]any{"id": "chat", "messages": []any{map[string]any{"id": id, "role": "user",
@@ -252,7 +252,7 @@ func (s *stand) chatsByUI(t *testing.T) {
 	s.want(t, 400, ask{op: "chatUI", body: `{"id":"chat","messages":[]}`})
 }
 
-// chatsByAGUI asks as a client of AG-UI does, and answers what is asked back.
+// chatsByAGUI sends requests as a client of AG-UI does, and answers the resulting questions.
 func (s *stand) chatsByAGUI(t *testing.T) {
 	of := func(uid, runID string, more map[string]any) ask {
 		in := map[string]any{"threadId": "agui", "runId": runID, "messages": []any{}}
@@ -439,7 +439,7 @@ func (s *stand) usesAgents(t *testing.T) {
 	s.want(t, 429, ask{op: "addToken", body: `{"name":"more"}`})
 }
 
-// onDevices has a browser of the user's be told of what waits, and no more; also where nobody is.
+// onDevices turns notifications on for the user's browser, and off again; also on a deployment without notifications.
 func onDevices(t *testing.T, d *described) {
 	s := d.open(t, nil, "VAPID_KEY=yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
 	var added struct{ SubscriptionID string }
@@ -450,7 +450,7 @@ func onDevices(t *testing.T, d *described) {
 	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
 }
 
-// reminders has the user be mailed no more, also where nobody is.
+// reminders turns the user's reminders off; also on a deployment without reminders.
 func reminders(t *testing.T, d *described) {
 	s := d.open(t, nil, "NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://localhost")
 	s.want(t, 200, ask{op: "reminders"})

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRouteTable holds the table of routes in shared/api's README to the description: each route stands in both.
+// TestRouteTable compares the table of routes in shared/api's README with the description: each route is in both.
 func TestRouteTable(t *testing.T) {
 	text, err := os.ReadFile("../shared/api/README.md")
 	if err != nil {

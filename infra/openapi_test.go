@@ -46,8 +46,8 @@ func TestDescribedRoutes(t *testing.T) {
 	}
 }
 
-// answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers of which one
-// function returns a part: only their names are compared.
+// answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers that one function
+// returns in part: only their names are compared.
 var (
 	answersOf = map[string]string{"Action": "run.ActionView",
 		"ActionRecord": "run.ActionRecord", "Compensation": "run.Compensation", "ReceiptFile": "receipt.File",

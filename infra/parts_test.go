@@ -36,8 +36,8 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 )
 
-// TestParts holds functions.json to the parts of which the functions are made. With -update it writes them there. The
-// function web is not made of parts.
+// TestParts compares functions.json with the parts that make up the functions. With -update it writes them there. The
+// function web has no parts.
 func TestParts(t *testing.T) {
 	made := map[string][]string{"web": {"site"}}
 	for _, f := range app.Served() {

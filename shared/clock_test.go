@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// measuring are the functions by which a test depends on how fast its machine is.
+// measuring lists functions that make a test depend on the speed of its machine.
 var measuring = []string{"time.Sleep", "time.Since", shortBound}
 
 // shortBound is a call that ends after less than ten seconds, as a mention.
@@ -93,8 +93,8 @@ var pauses = regexp.MustCompile(
 	`waitForTimeout|setTimeout\(\w+, |newContext\(\)|reducedMotion: (null|undefined)` +
 		`|timeout: \d|Date\.now\(\) - |performance\.now`)
 
-// TestScriptsWaitForStates keeps the scripts that drive browsers from pauses, and from pages that move: what is awaited
-// is a state, and no state is the end of a motion.
+// TestScriptsWaitForStates keeps pauses and moving pages out of the scripts that drive browsers: they wait for states,
+// never for the end of a motion.
 func TestScriptsWaitForStates(t *testing.T) {
 	scripts := 0
 	for _, dir := range []string{".", "../scripts"} {
@@ -118,7 +118,7 @@ func TestScriptsWaitForStates(t *testing.T) {
 	}
 }
 
-// TestOutsideBubbles finds what is called outside bubbles, and nothing else.
+// TestOutsideBubbles finds calls outside bubbles, and nothing else.
 func TestOutsideBubbles(t *testing.T) {
 	const text = `package x
 		func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1); in() }) }
@@ -272,7 +272,7 @@ func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
 	return all
 }
 
-// called returns the name of what is called or multiplied: f, or pkg.F.
+// called returns the name of the called or multiplied expression: f, or pkg.F.
 func called(f ast.Expr) string {
 	switch f := f.(type) {
 	case *ast.Ident:

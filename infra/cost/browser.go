@@ -17,7 +17,7 @@ const (
 	openHours    = 8.0  // of a day, the same hours for all browsers
 )
 
-// browsers returns what so many open consoles cost in a month while nothing waits, by what is paid for.
+// browsers returns the monthly cost of n open consoles without waiting approvals, by billed item.
 func browsers(f infra.Function, n float64) []share {
 	polls, looks := n*days*openHours*3600/pollSeconds, n*days*openHours*3600/lookSeconds
 	atOnce := n * (1 + ownSeconds/lookSeconds)

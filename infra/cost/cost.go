@@ -55,7 +55,7 @@ type share struct {
 	dollar float64 // a month
 }
 
-// month returns what so many runs a day of a kind cost in a month, by what is paid for.
+// month returns the monthly cost of a number of runs a day of one kind, by billed item.
 func month(c counts, functions map[string]infra.Function, runs float64) []share {
 	n := runs * days
 	cpu, memory := 0.0, 0.0

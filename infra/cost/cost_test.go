@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write README.md")
 
-// TestPaper holds the page to what is counted and to the prices.
+// TestPaper compares the page with the counts and the prices.
 func TestPaper(t *testing.T) {
 	text, err := Paper()
 	if err != nil {
@@ -39,7 +39,7 @@ func TestMonth(t *testing.T) {
 	want := map[string]float64{
 		"documents written": 30_000 * 10 * 0.18 / 100_000, // 0.54
 		"documents read":    30_000 * 5 * 0.06 / 100_000,  // 0.09
-		// 3,100 seconds of requests a day, of which few are at once: 3,045 seconds of an instance
+		// 3,100 seconds of requests a day, few of them at once: 3,045 seconds of an instance
 		"functions": 30*3_045*(0.000024+0.0000025/2) + 30_000*0.4/1e6,
 		"messages":  30_000 * 2_000 * 40 / math.Pow(2, 40),
 		"log":       30_000 * 1_600 * 0.5 / math.Pow(2, 30),

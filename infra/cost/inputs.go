@@ -1,8 +1,8 @@
 package cost
 
-// What the paper rests on beside what is counted: prices, quotas, and assumptions about a run. Prices and quotas are
-// Google's lists in US dollars, without free tiers; whoever has another location, model or contract changes them here,
-// and runs go test ./infra/cost -update.
+// The inputs of the page that are not counted: prices, quotas, and assumptions about a run. Prices and quotas are
+// Google's list prices in US dollars, without free tiers. For another location, model or contract, change them here and
+// run go test ./infra/cost -update.
 
 // day is when the pages were read, in stored copies: Google could not be reached where this was written.
 const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07)"
@@ -78,7 +78,7 @@ var quotas = []quota{
 		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has " +
 			"not published",
 		"no setting: it cannot be raised, and calls beyond it go on"},
-	// Each commit of a run moves the run's place among what is due; there are 64 such ranges.
+	// Each commit of a run moves the run's place among the due runs; there are 64 such ranges.
 	{"writes to one range of Firestore's indexes", 500 * 64, 1, func(c counts) float64 { return float64(c.Writes) },
 		"cloud.google.com/firestore/docs/best-practices, for 64 shards and as if all documents were in such an index",
 		"more shards (`dueShard`); new databases are led up to a load by half as much again every 5 minutes"},

@@ -69,7 +69,7 @@ func (s *server) do(ctx context.Context, w work, clients int, length time.Durati
 	return b, nil
 }
 
-// repeat does a work until the end. What is refused with 429 or 503 is counted, and asked again.
+// repeat does a work until the end. It counts and repeats requests that are refused with 429 or 503.
 func (c *client) repeat(ctx context.Context, w work, end time.Time) (all []time.Duration, refusals int, err error) {
 	for time.Now().Before(end) && ctx.Err() == nil {
 		took, err := c.unit(w)

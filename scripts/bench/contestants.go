@@ -40,7 +40,7 @@ type contestant struct {
 	effects func(ctx context.Context, base string) (int, error)                   // how many have happened
 }
 
-// bare is the name of the floor, and ours the one of those who are held to a multiple of it.
+// bare is the name of the floor, and ours the name of the product, whose goals are multiples of the floor.
 const (
 	bare = "bare"
 	ours = "countersign"

@@ -140,8 +140,8 @@ func (o options) contestants() (list []*contestant, err error) {
 	return list, nil
 }
 
-// build builds what is made of this repository's code, with the settings of the module that it is of, and puts the
-// peers' own beside what is installed for it.
+// build builds the programs of this repository, with the settings of their module, and puts the peers' own sources next
+// to their installed packages.
 func build(ctx context.Context, o options, list []*contestant) error {
 	if err := o.writePeers(); err != nil {
 		return err

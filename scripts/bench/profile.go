@@ -106,7 +106,7 @@ func (b *bench) profileOf(ctx context.Context, s *server, w work, clients int, a
 	return nil
 }
 
-// cost is a part of what a request takes: what is done within some functions, and what they call. Costs may overlap.
+// cost is a part of a request's time: the time within certain functions and their callees. Costs may overlap.
 type cost struct {
 	what  string
 	in    []string // the ends of the functions' names; none of one cost calls another

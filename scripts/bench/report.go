@@ -59,7 +59,7 @@ var rows = []row{
 	{"the same, p99 as a multiple of p50", action, 64, tail, "%.1f", 20, true, base{}},
 }
 
-// median of what was measured of a contestant; false if it does not do this work.
+// median returns a contestant's median; false if it does not do this work.
 func (b *bench) median(name string, w work, clients int, figure func(block) float64) (float64, bool) {
 	var all []float64
 	for _, bl := range b.blocks {

@@ -55,7 +55,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// TestContestants: whoever is not installed is left out, and who does not exist is refused.
+// TestContestants checks that contestants that are not installed are left out, and that unknown ones are refused.
 func TestContestants(t *testing.T) {
 	list, err := options{dir: t.TempDir()}.contestants()
 	if err != nil || len(list) != 2 || list[0].name != bare || list[1].name != ours {

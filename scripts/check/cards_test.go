@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestCorrected corrects cards that wait, in words (testdata/corrected.mjs). Each wish is carried out once.
+// TestCorrected corrects waiting cards, in words (testdata/corrected.mjs). Each wish is executed once.
 func TestCorrected(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
@@ -38,7 +38,7 @@ func TestExpired(t *testing.T) {
 	browser.Run("testdata/expired.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
-// TestTakenBack takes back what was allowed and done (testdata/takenback.mjs).
+// TestTakenBack revokes permissions and undoes effects (testdata/takenback.mjs).
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

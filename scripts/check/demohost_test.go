@@ -56,8 +56,8 @@ func (s *devServer) onDisk(name string) string {
 	return filepath.Join(s.data, "demo-host", "disk", name)
 }
 
-// TestTerminalOfANewUser has a new user clean up the demo host, while the server is killed before each answer, and in
-// the middle of a command: what waits goes on waiting, what was approved is done once, and what was cut off is not
+// TestTerminalOfANewUser lets a new user clean up the demo host, while the server is killed before each answer and in
+// the middle of a command. Waiting commands go on waiting, approved ones run once, and an interrupted one is not
 // repeated.
 func TestTerminalOfANewUser(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestExamples has one conversation in all the pages of /examples in Chromium (testdata/examples.mjs): what was
-// approved in any of them was sent once, and what was rejected or waits was not.
+// TestExamples has one conversation in all the pages of /examples in Chromium (testdata/examples.mjs). An approval in
+// any of them sends once; rejected and waiting mails are not sent.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

@@ -36,7 +36,7 @@ type frame struct {
 	Text  string `json:"text,omitempty"`
 	Data  []byte `json:"data,omitempty"`
 	Close bool   `json:"close,omitempty"`
-	Once  bool   `json:"once,omitempty"` // the next connection is not told anew
+	Once  bool   `json:"once,omitempty"` // the next connection does not get it again
 }
 
 // sent is what the console has sent.
@@ -69,7 +69,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	return f
 }
 
-// script takes what the script says: documents, lines, frames; and tells it what was sent.
+// script receives documents, lines and frames from the script, and returns the received requests to it.
 func (f *fakeAPI) script(w http.ResponseWriter, r *http.Request) {
 	at := r.URL.Query().Get("at")
 	body, err := io.ReadAll(r.Body)

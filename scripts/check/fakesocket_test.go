@@ -73,7 +73,7 @@ func (f *fakeAPI) untilReady(ctx context.Context, path string) {
 	}
 }
 
-// say sends all frames from the first one on, as a host does that shows anew what its terminal has shown.
+// say sends all frames from the first one on, as a host repeats the output of its terminal.
 func (f *fakeAPI) say(ctx context.Context, c *websocket.Conn, path string) {
 	for i := 0; ; i++ {
 		f.mu.Lock()

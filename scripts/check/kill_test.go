@@ -199,7 +199,7 @@ func TestTheServerEndsWithItsParent(t *testing.T) {
 	}
 	s.env = []string{fmt.Sprintf("DEV_PARENT=%d", parent.Process.Pid)}
 	s.start()
-	if err := parent.Process.Kill(); err != nil { // nobody waits for it: a zombie has ended
+	if err := parent.Process.Kill(); err != nil { // no process waits for it: a zombie has ended
 		t.Fatal(err)
 	}
 	_ = s.process.Wait() // "signal: killed"

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestFirstLoad counts what the console requests and how many bytes arrive where a browser has nothing of it yet, and
-// where it has loaded the console before (testdata/load.mjs).
+// TestFirstLoad counts the console's requests and received bytes in a fresh browser, and in one that has loaded the
+// console before (testdata/load.mjs).
 func TestFirstLoad(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

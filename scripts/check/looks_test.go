@@ -33,7 +33,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// shrink writes a picture anew with its 256 most frequent colours, which is a third of its size and looks the same.
+// shrink rewrites a picture with its 256 most frequent colours, which takes a third of the size and looks the same.
 func shrink(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Open(path)

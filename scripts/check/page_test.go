@@ -81,7 +81,8 @@ func TestDesk(t *testing.T) {
 	browser.Run("testdata/desk.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
-// TestReceipts opens what was done, takes its receipt, and verifies that in the browser (testdata/receipt.mjs).
+// TestReceipts opens a completed action, downloads its receipt, and verifies the receipt in the browser
+// (testdata/receipt.mjs).
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

@@ -109,7 +109,7 @@ func (s *devServer) kill() {
 		return
 	}
 	_ = s.process.Process.Kill()              // it may be dead already
-	_ = s.process.Wait()                      // "signal: killed" is what was asked for
+	_ = s.process.Wait()                      // "signal: killed" is expected
 	http.DefaultClient.CloseIdleConnections() // the next request must not go to the dead process
 	s.process = nil
 }

@@ -40,7 +40,7 @@ func program(t *testing.T, name string) func(in string, args ...string) *exec.Cm
 	}
 }
 
-// output runs a program to its end and returns what it prints; what a script answers is said beside it.
+// output runs a program to its end and returns its output, together with the answers of its script.
 func output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var beside bytes.Buffer

@@ -1,7 +1,7 @@
 // Command dev runs Countersign on one machine: every function at its path, without an installation or an account.
 //
 // The server is the command in the folder local, which links all of Countersign: its first build takes a minute or two.
-// This one is built at once. It checks that nobody uses the port, says that it compiles, and becomes `go run` of the
+// This one is built at once. It checks that the port is free, says that it compiles, and becomes `go run` of the
 // server, with the same flags.
 package main
 

@@ -31,7 +31,7 @@ func wanted(args []string, port string) string {
 // release finds the release in what a server of ours answers about its health.
 var release = regexp.MustCompile(`"release":"([^"]*)","store":"`)
 
-// taken returns who listens at the address, as an error that says what to do, or nil if nobody does.
+// taken returns an error that names the listener at the address and says what to do, or nil if the address is free.
 func taken(addr string) error {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {

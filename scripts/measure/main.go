@@ -1,6 +1,5 @@
-// Command measure prints what a reader of this module's code is up against: how many groups of packages there are and
-// how they import each other, how long functions are and how deep they nest, and how much test code stands beside the
-// product.
+// Command measure prints figures about the readability of this module's code: the groups of packages and their imports,
+// the length and nesting of functions, and the ratio of test code to product code.
 //
 //	go run ./scripts/measure [folder of the module]
 package main

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMeasure measures a module of four files, of which each number is known.
+// TestMeasure measures a module of four files with known numbers.
 func TestMeasure(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

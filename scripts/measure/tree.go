@@ -131,7 +131,7 @@ func depth(n ast.Node) int {
 	return deepest
 }
 
-// arrows returns how many imports stay within a group, and the pairs of groups of which one imports the other.
+// arrows returns the number of imports within a group, and the pairs of groups with an import between them.
 func (t *tree) arrows() (within int, between map[[2]string]bool) {
 	between = map[[2]string]bool{}
 	for _, p := range t.packages {

@@ -17,7 +17,7 @@ const pageSize = 300
 // checker checks the audit and writes a line for each problem.
 type checker struct {
 	store    store.Store
-	now      func() time.Time // by which entries may have expired
+	now      func() time.Time // the clock for expired entries
 	out      io.Writer
 	runs     int
 	entries  int
@@ -41,7 +41,7 @@ func (c *checker) summary() error {
 	return c.failed
 }
 
-// all checks every run, then the entries of deleted runs, and the deleted runs of which only the chain's head is left.
+// all checks every run, then the entries of deleted runs, and the deleted runs that have only the chain's head left.
 func (c *checker) all(ctx context.Context) error {
 	seen := map[string]bool{}
 	runs := document.AllRuns(pageSize)
@@ -92,7 +92,7 @@ type chain struct {
 	kept    bool // the run was deleted, and the head of its chain was kept
 	broken  bool // its document cannot be read
 	entries []audit.Entry
-	filed   []string // what is wrong with the documents of the entries
+	filed   []string // the mistakes in the documents of the entries
 }
 
 // run checks one chain. The head is read before the entries and after them, because a run may advance in between.

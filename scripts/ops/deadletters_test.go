@@ -135,7 +135,7 @@ func TestDeadEvents(t *testing.T) {
 		"content-type": "application/cloudevents+json"})
 	g.publishDeadLetter([]byte(event(another)), nil)
 	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
-	g.publishDeadLetter(queue.Body(stuck), nil) // a resume is none of this topic's
+	g.publishDeadLetter(queue.Body(stuck), nil) // a resume message does not belong to this topic
 	out := g.ops([]string{"run " + stuck + "  notice " + stuck + ".8  type run.countersign.run.ended  attempts 100",
 		"it can only be dropped", "4 dead letters"}, "list", "-events")
 	if strings.Contains(out, "cinnamon") {

@@ -87,7 +87,7 @@ func redriven(w *deployment) {
 
 func TestQuarantine(t *testing.T) { onBothStores(t, quarantined) }
 
-// quarantined checks that what was approved before waits for another yes, and that a run that has ended stays as it is.
+// quarantined checks that earlier approvals wait for another yes, and that an ended run does not change.
 func quarantined(w *deployment) {
 	t := w.t
 	w.mail(true)

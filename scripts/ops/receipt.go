@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/receipts/receiptkey"
 )
 
-// receiptOf says of a file whether it is a receipt: in one line, and by the exit status. It asks nobody.
+// receiptOf reports whether a file is a receipt, in one line and by the exit status. It sends no request.
 func receiptOf(flags *flag.FlagSet) runFunc {
 	from := flags.String("keys", "", "a `FILE` of public keys (a JWK Set), in the place of RECEIPT_JWKS")
 	return func(_ context.Context, o *operator, args []string) error {
@@ -73,7 +73,7 @@ func receiptKeys(*flag.FlagSet) runFunc {
 	}
 }
 
-// withoutKeys is the environment before RECEIPT_JWKS is there: whoever makes it has none yet.
+// withoutKeys is the environment without RECEIPT_JWKS, which does not exist before its first creation.
 func (o *operator) withoutKeys() func(string) string {
 	return func(name string) string {
 		if name == "RECEIPT_JWKS" || name == "RECEIPT_KMS_KEY" {

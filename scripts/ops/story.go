@@ -29,7 +29,7 @@ type Story struct {
 	Approvals []StoryApproval `json:"approvals"`
 	Outcomes  []StoryOutcome  `json:"outcomes"`
 	Audit     []audit.Entry   `json:"audit"`
-	Chain     []string        `json:"chain"`   // what is wrong with the audit's chain; empty: nothing
+	Chain     []string        `json:"chain"`   // the mistakes in the audit's chain; empty: none
 	Vouched   bool            `json:"vouched"` // the chain's head is stored, so that truncation is detected
 }
 

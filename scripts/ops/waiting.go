@@ -32,8 +32,8 @@ type waitingRun struct {
 	began      time.Time
 }
 
-// waiting prints how many runs wait for what, by their age, and names the oldest. It reads the runs that have not
-// ended, shard by shard, and nothing of what is in them.
+// waiting prints how many runs wait for what, by their age, and names the oldest. It reads the fields of runs that have
+// not ended, shard by shard, and none of their contents.
 func waiting(flags *flag.FlagSet) runFunc {
 	oldest := flags.Int("oldest", 10, "how many of the oldest are named")
 	return func(ctx context.Context, o *operator, _ []string) error {
@@ -46,7 +46,7 @@ func waiting(flags *flag.FlagSet) runFunc {
 		}
 		var runs []waitingRun
 		for shard := range int64(document.Shards) {
-			q := document.DueRuns(shard, document.Never, pageSize) // at Never are those that were put aside
+			q := document.DueRuns(shard, document.Never, pageSize) // quarantined runs are due at Never
 			for d, err := range document.All(ctx, a.Store, q) {
 				if err != nil {
 					return err

@@ -141,7 +141,7 @@ const standIn = "https://server.example"
 func (d *declared) findServers(src, name string) error {
 	file, err := mcpfile.Read(filepath.Join(src, filepath.FromSlash(name)))
 	if err != nil {
-		return nil // another file of JSON; the function says what is wrong if it is named
+		return nil // another file of JSON; the function reports a mistake if it is named
 	}
 	values := map[string]string{}
 	for _, s := range file.Servers {

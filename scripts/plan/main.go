@@ -145,7 +145,7 @@ func (c *command) do() (do func(context.Context) error, least, most int) {
 	return nil, 0, 0
 }
 
-// takes says what stands behind the flags.
+// takes describes the arguments after the flags.
 func (c *command) takes() string {
 	switch c.name {
 	case "start":
@@ -178,8 +178,8 @@ func (c *command) deadline() (string, error) {
 	return c.by, nil
 }
 
-// environment returns the environment, with what stands in the file where that has no value. A file that is not there
-// is none; its lines are NAME=value, or comments that begin with #.
+// environment returns the environment, completed by the file's values. Its lines are NAME=value, or comments that begin
+// with #. A missing file counts as empty.
 func environment(file string, getenv func(string) string) (func(string) string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

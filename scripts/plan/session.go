@@ -48,7 +48,7 @@ func (c *command) cancel(ctx context.Context) error {
 	return c.show(ctx)
 }
 
-// confirm prints the plan, and confirms that plan and no other: of the hash that was given, or of what was printed.
+// confirm prints the plan and confirms exactly that plan: the one with the given hash, or the printed one.
 func (c *command) confirm(ctx context.Context) error {
 	if c.json && c.hash == "" {
 		return errors.New("-json needs -hash: nobody is asked")
@@ -80,7 +80,7 @@ func (c *command) confirm(ctx context.Context) error {
 	return c.tell(ctx, http.MethodPost, c.path("/execute"), yes)
 }
 
-// agreed asks for a typed yes. The end of what is typed is none.
+// agreed asks for a typed yes. The end of the input counts as no.
 func (c *command) agreed() error {
 	fmt.Fprint(c.out, "Confirm this plan? Type yes: ")
 	line, err := c.in.ReadString('\n')

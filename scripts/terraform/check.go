@@ -39,7 +39,7 @@ type plan struct {
 		Type    string `json:"type"`
 		Change  struct {
 			Actions []string        `json:"actions"`
-			After   json.RawMessage `json:"after"` // without what is known after an apply only
+			After   json.RawMessage `json:"after"` // without values known only after an apply
 		} `json:"change"`
 	} `json:"resource_changes"`
 }

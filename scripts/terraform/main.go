@@ -1,5 +1,5 @@
 // Command terraform checks the configuration in terraform/ with the real terraform: its form, each root, and the tests
-// of each module, of which none needs an account or applies anything. It does not change the tree.
+// of each module. No test needs an account or applies anything. It does not change the tree.
 //
 //	go run ./scripts/terraform
 //

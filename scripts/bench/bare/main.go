@@ -1,7 +1,7 @@
-// Command bare is the floor: the same work by a handler that somebody wrote by hand on net/http, the genai SDK and
+// Command bare is the floor of the comparison: the same work by a handwritten handler on net/http, the genai SDK and
 // SQLite, and nothing else. It commits a thread before it answers, takes an approval by compare-and-swap before the
-// effect, and commits the outcome with the last words. It has one user, no token, no audit, no limits, no hash of what
-// was approved, and it cannot tell after a crash whether the effect happened.
+// effect, and commits the outcome with the last words. It has one user, no token, no audit, no limits, no hash of the
+// approved arguments, and after a crash it does not know whether the effect happened.
 package main
 
 import (

@@ -63,7 +63,7 @@ func weatherOf(place) (weather, error) {
 	return weather{21}, nil
 }
 
-// bare is a chat of the genai SDK, which keeps its history in memory and knows no tools but what is written here.
+// bare is a chat of the genai SDK, which keeps its history in memory and has only the tools written here.
 func bare(string) (func() turn, func() error, error) {
 	c, err := genai.NewClient(context.Background(), &genai.ClientConfig{APIKey: "fake", Backend: genai.BackendGeminiAPI,
 		HTTPOptions: genai.HTTPOptions{BaseURL: os.Getenv(urlVar)}})

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
-// The variables by which this binary is started again: to be the model, and to give a first answer.
+// The variables that start this binary again: as the model, and for a first answer.
 const (
 	modelVar = "SDK_BENCH_MODEL"
 	firstVar = "SDK_BENCH_FIRST" // a contestant's name
@@ -28,7 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = 64 // or sixteen sessions would connect anew each time
+	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = 64 // otherwise sixteen sessions would reconnect each time
 	switch {
 	case os.Getenv(modelVar) != "":
 		beModel()

@@ -26,7 +26,7 @@ func ask(_ context.Context, a cs.Approval) (answer cs.Decision, err error) {
 	var typed string
 	fmt.Scanln(&typed)
 	switch {
-	case typed == "y" && !a.Review: // of a review nobody knows whether it was sent: cs.WasDone() or cs.TryAgain()
+	case typed == "y" && !a.Review: // the outcome of a review is unknown: answer it with cs.WasDone() or cs.TryAgain()
 		answer = cs.Yes()
 	case typed == "n":
 		answer = cs.No("not today") // the model reads why

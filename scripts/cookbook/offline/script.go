@@ -106,7 +106,7 @@ func returned(req fakegemini.Request) (all []string) {
 			continue
 		}
 		text := string(said.Output)
-		_ = json.Unmarshal(said.Output, &text) // what is no text is told as JSON
+		_ = json.Unmarshal(said.Output, &text) // other values stay JSON
 		all = append(all, text)
 	}
 	return all

@@ -31,7 +31,7 @@ type call struct {
 	ended error // what the shell itself must know, of its own commands
 }
 
-// fail says what is wrong, and returns the exit code.
+// fail prints the error, and returns the exit code.
 func (c *call) fail(code int, format string, args ...any) int {
 	fmt.Fprintf(c.err, "%s: %s\n", c.name, fmt.Sprintf(format, args...))
 	return code
@@ -66,7 +66,7 @@ func (c *call) stdin() io.Reader {
 	return c.in
 }
 
-// asking is the person at the terminal: whoever reads of them waits for them.
+// asking reads from the person at the terminal, and waits for input.
 type asking struct{ c *call }
 
 func (a asking) Read(p []byte) (int, error) {

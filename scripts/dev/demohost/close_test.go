@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demohost"
 )
 
-// TestCloseWhileClientsCome has the host end while connections are made: whoever looks for races sees none, and no
-// connection is served on a disk that is closed.
+// TestCloseWhileClientsCome closes the host while clients connect. The race detector finds nothing, and no connection
+// is served on a closed disk.
 func TestCloseWhileClientsCome(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	for range 30 {

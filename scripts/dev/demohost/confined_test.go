@@ -209,7 +209,8 @@ func TestNoCommandLeaves(t *testing.T) {
 	}
 }
 
-// TestTheRealDiskIsNotAsked has what a command is told of files be of the machine's, where the real one has others.
+// TestTheRealDiskIsNotAsked checks that commands see only the simulated machine's files, even where the real disk has
+// others.
 func TestTheRealDiskIsNotAsked(t *testing.T) {
 	h := openTest(t)
 	dir := outside(t, h)
@@ -233,7 +234,7 @@ func TestTheRealDiskIsNotAsked(t *testing.T) {
 	}
 }
 
-// FuzzNoCommandLeaves joins the hostile commands' parts anew.
+// FuzzNoCommandLeaves recombines the parts of hostile commands.
 func FuzzNoCommandLeaves(f *testing.F) {
 	for _, line := range hostile {
 		f.Add(line)

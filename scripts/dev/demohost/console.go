@@ -18,7 +18,7 @@ import (
 )
 
 // console is a person's own shell: a prompt, lines that are edited, and programs that keys go to while they run. It
-// outlives whoever looks at it.
+// outlives its viewers.
 type console struct {
 	host   *Host
 	shell  *shell
@@ -34,7 +34,7 @@ type console struct {
 	mu        sync.Mutex
 	feed      *os.File    // of the program that runs; nil: the prompt is there
 	interrupt func()      // ends it
-	expiry    *time.Timer // ends it while nobody looks at it; nil: nobody has left it yet
+	expiry    *time.Timer // ends it without viewers; nil: no viewer has left yet
 }
 
 func (h *Host) openConsole(size supervisor.Size) *console {
@@ -102,7 +102,7 @@ func (c *console) serve(ctx context.Context) int {
 	return 1
 }
 
-// expire ends the console after a while, if nobody looks at it until then.
+// expire ends the console after idle, unless a viewer attaches before.
 func (c *console) expire(idle time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -116,7 +116,7 @@ func (p *person) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// types has keys be pressed when the end of what is seen is the prompt.
+// types presses keys when the screen ends with the prompt.
 func (p *person) types(keys string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.keys, keys); err != nil {
@@ -124,7 +124,7 @@ func (p *person) types(keys string) {
 	}
 }
 
-// sees waits until something is seen that was not seen before, and returns what was seen until then.
+// sees waits for new output that contains want, and returns the output before it.
 func (p *person) sees(want string) (before string) {
 	p.t.Helper()
 	defer func() {

@@ -38,7 +38,7 @@ type Options struct {
 	Dir string           // of all its data; made where it is not there
 	Now func() time.Time // nil: time.Now
 
-	Banner func() string // what whoever logs in is told; nil: nothing
+	Banner func() string // the message at login; nil: none
 }
 
 // Host is the machine with its SSH server.
@@ -110,7 +110,7 @@ func hostKey(dir string) (ssh.Signer, error) {
 	return ssh.ParsePrivateKey(data)
 }
 
-// Key is the key by which the host is known.
+// Key returns the host key.
 func (h *Host) Key() ssh.PublicKey { return h.signer.PublicKey() }
 
 func (h *Host) readKeys() error {
@@ -130,7 +130,7 @@ func (h *Host) readKeys() error {
 	return err
 }
 
-// Authorize lets whoever has the private key of a line of authorized_keys log in, from now on and for good.
+// Authorize permanently lets the owner of a key log in; line has the format of authorized_keys.
 func (h *Host) Authorize(line string) error {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
@@ -212,7 +212,7 @@ func (h *Host) Close() error {
 	h.mu.Lock()
 	h.cancel()
 	for c := range h.conns {
-		_ = c.Close() // whoever holds the other end sees it
+		_ = c.Close() // the other end notices
 	}
 	h.mu.Unlock()
 	h.wg.Wait()
@@ -234,7 +234,7 @@ func (h *Host) serve(conn net.Conn) {
 	}
 	server, channels, requests, err := ssh.NewServerConn(conn, h.config)
 	if err != nil || conn.SetDeadline(time.Time{}) != nil {
-		return // the client is told; there is no one else who would want to know
+		return // the client gets the error; there is no other reader
 	}
 	defer server.Close()
 	h.work(func() { ssh.DiscardRequests(requests) })

@@ -21,7 +21,7 @@ type disk struct {
 	created atomic.Int64
 }
 
-// Bounds of what is written until the server starts anew, so that no command fills its owner's disk.
+// Limits of writes until the server restarts, so that no command fills the disk.
 const (
 	maxWritten = 256 << 20
 	maxCreated = 20_000
@@ -77,7 +77,7 @@ func (d *disk) open(abs string, flag int, perm fs.FileMode) (io.ReadWriteCloser,
 	return &writer{f, d}, nil
 }
 
-// writer is a file that counts what is written. It has none of the file's other ways to write.
+// writer is a file that counts written bytes. It has none of the file's other ways to write.
 type writer struct {
 	file *os.File
 	disk *disk
@@ -86,7 +86,7 @@ type writer struct {
 func (w *writer) Read(p []byte) (int, error) { return w.file.Read(p) }
 func (w *writer) Close() error               { return w.file.Close() }
 
-// Truncate makes the file as long as that; what is added takes no room.
+// Truncate sets the file's length; added bytes take no room.
 func (w *writer) Truncate(size int64) error { return w.file.Truncate(size) }
 
 func (w *writer) Write(p []byte) (int, error) {
@@ -144,8 +144,7 @@ func (d *disk) size(abs string, skip ...string) (n int64) {
 	return n + 4096
 }
 
-// plain returns what is wrong as a machine's own words would have it: nothing of the folder that stands in for its
-// disk.
+// plain returns the error in the words of a real machine, without the folder that serves as its disk.
 func plain(err error) error {
 	var number syscall.Errno
 	switch {

@@ -133,7 +133,7 @@ func (s *search) show(number int, mark, line string) bool {
 	return err == nil
 }
 
-// summary prints what is said of whole files.
+// summary prints the lines about whole files.
 func (s *search) summary(names []string) {
 	for _, name := range names {
 		switch n := s.counts[name]; {

@@ -50,8 +50,8 @@ func (h *Host) claimed(id string) bool {
 	return err == nil && strings.Contains(string(text), "\n/"+id+"/")
 }
 
-// claim notes that a command is begun, and forgets those that were begun so long ago that settle says of none of them
-// that it was not. The caller holds claims.
+// claim records the start of a command, and drops commands so old that settle never reports them as not begun. The
+// caller holds claims.
 func (h *Host) claim(id string) error {
 	name := path.Join(keeperDir, "stamp")
 	text, err := h.machine.disk.readFile(name)

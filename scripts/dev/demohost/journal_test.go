@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestClaimsAreForgotten has what lists the commands that were begun let go of those of which settle says nothing any
-// more, and of no others.
+// TestClaimsAreForgotten checks that the list of begun commands drops exactly those that settle no longer reports.
 func TestClaimsAreForgotten(t *testing.T) {
 	now := testNow
 	h, err := Open(Options{Dir: filepath.Join(t.TempDir(), "host"), Now: func() time.Time { return now }})

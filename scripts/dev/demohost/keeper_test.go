@@ -54,8 +54,8 @@ func TestSettleMeanwhile(t *testing.T) {
 	}
 }
 
-// TestJournalsOutliveTheServer has a server die while a command runs: what ended is known, what ran is lost, and what
-// was not begun may be.
+// TestJournalsOutliveTheServer kills a server while a command runs. An ended command is known, a running one is lost,
+// and one that was not begun can begin.
 func TestJournalsOutliveTheServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	var handle string

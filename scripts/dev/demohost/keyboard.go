@@ -19,7 +19,7 @@ const (
 type keyboard struct {
 	shell     *shell
 	feed      *os.File  // where the program reads them
-	screen    io.Writer // where they are shown; what is written there is kept in memory, and does not fail
+	screen    io.Writer // shows them; writes go to memory and do not fail
 	interrupt func()    // ends the program
 }
 
@@ -42,6 +42,6 @@ func (k keyboard) press(p []byte) (n int) {
 		_, _ = crlf{k.screen}.Write(text)
 	}
 	_ = k.feed.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // a pipe
-	_, _ = k.feed.Write(text)                                          // nobody reads it: what does not fit is lost
+	_, _ = k.feed.Write(text)                                          // without a reader, text that does not fit is lost
 	return n
 }

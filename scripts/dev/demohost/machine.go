@@ -23,7 +23,7 @@ const (
 	system   = "Linux 6.12.41-demo-amd64" // uname -sr
 )
 
-// machine is what is pretended: a disk in a folder, processes, services and packages.
+// machine is the simulated machine: a disk in a folder, processes, services and packages.
 type machine struct {
 	disk *disk
 	file string // where the state is kept
@@ -165,7 +165,7 @@ func (m *machine) booted() time.Time {
 func (m *machine) started(command string, end func()) (pid int, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.state.NextPID++ // stored with the next change: a machine that starts anew may give a number again
+	m.state.NextPID++ // stored with the next change: a restarted machine may reuse a number
 	pid = m.state.NextPID
 	m.running[pid] = &process{pid, user, command, m.now(), 3, end}
 	return pid, func() {

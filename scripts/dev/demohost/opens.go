@@ -49,7 +49,7 @@ func (d *disk) real(abs string) (string, error) {
 func (h *Host) open(folders []string, files bool, paths []supervisor.Path, command string) (line, why string) {
 	d := h.machine.disk
 	for i, folder := range folders {
-		folders[i], _ = d.real(folder) // what is not there holds nothing
+		folders[i], _ = d.real(folder) // a missing folder contains nothing
 	}
 	for i, p := range paths {
 		lead, err := d.real(p.Name)

@@ -110,7 +110,7 @@ func (h *Host) console(terminal string) *console {
 	}
 }
 
-// closeConsole ends the shell of a terminal, and deletes what is kept of the terminal.
+// closeConsole ends the shell of a terminal, and deletes the terminal's stored data.
 func (h *Host) closeConsole(terminal string) {
 	if c := h.console(terminal); c != nil {
 		c.cancel()

@@ -78,7 +78,7 @@ func answeredBefore(a *ask) (fakegemini.Turn, bool) {
 	return says("I answered: “%s”.", excerpt(a.answerTo(n), 200))
 }
 
-// onTheRecord says whether what was asked for before was carried out.
+// onTheRecord answers whether the earlier requests were executed.
 func onTheRecord(a *ask) (fakegemini.Turn, bool) {
 	n := len(a.said) - 2
 	switch {

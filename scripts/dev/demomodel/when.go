@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// when holds the times in a text. Days and clocks are kept as they were written; doubt says of
-// which there is none.
+// when holds the times in a text. Days and clocks are kept as written; doubt names those that do not exist.
 type when struct {
 	days     []day
 	start    *clock

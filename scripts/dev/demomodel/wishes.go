@@ -8,8 +8,8 @@ import (
 // asks returns the requests of the newest prompt, with what they take from those before.
 func (d *dialogue) asks() []*ask { return d.wishes(len(d.said) - 1) }
 
-// wishes returns the requests of the user's words up to the last one: what these ask for, what they change of the
-// requests before, or the requests before with what was missing in them.
+// wishes returns the requests in the user's words up to the last one: new requests, changes to earlier requests, or
+// earlier requests completed with missing details.
 func (d *dialogue) wishes(last int) []*ask {
 	if last < 0 {
 		return nil
@@ -30,8 +30,7 @@ func (d *dialogue) wishes(last int) []*ask {
 	return asks
 }
 
-// completed returns the requests with what was missing in the first of them that lacks something, and whether the words
-// say that.
+// completed fills the missing detail of the first incomplete request, and reports whether the words contain it.
 func completed(asks []*ask, said text) ([]*ask, bool) {
 	at := slices.IndexFunc(asks, func(a *ask) bool { return a.question != "" && a.args != nil })
 	if at < 0 || len(said.raw) > maxPrompt {
@@ -126,7 +125,7 @@ func (d *dialogue) request(t text, before *ask) (found *ask) {
 	return found
 }
 
-// maxClauses bounds the requests of a prompt that are told apart, and maxVerbs the places where one may begin.
+// maxClauses limits the distinguished requests of a prompt, and maxVerbs the places where one can begin.
 const (
 	maxClauses = 8
 	maxVerbs   = 64

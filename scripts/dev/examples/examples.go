@@ -1,6 +1,7 @@
 // Package examples has one page for each way in which a page can have the agent: plain fetch, <gemini-chat>, the AI
 // SDK's useChat, and AG-UI. All of them show one conversation and its pending card. The libraries of useChat are in one
-// file (site/usechat/libraries.js), which esbuild makes of what libraries.mjs names; their licences lie beside it.
+// file (site/usechat/libraries.js), which esbuild builds from the imports of libraries.mjs; their licences are next to
+// it.
 package examples
 
 import (

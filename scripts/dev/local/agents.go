@@ -12,8 +12,8 @@ import (
 //go:embed agents
 var exampleAgents embed.FS
 
-// The files of the agents that call the example shop's actions, of which one answers on its page, and that read the
-// web.
+// The files of the agents that call the example shop's actions (one answers on the shop's page) and of the agent that
+// reads the web.
 const (
 	pageAgent    = "shop.agent.yaml"
 	supportAgent = "shop-support.agent.yaml"

@@ -32,8 +32,8 @@ func (e *environment) sockets() []string {
 	return own
 }
 
-// findEngine looks for an engine of containers where nobody has said which images may be used, and offers the images
-// that it has. It returns what the person who starts the server is told.
+// findEngine looks for a container engine if no images are configured, and offers the engine's images. It returns the
+// message for the person who starts the server.
 func (e *environment) findEngine(ctx context.Context) string {
 	if !e.own("DOCKER_IMAGES") {
 		return "of " + e.get("DOCKER_IMAGES") + " at " + e.get("DOCKER_HOST")

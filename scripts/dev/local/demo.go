@@ -94,7 +94,7 @@ func (d *demo) give(ctx context.Context, s *server, uid string) {
 		case h.Address != loopback || h.Name != demoName || !slices.Equal(h.HostKeys, d.keys()):
 		case h.Port == d.port:
 			return
-		default: // the port was taken: what is open there cannot be reached any more
+		default: // the port was taken: its open pages are unreachable
 			err = errors.Join(err, hosts.Delete(ctx, uid, h.ID))
 		}
 	}

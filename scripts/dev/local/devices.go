@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 )
 
-// vapidKey gives the server a key with which people are told on their devices, the same after a restart: browsers take
-// messages from nobody but the key that they have subscribed with.
+// vapidKey gives the server a key for notifications on devices. The key stays the same after a restart, because
+// browsers accept messages only from the key of their subscription.
 func (e *environment) vapidKey(dir string) error {
 	key, err := keyfile.Read(dir, "vapid-key", func(w io.Writer) error {
 		text, err := webpush.NewKey(rand.Reader)

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue"
 )
 
-// environment is the process's environment with a local server's values for what is not set.
+// environment is the process's environment, with a local server's values for unset variables.
 type environment struct {
 	outer func(string) string
 	local map[string]string
@@ -26,8 +26,8 @@ func newEnvironment(outer func(string) string) *environment {
 	return e
 }
 
-// withoutGitHubs returns the environment without the address of GitHub's API as GitHub's own machines set it, where a
-// codespace or a job runs: nobody has chosen it.
+// withoutGitHubs returns the environment without the address of GitHub's API as GitHub's own machines set it, in
+// codespaces and jobs: no user chose it.
 func withoutGitHubs(outer func(string) string) func(string) string {
 	return func(name string) string {
 		v := outer(name)
@@ -97,7 +97,8 @@ func (e *environment) demoModel() bool {
 
 func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID") }
 
-// localGitHub reports whether accounts of the local GitHub are linked: not where somebody has said where theirs is.
+// localGitHub reports whether users link accounts of the local GitHub, which they do unless another GitHub is
+// configured.
 func (e *environment) localGitHub() bool {
 	return e.own("GITHUB_CLIENT_ID") && e.own("GITHUB_URL") && e.own("GITHUB_API_URL") &&
 		e.own("GITHUB_TOKEN_USER")

@@ -32,8 +32,8 @@ var demoRepository = fakegithub.Seed{Owner: "demo", Name: "site", Description: "
 // demoLogin is the account of the local GitHub that users have linked who sign in.
 const demoLogin = "demo-user"
 
-// openGitHub opens the local GitHub, whose accounts are whatever logins people link. Links outlive a restart; what is
-// in its repositories does not.
+// openGitHub opens the local GitHub, whose accounts are whatever logins people link. Links outlive a restart; the
+// contents of its repositories do not.
 func (s *server) openGitHub(dir, base string) error {
 	key, err := keyfile.Read(dir, "local-github-key", func(w io.Writer) error {
 		_, err := io.CopyN(w, rand.Reader, 32)
@@ -57,7 +57,7 @@ func (s *server) routeGitHub() {
 	s.mux.HandleFunc("GET "+githubPath, s.openIssues)
 }
 
-// openIssues answers with what is open in the repository of the local GitHub.
+// openIssues answers with the open issues and pull requests of the local GitHub's repository.
 func (s *server) openIssues(w http.ResponseWriter, _ *http.Request) {
 	r := demoRepository
 	writeJSON(w, map[string]any{"repository": r.Owner + "/" + r.Name, "issues": s.github.Open(r.Owner, r.Name)})

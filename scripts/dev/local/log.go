@@ -14,7 +14,7 @@ import (
 )
 
 // logger returns the server's logger: with the lines of Cloud Logging (form json), or with short ones made of them, so
-// that what is redacted in one is redacted in the other.
+// that both are redacted alike.
 func logger(w io.Writer, form string, o obs.Options) *slog.Logger {
 	if form != "json" {
 		w = shortLines{w}
@@ -32,7 +32,7 @@ type httpRequest struct {
 	Status                             int
 }
 
-// Write implements io.Writer. What is no JSON object is written as it is.
+// Write implements io.Writer. A line that is not a JSON object is written unchanged.
 func (s shortLines) Write(line []byte) (int, error) {
 	var fields map[string]json.RawMessage
 	var known struct {

@@ -130,7 +130,7 @@ func execute(ctx context.Context, o options) error {
 	return errors.Join(ignoreClosed(err), web.Shutdown(draining), s.close())
 }
 
-// unlessStopped returns err, and nil where ctx has ended: whatever a start stopped in, it was told to.
+// unlessStopped returns err, or nil if ctx has ended: then the start was stopped on request.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

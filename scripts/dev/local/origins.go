@@ -6,7 +6,7 @@ import (
 )
 
 // forOrigins serves POST to programs, which send no Origin, and to pages of these origins: a page of another one must
-// not sign itself in as a local user. The refusal names the origin, for whoever reads it in the browser's tools.
+// not sign itself in as a local user. The refusal names the origin, for readers of the browser's developer tools.
 func forOrigins(origins []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")

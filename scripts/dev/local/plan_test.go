@@ -79,7 +79,7 @@ func TestANewcomersPlan(t *testing.T) {
 	}
 }
 
-// A wish to search becomes a task that searches, and its result is what was found.
+// A wish to search becomes a task that searches, and its result is the search's result.
 func TestAPlanThatSearches(t *testing.T) {
 	u := serve(t)
 	p := u.plans("", map[string]any{"prompt": "plan: search the web for the harbour",

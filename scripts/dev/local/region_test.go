@@ -148,7 +148,7 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 	}
 }
 
-// refused posts a body, and returns the field by which it is refused with 400; empty where it is not.
+// refused posts a body, and returns the field that a 400 names; empty for another status.
 func (u *served) refused(path, body string) string {
 	u.t.Helper()
 	req, err := http.NewRequestWithContext(u.t.Context(), http.MethodPost, u.base+path, strings.NewReader(body))

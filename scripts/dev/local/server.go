@@ -50,7 +50,7 @@ type server struct {
 	site *web.Site
 	mux  *http.ServeMux
 
-	containers string // what is said of them at the start
+	containers string // the message about them at the start
 
 	github    *fakegithub.Server
 	githubApp *fakegithub.OAuth
@@ -289,8 +289,8 @@ func (s *server) pushToken(context.Context) (string, error) {
 	return s.issuer.PushToken(s.env.get("PUSH_SERVICE_ACCOUNT"), s.env.get("PUSH_AUDIENCE"))
 }
 
-// stop ends the workers, and waits until the runs that they move are moved, or until ctx ends: what is unfinished then
-// is taken up by the next process. Requests in progress continue.
+// stop ends the workers, and waits until they have moved their runs, or until ctx ends: the next process continues
+// unfinished runs. Requests in progress continue.
 func (s *server) stop(ctx context.Context) {
 	if s.cancel == nil {
 		return

@@ -116,7 +116,7 @@ func TestExampleAgents(t *testing.T) {
 	}
 }
 
-// TestGreeting has whoever starts the server be told of each part once, and where to go.
+// TestGreeting checks that the greeting names each part once, and the address to open.
 func TestGreeting(t *testing.T) {
 	s := startTestServer(t)
 	var said strings.Builder
@@ -166,7 +166,7 @@ func startTestServer(t *testing.T) *server {
 	return s
 }
 
-// TestPathsThatAreNotClean checks that none of them is redirected: a redirect could drop a body.
+// TestPathsThatAreNotClean checks that unclean paths are not redirected: a redirect could drop a body.
 func TestPathsThatAreNotClean(t *testing.T) {
 	s := startTestServer(t)
 	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWishesAreCardsOfTheirOwn has the demo model be asked as the console does: what is said in one sentence or after
-// the other becomes cards of just that, or a question. The last prompt of a conversation counts.
+// TestWishesAreCardsOfTheirOwn sends prompts to the demo model as the console does. Wishes in one sentence, or in
+// several, become one card each, or a question. The last prompt of a conversation counts.
 func TestWishesAreCardsOfTheirOwn(t *testing.T) {
 	const mail, event, list = "gmail_send", "calendar_event_create", "calendar_events_list"
 	u := serve(t)

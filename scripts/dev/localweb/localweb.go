@@ -1,6 +1,6 @@
-// Package localweb is the web of the local server: a few documents, and pages that try to mislead whoever reads them,
-// for the tools web_fetch and google_web_search. It listens on loopback; only an option of the program lets pages be
-// read from there.
+// Package localweb is the web of the local server: a few documents, and pages that try to mislead their readers, for
+// the tools web_fetch and google_web_search. It listens on loopback; only an option of the program lets pages be read
+// from there.
 package localweb
 
 import (
