@@ -130,7 +130,7 @@ func TestImports(t *testing.T) {
 			case ours && room == "shared/app/actions" &&
 				(!strings.HasPrefix(own, "scripts/") || strings.HasPrefix(own, "scripts/cookbook/")):
 				// the operator's own code is plugged in there
-			case ours && !strings.HasPrefix(room, "shared/"): // which is held to what an action needs
+			case ours && !strings.HasPrefix(room, "shared/"): // which may import only the needs of an action
 				if own != "shared/tools/action" && own != "shared/agent/tool" && own != "shared/base/fault" {
 					t.Errorf("%s imports %s; the code of an action has no use for it", room, own)
 				}

@@ -2,7 +2,7 @@
 // answer. Errors become status codes only here. routes.go lists all routes.
 //
 // The packages below it serve the other protocols: ui (the AI SDK's useChat), agui (AG-UI) and mcpserver (MCP). Package
-// tell streams a run's events to the encoders of ui and agui.
+// stream streams a run's events to the encoders of ui and agui.
 package api
 
 import (

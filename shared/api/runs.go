@@ -309,8 +309,7 @@ type swept struct {
 	Expired  int `json:"expired"`  // conversations deleted because their retention time is over
 }
 
-// postSweep serves the scheduler, whose request has no body, and the sweep's own messages, each of which names one
-// shard.
+// postSweep serves the scheduler, whose request has no body, and the sweep's own messages, which name one shard each.
 func postSweep(r *request) (any, error) {
 	if r.ContentLength != 0 {
 		return r.sweepShard()

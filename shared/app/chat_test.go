@@ -144,8 +144,8 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	}
 }
 
-// The 292 bytes that once killed the process, and similar ones: what is built from a page's schema is bounded, whether
-// the schema is accepted or refused, and the next request is answered.
+// The 292 bytes that once killed the process, and similar ones: the values built from a page's schema are bounded,
+// whether the schema is accepted or refused, and the next request is answered.
 func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })

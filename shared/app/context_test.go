@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// TestContext checks that the model gets the repository's state as the user's own account sees it. A user without a
-// linked account is told how to link one (004-05).
+// TestContext checks that the model gets the repository's state as the user's own account sees it. The answer tells a
+// user without a linked account how to link one (004-05).
 func TestContext(t *testing.T) {
 	w := deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Description: "ACME on the web.",

@@ -28,7 +28,7 @@ func withReader(t *testing.T, site http.Handler, settings ...string) (*proved, *
 		App: []app.Option{app.Replace(fetch.With(w.Options()))}}), w
 }
 
-// TestAnAgentReadsTheWeb makes an agent in a file search, fetch what it found, and answer. Nobody is asked.
+// TestAnAgentReadsTheWeb makes an agent in a file search, fetch what it found, and answer. No approval is needed.
 func TestAnAgentReadsTheWeb(t *testing.T) {
 	w, _ := withReader(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hours" {

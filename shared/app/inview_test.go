@@ -10,7 +10,7 @@ import (
 )
 
 // TestWhatIsNotInViewIsNotReplaced makes the model write, within a grant, a file that it has seen only in part. The
-// call is refused, and the error names the missing part. If the model has read the whole file, or nothing of it, the
+// call is refused, and the error names the missing part. If the model has read the whole file, or no part of it, the
 // same call runs.
 func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 	long, short := strings.Repeat("0123456789 a line\n", 3000), "a line\n"

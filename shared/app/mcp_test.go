@@ -119,7 +119,7 @@ func (g *agent) decides(c testkit.Approval, decision string, status int) testkit
 var bobs = testkit.Mail("bob@example.com", "Lunch", "CANARY-body")
 
 // TestAgentsWriteListsAsTexts sends a list as JSON in a string, null for an absent field, and values that fit in no
-// single way. What is accepted is on the card; a refusal names the field and the type in its text.
+// single way. The card shows accepted values; a refusal names the field and the type in its text.
 func TestAgentsWriteListsAsTexts(t *testing.T) {
 	g := deploy(t).gives("ana", "My editor")
 	for name, c := range map[string]struct{ args, refused string }{
@@ -378,8 +378,8 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoIsDone gives a task that leads to an e-mail and an event, of which the user approves the e-mail. The
-// agent learns which calls wait, and that something was done.
+// TestOneOfTwoIsDone gives a task that leads to an e-mail and an event. The user approves only the e-mail. The agent
+// learns which calls wait, and that something was done.
 func TestOneOfTwoIsDone(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {

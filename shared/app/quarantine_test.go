@@ -135,7 +135,7 @@ func TestCopyAsksWhatItsUserAlwaysAllows(t *testing.T) {
 }
 
 // TestStartRaisesNoFalseAlarm checks that a normal restart, and the first start of a release that detects older copies,
-// ask nobody again.
+// do not ask any user again.
 func TestStartRaisesNoFalseAlarm(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)

@@ -46,7 +46,7 @@ func (w *proved) reads(uid, tool string, args any) (testkit.Answer, string) {
 	return a, told
 }
 
-// TestACalendarIsReadAsItsUser reads the calendars of two users, one of whom has two accounts.
+// TestACalendarIsReadAsItsUser reads the calendars of two users; one user has two accounts.
 func TestACalendarIsReadAsItsUser(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		for _, account := range []string{home, work, "bob"} {

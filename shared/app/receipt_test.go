@@ -122,7 +122,8 @@ func TestEachByteOfAReceiptCounts(t *testing.T) {
 	}
 }
 
-// TestReceiptsNeedTheirPublicKey checks that a key that is not published signs nothing, because nobody could verify it.
+// TestReceiptsNeedTheirPublicKey checks that a key that is not published signs nothing, because no one could verify the
+// receipt.
 func TestReceiptsNeedTheirPublicKey(t *testing.T) {
 	const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	w := newLinked(t)

@@ -190,8 +190,8 @@ func TestReminder(t *testing.T) {
 	}
 }
 
-// TestReminderTellsAll checks that one e-mail covers two cards, that the next comes an hour later, and that nobody else
-// gets any of it.
+// TestReminderTellsAll checks that one e-mail covers two cards, that the next comes an hour later, and that no other
+// user gets it.
 func TestReminderTellsAll(t *testing.T) {
 	w := newMailed(t)
 	ana, bob := w.as("ana", "ana@example.com", true), w.as("bob", "bob.own@example.com", true)

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestWhatIsToldOfARepositoryIsBounded checks the limit of 32 KiB, of which the file paths get the rest, and that no
-// file name can pass for the heading of what others have opened.
+// TestWhatIsToldOfARepositoryIsBounded checks the limit of 32 KiB (the file paths get the rest of it), and that no file
+// name can pass for the heading of open issues.
 func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 	w := deploy(t)
 	long := strings.Repeat("é", 40<<10)

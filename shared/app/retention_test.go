@@ -43,7 +43,7 @@ func TestWhatIsKept(t *testing.T) {
 			}
 			return n
 		}
-		// An hour of sweeps, each of which looks at one shard of conversations.
+		// An hour of sweeps. Each sweep looks at one shard of conversations.
 		sweeps := func() {
 			t.Helper()
 			for range document.Shards {

@@ -419,7 +419,7 @@ func TestAWrongEntryLeavesTheOtherServersUsed(t *testing.T) {
 	}
 }
 
-// TestAWrongFileOfServersStopsTheStart checks that the error names the file, the field and what was expected if no
+// TestAWrongFileOfServersStopsTheStart checks that the error names the file, the field and the expected form if no
 // entry is usable.
 func TestAWrongFileOfServersStopsTheStart(t *testing.T) {
 	const good = `"url":"https://mcp.example.com/mcp"`

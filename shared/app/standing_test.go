@@ -20,8 +20,8 @@ import (
 type permission struct {
 	rules []string // rules of the policy and of tools that then allow a call without approval
 	back  []string // routes with which the user revokes it
-	// try gives the permission and then makes a call that differs from what was shown in one respect, or in none if
-	// that is empty. It returns what the user was shown, and whether approval is needed.
+	// try gives the permission and then makes a call that differs from the shown one in one respect, or in none if
+	// respect is empty. It returns the text that the user saw, and whether approval is needed.
 	try     func(t *testing.T, respect string) (shown string, asked bool)
 	shows   []string          // parts of what the user is shown
 	asks    bool              // only lets someone request approvals

@@ -11,7 +11,7 @@ import (
 
 // Telemetry sends traces or metrics of a process to a collector.
 type Telemetry interface {
-	// Send sends what is unsent, until ctx ends. It logs an error.
+	// Send sends the unsent data, until ctx ends. It logs an error.
 	Send(ctx context.Context)
 	io.Closer
 }

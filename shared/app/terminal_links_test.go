@@ -36,7 +36,7 @@ func TestAPathThatChangesMeanwhile(t *testing.T) {
 	const other = "ln -sfn OUT/file IN/sub/file"
 	for name, c := range map[string]struct {
 		command string
-		flips   []string // what is done after each answer
+		flips   []string // changes after each answer
 		want    string   // what the model reads; empty if approval is needed
 	}{
 		"a link, before it is followed":      {"cat IN/link", []string{link}, ""},

@@ -314,7 +314,7 @@ func TestAPipeIsAskedAbout(t *testing.T) {
 	}
 }
 
-// ".." after a link to a folder leads beside that folder, not beside the link.
+// ".." after a link to a folder leads to the parent of that folder, not to the parent of the link.
 func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
 	app, releases := t.TempDir(), t.TempDir()
 	secret := filepath.Join(releases, "env")

@@ -3,7 +3,7 @@
 //   - queue delivers the message that asks for a run to be advanced.
 //   - observe makes the spans and measurements of runs.
 //   - toolbox holds the tools that the model of a run may call.
-//   - journal is the unit of work: load, lease, decide, commit, retry.
+//   - unit is the unit of work: load, lease, decide, commit, retry.
 //   - outbox publishes the notifications of runs and reminds users of waiting approvals.
 //   - approval holds a call until its user has decided about it.
 //   - effect runs a call exactly once.

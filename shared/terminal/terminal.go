@@ -4,7 +4,7 @@
 // The other packages of this group work on hosts:
 //   - shell judges a command before it runs.
 //   - remote connects to hosts over SSH.
-//   - keeper starts a command once and finds out its outcome.
+//   - supervisor starts a command once and finds out its outcome.
 //   - hosts adds, checks and removes hosts, by their users' requests.
 //   - attach carries terminals over WebSockets.
 package terminal

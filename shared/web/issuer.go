@@ -27,8 +27,8 @@ const (
 // secret of web clients (https://developers.google.com/identity/openid-connect/openid-connect).
 const google = "https://accounts.google.com"
 
-// endpoints has the URLs for sign-in, and the flow by which a browser gets its ID token: "code" is the authorization
-// code with PKCE; "id_token" is the token itself, in the fragment of the answer.
+// endpoints has the URLs for sign-in, and the flow that gives a browser its ID token: "code" is the authorization code
+// with PKCE; "id_token" is the token itself, in the fragment of the answer.
 type endpoints struct {
 	Flow          string `json:"flow"`
 	Authorization string `json:"authorizationEndpoint"`

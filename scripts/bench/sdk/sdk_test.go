@@ -28,7 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = 64 // otherwise sixteen sessions would reconnect each time
+	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = 64 // or sixteen sessions would reconnect
 	switch {
 	case os.Getenv(modelVar) != "":
 		beModel()

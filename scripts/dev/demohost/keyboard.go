@@ -42,6 +42,6 @@ func (k keyboard) press(p []byte) (n int) {
 		_, _ = crlf{k.screen}.Write(text)
 	}
 	_ = k.feed.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // a pipe
-	_, _ = k.feed.Write(text)                                          // without a reader, text that does not fit is lost
+	_, _ = k.feed.Write(text)                                          // excess text is lost
 	return n
 }

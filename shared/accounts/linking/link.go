@@ -40,7 +40,7 @@ type link struct {
 // Identity identifies the linked account at the provider.
 type Identity struct {
 	Subject string `json:"subject,omitempty"` // the provider's permanent ID of the account
-	Email   string `json:"email,omitempty"`   // the address by which the user knows the account, or
+	Email   string `json:"email,omitempty"`   // the account's address, as its user knows it, or
 	Login   string `json:"login,omitempty"`   // the account's name, at providers that have names
 }
 

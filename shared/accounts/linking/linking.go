@@ -154,7 +154,7 @@ func (p Provider) providerDown(err error) error {
 var codeOfError = lazyregexp.New(`^[a-z]+(_[a-z]+){0,5}$`)
 
 // outline returns the part of a token endpoint's failure that may be logged. It leaves out the body, which may repeat
-// what was sent.
+// the request.
 func outline(err error) error {
 	var answered *oauth2.RetrieveError
 	if errors.As(err, &answered) && codeOfError.MatchString(answered.ErrorCode) {

@@ -18,7 +18,7 @@ import (
 
 // pending is a document of oauth_states: a consent that was begun. Each user has maxPending documents for them, which
 // bounds what a user can store; the newest consent replaces the oldest. The state names the document and contains a
-// secret, of which only a digest is stored: only the user has the state itself.
+// secret. Only a digest of the secret is stored, so only the user has the state itself.
 //
 // The collection is therefore bounded by maxPending documents for each user who began a consent within consentTTL and
 // the sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a

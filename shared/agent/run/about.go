@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// About states in short what an action does and to whom, for its own user. It is made from the stored arguments, so it
-// needs no tool.
+// About is a short statement of an action's effect and recipients, for its own user. It is made from the stored
+// arguments, so it needs no tool.
 type About struct {
 	To    []string `json:"to,omitempty"`    // addresses; at most maxTo
 	More  int      `json:"more,omitempty"`  // number of addresses that To leaves out

@@ -9,7 +9,7 @@ import (
 )
 
 // finalEnd returns the end of a run that a final call completed. Its summary is the text of the call's result, or else
-// the tool's own sentence about what was done. If that text may make false claims, the verified summary follows it.
+// the tool's own sentence about the call. If that text may make false claims, the verified summary follows it.
 func finalEnd(tools tool.Set, s *State) *End {
 	a, words := finalCall(s), finalWords(s)
 	switch t := tools[a.Tool]; {

@@ -163,8 +163,8 @@ func Heading(tools tool.Set, s *State) string {
 // MaxOutcome is the maximum length of an outcome line, in bytes.
 const MaxOutcome = 600
 
-// outcomeLines returns lines about what took place and what was not done. wanted is the number of effects that the run
-// was to have, plus the number of lines about its client.
+// outcomeLines returns lines about completed and missing effects. wanted is the number of effects that the run was to
+// have, plus the number of lines about its client.
 func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 	if done := doneSummary(tools, s); done != "" {
 		lines = append(lines, done)
@@ -210,10 +210,10 @@ var notDoneReasons = map[fault.Code]string{
 	fault.CodeAgentGone: "its agent is no longer available",
 }
 
-// VerifiedSummary returns a summary of what was done, for an answer that may be wrong about it. It returns "" if the
-// answer is not in doubt. An answer is in doubt in three cases: a requested effect did not take place or the user
-// edited it; the answer could be mistaken for the server's own words; or it probably claims something and nothing was
-// done. The summary follows the recorded events (hostile case MO-019).
+// VerifiedSummary returns a summary of the completed effects, for an answer that may be wrong about them. It returns ""
+// if the answer is not in doubt. An answer is in doubt in three cases: a requested effect did not take place or the
+// user edited it; the answer could be mistaken for the server's own words; or it probably claims something and nothing
+// was done. The summary follows the recorded events (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
 		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a) && !s.Input.OfPage(a.Tool)
@@ -232,7 +232,7 @@ func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 }
 
 // describeCall returns the action's title with the first two details of its preview, so that similar actions can be
-// told apart.
+// distinguished.
 func describeCall(tools tool.Set, a *Action) string {
 	t := tools[a.Tool]
 	if t == nil {

@@ -36,7 +36,7 @@ type Declaration struct {
 	Targets   func(json.RawMessage) ([]Target, error)
 	Pinned    func(json.RawMessage) (json.RawMessage, error)
 	Preview   func(json.RawMessage) (Preview, error)
-	Summary   string // one sentence that states what was done
+	Summary   string // one sentence about the completed call
 	Place     func(context.Context, Scope) (Place, error)
 	Execute   func(context.Context, Call) (json.RawMessage, error)
 	Wait      time.Duration // see Spec
@@ -45,8 +45,8 @@ type Declaration struct {
 
 var errWait = errors.New("the field Wait must be positive, and only a tool without Execute can have it")
 
-// Declare returns a tool that is defined by data. [Define] does the same for Go types. The error states what is wrong
-// with the declaration.
+// Declare returns a tool that is defined by data. [Define] does the same for Go types. The error names the mistake in
+// the declaration.
 func Declare(d Declaration) (*Tool, error) {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
 		return nil, fmt.Errorf("tool.Declare(%q): need a name matching %s, a description, and a preview for a side "+

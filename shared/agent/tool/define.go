@@ -49,7 +49,7 @@ type Def[In, Out any] struct {
 	Pinned func(In) any
 	// Preview returns what a person reads before deciding. Required for a side effect.
 	Preview func(In) Preview
-	// Summary returns one sentence for the thread that states what was done. It must not contain a body or a secret.
+	// Summary returns one sentence for the thread about the completed call. It must not contain a body or a secret.
 	// Optional.
 	Summary func(In) string
 	// Heading returns a title for a conversation whose only effect was this call: "Mail to ana@example.com". Nil means

@@ -84,7 +84,7 @@ func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	return p, err
 }
 
-// Summary returns one sentence that states what was done.
+// Summary returns one sentence about the completed call.
 func (t *Tool) Summary(args json.RawMessage) (said string) {
 	defer func() {
 		if recover() != nil {

@@ -17,7 +17,7 @@ type Part struct {
 	From    int
 	To      int
 	Size    int    // size of the whole text
-	Lost    string // what was removed from the text and has no byte position, such as a secret; empty: nothing
+	Lost    string // text that was removed and has no byte position, such as a secret; empty: none
 	Rest    string // how to read the rest, as a sentence
 }
 

@@ -216,7 +216,7 @@ type Outcome struct {
 	Verdict Verdict
 	Result  json.RawMessage // with Done: the result that Execute would have returned
 	Err     error           // with Done, instead of Result: the error of a call that ran and failed
-	Reason  string          // with Unknown: what is unknown, in words for the user
+	Reason  string          // with Unknown: the unknown fact, in words for the user
 }
 
 // Field is one line of a preview.

@@ -1,4 +1,4 @@
-// Package tell streams a run to a client from the run's stored events, in the client's protocol. Each event is sent
+// Package stream streams a run to a client from the run's stored events, in the client's protocol. Each event is sent
 // once and in order, whichever process moves the run and wherever the client resumes.
 package stream
 

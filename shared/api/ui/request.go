@@ -122,7 +122,7 @@ func (r Request) Earlier() (answers []Answer) {
 }
 
 // answer returns the user's answer in a part, if it has one. Its ApprovalID is empty if the part does not carry the
-// hash of what was shown.
+// hash of the shown call.
 func (p part) answer(field string) (a Answer, ok bool) {
 	if p.State != answered || p.Approval == nil || p.Approval.Approved == nil {
 		return Answer{}, false

@@ -121,7 +121,7 @@ func (d *direct) Publish(ctx context.Context, notices ...event.Event) error {
 	return nil
 }
 
-// news returns the events of which users have not been notified, and marks them as sent.
+// news returns the events that users have not been notified about, and marks them as sent.
 func (d *direct) news(notices []event.Event) (news []event.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -37,7 +37,7 @@ func open(ctx context.Context, b *app.Builder) error {
 	return err
 }
 
-// issuer signs with one key, and only if its public half is published: otherwise nobody could verify the receipt.
+// issuer signs with one key, and only if its public half is published: otherwise no one could verify the receipt.
 type issuer struct {
 	signer    receipt.Signer
 	published receipt.Keys // empty: only the signer's key

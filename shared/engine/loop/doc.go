@@ -20,7 +20,7 @@
 // revoked grant. [Loop.Get], [Loop.Watch], [Loop.Conversation] and [Terminals] read. [Loop.Sweep] (sweep.go, shards.go,
 // measure.go) finds the runs that nobody advances.
 //
-// Every step consists of transitions (package journal). A process may die between any two instructions; the next one
+// Every step consists of transitions (package unit). A process may die between any two instructions; the next one
 // reads the events and continues.
 //
 //   - Only the holder of a run's lease advances the run. Lease times are the store's, so workers' clocks do not matter.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestHintsSaveARoundTripAndDecideNothing resumes an approved run by messages with hints that are right, absent, wrong
-// or hostile. Each message carries out the run for its own user and in its own thread, and changes nobody else's
+// or hostile. Each message advances the run for its own user and in its own thread, and changes no other user's
 // documents.
 func TestHintsSaveARoundTripAndDecideNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestMoreCallsThanAreJudged lets the model make twenty calls in one answer. The first sixteen are carried out. The
-// model is informed that the others were not run.
+// TestMoreCallsThanAreJudged lets the model make twenty calls in one answer. The first sixteen run. The model learns
+// that the others did not.
 func TestMoreCallsThanAreJudged(t *testing.T) {
 	w := newEnv(t)
 	var calls []script.Call

@@ -27,8 +27,8 @@ const (
 	commandLate  = commandLimit + 2*time.Minute // a command that runs by then may be left to its user
 )
 
-// machine is the machine on which the commands of the random histories are carried out. A command lives there
-// independently of the process that began it, and ends by the clock.
+// machine runs the commands of the random histories. A command lives there independently of the process that began it,
+// and ends by the clock.
 type machine struct {
 	calls map[string]*onMachine // by their actions
 	gone  map[string]bool       // calls whose record was gone when their outcome was requested
@@ -370,7 +370,7 @@ func (w *witness) leftRunning(r *watched) {
 	}
 }
 
-// carriesOut checks that a command is carried out while its intent is its last recorded event.
+// carriesOut checks that a command runs while its intent is its last recorded event.
 func (w *witness) carriesOut(call tool.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

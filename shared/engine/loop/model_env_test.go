@@ -47,10 +47,10 @@ type madeDraft struct {
 	gone, sent   bool
 }
 
-// clerk is the agent whose calls are carried out in strict order.
+// clerk is the agent whose calls run in strict order.
 const clerk = "clerk"
 
-// maker is the exclusive agent whose calls are carried out in sequence. Half of its answers have a form.
+// maker is the exclusive agent whose calls run in sequence. Half of its answers have a form.
 const maker = "maker"
 
 // modelAgents are the agents of the random histories.

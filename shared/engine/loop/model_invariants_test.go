@@ -487,7 +487,7 @@ func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 		c.broken(invariants.OneDecision, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision,
 			d.Decision)
 	}
-	// what is read a microsecond before the end is committed at it
+	// a decision read a microsecond before the end is committed at the end
 	if !e.At.Before(ap.ExpiresAt) || !c.late && c.at.After(ap.ExpiresAt) {
 		c.broken(invariants.Expiry, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID,
 			c.at,

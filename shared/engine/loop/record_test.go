@@ -79,7 +79,7 @@ func TestAClaimIsFollowedByTheRecord(t *testing.T) {
 	}
 }
 
-// TestPlainWordsAreLeftAlone has answers in many scripts. None of them needs a correction.
+// TestPlainWordsAreLeftAlone has answers in many scripts that need no correction.
 func TestPlainWordsAreLeftAlone(t *testing.T) {
 	for _, text := range []string{"It rains. ❤️👩‍👩‍👧", "Доброе утро, Иван.", "どういたしまして。", "Voilà, François.",
 		"I have not sent it."} {

@@ -32,8 +32,8 @@ var clockOf = regexp.MustCompile(`\b\d\d:\d\d UTC\b`)
 
 var update = flag.Bool("update", false, "write what the scenarios print into their files")
 
-// TestScenarios plays the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it
-// are the expected output: the run's new events, and then the command's result.
+// TestScenarios plays the transcripts of testdata/scenarios. A line "$ command" is a command, and the lines below it
+// are its expected output: the run's new events, and then the command's result.
 func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
 
 func scenarios(t *testing.T, open func(testing.TB) *env) {

@@ -135,7 +135,7 @@ func (w *env) live(ctx context.Context, req loop.StartRequest, no string) error 
 func TestStrictAsksForWhereItWouldActNow(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
-		w.account = func() (tool.Place, error) { // another account is linked after the first call was carried out
+		w.account = func() (tool.Place, error) { // another account is linked after the first call
 			n := min(len(w.effects), 1)
 			return tool.Place{Label: "From", Name: fmt.Sprintf("ana%d@example.com", n), ID: fmt.Sprint(n)}, nil
 		}

@@ -151,7 +151,7 @@ func (w *env) shown(t *testing.T) []run.ApprovalView {
 	return page.Held
 }
 
-// TestNotHeld checks that a decision without an undo window is carried out at once and cannot be undone.
+// TestNotHeld checks that a decision without an undo window takes effect at once and cannot be undone.
 func TestNotHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		decision  run.Decision

@@ -55,10 +55,10 @@ type Revoked struct {
 	Changed bool              `json:"changed"` // false if the user was already disabled
 	Link    Link              `json:"link"`    // for the Google account
 	GitHub  Link              `json:"github"`  // for the GitHub account
-	Waiting []records.Unended `json:"waiting"` // they remain, but nothing in them is carried out
+	Waiting []records.Unended `json:"waiting"` // they remain, but none of their calls runs
 }
 
-// Revoke disables the user and unlinks their accounts. Runs and approvals remain: none is carried out any more, and
+// Revoke disables the user and unlinks their accounts. Runs and approvals remain, but none of their calls runs, and
 // they expire. An effect in progress needs its account to find out its outcome. While there is one, accounts stay
 // linked, and Revoke must be called again later. The error is the store's or a provider's.
 func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {

@@ -36,7 +36,7 @@ type Planner struct {
 type Repository struct {
 	State    string        // a description, which is text from strangers
 	Private  bool          // whether the repository is private
-	Excerpts []run.Excerpt // the files of which State contains only the beginning
+	Excerpts []run.Excerpt // files whose beginning alone is in State
 }
 
 // MaxPrompt is the maximum length of a prompt and of a refinement, in bytes.
@@ -171,11 +171,11 @@ type ExecuteOptions struct {
 	Strict         bool            // every change of the plan needs an approval
 }
 
-// Confirm confirms the waiting plan and returns at once, before the plan is carried out. A repeated confirmation
-// applies to the same approval and gets the same answer, whatever waits by then. If an earlier approval of the same
-// plan was confirmed, the hash alone does not identify the approval, and Confirm returns stale_view. Errors: AuthError
-// not_found; ValidationError for a missing hash or an invalid edited plan; PolicyError not_waiting, stale_view,
-// expired, already_resolved, denied.
+// Confirm confirms the waiting plan and returns before its execution. A repeated confirmation applies to the same
+// approval and gets the same answer, whatever waits by then. If an earlier approval of the same plan was confirmed, the
+// hash alone does not identify the approval, and Confirm returns stale_view. Errors: AuthError not_found;
+// ValidationError for a missing hash or an invalid edited plan; PolicyError not_waiting, stale_view, expired,
+// already_resolved, denied.
 func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, error) {
 	if o.PlanHash == "" {
 		return nil, fault.Invalid("planHash", "the hash of the plan that you have seen is needed")

@@ -12,7 +12,7 @@ import (
 )
 
 // Shard is a position in the sweep of one part of the due runs. Like a message about a run it has no authority: its
-// receiver finds in the store what is due there.
+// receiver finds the due runs in the store.
 type Shard struct {
 	Number int64     `json:"shard"`           // 0 to document.Shards-1
 	After  *Position `json:"after,omitempty"` // the last run that was found; nil: the shard's beginning

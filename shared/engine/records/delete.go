@@ -82,7 +82,7 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 }
 
 // atRest returns an error if the conversation has a run that may not be deleted. It reads all runs, because a run that
-// an earlier release quarantined has no time by which a query could find it.
+// an earlier release quarantined has no time for a query to find it.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
 	return r.eachPage(ctx, document.RunsOfThread(uid, id, runPage), func(d store.Doc) error {
 		if ended(d) {

@@ -86,7 +86,7 @@ func (w *recorder) overwrite(t *testing.T, path string, fields map[string]any) {
 }
 
 // TestRetentionKilledAtEveryCommit kills a process before and after each commit of a deletion. The user sees either the
-// whole conversation or nothing of it, and the sweep deletes the rest.
+// whole conversation or no part of it, and the sweep deletes the rest.
 func TestRetentionKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {

@@ -54,7 +54,7 @@ type Toolbox struct {
 	takeBack *tool.Tool // cached by takeBackTool
 }
 
-// New returns the toolbox of a run. now is the time by which plans are checked.
+// New returns the toolbox of a run. now returns the time for checks of plans.
 func New(from Source, now func() time.Time) Toolbox {
 	return Toolbox{Tools: from.Now(), from: from, now: now}
 }

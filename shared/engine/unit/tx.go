@@ -260,7 +260,7 @@ func (tx *Tx) KeepOutput(id string) {
 	}
 }
 
-// InputHash returns the hash by which the run's audit entries name the content with this hash.
+// InputHash returns the hash that stands for the content with this hash in the run's audit entries.
 func (tx *Tx) InputHash(hash string) string { return audit.InputHash(tx.nonce(), hash) }
 
 // nonce returns the run's nonce. A run of an earlier release gets one with its next audit entry.

@@ -1,8 +1,8 @@
-// Package journal is the unit of work of a run. An [Execution] is one process's work on a run: the documents that it
-// has read, and the state in them. Every change of a run is a transition. A transition is decided in memory, on a [Tx],
-// and becomes durable by one atomic commit. If the commit loses a race, the transition is decided again on fresh
-// documents. The package guarantees that committed work is found again: it keeps the lease, which names the process
-// that advances the run, and the field "due", by which the sweep finds a run that no process advances.
+// Package unit is the unit of work of a run. An [Execution] is one process's work on a run: the documents that it has
+// read, and the state in them. Every change of a run is a transition. A transition is decided in memory, on a [Tx], and
+// becomes durable by one atomic commit. If the commit loses a race, the transition is decided again on fresh documents.
+// The package guarantees that committed work is found again: it keeps the lease, which names the process that advances
+// the run, and the field "due", which lets the sweep find a run that no process advances.
 package unit
 
 import (
@@ -59,7 +59,7 @@ type Env struct {
 	AuditDays   int           // number of days that the audit log of a run is kept; 0: forever
 	UserLimits  run.Limits    // usage limits of a user, across all agents
 	UndoWindow  time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
-	LeaseMargin time.Duration // time by which a lease outlives its step; 0: 15 seconds
+	LeaseMargin time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
 	LeasePeriod time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
 
 	// TakeBack withdraws a waiting proposal, because its user says so ([toolbox.Source]). Package loop sets it.

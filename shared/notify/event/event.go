@@ -1,4 +1,4 @@
-// Package notice makes notifications about a run: an approval was requested, decided or expired, an outcome needs the
+// Package event makes notifications about a run: an approval was requested, decided or expired, an outcome needs the
 // user's review, or the run ended. A notification is an event of CloudEvents 1.0
 // (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). It contains IDs, names, times and a link, but
 // no content, and nothing can be approved with it.

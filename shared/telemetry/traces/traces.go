@@ -1,4 +1,4 @@
-// Package traces sends OpenTelemetry spans of runs to the operator's collector, by OTLP over HTTP. Package journal
+// Package traces sends OpenTelemetry spans of runs to the operator's collector, by OTLP over HTTP. Package unit
 // decides what a span contains.
 package traces
 

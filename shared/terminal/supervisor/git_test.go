@@ -80,7 +80,7 @@ var repositories = map[string]struct {
 	"names of a diff": {"echo y > f", "diff --stat", "1 file changed", false},
 }
 
-// TestGitThatRunsUnasked reads repositories, some of which would make git run another program.
+// TestGitThatRunsUnasked reads repositories. Some would make git run another program.
 func TestGitThatRunsUnasked(t *testing.T) {
 	t.Parallel()
 	s := sshd.Start(t, sshd.Options{})

@@ -1,7 +1,7 @@
-// Package keeper starts commands on a host and finds out their outcome (seed 002). A command lives on the host, not in
-// the process that requested it. The keeper, a script in POSIX sh, is installed there once. It starts each command in a
-// terminal and a session of its own, with a journal. A command therefore survives the connection, is started only once,
-// and can be asked about later by the process that holds the run.
+// Package supervisor starts commands on a host and finds out their outcome (seed 002). A command lives on the host, not
+// in the process that requested it. The keeper, a script in POSIX sh, is installed there once. It starts each command
+// in a terminal and a session of its own, with a journal. A command therefore survives the connection, is started only
+// once, and can be asked about later by the process that holds the run.
 package supervisor
 
 import (

@@ -4,7 +4,7 @@
 // What a command does is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a
 // process that only judges and shows needs no connection. Where a command acts, as whom, on which machine and in which
 // directory, is its place: the server sets it, the card shows it, and the approval is bound to it. A command lives on
-// its host (package keeper), so it is started once, however many processes die.
+// its host (package supervisor), so it is started once, however many processes die.
 package command
 
 import (

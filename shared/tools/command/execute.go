@@ -92,8 +92,8 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 	return m.Handle(), nil
 }
 
-// learnShell records the host's shell if it is not the one by which commands are judged: the host was never checked, or
-// its shell has changed. The intent depends on the recorded shell, so the policy judges the command again.
+// learnShell records the host's shell if commands were judged by another one: the host was never checked, or its shell
+// has changed. The intent depends on the recorded shell, so the policy judges the command again.
 func (r *runner) learnShell(ctx context.Context, m *machine, c tool.Call) error {
 	if slices.Contains(m.Facts.Shells, grammar(&m.at.Host)) {
 		return nil

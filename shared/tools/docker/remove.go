@@ -79,7 +79,7 @@ func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, 
 	return a.ContainerID, nil
 }
 
-// theirs reports whether the container belongs to the call's user, in any run.
+// theirs reports whether the call's user owns the container, in any run.
 func theirs(ctx context.Context, e Engine, c tool.Call, id string) (bool, error) {
 	has, err := e.All(ctx, owner(c))
 	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err

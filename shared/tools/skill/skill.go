@@ -7,7 +7,7 @@
 // keep to one of the two: the model neither sees nor can read a skill that only users invoke.
 //
 // Skills are written by others than the operator, so they only guide. Their texts are marked as standing below the
-// instructions and the policy; nothing of theirs runs; and the tools that a skill allows ("allowed-tools") narrow what
+// instructions and the policy; nothing in a skill runs; and the tools that a skill allows ("allowed-tools") narrow what
 // the model may call and approve nothing. A list that names no tool of the agent does not narrow ([Library.For]).
 //
 // Skills are often written for other products. A departure from the format is a warning ([Library.Warnings]), and a

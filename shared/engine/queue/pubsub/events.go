@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
-// TypeAttribute is the attribute with a notification's type, by which a subscription can filter.
+// TypeAttribute is the attribute with a notification's type, for the filters of subscriptions.
 const TypeAttribute = "type"
 
 // Events implements [event.Publisher]. Each notification is a message of the topic: an event in the JSON format of
