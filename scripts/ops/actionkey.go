@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// actionKey prints the key of one endpoint, for the operator: with it the endpoint verifies the caller's identity,
-// and cannot sign for another endpoint. Nothing else is printed, so that it can be piped into a secret.
+// actionKey prints the key of one endpoint. With this key the endpoint verifies its caller, and cannot sign for another
+// endpoint. It prints nothing else, so you can pipe the output into a secret.
 func actionKey(*flag.FlagSet) runFunc {
 	return func(_ context.Context, o *operator, args []string) error {
 		cfg, err := config.Load(o.getenv)
@@ -20,9 +20,9 @@ func actionKey(*flag.FlagSet) runFunc {
 		case err != nil:
 			return err
 		case cfg.Actions == "":
-			return errors.New("ACTIONS is not set: the folder of the declared actions is needed")
+			return errors.New("ACTIONS is not set: set it to the folder with the declared actions")
 		case !cfg.ActionKey.IsSet():
-			return errors.New("ACTION_KEY is not set: the key of an endpoint is derived from its first one")
+			return errors.New("ACTION_KEY is not set: its first key is needed to derive the key of an endpoint")
 		}
 		list, err := action.Load(cfg.Actions)
 		if err != nil {
@@ -30,7 +30,7 @@ func actionKey(*flag.FlagSet) runFunc {
 		}
 		at := slices.IndexFunc(list, func(a action.Action) bool { return a.Name == args[0] })
 		if at < 0 {
-			return fmt.Errorf("no plugin.yaml in ACTIONS lists the action %q", args[0])
+			return fmt.Errorf("no plugin.yaml under ACTIONS lists the action %q", args[0])
 		}
 		key, err := action.DeriveKey(cfg.ActionKeys()[0], list[at])
 		if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// pageSize is how many documents are read at once.
+// pageSize is the number of documents in one read.
 const pageSize = 300
 
-// checker checks the audit and writes a line for each problem.
+// checker checks the audit and writes one line for each problem.
 type checker struct {
 	store    store.Store
-	now      func() time.Time // the clock for expired entries
+	now      func() time.Time // the time that decides which entries may have expired
 	out      io.Writer
 	runs     int
 	entries  int
 	problems int
-	failed   error // of the first write to out
+	failed   error // the first error of writing to out
 }
 
 func (c *checker) print(format string, args ...any) {
@@ -41,7 +41,7 @@ func (c *checker) summary() error {
 	return c.failed
 }
 
-// all checks every run, then the entries of deleted runs, and the deleted runs that have only the chain's head left.
+// all checks every run, then the entries of deleted runs, and then deleted runs that have only the chain's head left.
 func (c *checker) all(ctx context.Context) error {
 	seen := map[string]bool{}
 	runs := document.AllRuns(pageSize)
@@ -74,13 +74,13 @@ func (c *checker) all(ctx context.Context) error {
 	})
 }
 
-// one checks a run that must exist, or have entries.
+// one checks a run, which must exist or have entries.
 func (c *checker) one(ctx context.Context, runID string) error {
 	if err := c.run(ctx, runID); err != nil {
 		return err
 	}
 	if c.runs == 0 {
-		return fmt.Errorf("there is no run %s", runID)
+		return fmt.Errorf("no run %s", runID)
 	}
 	return nil
 }
@@ -89,13 +89,13 @@ func (c *checker) one(ctx context.Context, runID string) error {
 type chain struct {
 	head    audit.Head
 	exists  bool // the run's document exists
-	kept    bool // the run was deleted, and the head of its chain was kept
-	broken  bool // its document cannot be read
+	kept    bool // the run was deleted, and the chain's head was kept
+	broken  bool // the document with the head cannot be read
 	entries []audit.Entry
-	filed   []string // the mistakes in the documents of the entries
+	filed   []string // mismatches between the entries and their documents
 }
 
-// run checks one chain. The head is read before the entries and after them, because a run may advance in between.
+// run checks one chain. The head is read before and after the entries, because a run can advance in between.
 func (c *checker) run(ctx context.Context, runID string) error {
 	ch, err := c.atRest(ctx, runID)
 	if err != nil || !ch.exists && !ch.kept && len(ch.entries) == 0 {
@@ -104,10 +104,10 @@ func (c *checker) run(ctx context.Context, runID string) error {
 	c.runs++
 	c.entries += len(ch.entries)
 	if ch.broken {
-		c.problem(runID, "the run's document cannot be read, so that nothing vouches for the end of its chain")
+		c.problem(runID, "the run's document cannot be read, so missing entries at the end cannot be detected")
 	}
 	if !ch.exists && !ch.kept {
-		c.print("run %s: the run is gone, so that nothing vouches for the end of its chain", runID)
+		c.print("run %s: the run is gone, so missing entries at the end cannot be detected", runID)
 	}
 	if !ch.exists && !ch.kept || ch.broken {
 		ch.head = audit.HeadOf(ch.entries)
@@ -138,12 +138,12 @@ func (c *checker) atRest(ctx context.Context, runID string) (chain, error) {
 			return before, nil
 		}
 	}
-	return chain{}, fmt.Errorf("run %s was moving all the time; please try again", runID)
+	return chain{}, fmt.Errorf("run %s changed during each read; try again", runID)
 }
 
 func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) {
 	if store.ValidPath(document.RunPath(runID)) != nil {
-		return ch, nil // an entry's field was changed to an invalid run id
+		return ch, nil // the run ID in an entry was changed to an invalid one
 	}
 	docs, err := c.store.Get(ctx, document.RunPath(runID), document.AuditHeadPath(runID))
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
 			seq := document.AuditFieldsOf(d).Seq
-			e = audit.Entry{Seq: seq} // it matches no hash, and so is reported as changed
+			e = audit.Entry{Seq: seq} // this matches no hash, and so is reported as changed
 		} else if !filed(d, e) {
 			ch.filed = append(ch.filed,
 				fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
@@ -191,7 +191,7 @@ func filed(d store.Doc, e audit.Entry) bool {
 		f.RunID == e.RunID && f.UID == e.UID && f.Seq == e.Seq
 }
 
-// pages calls each for all documents of a query.
+// pages calls each for every document that the query finds.
 func (c *checker) pages(ctx context.Context, q store.Query, each func(store.Doc) error) error {
 	for d, err := range document.All(ctx, c.store, q) {
 		if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 )
 
-// maxLetters bounds the messages that are read at once: all of it must be dealt with within the subscription's ack
+// maxLetters limits the messages that are read at once. All of them must be processed within the subscription's ack
 // deadline.
 const maxLetters = 1000
 
-// deadLettersCommand is the command dead-letters with its flags.
+// deadLettersCommand holds the flags of the command dead-letters.
 type deadLettersCommand struct {
 	subscription string
 	events       bool
@@ -28,35 +28,35 @@ type deadLettersCommand struct {
 func deadLetters(flags *flag.FlagSet) runFunc {
 	var l deadLettersCommand
 	flags.StringVar(&l.subscription, "subscription", "",
-		"where dead letters wait (default: RESUME_TOPIC, or EVENTS_TOPIC with -events, and -dead)")
+		"subscription with the dead letters (default: RESUME_TOPIC, or EVENTS_TOPIC with -events, plus -dead)")
 	flags.BoolVar(&l.events, "events", false,
-		"those that a webhook or people's devices have not taken; a replay tells all of them again")
-	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
-	flags.StringVar(&l.runID, "run", "", "replay or drop those of this run alone")
-	flags.BoolVar(&l.yes, "yes", false, "do it; without it, replay and drop only say what they would do")
+		"notifications that a webhook or a device refused; a replay sends them to all receivers again")
+	flags.IntVar(&l.limit, "limit", 100, "how many messages to read")
+	flags.StringVar(&l.runID, "run", "", "replay or drop only the messages of this run")
+	flags.BoolVar(&l.yes, "yes", false, "do it; without -yes, replay and drop only print what they would do")
 	return func(ctx context.Context, o *operator, args []string) error { return l.do(ctx, o, args[0]) }
 }
 
 func (l deadLettersCommand) do(ctx context.Context, o *operator, what string) (err error) {
 	if what != "list" && what != "replay" && what != "drop" {
-		return fmt.Errorf("dead-letters can list, replay and drop, and not %q", what)
+		return fmt.Errorf("unknown dead-letters command %q: use list, replay or drop", what)
 	}
 	if l.limit < 1 || l.limit > maxLetters {
-		return fmt.Errorf("-limit is %d, and must be 1 to %d", l.limit, maxLetters)
+		return fmt.Errorf("-limit is %d; it must be 1 to %d", l.limit, maxLetters)
 	}
 	cfg, err := o.config(config.Queue)
 	if err != nil {
 		return err
 	}
 	if cfg.Queue != "pubsub" {
-		return errors.New("QUEUE is embedded, which has no dead letters: it delivers each message until it is taken")
+		return errors.New("QUEUE is embedded, which redelivers each message until it is accepted: no dead letters")
 	}
 	topic := cfg.ResumeTopic
 	if l.events {
 		topic = cfg.EventsTopic
 	}
 	if topic == "" {
-		return errors.New("EVENTS_TOPIC is not set: nobody is told of runs")
+		return errors.New("EVENTS_TOPIC is not set: no notifications are published")
 	}
 	if l.subscription == "" {
 		l.subscription = path.Base(topic) + "-dead"
@@ -83,7 +83,8 @@ func (l deadLettersCommand) do(ctx context.Context, o *operator, what string) (e
 	return replay(ctx, cfg.Project, topic, box, picked)
 }
 
-// pick selects the command's messages from those found: one without a run, or of the other topic, cannot be replayed.
+// pick splits the found messages into those that the command applies to and the rest. A message that names no run, or
+// belongs to the other topic, cannot be replayed.
 func (l deadLettersCommand) pick(what string, found []pubsub.DeadLetter) (picked, left []pubsub.DeadLetter) {
 	for _, f := range found {
 		if (l.runID == "" || f.RunID == l.runID) && (what == "drop" || l.replays(f)) {
@@ -104,9 +105,9 @@ func (l deadLettersCommand) list(o *operator, what string, found, picked []pubsu
 		about, attempts := "run "+f.RunID, fmt.Sprint(f.Attempts)
 		switch {
 		case !l.replays(f):
-			about = "(not ours: it can only be dropped)"
+			about = "(unknown message: it can only be dropped)"
 		case l.events:
-			about += fmt.Sprintf("  notice %s  type %s", f.NoticeID, f.Type)
+			about += fmt.Sprintf("  event %s  type %s", f.NoticeID, f.Type)
 		}
 		if f.Attempts == 0 {
 			attempts = "unknown"
@@ -130,11 +131,11 @@ func more(found []pubsub.DeadLetter, limit int) string {
 	if len(found) < limit {
 		return ""
 	}
-	return ", and there may be more (-limit)"
+	return "; there may be more (raise -limit)"
 }
 
-// replay publishes each message again and then removes its dead letter, in this order: after a crash in between a run
-// is resumed twice, and a resume of a run with nothing to do does nothing; or a notice comes twice, with the same id.
+// replay publishes each message again, and then removes the dead letter. A crash in between leads to a duplicate: a
+// second resume, which does nothing if the run has no work, or a second notification with the same ID.
 func replay(ctx context.Context, project, topic string, box *pubsub.DeadLetters,
 	picked []pubsub.DeadLetter) (err error) {
 	q, err := pubsub.Open(ctx, project, topic)
@@ -144,11 +145,11 @@ func replay(ctx context.Context, project, topic string, box *pubsub.DeadLetters,
 	defer func() { err = errors.Join(err, q.Close()) }()
 	for i, f := range picked {
 		if err := q.Replay(ctx, f); err != nil {
-			return errors.Join(fmt.Errorf("%d of %d were replayed, and then the topic did not answer: %w", i,
+			return errors.Join(fmt.Errorf("%d of %d messages were replayed; then publishing failed: %w", i,
 				len(picked), err), box.Release(ctx, picked[i:]...))
 		}
 		if err := box.Drop(ctx, f); err != nil {
-			return fmt.Errorf("message %s was replayed, and stays a dead letter too: %w", f.MessageID, err)
+			return fmt.Errorf("message %s was replayed, but its dead letter was not removed: %w", f.MessageID, err)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// deadLetterTopic is a topic of the emulator with dead letters. What its subscriber says of a push arrives in pushed.
+// deadLetterTopic is a topic of the emulator with dead letters. Messages pushed to the subscriber are sent to pushed.
 type deadLetterTopic struct {
 	t              *testing.T
 	project, topic string
@@ -31,7 +31,7 @@ func newDeadLetterTopic(t *testing.T, topic string, read func(push []byte) (stri
 		body, err := io.ReadAll(r.Body)
 		said, refused := read(body)
 		if err != nil || refused != nil {
-			t.Errorf("this was not to be pushed: %v %v", err, refused)
+			t.Errorf("unexpected push: %v %v", err, refused)
 		}
 		g.pushed <- said
 	}))
@@ -52,7 +52,7 @@ func told(push []byte) (string, error) {
 	return n.ID + " " + string(n.Event), err
 }
 
-// publishDeadLetter makes a dead letter, as Pub/Sub does.
+// publishDeadLetter publishes a message to the dead-letter topic, with the attributes that Pub/Sub sets.
 func (g *deadLetterTopic) publishDeadLetter(data []byte, attributes map[string]string) {
 	g.t.Helper()
 	client, err := apiv1.NewTopicAdminClient(g.t.Context())
@@ -70,7 +70,7 @@ func (g *deadLetterTopic) publishDeadLetter(data []byte, attributes map[string]s
 	}
 }
 
-// ops runs dead-letters, which must succeed and say all of it.
+// ops runs dead-letters, and fails the test unless it succeeds and prints every text in want.
 func (g *deadLetterTopic) ops(want []string, args ...string) string {
 	g.t.Helper()
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project,
@@ -107,10 +107,10 @@ func TestDeadLetters(t *testing.T) {
 	g.ops([]string{"would replay 2 of 3", "-yes does it"}, "replay")
 	g.ops([]string{"would drop 1 of 3"}, "drop", "-run", another)
 	g.ops([]string{"3 dead letters"}, "list")
-	g.ops([]string{"2 dead letters, and there may be more"}, "list", "-limit", "2")
+	g.ops([]string{"2 dead letters; there may be more"}, "list", "-limit", "2")
 
 	g.ops([]string{"replay: 1 of 3"}, "replay", "-run", stuck, "-yes")
-	if got := <-g.pushed; got != stuck+" clerk" { // its agent's function must get it
+	if got := <-g.pushed; got != stuck+" clerk" { // the function of the run's agent must get it
 		t.Errorf("the run %s is resumed", got)
 	}
 	g.ops([]string{"2 dead letters"}, "list")
@@ -135,7 +135,7 @@ func TestDeadEvents(t *testing.T) {
 		"content-type": "application/cloudevents+json"})
 	g.publishDeadLetter([]byte(event(another)), nil)
 	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
-	g.publishDeadLetter(queue.Body(stuck), nil) // a resume message does not belong to this topic
+	g.publishDeadLetter(queue.Body(stuck), nil) // a resume does not belong to this topic
 	out := g.ops([]string{"run " + stuck + "  notice " + stuck + ".8  type run.countersign.run.ended  attempts 100",
 		"it can only be dropped", "4 dead letters"}, "list", "-events")
 	if strings.Contains(out, "cinnamon") {
@@ -144,12 +144,12 @@ func TestDeadEvents(t *testing.T) {
 	g.ops([]string{"would replay 2 of 4"}, "replay", "-events")
 	g.ops([]string{"replay: 1 of 4"}, "replay", "-events", "-run", stuck, "-yes")
 	if got, want := <-g.pushed, stuck+".8 "+event(stuck); got != want {
-		t.Errorf("they are told %s, and not %s", got, want)
+		t.Errorf("got notification %s, want %s", got, want)
 	}
 	g.ops([]string{"drop: 3 of 3"}, "drop", "-events", "-yes")
 	g.ops([]string{"0 dead letters"}, "list", "-events")
 	if len(g.pushed) > 0 {
-		t.Errorf("they are told %s as well", <-g.pushed)
+		t.Errorf("unexpected notification %s", <-g.pushed)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// canary is in all that ana writes.
+// canary occurs in every text that the user ana writes.
 const canary = "cinnamon-tern-4411"
 
-// deployment is Countersign with a user, and the environment of its operator.
+// deployment is a running Countersign with a user, and the environment of an operator.
 type deployment struct {
 	*testkit.Deployment
 	t   *testing.T
@@ -41,14 +41,14 @@ func newDeployment(t *testing.T, settings ...string) *deployment {
 	return &deployment{w, t, env}
 }
 
-// ops runs the command as an operator does.
+// ops runs the command with the operator's environment.
 func (w *deployment) ops(args ...string) (out, errs string, err error) {
 	var o, e strings.Builder
 	err = execute(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
 	return o.String(), e.String(), err
 }
 
-// prints runs a command that must succeed and print all of want, and returns its output.
+// prints runs a command, which must succeed and print every text in want. It returns the output.
 func (w *deployment) prints(want []string, args ...string) string {
 	w.t.Helper()
 	out, errs, err := w.ops(args...)
@@ -63,7 +63,7 @@ func (w *deployment) prints(want []string, args ...string) string {
 	return out
 }
 
-// mail makes ana request a mail; approve carries it out.
+// mail makes ana's run request a mail. If approve is set, ana approves it and it is sent.
 func (w *deployment) mail(approve bool) (runID string) {
 	w.t.Helper()
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// exec runs ops in the environment, as a process would, and returns its exit status and what it printed.
+// exec runs ops with the environment, and returns the exit status and the output.
 func exec(t *testing.T, env map[string]string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e strings.Builder
@@ -17,7 +17,7 @@ func exec(t *testing.T, env map[string]string, args ...string) (code int, out, e
 	return code, o.String(), e.String()
 }
 
-// TestHelp asks every command for help, at any place among its arguments: it is printed, and nothing is written.
+// TestHelp asks every command for help with the flag at each position. The help must be printed, and no file written.
 func TestHelp(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {
@@ -31,13 +31,13 @@ func TestHelp(t *testing.T) {
 		}
 		for name := range commands {
 			if !strings.Contains(out, "\n  "+name+" ") {
-				t.Errorf("%q says nothing of %s", args, name)
+				t.Errorf("%q does not mention %s", args, name)
 			}
 		}
 	}
 	for name, c := range commands {
 		if !strings.Contains(string(source), "\n//\tgo run ./scripts/ops "+name+" ") {
-			t.Errorf("the doc comment of the command says nothing of %s", name)
+			t.Errorf("the doc comment of the command does not mention %s", name)
 		}
 		for _, args := range [][]string{{"-h"}, {"--help"}, {"x", "-h"}} {
 			args = slices.Concat([]string{name}, args)
@@ -55,7 +55,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	if written, err := os.ReadDir("."); err != nil || len(written) > 0 {
-		t.Errorf("asked for help, ops wrote %v (%v)", written, err)
+		t.Errorf("help wrote files: %v (%v)", written, err)
 	}
 }
 
@@ -71,6 +71,6 @@ func TestStatus(t *testing.T) {
 	var errs strings.Builder
 	if code := status(errors.Join(errFailed, errors.New("the store cannot be closed")), &errs); code != 2 ||
 		!strings.Contains(errs.String(), "cannot be closed") {
-		t.Errorf("an error beside the answer no: status %d: %s", code, errs.String())
+		t.Errorf("errFailed joined with another error: status %d: %s", code, errs.String())
 	}
 }

@@ -19,14 +19,14 @@ import (
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ledger is a store with three runs of seven entries each, and the environment that names it.
+// ledger is a store with three runs of seven audit entries each, and the environment that names the store.
 type ledger struct {
 	*testing.T
 	env map[string]string
 	st  store.Store
 }
 
-// onLedgers runs a test on an embedded store, and on Firestore's emulator.
+// onLedgers runs a test on an embedded store and on the Firestore emulator.
 func onLedgers(t *testing.T, test func(l ledger)) {
 	environments := map[string]func(t *testing.T) map[string]string{
 		"embedded": func(t *testing.T) map[string]string {
@@ -86,7 +86,7 @@ func (l ledger) seed(id string, n int) {
 		encode(l.T, r)))...)
 }
 
-// delete deletes a run as its user may, and keeps the head of its chain.
+// delete deletes a run in the way a user can, which keeps the head of the audit chain.
 func (l ledger) delete(id string) {
 	l.Helper()
 	var r run.Run
@@ -131,7 +131,7 @@ func (l ledger) get(path string) store.Doc {
 	return docs[0]
 }
 
-// entry changes an entry's stored document directly.
+// entry changes the stored document of an entry directly.
 func (l ledger) entry(runID string, seq int64, change func(*store.Doc)) {
 	l.Helper()
 	d := l.get(document.AuditPath(runID, seq))
@@ -139,7 +139,7 @@ func (l ledger) entry(runID string, seq int64, change func(*store.Doc)) {
 	l.commit(store.Update(d.Path, d.Version, d.Fields, d.Data))
 }
 
-// audit runs verify, and returns its exit status and its lines.
+// audit runs verify, and returns its exit status and its output lines.
 func (l ledger) audit(args ...string) (int, []string) {
 	l.Helper()
 	code, out, errs := exec(l.T, l.env, append([]string{"verify"}, args...)...)

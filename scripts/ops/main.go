@@ -1,30 +1,30 @@
 // Command ops has the commands for setting up, operating and checking Countersign.
 //
-//	go run ./scripts/ops setup                             prepare a checkout to call Gemini, and say what is next
+//	go run ./scripts/ops setup                             write or check the Gemini configuration
 //	go run ./scripts/ops verify [-run RUN]                 check the audit of a run, or of every run
-//	go run ./scripts/ops dead-letters list                 what resume refused as often as it is delivered
-//	go run ./scripts/ops dead-letters replay -yes          ask for those runs once more
-//	go run ./scripts/ops dead-letters drop -yes            forget those messages; the sweep still finds what is due
-//	go run ./scripts/ops dead-letters list -events         what a webhook, or people's devices, did not take
-//	go run ./scripts/ops waiting [-oldest N]               how many runs wait for what, by age, and the oldest
-//	go run ./scripts/ops redrive RUN                       ask for a run to be moved, and say where it stands
-//	go run ./scripts/ops quarantine                        after a backup was restored: have every open run ask again
-//	go run ./scripts/ops story RUN [-json] [-reveal]       all that is known of a run
-//	go run ./scripts/ops revoke USER -yes                  disable a user and unlink their account
-//	go run ./scripts/ops restore USER -yes                 let them in again
+//	go run ./scripts/ops dead-letters list                 messages that resume refused on every delivery
+//	go run ./scripts/ops dead-letters replay -yes          publish those messages again
+//	go run ./scripts/ops dead-letters drop -yes            delete those messages; the sweep still resumes due runs
+//	go run ./scripts/ops dead-letters list -events         notifications that a webhook or a device refused
+//	go run ./scripts/ops waiting [-oldest N]               count open runs by state and age, and list the oldest
+//	go run ./scripts/ops redrive RUN                       publish a resume of a run, and print the run's state
+//	go run ./scripts/ops quarantine                        after restoring a backup: make every open run ask again
+//	go run ./scripts/ops story RUN [-json] [-reveal]       print the events, approvals, outcomes and audit of a run
+//	go run ./scripts/ops revoke USER -yes                  disable a user and unlink their accounts
+//	go run ./scripts/ops restore USER -yes                 enable the user again
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
-//	go run ./scripts/ops export USER                       all that is kept of a user, as lines of JSON
-//	go run ./scripts/ops action-key NAME                   the key of an endpoint (binding key: derived)
-//	go run ./scripts/ops receipt verify FILE [-keys FILE]  say whether a receipt is true, false or changed, offline
-//	go run ./scripts/ops receipt-keys                      the public keys by which receipts are known
-//	go run ./scripts/ops smoke BASE -token T [-token2 T]   try a deployment, sending nothing
+//	go run ./scripts/ops export USER                       print the stored data of a user as lines of JSON
+//	go run ./scripts/ops action-key NAME                   print the key of an endpoint (binding key: derived)
+//	go run ./scripts/ops receipt verify FILE [-keys FILE]  verify a receipt offline: true, false or changed
+//	go run ./scripts/ops receipt-keys                      print the public keys that verify receipts
+//	go run ./scripts/ops smoke BASE -token T [-token2 T]   test a deployment without sending anything
 //
-// Each command prints its usage and flags with -h. They read the environment as the functions do, and work on the store
-// and the queue that it names; the embedded ones too, while scripts/dev runs. A command that deletes or disables only
-// prints what it would do, unless -yes is set.
+// -h prints the usage and flags of a command. The commands read the same environment variables as the functions, and
+// work on the configured store and queue. They also work on the embedded store while scripts/dev runs. A command that
+// deletes or disables something only prints what it would do, unless -yes is set.
 //
-// Ops exits with 0 on success; with 1 if the answer is no and has been printed: something is left to do, the audit was
-// tampered with, a case of the smoke test failed, or Gemini is not set up; and with 2 if it could not find out.
+// Ops exits with 0 on success. It exits with 1 if the command has printed a negative result: work is left, the audit
+// was tampered with, a smoke test failed, or Gemini is not set up. It exits with 2 if the command could not run.
 package main
 
 import (
@@ -50,8 +50,8 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// errFailed means that the answer of a command is no, which has been printed. It is returned as it is, never wrapped.
-var errFailed = errors.New("not all is well, which has been printed")
+// errFailed reports that a command has printed a negative result. It is never wrapped.
+var errFailed = errors.New("the command failed and has printed why")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -60,7 +60,7 @@ func main() {
 	os.Exit(status(err, os.Stderr))
 }
 
-// status returns the exit status for the result of run, and prints an error that has not been printed.
+// status returns the exit status for the result of execute. It prints every error except errFailed.
 func status(err error, errs io.Writer) int {
 	switch err {
 	case nil:
@@ -74,39 +74,39 @@ func status(err error, errs io.Writer) int {
 
 // command is one command. It takes flags before and after its arguments.
 type command struct {
-	args  string // the names of its arguments
-	short string // what it does, for its usage
+	args  string // the names of the arguments
+	short string // what the command does, for the usage
 	make  func(*flag.FlagSet) runFunc
 }
 
-// runFunc carries out a command with its arguments, whose number has been checked.
+// runFunc runs a command with its arguments. Their number has been checked.
 type runFunc func(context.Context, *operator, []string) error
 
 var commands = map[string]command{
-	"setup":  {"", "Prepare a checkout to call Gemini, check its key, and say what is next.", setup},
+	"setup":  {"", "Write or check the Gemini configuration, and print the next step.", setup},
 	"verify": {"", "Check that no entry of the audit was changed, removed, moved, inserted or cut off.", verify},
-	"dead-letters": {"list|replay|drop", "Look after the messages that resume, or who is told, has refused too often.",
+	"dead-letters": {"list|replay|drop", "Manage messages that were refused too often.",
 		deadLetters},
-	"waiting":      {"", "Say what waits, by age: how many runs for what, and which are the oldest.", waiting},
-	"redrive":      {"RUN", "Ask for a run to be moved, and say where it stands.", redrive},
-	"quarantine":   {"", "After a backup was restored: have every open run ask its user before it acts.", quarantine},
-	"story":        {"RUN", "Tell all that is known of a run.", story},
-	"revoke":       {"USER", "Disable a user and unlink their account.", revoke},
-	"restore":      {"USER", "Let a disabled user in again.", restore},
+	"waiting":      {"", "Count open runs by state and age, and list the oldest.", waiting},
+	"redrive":      {"RUN", "Publish a resume of a run, and print the run's state.", redrive},
+	"quarantine":   {"", "After restoring a backup: make every open run ask again before an effect.", quarantine},
+	"story":        {"RUN", "Print the events, approvals, outcomes and audit of a run.", story},
+	"revoke":       {"USER", "Disable a user and unlink their accounts.", revoke},
+	"restore":      {"USER", "Enable a disabled user.", restore},
 	"delete-user":  {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
-	"export":       {"USER", "Print all that is kept of a user, as lines of JSON.", export},
+	"export":       {"USER", "Print the stored data of a user as lines of JSON.", export},
 	"action-key":   {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
-	"receipt":      {"verify FILE", "Say offline whether a receipt is true, false or changed.", receiptOf},
-	"receipt-keys": {"", "Print the public keys by which receipts are known, those of RECEIPT_JWKS too.", receiptKeys},
-	"smoke":        {"BASE", "Try a deployment, sending nothing.", smoke},
+	"receipt":      {"verify FILE", "Verify a receipt offline, and print true, false or changed.", receiptOf},
+	"receipt-keys": {"", "Print the public keys that verify receipts, including those in RECEIPT_JWKS.", receiptKeys},
+	"smoke":        {"BASE", "Test a deployment without sending anything.", smoke},
 }
 
-// operator is the environment of a command.
+// operator holds the environment and the output streams of a command.
 type operator struct {
 	getenv func(string) string
 	out    io.Writer
 	errs   io.Writer
-	open   *app.App // see app
+	open   *app.App // set by app
 }
 
 func (o *operator) printf(format string, args ...any) error {
@@ -114,7 +114,7 @@ func (o *operator) printf(format string, args ...any) error {
 	return err
 }
 
-// run carries out the command that args name. A request for help writes its usage to out, and does nothing else.
+// execute runs the command that args name. With a help flag it only prints the usage to out.
 func execute(ctx context.Context, args []string, getenv func(string) string, out, errs io.Writer) error {
 	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
 		return usage(out)
@@ -125,7 +125,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, out
 	}
 	name, c := args[0], commands[args[0]]
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // an error is returned, and help goes to out
+	flags.SetOutput(io.Discard) // errors are returned, and help goes to out
 	do := c.make(flags)
 	given, err := parse(flags, args[1:])
 	switch {
@@ -147,7 +147,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, out
 	return err
 }
 
-// parse accepts flags at any position: package flag stops at the first argument.
+// parse accepts flags at any position. Package flag stops at the first argument.
 func parse(flags *flag.FlagSet, args []string) (given []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {
@@ -160,21 +160,21 @@ func parse(flags *flag.FlagSet, args []string) (given []string, err error) {
 	}
 }
 
-// config reads the environment for the parts that a command needs.
+// config reads the environment variables of the parts that a command needs.
 func (o *operator) config(parts ...config.Part) (config.Config, error) {
 	cfg, err := config.Load(o.getenv, parts...)
 	if err != nil {
 		return cfg, err
 	}
 	if cfg.Store == "embedded" {
-		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would create an empty one
-			return cfg, fmt.Errorf("DATA_DIR holds %q, where there is no store", cfg.DataDir)
+		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would create an empty store
+			return cfg, fmt.Errorf("DATA_DIR is %q, which contains no store", cfg.DataDir)
 		}
 	}
 	return cfg, nil
 }
 
-// app opens the store, the queue and the linked accounts. It has no model, and carries out no effects.
+// app opens the store, the queue and the linked accounts. The App has no model and performs no effects.
 func (o *operator) app(ctx context.Context) (*app.App, error) {
 	cfg, err := o.config(config.Store, config.Queue)
 	if err != nil {

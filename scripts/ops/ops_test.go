@@ -24,7 +24,7 @@ func storyWithoutItsContents(w *deployment) {
 	asJSON := w.prints(nil, "story", "-json", id)
 	for _, out := range []string{text, asJSON} {
 		if strings.Contains(out, canary) || strings.Contains(out, "bob@") {
-			t.Errorf("the story reveals what nobody asked it to:\n%s", out)
+			t.Errorf("the story shows contents without -reveal:\n%s", out)
 		}
 	}
 	var s Story
@@ -53,7 +53,7 @@ func storyOfATamperedChain(w *deployment) {
 	}
 	if out := w.prints([]string{"chain: "}, "story", id); strings.Contains(out, "chain: whole") ||
 		!strings.Contains(out, "2") {
-		t.Errorf("a removed entry is not named:\n%s", out)
+		t.Errorf("the removed entry is not reported:\n%s", out)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRedrive(t *testing.T) { onBothStores(t, redriven) }
 func redriven(w *deployment) {
 	t := w.t
 	waiting, ended := w.mail(false), w.mail(true)
-	w.prints([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"},
+	w.prints([]string{"is awaiting_confirmation", "1 of its calls wait for a decision", "resume published"},
 		"redrive",
 		waiting)
 	if n, err := w.Deliver(t.Context()); err != nil || n != 1 {
@@ -70,7 +70,7 @@ func redriven(w *deployment) {
 	}
 	if out := w.prints([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out,
 		"published") {
-		t.Errorf("a run that has ended is asked for: %s", out)
+		t.Errorf("redrive published a resume of an ended run: %s", out)
 	}
 	docs, err := w.App.Store.Get(t.Context(), document.RunPath(waiting))
 	if err == nil {
@@ -80,14 +80,14 @@ func redriven(w *deployment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.prints([]string{"cannot be read here", "a resume is published"}, "redrive", waiting)
+	w.prints([]string{"cannot be read here", "resume published"}, "redrive", waiting)
 	w.prints([]string{"runs: 2", "run " + waiting + " is awaiting_confirmation, 1 approvals wait"}, "delete-user",
 		"ana")
 }
 
 func TestQuarantine(t *testing.T) { onBothStores(t, quarantined) }
 
-// quarantined checks that earlier approvals wait for another yes, and that an ended run does not change.
+// quarantined checks that an earlier approval is no longer enough after quarantine, and that an ended run is unchanged.
 func quarantined(w *deployment) {
 	t := w.t
 	w.mail(true)
@@ -99,7 +99,7 @@ func quarantined(w *deployment) {
 	if _, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil {
 		t.Fatal(err)
 	}
-	w.prints([]string{"1 runs ask their users"}, "quarantine")
+	w.prints([]string{"1 runs will ask their users"}, "quarantine")
 	if _, err := w.Deliver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -114,18 +114,18 @@ func TestRevokeAndRestore(t *testing.T) { onBothStores(t, revokedAndRestored) }
 func revokedAndRestored(w *deployment) {
 	t := w.t
 	id := w.mail(false)
-	w.prints([]string{"would be shut out", "1 approvals wait", "-yes does it"}, "revoke", "ana")
+	w.prints([]string{"would be disabled", "1 approvals wait", "-yes does it"}, "revoke", "ana")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 200 {
-		t.Fatalf("%v: a dry run has shut ana out: %d", err, got.HTTP)
+		t.Fatalf("%v: a dry run disabled ana: %d", err, got.HTTP)
 	}
-	w.prints([]string{"shut out (from now on)", "the account was unlinked",
+	w.prints([]string{"user disabled;", "the account was unlinked",
 		"run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d", err, got.HTTP)
 	}
-	w.prints([]string{"would be let in again", "shut out: true"}, "restore", "ana")
-	w.prints([]string{"is let in again"}, "restore", "ana", "-yes")
-	w.prints([]string{"was not shut out"}, "restore", "-yes", "ana")
+	w.prints([]string{"would be enabled", "disabled: true"}, "restore", "ana")
+	w.prints([]string{"user enabled"}, "restore", "ana", "-yes")
+	w.prints([]string{"was not disabled"}, "restore", "-yes", "ana")
 	w.SetModel(testkit.Says("Hello."))
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.Status != "completed" {
 		t.Fatalf("%v: %s", err, got.Body)
@@ -139,12 +139,12 @@ func deletedAndExported(w *deployment) {
 	id := w.mail(true)
 	w.mail(false)
 	w.prints([]string{`{"kind":"user"`, "mail " + canary, `"kind":"audit"`}, "export", "ana")
-	w.prints([]string{"would be shut out", "runs: 2, threads: 2"}, "delete-user", "ana")
-	w.prints([]string{`"kind":"run"`}, "export", "ana") // that was a dry run
+	w.prints([]string{"would be disabled", "runs: 2, threads: 2"}, "delete-user", "ana")
+	w.prints([]string{`"kind":"run"`}, "export", "ana") // the previous command was a dry run
 	w.prints([]string{"deleted; the account was unlinked"}, "delete-user", "ana", "-yes")
 	if out := w.prints([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) ||
 		strings.Contains(out, `"kind":"run"`) {
-		t.Errorf("there is still\n%s", out)
+		t.Errorf("data left after the deletion:\n%s", out)
 	}
 	w.prints([]string{"run " + id + " of ana: deleted", "chain: whole"}, "story", id)
 }
@@ -170,14 +170,14 @@ func TestRefused(t *testing.T) {
 	w := newDeployment(t)
 	for want, args := range map[string][]string{
 		"the commands are action-key, dead-letters, ": {"delete"},
-		"story takes RUN and flags, and nothing else": {"story"},
+		"story takes only RUN and flags":              {"story"},
 		"setup takes no arguments":                    {"setup", "x"},
-		"redrive takes RUN, and nothing else":         {"redrive"},
-		"RUN is the id of a run":                      {"story", "../x"},
-		"there is no run":                             {"story", "abcdefghijklmnop"},
-		"USER is the subject":                         {"revoke", "a/b", "-yes"},
+		"redrive takes only RUN":                      {"redrive"},
+		"RUN is not a valid run ID":                   {"story", "../x"},
+		"no run":                                      {"story", "abcdefghijklmnop"},
+		"USER is not a valid user ID":                 {"revoke", "a/b", "-yes"},
 		"QUEUE is embedded":                           {"dead-letters", "list"},
-		"dead-letters can list, replay and drop":      {"dead-letters", "purge"},
+		"use list, replay or drop":                    {"dead-letters", "purge"},
 		"-limit is 0":                                 {"dead-letters", "list", "-limit", "0"},
 		"BASE is \"localhost\"":                       {"smoke", "localhost"},
 	} {
@@ -188,7 +188,7 @@ func TestRefused(t *testing.T) {
 	err := execute(context.Background(), []string{"export", "ana"},
 		func(name string) string { return map[string]string{"DATA_DIR": w.env["DATA_DIR"] + "/none"}[name] },
 		&strings.Builder{}, &strings.Builder{})
-	if err == nil || !strings.Contains(err.Error(), "there is no store") {
-		t.Errorf("a store that is not there: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "contains no store") {
+		t.Errorf("a missing store: %v", err)
 	}
 }

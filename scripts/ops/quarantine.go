@@ -5,8 +5,8 @@ import (
 	"flag"
 )
 
-// quarantine has every run that has not ended ask its user before its next effect. The embedded store does so by itself
-// where it finds that it is an older copy; after any other restore the operator says it.
+// quarantine makes every open run ask its user before the next effect. The embedded store does this itself when it
+// detects that it is an older copy. After any other restore, the operator must run this command.
 func quarantine(*flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, _ []string) error {
 		a, err := o.app(ctx)
@@ -18,10 +18,10 @@ func quarantine(*flag.FlagSet) runFunc {
 			return err
 		}
 		if left > 0 {
-			if err := o.printf("%d runs cannot be read; they do nothing until they can be", left); err != nil {
+			if err := o.printf("%d runs cannot be read; they stay inactive until they can be", left); err != nil {
 				return err
 			}
 		}
-		return o.printf("%d runs ask their users before the next effect", marked)
+		return o.printf("%d runs will ask their users before the next effect", marked)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/countersign-run/countersign/shared/receipts/receiptkey"
 )
 
-// receiptOf reports whether a file is a receipt, in one line and by the exit status. It sends no request.
+// receiptOf verifies a receipt file offline. It prints the verdict on one line, and sets the exit status.
 func receiptOf(flags *flag.FlagSet) runFunc {
-	from := flags.String("keys", "", "a `FILE` of public keys (a JWK Set), in the place of RECEIPT_JWKS")
+	from := flags.String("keys", "", "a `FILE` with public keys (a JWK Set), instead of RECEIPT_JWKS")
 	return func(_ context.Context, o *operator, args []string) error {
 		if args[0] != "verify" {
-			return errors.New("what can be done with a receipt is to verify it: receipt verify FILE")
+			return errors.New("usage: receipt verify FILE")
 		}
 		keys, err := o.publicKeys(*from)
 		if err != nil {
@@ -39,7 +39,7 @@ func receiptOf(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// receiptKeys prints the keys that RECEIPT_JWKS is to have: those that it has, and the one that signs.
+// receiptKeys prints the value for RECEIPT_JWKS: its present keys, and the public half of the signing key.
 func receiptKeys(*flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, _ []string) error {
 		cfg, err := config.Load(o.withoutKeys(), config.Store)
@@ -73,7 +73,8 @@ func receiptKeys(*flag.FlagSet) runFunc {
 	}
 }
 
-// withoutKeys is the environment without RECEIPT_JWKS, which does not exist before its first creation.
+// withoutKeys returns an environment without RECEIPT_JWKS and RECEIPT_KMS_KEY. An operator who creates the first key
+// has no RECEIPT_JWKS yet.
 func (o *operator) withoutKeys() func(string) string {
 	return func(name string) string {
 		if name == "RECEIPT_JWKS" || name == "RECEIPT_KMS_KEY" {
@@ -83,7 +84,8 @@ func (o *operator) withoutKeys() func(string) string {
 	}
 }
 
-// publicKeys returns the keys of the file, those of RECEIPT_JWKS, or else the public half of the key in DATA_DIR.
+// publicKeys returns the keys in the file, or else those in RECEIPT_JWKS, or else the public half of the key in
+// DATA_DIR.
 func (o *operator) publicKeys(file string) (receipt.Keys, error) {
 	if file != "" {
 		text, err := readFile(file, 64<<10)
@@ -101,8 +103,8 @@ func (o *operator) publicKeys(file string) (receipt.Keys, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(cfg.DataDir, receiptkey.File))
 	if errors.Is(err, fs.ErrNotExist) {
-		return receipt.Keys{}, errors.New("there are no public keys: -keys names a file of them, such as a copy of " +
-			"/.well-known/jwks.json, or RECEIPT_JWKS has them")
+		return receipt.Keys{}, errors.New("no public keys: set RECEIPT_JWKS, or use -keys with a copy " +
+			"of /.well-known/jwks.json")
 	}
 	if err != nil {
 		return receipt.Keys{}, err
@@ -115,7 +117,7 @@ func (o *operator) publicKeys(file string) (receipt.Keys, error) {
 	return receipt.Keys{Keys: []receipt.Key{own}}, err
 }
 
-// readFile reads a file of at most so many bytes.
+// readFile reads a file of at most the given number of bytes.
 func readFile(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestAReceiptIsVerifiedOffline(t *testing.T) {
 		t.Errorf("without any key: %q %v", out, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "receipt-key")); err == nil {
-		t.Error("asking for the keys has made one")
+		t.Error("receipt-keys created a key")
 	}
 	w.env["RECEIPT_KEY"] = receiptKey
 	printed, _, err := w.ops("receipt-keys")
@@ -51,7 +51,7 @@ func TestAReceiptIsVerifiedOffline(t *testing.T) {
 	w.env["RECEIPT_JWKS"] = string(other)
 	both, _, err := w.ops("receipt-keys")
 	if err != nil || strings.Count(both, `"kid"`) != 2 {
-		t.Errorf("the keys of before are not kept: %s %v", both, err)
+		t.Errorf("the earlier keys are missing: %s %v", both, err)
 	}
 	w.env["RECEIPT_KEY"] = ""
 	keys, strangers := write("keys.json", []byte(printed)), write("others.json", other)
@@ -72,6 +72,6 @@ func TestAReceiptIsVerifiedOffline(t *testing.T) {
 		t.Errorf("by RECEIPT_JWKS: %q %v", out, err)
 	}
 	if _, _, err := w.ops("receipt", "sign", write("f.json", file)); err == nil {
-		t.Error("it does what is not known")
+		t.Error("an unknown receipt command succeeded")
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/records"
 )
 
-// redrive publishes a resume of a run. That is always safe: the resume function acts on the stored run.
+// redrive publishes a resume of a run. This is always safe, because the resume function acts on the stored run.
 func redrive(*flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, args []string) error {
 		if !run.ValidID(args[0]) {
-			return errors.New("RUN is the id of a run, and this is none")
+			return errors.New("RUN is not a valid run ID")
 		}
 		a, err := o.app(ctx)
 		if err != nil {
@@ -26,13 +26,13 @@ func redrive(*flag.FlagSet) runFunc {
 		}
 		r, found, err := a.API.Records.Run(ctx, args[0])
 		if !found {
-			return cmp.Or(err, fmt.Errorf("there is no run %s", args[0]))
+			return cmp.Or(err, fmt.Errorf("no run %s", args[0]))
 		}
 		var s records.RunDetails
 		if err == nil {
 			s, err = a.API.Records.RunDetails(ctx, r)
 		}
-		if err != nil { // the resume function may be of a release that can read it
+		if err != nil { // the resume function may have a release that can read it
 			err = o.printf("run %s cannot be read here: %v", args[0], err)
 		} else {
 			err = o.printf("run %s is %s since %s%s", r.ID, s.State.Status, r.UpdatedAt.Format(time.RFC3339),
@@ -45,26 +45,26 @@ func redrive(*flag.FlagSet) runFunc {
 			queue.Message{RunID: args[0], Agent: r.AgentName(), UID: r.UID, ThreadID: r.ThreadID}); err != nil {
 			return err
 		}
-		return o.printf("a resume is published")
+		return o.printf("resume published")
 	}
 }
 
-// waitsFor returns what a run waits for.
+// waitsFor describes what a run waits for.
 func waitsFor(r run.Run, s *run.State) string {
 	switch open := len(s.Open()); {
 	case s.End != nil:
-		return ": there is nothing to move"
+		return ": nothing to move"
 	case open > 0:
-		return fmt.Sprintf(": %d of its calls wait for somebody, and a resume finds nothing to do before they are "+
+		return fmt.Sprintf(": %d of its calls wait for a decision; a resume does nothing before they are "+
 			"answered or expire", open)
 	case time.Now().Before(r.Lease.Until):
-		return fmt.Sprintf(": somebody moves it, until %s at most; a resume before that is delivered again later",
+		return fmt.Sprintf(": a process works on it (lease until %s); a resume before that is redelivered later",
 			r.Lease.Until.Format(time.RFC3339))
 	}
-	return ": nobody moves it"
+	return ": no process works on it"
 }
 
-// print writes a story for people.
+// print writes a story as text.
 func (o *operator) print(s *Story) error {
 	status := s.Status
 	if status == "" {
@@ -109,7 +109,7 @@ func (o *operator) verdict(s *Story) (err error) {
 	case s.Vouched:
 		return o.printf("chain: whole")
 	}
-	return o.printf("chain: whole as far as it goes; the run is gone, and nothing vouches for its end")
+	return o.printf("chain: the entries are intact; the run is gone, so missing entries at the end cannot be detected")
 }
 
 func decided(a StoryApproval) string {
@@ -119,7 +119,7 @@ func decided(a StoryApproval) string {
 	return fmt.Sprintf(": %s by %s at %s", a.Decision, a.DecidedBy, clock(a.DecidedAt))
 }
 
-// content prints revealed contents, on a line of their own.
+// content prints revealed contents on a separate line.
 func (o *operator) content(is bool, v any) error {
 	if !is {
 		return nil

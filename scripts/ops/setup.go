@@ -21,13 +21,13 @@ import (
 //go:embed template.yaml
 var template []byte
 
-// checkTimeout is how long the service may take to answer.
+// checkTimeout limits the wait for the service's answer.
 const checkTimeout = 20 * time.Second
 
-// setup needs neither store nor queue. If neither the environment nor config/.gemini.yaml (or the file that
-// GEMINI_CONFIG names) has a configuration, it writes the file as a template, and never overwrites one. Otherwise it
-// checks that the configuration is readable, filled in, and accepted by the service, with one request that costs
-// nothing. It never shows the key.
+// setup needs neither a store nor a queue. If neither the environment nor config/.gemini.yaml (or the file in
+// GEMINI_CONFIG) has a configuration, it writes that file from a template. It never overwrites a file. Otherwise it
+// checks that the configuration can be read and has a key, and that the service accepts it. The check is one request
+// that costs nothing. It never prints the key.
 func setup(*flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, _ []string) error {
 		said, ready := prepare(ctx, o.getenv)
@@ -38,13 +38,13 @@ func setup(*flag.FlagSet) runFunc {
 	}
 }
 
-// prepare returns the text to print: the findings, and the next steps.
+// prepare returns the text to print, which says what was found and what to do next.
 func prepare(ctx context.Context, getenv func(string) string) (said string, ready bool) {
 	path := cmp.Or(getenv("GEMINI_CONFIG"), config.FilePath)
 	if getenv("GEMINI_API_KEY") == "" && getenv("VERTEX_AI_PROJECT_ID") == "" {
 		switch err := writeTemplate(path); {
 		case err == nil:
-			return fmt.Sprintf("Wrote %s, which holds no key yet.\nNext: get a key at "+
+			return fmt.Sprintf("Wrote %s without a key.\nNext: get a key at "+
 				"https://aistudio.google.com/apikey, put it there as apiKey, and run this again.\n"+
 				"(Without a key, go run ./scripts/dev works with the offline demo model.)",
 				path), false
@@ -55,8 +55,8 @@ func prepare(ctx context.Context, getenv func(string) string) (said string, read
 	}
 	cfg, err := config.Load(getenv, config.Model)
 	if err != nil {
-		next := "mend this and run it again. Nothing was asked of the service."
-		if file, _ := config.ReadFile(getenv); file.Placeholder { // err has what else is wrong
+		next := "correct this and run setup again. No request was sent to the service."
+		if file, _ := config.ReadFile(getenv); file.Placeholder { // err may describe other mistakes too
 			next = placeholderNext
 		}
 		return fmt.Sprintf("%v\nNext: %s", err, next), false
@@ -65,8 +65,8 @@ func prepare(ctx context.Context, getenv func(string) string) (said string, read
 	return permissionWarning(path) + said, ready
 }
 
-// placeholderNext is what to do about a key that is still the template's.
-const placeholderNext = `that is the placeholder of the template and no key. There are two ways on:
+// placeholderNext is the advice for a file that still has the template's key.
+const placeholderNext = `the key is still the template's placeholder. You have two options:
   with Gemini: get a key at https://aistudio.google.com/apikey, put it there in its place, or set GEMINI_API_KEY, and
   run this again;
   without: go run ./scripts/dev works with the offline demo model as long as no key is there, and says so.`
@@ -92,7 +92,7 @@ func permissionWarning(path string) string {
 	return ""
 }
 
-// keySource returns where the key comes from.
+// keySource names the place that the credentials come from: an environment variable or the file.
 func keySource(getenv func(string) string, path string) string {
 	switch {
 	case getenv("VERTEX_AI_PROJECT_ID") != "":
@@ -113,21 +113,21 @@ func checkKey(ctx context.Context, cfg config.Config) error {
 	return service.Check(ctx)
 }
 
-// advise describes the service's answer, and what to do next.
+// advise describes the service's answer, and the next step.
 func advise(err error, name, source string) (said string, ready bool) {
 	if err == nil {
-		return fmt.Sprintf("Ready: the service accepts what %s says, and knows the model %s.\nNext: go run "+
+		return fmt.Sprintf("Ready: the service accepts %s and knows the model %s.\nNext: go run "+
 			"./scripts/dev", source, name), true
 	}
-	next := "see that GOOGLE_GEMINI_BASE_URL, where it is set, names a service that speaks the Gemini protocol, and " +
+	next := "if GOOGLE_GEMINI_BASE_URL is set, check that the service there implements the Gemini protocol. Then " +
 		"run this again."
 	switch fault.As(err).Code {
 	case model.CodeRefused:
 		next = "check the key and the model in " + source +
-			"; keys are made at https://aistudio.google.com/apikey. Then run this again."
+			"; you can create keys at https://aistudio.google.com/apikey. Then run this again."
 	case model.CodeOverloaded, model.CodeDeadline:
-		next = "run this again with a connection to the service. What " + source +
-			" says is filled in, but whether it is accepted could not be found out."
+		next = "run this again when the service can be reached. " + source +
+			" is complete, but could not be checked."
 	case model.CodeQuota:
 		next = "wait, or use a key with a larger quota."
 	}

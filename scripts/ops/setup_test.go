@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// try runs setup in the environment.
+// try runs setup with the environment.
 func try(t *testing.T, env map[string]string) (said string, ready bool) {
 	t.Helper()
 	code, out, errs := exec(t, env, "setup")
@@ -29,8 +29,8 @@ func TestFromNothingToReady(t *testing.T) {
 	env := map[string]string{"GOOGLE_GEMINI_BASE_URL": service.URL}
 
 	if said, ready := try(t, env); ready ||
-		!strings.HasPrefix(said, "Wrote config/.gemini.yaml, which holds no key yet.\nNext: get a key at ") {
-		t.Fatalf("on nothing it said %q", said)
+		!strings.HasPrefix(said, "Wrote config/.gemini.yaml without a key.\nNext: get a key at ") {
+		t.Fatalf("without a configuration: %q", said)
 	}
 	info, err := os.Stat(config.FilePath)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -41,7 +41,7 @@ func TestFromNothingToReady(t *testing.T) {
 			"config/.gemini.yaml:5: apiKey holds 21 characters that are not shown, and needs a Gemini API key from ") ||
 		!strings.Contains(said, "placeholder") || !strings.Contains(said, "with Gemini: get a key at ") ||
 		!strings.Contains(said, "without: go run ./scripts/dev works with the offline demo model") {
-		t.Fatalf("on its own template it said %q", said)
+		t.Fatalf("with the template: %q", said)
 	}
 	text, err := os.ReadFile(config.FilePath)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestFromNothingToReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, ready := try(t, env)
-	if want := "Ready: the service accepts what config/.gemini.yaml says, and knows the model " +
+	if want := "Ready: the service accepts config/.gemini.yaml and knows the model " +
 		"gemini-flash-latest.\nNext: go run ./scripts/dev"; !ready || said != want {
 		t.Fatalf("got %q, want %q", said, want)
 	}
@@ -65,7 +65,7 @@ func TestFromNothingToReady(t *testing.T) {
 	if said, ready := try(t, env); !ready ||
 		!strings.HasPrefix(said,
 			"Others on this machine can read config/.gemini.yaml: chmod 600 config/.gemini.yaml\nReady") {
-		t.Errorf("on a file for all it said %q", said)
+		t.Errorf("with a file that others can read: %q", said)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		"unknown model": {"apiKey: AIzaCANARY\nmodel: m-1", refusing(404, "{}"), "Gemini does not know the model"},
 		"offline":       {"apiKey: AIzaCANARY", away.URL, "Gemini could not be reached."},
 		"another site": {"apiKey: AIzaCANARY", refusing(200, "<html>"),
-			"The model's answer could not be read.\nNext: see that GOOGLE_GEMINI_BASE_URL"},
+			"The model's answer could not be read.\nNext: if GOOGLE_GEMINI_BASE_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "g.yaml")
@@ -109,17 +109,17 @@ func TestWhatIsNotReady(t *testing.T) {
 	}
 }
 
-// With a key in the environment no template is written.
+// TestTheEnvironmentIsEnough checks that no template is written if the environment has a key.
 func TestTheEnvironmentIsEnough(t *testing.T) {
 	t.Chdir(t.TempDir())
 	service := httptest.NewServer(fakegemini.New(nil))
 	t.Cleanup(service.Close)
 	said, ready := try(t, map[string]string{"GEMINI_API_KEY": "AIzaCANARY", "GOOGLE_GEMINI_BASE_URL": service.URL})
-	if !ready || !strings.Contains(said, "what GEMINI_API_KEY says") {
+	if !ready || !strings.Contains(said, "accepts GEMINI_API_KEY and knows") {
 		t.Errorf("it said %q", said)
 	}
 	if _, err := os.Stat("config"); !os.IsNotExist(err) {
-		t.Errorf("it wrote something: %v", err)
+		t.Errorf("setup wrote a file: %v", err)
 	}
 }
 
@@ -133,13 +133,13 @@ func TestALinkIsNotFollowed(t *testing.T) {
 	}
 	said, ready := try(t, nil)
 	if _, err := os.Stat("elsewhere"); ready || !os.IsNotExist(err) {
-		t.Errorf("it wrote through a link (%v), and said %q", err, said)
+		t.Errorf("setup wrote through a link (%v): %q", err, said)
 	}
 }
 
 func TestGitIgnoresTheFile(t *testing.T) {
 	ignored, err := os.ReadFile("../../.gitignore")
 	if err != nil || !strings.Contains(string(ignored), "\n/"+config.FilePath+"\n") {
-		t.Errorf("git would take the key in: %v\n%s", err, ignored)
+		t.Errorf("git does not ignore the key file: %v\n%s", err, ignored)
 	}
 }

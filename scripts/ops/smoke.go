@@ -12,15 +12,15 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// smoke is the quick part of the gauntlet.
+// smoke runs the short version of the gauntlet.
 func smoke(flags *flag.FlagSet) runFunc {
 	token := flags.String("token", "",
-		"ID token of a user whose Google account is linked; or GAUNTLET_TOKEN; none for a local server")
-	token2 := flags.String("token2", "", "ID token of another one, for the cases between two users; or GAUNTLET_TOKEN2")
+		"ID token of a user with a linked Google account (default: GAUNTLET_TOKEN); a local server needs none")
+	token2 := flags.String("token2", "", "ID token of a second user, for more cases (default: GAUNTLET_TOKEN2)")
 	return func(ctx context.Context, o *operator, args []string) error {
 		u, err := url.Parse(args[0])
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return fmt.Errorf("BASE is %q, and must be where the functions answer, such as https://agent.example.com",
+			return fmt.Errorf("BASE is %q; it must be the functions' base URL, such as https://agent.example.com",
 				args[0])
 		}
 		switch gauntlet.Proof().Main(ctx, []string{"-base", args[0], "-quick",
@@ -31,6 +31,6 @@ func smoke(flags *flag.FlagSet) runFunc {
 		case proof.Found:
 			return errFailed
 		}
-		return errors.New("it could not be tried")
+		return errors.New("the deployment could not be tested")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// Story is all that is known of a run: its events, the decisions, the audit. Contents (prompts, arguments, previews,
-// results, comments, summaries) are in the fields named Content, and only if the operator asked for them.
+// Story holds the stored facts of a run: events, decisions, outcomes and audit entries. Only the fields named Content
+// hold contents (prompts, arguments, previews, results, comments, summaries), and only if the operator asks for them.
 type Story struct {
 	RunID     string          `json:"runId"`
 	UID       string          `json:"uid"`
@@ -24,16 +24,16 @@ type Story struct {
 	CreatedAt time.Time       `json:"createdAt,omitzero"`
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
 	Deadline  time.Time       `json:"deadline,omitzero"`
-	LeasedTo  time.Time       `json:"leasedUntil,omitzero"` // the end of the lease of the process that advances it
+	LeasedTo  time.Time       `json:"leasedUntil,omitzero"` // when the lease of the process that works on the run ends
 	Events    []StoryEvent    `json:"events"`
 	Approvals []StoryApproval `json:"approvals"`
 	Outcomes  []StoryOutcome  `json:"outcomes"`
 	Audit     []audit.Entry   `json:"audit"`
-	Chain     []string        `json:"chain"`   // the mistakes in the audit's chain; empty: none
-	Vouched   bool            `json:"vouched"` // the chain's head is stored, so that truncation is detected
+	Chain     []string        `json:"chain"`   // problems of the audit's chain, or empty
+	Vouched   bool            `json:"vouched"` // the chain's head is stored, so truncation is detected
 }
 
-// StoryEvent is an event without its contents.
+// StoryEvent is an event without contents.
 type StoryEvent struct {
 	Seq      int64         `json:"seq"`
 	At       time.Time     `json:"at"`
@@ -43,7 +43,7 @@ type StoryEvent struct {
 	Content  *run.Event    `json:"content,omitempty"`
 }
 
-// StoryApproval is an approval without its contents.
+// StoryApproval is an approval without contents.
 type StoryApproval struct {
 	ApprovalID  string             `json:"approvalId"`
 	Kind        run.Kind           `json:"kind"`
@@ -58,7 +58,7 @@ type StoryApproval struct {
 	Content     *run.Approval      `json:"content,omitempty"`
 }
 
-// StoryOutcome is the recorded outcome of a call, with the provider's answer.
+// StoryOutcome is the recorded outcome of a call.
 type StoryOutcome struct {
 	ActionID  string           `json:"actionId"`
 	Tool      string           `json:"tool"`
@@ -66,16 +66,16 @@ type StoryOutcome struct {
 	Status    run.ActionStatus `json:"status"`
 	Execution run.Execution    `json:"execution"`
 	Attempts  int              `json:"attempts,omitempty"`
-	Handle    string           `json:"handle,omitempty"` // of the provider, such as a draft's id
+	Handle    string           `json:"handle,omitempty"` // the provider's ID, such as that of a draft
 	Class     fault.Class      `json:"class,omitempty"`
 	Code      fault.Code       `json:"code,omitempty"`
 	Content   json.RawMessage  `json:"content,omitempty"` // the provider's answer
 }
 
 func story(flags *flag.FlagSet) runFunc {
-	asJSON := flags.Bool("json", false, "as JSON")
+	asJSON := flags.Bool("json", false, "print JSON")
 	reveal := flags.Bool("reveal", false,
-		"with prompts, arguments, addresses and answers, which are somebody's own: keep them out of tickets and logs")
+		"include prompts, arguments, addresses and answers; these are private: keep them out of tickets and logs")
 	return func(ctx context.Context, o *operator, args []string) error {
 		a, err := o.app(ctx)
 		if err != nil {
@@ -87,7 +87,7 @@ func story(flags *flag.FlagSet) runFunc {
 		}
 		if *reveal {
 			if _, err := fmt.Fprintln(o.errs,
-				"ops: this has somebody's own words and addresses in it: keep it out of tickets and logs"); err != nil {
+				"ops: this output has private texts and addresses: keep it out of tickets and logs"); err != nil {
 				return err
 			}
 		}
@@ -105,13 +105,13 @@ func indented(o *operator, v any) error {
 	return e.Encode(v)
 }
 
-// attempts is how often a run that changes meanwhile is read again.
+// attempts limits how often a run that changes while it is read is read again.
 const attempts = 5
 
-// readStory reads a run until it did not change while it was read.
+// readStory reads a run again until it did not change during the read.
 func readStory(ctx context.Context, r *records.Records, runID string, reveal bool) (*Story, error) {
 	if !run.ValidID(runID) {
-		return nil, errors.New("RUN is the id of a run, and this is none")
+		return nil, errors.New("RUN is not a valid run ID")
 	}
 	for range attempts {
 		got, found, err := r.Run(ctx, runID)
@@ -130,7 +130,7 @@ func readStory(ctx context.Context, r *records.Records, runID string, reveal boo
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("run %s was moving all the time; please try again", runID)
+	return nil, fmt.Errorf("run %s changed during each read; try again", runID)
 }
 
 func read(ctx context.Context, r *records.Records, runID string, got run.Run, found, reveal bool) (*Story, error) {
@@ -144,7 +144,7 @@ func read(ctx context.Context, r *records.Records, runID string, got run.Run, fo
 	s.Audit = append(s.Audit, entries...)
 	switch {
 	case !found && len(entries) == 0 && end == nil:
-		return nil, fmt.Errorf("there is no run %s, nor any trace of one", runID)
+		return nil, fmt.Errorf("no run %s, and no audit entries of one", runID)
 	case !found:
 		if len(entries) > 0 {
 			s.UID = entries[0].UID
@@ -204,13 +204,13 @@ func outcome(a *run.Action, reveal bool) StoryOutcome {
 	return o
 }
 
-// describe describes an event, without texts of the user or the model.
+// describe describes an event without texts of the user or the model.
 func describe(e run.Event) string {
 	switch {
 	case e.Turn != nil:
 		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)
 	case e.Proposed != nil:
-		// quoted: it comes from the model
+		// The name comes from the model, so it is quoted.
 		return fmt.Sprintf("%.64q, policy %s", e.Proposed.Tool, e.Proposed.PolicyDecision)
 	case e.Wait != nil:
 		return fmt.Sprintf("%s %s until %s", e.Wait.Kind, e.Wait.ApprovalID, e.Wait.ExpiresAt.Format(time.RFC3339))

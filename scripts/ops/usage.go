@@ -11,7 +11,7 @@ import (
 
 const program = "go run ./scripts/ops"
 
-// examples are the arguments of a command as one would type them.
+// examples are the arguments of a command as you would type them.
 var examples = map[string][]string{
 	"setup":        {""},
 	"verify":       {"", "-run iyxanc32cjl7jxpvuqoyov6qxm"},
@@ -30,7 +30,7 @@ var examples = map[string][]string{
 	"smoke":        {`https://countersign.example.com -token "$TOKEN"`},
 }
 
-// usage prints the commands.
+// usage prints the list of commands.
 func usage(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "usage: %s COMMAND\n\n", program)
@@ -43,7 +43,7 @@ func usage(out io.Writer) error {
 	return err
 }
 
-// usage prints what a command does, its arguments and its flags.
+// usage prints a command's description, arguments, flags and examples.
 func (c command) usage(out io.Writer, name string, flags *flag.FlagSet) error {
 	var b strings.Builder
 	line := strings.Join(strings.Fields(program+" "+name+" "+c.args), " ")
@@ -64,15 +64,15 @@ func (c command) usage(out io.Writer, name string, flags *flag.FlagSet) error {
 	return err
 }
 
-// takes says what a command takes.
+// takes describes the accepted arguments and flags, for error messages.
 func (c command) takes(flags *flag.FlagSet) string {
 	switch {
 	case c.args != "" && hasFlags(flags):
-		return c.args + " and flags, and nothing else"
+		return "only " + c.args + " and flags"
 	case c.args != "":
-		return c.args + ", and nothing else"
+		return "only " + c.args
 	case hasFlags(flags):
-		return "flags, and nothing else"
+		return "only flags"
 	}
 	return "no arguments"
 }

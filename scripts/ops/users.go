@@ -20,15 +20,15 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// user opens the deployment for a command about a user, and refuses an invalid user id.
+// user opens the deployment for a command about a user. It returns an error for an invalid user ID.
 func (o *operator) user(ctx context.Context, uid string) (*app.App, error) {
 	if store.ValidPath(document.UserPath(uid)) != nil {
-		return nil, errors.New("USER is the subject of the user's ID tokens, and this is none")
+		return nil, errors.New("USER is not a valid user ID: it is the subject of the user's ID tokens")
 	}
 	return o.app(ctx)
 }
 
-const yesText = "do it; without it, say what would be done"
+const yesText = "do it; without -yes, print what would be done"
 
 func revoke(flags *flag.FlagSet) runFunc {
 	yes := flags.Bool("yes", false, yesText)
@@ -39,24 +39,24 @@ func revoke(flags *flag.FlagSet) runFunc {
 		}
 		if !*yes {
 			return o.dryRun(ctx, a, args[0],
-				"shut out, and their account unlinked; what waits stays, and nothing of it is carried out")
+				"disabled and their accounts unlinked; waiting approvals stay, and their actions do not run")
 		}
 		r, err := a.Offboard().Revoke(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(o.printf("the user is shut out (%s); %s", changed(r.Changed), links(r.Link, r.GitHub)),
+		if err := errors.Join(o.printf("user disabled%s; %s", changed(r.Changed), links(r.Link, r.GitHub)),
 			o.printRuns(r.Waiting)); err != nil {
 			return err
 		}
 		if r.Link == offboard.Kept {
-			return cmp.Or(o.printf("ask again when it has its outcome"), errFailed)
+			return cmp.Or(o.printf("run this again when the effect has its outcome"), errFailed)
 		}
 		return nil
 	}
 }
 
-// links says what became of the linked accounts: of GitHub's where there was one.
+// links describes the result for the linked accounts. It mentions GitHub only if a GitHub account was linked.
 func links(atGoogle, atGitHub offboard.Link) string {
 	if atGitHub == offboard.UnlinkedGitHub || atGitHub == offboard.ForgottenGitHub {
 		return string(atGoogle) + "; " + string(atGitHub)
@@ -66,9 +66,9 @@ func links(atGoogle, atGitHub offboard.Link) string {
 
 func changed(is bool) string {
 	if is {
-		return "from now on"
+		return ""
 	}
-	return "as before"
+	return " already"
 }
 
 func restore(flags *flag.FlagSet) runFunc {
@@ -80,43 +80,43 @@ func restore(flags *flag.FlagSet) runFunc {
 		}
 		if !*yes {
 			return o.dryRun(ctx, a, args[0],
-				"let in again; what was approved before and is still in time may be carried out")
+				"enabled; approved actions that have not expired can run")
 		}
 		was, err := a.API.Records.SetDisabled(ctx, args[0], false)
 		if err != nil {
 			return err
 		}
 		if !was {
-			return o.printf("the user was not shut out")
+			return o.printf("the user was not disabled")
 		}
-		return o.printf("the user is let in again; their account has to be linked anew")
+		return o.printf("user enabled; they must link their accounts again")
 	}
 }
 
-// deleteUser waits for effects in progress: the resume function settles them, not this command.
+// deleteUser waits for effects in progress. The resume function reconciles them; this command does not.
 func deleteUser(flags *flag.FlagSet) runFunc {
 	yes := flags.Bool("yes", false, yesText)
-	within := flags.Duration("wait", 2*time.Minute, "how long to wait for runs that are ending")
+	within := flags.Duration("wait", 2*time.Minute, "how long to wait for ending runs")
 	return func(ctx context.Context, o *operator, args []string) error {
 		a, err := o.user(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		if !*yes {
-			return o.dryRun(ctx, a, args[0], "shut out, their runs cancelled, and all that is kept of them deleted "+
-				"but the audit, which has their id and no content")
+			return o.dryRun(ctx, a, args[0], "disabled, their runs cancelled, and all of their data deleted "+
+				"except the audit, which has their ID and no content")
 		}
 		for end := time.Now().Add(*within); ; {
 			r, err := a.Offboard().Delete(ctx, args[0])
 			switch {
 			case err != nil:
-				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
+				return fmt.Errorf("%w; run this again to continue", err)
 			case r.Gone:
-				return o.printf("deleted; %s; the audit and the lock on the id stay, and backups of the store hold "+
-					"the rest until they end", links(r.Link, r.GitHub))
+				return o.printf("deleted; %s; the audit and the lock on the ID stay, and backups of the store have "+
+					"the deleted data until they expire", links(r.Link, r.GitHub))
 			case !time.Now().Before(end):
 				return cmp.Or(errors.Join(o.printRuns(r.Waiting),
-					o.printf("nothing is deleted before these runs have ended; ask again")), errFailed)
+					o.printf("nothing is deleted before these runs have ended; run this again")), errFailed)
 			}
 			if err := wait.For(ctx, time.Second); err != nil {
 				return err
@@ -125,7 +125,7 @@ func deleteUser(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// dryRun prints what a command would do, and to how much data.
+// dryRun prints what a command would do, and how much data it would affect.
 func (o *operator) dryRun(ctx context.Context, a *app.App, uid, what string) error {
 	u, err := a.API.Records.User(ctx, uid)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *operator) dryRun(ctx context.Context, a *app.App, uid, what string) err
 		return err
 	}
 	return errors.Join(o.printf("the user would be %s", what),
-		o.printf("now: shut out: %t, runs: %d, threads: %d, always allowed: %d, hosts: %d", u.Disabled, runs, threads,
+		o.printf("now: disabled: %t, runs: %d, threads: %d, always allowed: %d, hosts: %d", u.Disabled, runs, threads,
 			len(u.Allow), hosts),
 		o.printRuns(open), o.printf("-yes does it"))
 }
@@ -161,10 +161,10 @@ func (o *operator) printRuns(all []records.Unended) (err error) {
 	for _, w := range all {
 		acting := ""
 		if w.Acting {
-			acting = ", an effect is under way"
+			acting = ", an effect is running"
 		}
 		if w.Aside {
-			acting += ", no process could move it and it is quarantined (runbook run-aside)"
+			acting += ", quarantined because no process could advance it (runbook run-aside)"
 		}
 		err = errors.Join(err, o.printf("run %s is %s, %d approvals wait%s", w.RunID, w.Status, w.Approvals, acting))
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// verify checks the audit: it needs no more than the store, reads it and writes nothing to it, and may be used while
-// the functions run. Each problem is one line that names the run and the entry.
+// verify checks the audit. It only reads the store, so you can run it while the functions run. Each problem is one line
+// that names the run and the entry.
 func verify(flags *flag.FlagSet) runFunc {
-	runID := flags.String("run", "", "check the chain of this `RUN` alone")
+	runID := flags.String("run", "", "check only the chain of this `RUN`")
 	return func(ctx context.Context, o *operator, _ []string) error {
 		if *runID != "" && !run.ValidID(*runID) {
-			return errors.New("-run takes the id of a run, and this is none")
+			return errors.New("-run is not a valid run ID")
 		}
 		found, err := o.verify(ctx, *runID)
 		if found && err == nil {
@@ -27,7 +27,7 @@ func verify(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// verify opens the store, checks it, and prints the result.
+// verify opens the store, checks the audit, and prints the result.
 func (o *operator) verify(ctx context.Context, runID string) (found bool, err error) {
 	cfg, err := o.config(config.Store)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// The exit statuses of verify.
+// These are the exit statuses of verify.
 const (
 	intact = iota
 	tampered
@@ -103,7 +103,7 @@ func TestVerify(t *testing.T) {
 			func(l ledger) { l.entry(one, 1, func(d *store.Doc) { d.Fields["runId"] = "../x" }) },
 			tampered, []string{
 				"run " + one + ": entry 1 was removed",
-				"run ../x: the run is gone, so that nothing vouches for the end of its chain",
+				"run ../x: the run is gone, so missing entries at the end cannot be detected",
 				"run ../x: entry 1 does not agree with the document that holds it, audit/" + one + "_000001",
 			}},
 		"the head is set back": {func(l ledger) {
@@ -119,15 +119,15 @@ func TestVerify(t *testing.T) {
 			d := l.get(document.RunPath(one))
 			l.commit(store.Update(d.Path, d.Version, d.Fields, []byte(`{}`)))
 		}, tampered, []string{"run " + one +
-			": the run's document cannot be read, so that nothing vouches for the end of its chain"}},
+			": the run's document cannot be read, so missing entries at the end cannot be detected"}},
 		"a run is deleted with its thread": {
 			func(l ledger) { l.commit(store.Delete(document.RunPath(one), time.Time{})) },
-			intact, []string{"run " + one + ": the run is gone, so that nothing vouches for the end of its chain"}},
+			intact, []string{"run " + one + ": the run is gone, so missing entries at the end cannot be detected"}},
 		"a run and one of its entries are deleted": {func(l ledger) {
 			l.commit(store.Delete(document.RunPath(one), time.Time{}),
 				store.Delete(document.AuditPath(one, 2), time.Time{}))
 		}, tampered, []string{
-			"run " + one + ": the run is gone, so that nothing vouches for the end of its chain",
+			"run " + one + ": the run is gone, so missing entries at the end cannot be detected",
 			"run " + one + ": entry 2 was removed",
 		}},
 	}
@@ -157,12 +157,12 @@ func TestVerifyOneRun(t *testing.T) {
 			t.Errorf("status %d: %q", code, lines)
 		}
 		if code, lines := l.audit("-run", "run-9999999999999999"); code != unable {
-			t.Errorf("a run that is not there: status %d: %q", code, lines)
+			t.Errorf("a missing run: status %d: %q", code, lines)
 		}
 	})
 }
 
-// TestVerifyPages has more than a page of runs and of entries.
+// TestVerifyPages checks a store with more than one page of runs and of entries.
 func TestVerifyPages(t *testing.T) {
 	l := ledger{T: t, env: map[string]string{"DATA_DIR": t.TempDir()}}
 	st, err := app.OpenStore(t.Context(), config.Config{Store: "embedded", DataDir: l.env["DATA_DIR"]},
@@ -206,6 +206,6 @@ func TestVerifyUnable(t *testing.T) {
 		})
 	}
 	if _, err := os.Stat(missing); err == nil {
-		t.Error("a store was made, to look into it")
+		t.Error("verify created a store")
 	}
 }

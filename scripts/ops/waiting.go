@@ -13,16 +13,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// maxOldest bounds the runs that waiting names.
+// maxOldest limits the number of listed runs.
 const maxOldest = 1000
 
-// age is a column of waiting.
+// age is a column of the output.
 type age struct {
 	name string
 	most time.Duration
 }
 
-// ages are the columns of waiting: how long ago a run began, at most; the last has no end.
+// ages are the columns of the output. Each gives the maximum time since the run began; the last has no limit.
 var ages = []age{{"under 1h", time.Hour}, {"under 1d", 24 * time.Hour}, {"under 7d", 7 * 24 * time.Hour},
 	{"older", math.MaxInt64}}
 
@@ -32,13 +32,13 @@ type waitingRun struct {
 	began      time.Time
 }
 
-// waiting prints how many runs wait for what, by their age, and names the oldest. It reads the fields of runs that have
-// not ended, shard by shard, and none of their contents.
+// waiting counts open runs by state and age, and lists the oldest. It reads the index fields of open runs, shard by
+// shard, and no contents.
 func waiting(flags *flag.FlagSet) runFunc {
-	oldest := flags.Int("oldest", 10, "how many of the oldest are named")
+	oldest := flags.Int("oldest", 10, "how many of the oldest runs to list")
 	return func(ctx context.Context, o *operator, _ []string) error {
 		if *oldest < 0 || *oldest > maxOldest {
-			return fmt.Errorf("-oldest is %d, and must be 0 to %d", *oldest, maxOldest)
+			return fmt.Errorf("-oldest is %d; it must be 0 to %d", *oldest, maxOldest)
 		}
 		a, err := o.app(ctx)
 		if err != nil {
@@ -53,7 +53,7 @@ func waiting(flags *flag.FlagSet) runFunc {
 				}
 				f := document.RunFieldsOf(d)
 				if f.Aside {
-					f.Status = "put aside"
+					f.Status = "quarantined"
 				}
 				runs = append(runs, waitingRun{document.ID(d), f.Status, f.CreatedAt})
 			}
@@ -63,10 +63,10 @@ func waiting(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// printWaiting prints runs, the oldest first.
+// printWaiting prints the counts, and the oldest runs first.
 func (o *operator) printWaiting(runs []waitingRun, oldest int, now time.Time) error {
 	if len(runs) == 0 {
-		return o.printf("nothing waits")
+		return o.printf("no open runs")
 	}
 	counts := map[string][]int{}
 	for _, r := range runs {
@@ -89,7 +89,7 @@ func (o *operator) printWaiting(runs []waitingRun, oldest int, now time.Time) er
 		lines = append(lines, o.printf("%s", line))
 	}
 	if oldest > 0 {
-		lines = append(lines, o.printf("\nthe oldest; story RUN tells what one waits for:"))
+		lines = append(lines, o.printf("\nthe oldest (story RUN shows what a run waits for):"))
 	}
 	for _, r := range runs[:min(oldest, len(runs))] {
 		lines = append(lines, o.printf("  %s  %-24s %s", r.id, r.status, now.Sub(r.began).Round(time.Second)))

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// files holds the contents of an archive by slash-separated paths.
+// files holds the contents of an archive, keyed by slash-separated paths.
 type files map[string][]byte
 
 const (
@@ -19,8 +19,8 @@ const (
 	maxSize  = 32 << 20
 )
 
-// pack returns an archive. Its entries are sorted, with one date and one mode, and not compressed: compressed bytes
-// differ between releases of Go. The mode lets the build write go.mod, which it requires.
+// pack returns an archive. Its entries are sorted, have one date and one mode, and are not compressed, because
+// compressed bytes differ between releases of Go. The mode is writable, because the cloud's build writes go.mod.
 func pack(content files) ([]byte, error) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
@@ -48,10 +48,10 @@ func pack(content files) ([]byte, error) {
 func unpack(archive []byte) (files, error) {
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
-		return nil, fmt.Errorf("it is no zip: %w", err)
+		return nil, fmt.Errorf("not a zip file: %w", err)
 	}
 	if len(r.File) > maxFiles || len(archive) > maxSize {
-		return nil, fmt.Errorf("it holds %d files in %d bytes; at most %d files and %d bytes are sound", len(r.File),
+		return nil, fmt.Errorf("%d files in %d bytes; the limits are %d files and %d bytes", len(r.File),
 			len(archive), maxFiles, maxSize)
 	}
 	content := files{}

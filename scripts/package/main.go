@@ -1,14 +1,14 @@
-// Command package makes the deployed archives: for each function of infra/functions.json one archive that Cloud
-// Functions can build, and a manifest that names them by their hashes.
+// Command package builds the deployment archives: one for each function in infra/functions.json, which Cloud Functions
+// can build, and a manifest with their hashes.
 //
 //	go run ./scripts/package -out dist
 //	go run ./scripts/package -out dist -verify
 //	go run ./scripts/package -out dist -with actions -with config/.gemini.yaml
 //
 // The same sources give the same bytes on any machine, so a function is deployed again only if its own sources, or
-// those of a package that it imports, have changed. With -verify each archive is built and started as the cloud does.
-// With -with an operator's file or folder is put into the archives of the functions that read such files; the running
-// function finds it below serverless_function_source_code/.
+// those of a package that it imports, have changed. With -verify, it builds and starts each archive as the cloud does.
+// With -with, it adds an operator's file or folder to the archives of the functions that read such files. The running
+// function finds them below serverless_function_source_code/.
 package main
 
 import (
@@ -57,15 +57,15 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("package", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", ".", "the repository's folder")
-	flags.StringVar(&o.out, "out", "dist", "the folder for the archives; it may hold only those of an earlier run")
-	flags.StringVar(&o.release, "release", "", "the release's name (default: the commit)")
+	flags.StringVar(&o.out, "out", "dist", "the folder for the archives, empty or with the output of an earlier run")
+	flags.StringVar(&o.release, "release", "", "the name of the release (default: the commit)")
 	flags.BoolVar(&o.verify, "verify", false, "build and start each archive as the cloud does")
-	flags.Func("with", "an operator's file or folder below the repository's folder, for the functions that read such "+
-		"files; may be repeated", func(path string) error {
+	flags.Func("with", "add a file or folder of yours, below the repository's folder, to the functions that read such "+
+		"files; can be repeated", func(path string) error {
 		o.with = append(o.with, path)
 		return nil
 	})
-	flags.SetOutput(io.Discard) // an error is returned
+	flags.SetOutput(io.Discard) // errors are returned
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return fmt.Errorf("%w; -h prints the flags", err)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("%q is not understood: everything is said by flags, see -help", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: package takes only flags; -h prints them", flags.Arg(0))
 	}
 	if err := usable(o.out); err != nil {
 		return err
@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	if err := write(o.out, m, archives); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "wrote %d archives of release %s to %s, and %s, which names them:\n", len(m.Functions), m.Release,
+	fmt.Fprintf(w, "wrote %d archives of release %s to %s; manifest %s:\n", len(m.Functions), m.Release,
 		o.out, filepath.Join(o.out, manifestName))
 	for _, f := range m.Functions {
 		fmt.Fprintf(w, "%-20s %s %8d bytes %3d packages\n", f.Name, f.SHA256[:12], f.Size, len(f.Packages))
@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	return verifyAll(ctx, w, m, archives)
 }
 
-// verifyAll verifies every archive, as many at a time as there are CPUs.
+// verifyAll verifies the archives in parallel, one for each CPU at a time.
 func verifyAll(ctx context.Context, w io.Writer, m manifest, archives map[string][]byte) error {
 	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
@@ -112,10 +112,10 @@ func verifyAll(ctx context.Context, w io.Writer, m manifest, archives map[string
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.Archive, err)
 			}
-			told[i] = fmt.Sprintf("%-20s tidy and built in %.1f s, answers /health %.2f s after its start", f.Name,
+			told[i] = fmt.Sprintf("%-20s tidied and built in %.1f s, answered /health %.2f s after the start", f.Name,
 				t.built.Seconds(), t.answered.Seconds())
 			if len(t.unbound) > 0 {
-				told[i] += "; without handler and binding: " + strings.Join(t.unbound, ", ")
+				told[i] += "; actions with neither a handler nor an endpoint: " + strings.Join(t.unbound, ", ")
 			}
 			return nil
 		})

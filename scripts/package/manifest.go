@@ -34,20 +34,20 @@ type manifest struct {
 	Functions []entry `json:"functions"`
 }
 
-// entry is one function's archive. Its object's name has the hash, so that a function is deployed exactly when its
-// archive has changed.
+// entry describes one function's archive. The object's name contains the hash, so a function is deployed exactly when
+// its archive has changed.
 type entry struct {
 	Name       string   `json:"name"`
 	EntryPoint string   `json:"entryPoint"`
 	Archive    string   `json:"archive"`
-	Object     string   `json:"object"` // its name in Terraform's bucket
+	Object     string   `json:"object"` // the object's name in Terraform's bucket
 	SHA256     string   `json:"sha256"`
 	Size       int      `json:"size"`
 	Packages   []string `json:"packages"`
-	With       []string `json:"with,omitempty"` // the operator's files within
+	With       []string `json:"with,omitempty"` // the operator's files in the archive
 }
 
-// makeAll returns the archives, by file name, and their manifest.
+// makeAll returns the archives, keyed by file name, and their manifest.
 func makeAll(ctx context.Context, o options) (manifest, map[string][]byte, error) {
 	fail := func(err error) (manifest, map[string][]byte, error) { return manifest{}, nil, err }
 	root, err := filepath.Abs(o.root)
@@ -111,7 +111,7 @@ func makeOne(ctx context.Context, s sources, f infra.Function, with files) (entr
 	if readsOperatorFiles(f) {
 		for name, body := range with {
 			if _, there := content[name]; there {
-				return entry{}, nil, fmt.Errorf("-with %s would replace a file of the function: give it another name",
+				return entry{}, nil, fmt.Errorf("-with %s would replace a file of the function: rename it",
 					name)
 			}
 			content[name] = body
@@ -128,18 +128,18 @@ func makeOne(ctx context.Context, s sources, f infra.Function, with files) (entr
 	return e, archive, nil
 }
 
-// commit returns the name of the checked-out release, marked if the tree has changes.
+// commit returns the name of the checked-out release, marked as changed if the tree has changes.
 func commit(ctx context.Context, root string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s is no git checkout, so the release has no name: give it one with -release", root)
+		return "", fmt.Errorf("%s is not a git checkout: name the release with -release", root)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// usable refuses an output folder that holds anything but the archives of an earlier run.
+// usable returns an error if the output folder holds anything but the output of an earlier run.
 func usable(out string) error {
 	found, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(found) == 0 {
@@ -151,14 +151,14 @@ func usable(out string) error {
 	var earlier manifest
 	data, err := os.ReadFile(filepath.Join(out, manifestName))
 	if err != nil || json.Unmarshal(data, &earlier) != nil || earlier.Format != format {
-		return fmt.Errorf("-out %s is not empty and has no %s of an earlier run: name another folder, or empty "+
+		return fmt.Errorf("-out %s is not empty and has no %s from an earlier run: name another folder, or empty "+
 			"it yourself", out, manifestName)
 	}
 	for _, f := range found {
 		made := f.Name() == manifestName ||
 			slices.ContainsFunc(earlier.Functions, func(e entry) bool { return e.Archive == f.Name() })
 		if !made {
-			return fmt.Errorf("-out %s holds %s, which is not of an earlier run: move it away, or name another folder",
+			return fmt.Errorf("-out %s has %s, which is not from an earlier run: move it, or name another folder",
 				out, f.Name())
 		}
 	}

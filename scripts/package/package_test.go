@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// checkout copies the packaged sources into a new folder, with other dates.
+// checkout copies the packaged sources into a new folder, with other modification times.
 func checkout(t *testing.T, age time.Duration) string {
 	t.Helper()
 	root := t.TempDir()
@@ -75,7 +75,7 @@ func archivesOf(t *testing.T, root string, with ...string) (manifest, map[string
 }
 
 func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
-	realpart.Long(t, "it makes archives four times")
+	realpart.Long(t, "builds the archives four times")
 	first, second := checkout(t, 0), checkout(t, 1000*time.Hour)
 	if realpart.Trials(true, false) {
 		fewer(t, first)
@@ -94,7 +94,7 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 		}
 		put(t, file, string(body)+"\n// Changed.\n")
 		if _, c := archivesOf(t, second); !slices.Equal(changed(b, c), []string{"run.zip"}) {
-			t.Errorf("a change of run alone changes %v", changed(b, c))
+			t.Errorf("a change of only the function run changes %v", changed(b, c))
 		}
 		put(t, filepath.Join(second, "shared/tools/gmail/changed.go"), "package gmail\n")
 		put(t, filepath.Join(second, "shared/tools/gmail/more_test.go"), "package gmail\n")
@@ -123,7 +123,7 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 			}
 			for name := range content {
 				if !ofPackages(name, e) {
-					t.Errorf("%s has %s, which is of none of its packages", e.Archive, name)
+					t.Errorf("%s has %s, which belongs to none of its packages", e.Archive, name)
 				}
 			}
 		}
@@ -156,10 +156,10 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 	})
 }
 
-// readAgents are functions that read an operator's agents.
+// readAgents lists the functions that read an operator's agents.
 var readAgents = []string{"approvals-resolve", "resume", "run", "runs", "stream", "sweep"}
 
-// fewer leaves these in the list of functions of a checkout, and one that has none.
+// fewer reduces the list of functions of a checkout to those that read agents and one that does not.
 func fewer(t *testing.T, root string) {
 	t.Helper()
 	file := filepath.Join(root, "infra", "functions.json")
@@ -183,9 +183,9 @@ func fewer(t *testing.T, root string) {
 	put(t, file, string(body))
 }
 
-// listsAgents builds and starts the function runs as the cloud does, and finds the operator's agent in GET /agents.
+// listsAgents builds and starts the function runs as the cloud does, and expects the operator's agent in GET /agents.
 func listsAgents(t *testing.T, e entry, archive []byte) {
-	realpart.Long(t, "it builds and starts a function")
+	realpart.Long(t, "builds and starts a function")
 	firestore := emulators.Firestore(t)
 	cloud, err := testkit.NewCloud()
 	if err != nil {
@@ -226,7 +226,7 @@ func changed(before, after map[string][]byte) []string {
 	return names
 }
 
-// ofPackages reports whether a file is in the folder of one of the packages, or at the root.
+// ofPackages reports whether a file is in the folder of one of the packages, or in the root.
 func ofPackages(name string, e entry) bool {
 	if slices.Contains([]string{"go.mod", "go.sum", "LICENSE", "function.go"}, name) {
 		return true
@@ -237,7 +237,7 @@ func ofPackages(name string, e entry) bool {
 }
 
 func TestVerify(t *testing.T) {
-	realpart.Long(t, "it builds and starts functions")
+	realpart.Long(t, "builds and starts functions")
 	m, archives := archivesOf(t, "../..")
 	for _, name := range []string{"web", "resume"} {
 		e := m.function(name)
@@ -247,26 +247,27 @@ func TestVerify(t *testing.T) {
 		if name == "web" {
 			e.EntryPoint = "no-such-function"
 			if _, err := verify(t.Context(), e, archives[e.Archive]); err == nil ||
-				!strings.Contains(err.Error(), "ends without an answer") {
+				!strings.Contains(err.Error(), "exited without an answer") {
 				t.Errorf("a wrong entry point: %v", err)
 			}
 		}
 	}
 }
 
-// Handlers in Go are in a function's archive once they are registered as shared/app/actions describes; the function
+// TestHandlersInGoAreDeployed registers Go handlers as shared/app/actions describes. The function's archive must
+// contain their code, and the started function must be able to run their actions.
 // starts with them, and carries out their actions.
 func TestHandlersInGoAreDeployed(t *testing.T) {
-	realpart.Long(t, "it builds and starts functions")
+	realpart.Long(t, "builds and starts functions")
 	root := checkout(t, 0)
 	plug := filepath.Join(root, "shared/app/actions/handlers.go")
 	before, err := os.ReadFile(plug)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := regexp.MustCompile(`(?m)^//\t(func own\(\).*)$`).FindSubmatch(before) // as the file's comment instructs
+	line := regexp.MustCompile(`(?m)^//\t(func own\(\).*)$`).FindSubmatch(before) // see the file's comment
 	if line == nil {
-		t.Fatal("the file does not say how handlers are plugged in")
+		t.Fatal("the file does not say how to register handlers")
 	}
 	for _, plugged := range []bool{false, true} {
 		unbound := []string{"shippingQuote"}
@@ -293,11 +294,11 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 		}
 		got, err := verify(t.Context(), e, archive)
 		if err != nil || !slices.Equal(got.unbound, unbound) {
-			t.Errorf("plugged in: %v: %v is left to nobody, %v", plugged, got.unbound, err)
+			t.Errorf("registered: %v: actions without a handler: %v, %v", plugged, got.unbound, err)
 		}
 		if has := slices.Contains(e.Packages,
 			"github.com/countersign-run/countersign/scripts/cookbook/actions"); has != plugged {
-			t.Errorf("plugged in: %v: the archive holds the code: %v", plugged, has)
+			t.Errorf("registered: %v: the archive holds the code: %v", plugged, has)
 		}
 	}
 }
@@ -318,10 +319,10 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ file, body, want string }{
-		"second package": {"x_test2.go", "package other", "the build takes one"},
+		"second package": {"x_test2.go", "package other", "the build requires one"},
 		"framework":      {"function.go", "package function", "does not import"},
 		"toolchain":      {"go.mod", "module example.com/x\ntoolchain go1.26.8\n", "toolchain"},
-		"no dot":         {"go.mod", "module agent\n", "wants a dot"},
+		"no dot":         {"go.mod", "module agent\n", "requires a dot"},
 		"no license":     {"LICENSE", "", "LICENSE is missing"},
 		"test":           {"shared/x_test.go", "package x", "is a test"},
 		"testkit":        {"shared/testkit/issuer/key.go", "package issuer", "is for tests"},
@@ -330,10 +331,10 @@ func TestRefusals(t *testing.T) {
 		"history":        {".git/config", "x", "must not be in an archive"},
 		"leaves":         {"../x", "x", "leaves the archive"},
 		"API key": {"config/.gemini.yaml", "apiKey: AIzaSyCANARYCANARYCANARYCANARYCANARY123\n",
-			"seems to hold a secret"},
-		"private key":    {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to hold a secret"},
-		"client secret":  {"a.yaml", "  client_secret: CANARY-something\n", "seems to hold a secret"},
-		"secret in code": {"site/a.js", "const all = { apiKey: 'CANARY-something' };\n", "seems to hold a secret"},
+			"seems to contain a secret"},
+		"private key":    {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to contain a secret"},
+		"client secret":  {"a.yaml", "  client_secret: CANARY-something\n", "seems to contain a secret"},
+		"secret in code": {"site/a.js", "const all = { apiKey: 'CANARY-something' };\n", "seems to contain a secret"},
 	} {
 		content := sound()
 		content[c.file] = []byte(c.body)
@@ -346,7 +347,7 @@ func TestRefusals(t *testing.T) {
 	content["site/bundle/a.js"] = []byte("return {\n  privateKey: key.box.value,\n  password: 'A password' };\n")
 	content["config/.gemini.yaml"] = []byte("apiKey: $GEMINI_API_KEY\nsystemPrompt: Be brief.\n")
 	if _, err := layout(content); err != nil {
-		t.Errorf("a named variable is no secret: %v", err)
+		t.Errorf("a variable's name is reported as a secret: %v", err)
 	}
 }
 
@@ -380,7 +381,7 @@ func TestTheOutputFolder(t *testing.T) {
 	}
 	if found, err := filepath.Glob(filepath.Join(out, "*.zip")); err != nil || len(found) != 1 ||
 		filepath.Base(found[0]) != "b.zip" {
-		t.Errorf("%v, %v: an archive of an earlier run is left", found, err)
+		t.Errorf("%v, %v: an archive from an earlier run is left", found, err)
 	}
 	put(t, filepath.Join(out, "notes.txt"), "mine")
 	if err := usable(out); err == nil || !strings.Contains(err.Error(), "notes.txt") {
@@ -392,17 +393,17 @@ func TestTheOutputFolder(t *testing.T) {
 	}
 }
 
-// TestHelp asks for help: it is printed, and nothing is written.
+// TestHelp checks that help is printed, and that no file is written.
 func TestHelp(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, help := range []string{"-h", "--help"} {
 		var out strings.Builder
 		if err := run(t.Context(), []string{help}, &out); err != nil || !strings.HasPrefix(out.String(), "usage: ") ||
 			!strings.Contains(out.String(), "-verify") {
-			t.Errorf("%s: %v, and it says\n%s", help, err, out.String())
+			t.Errorf("%s: %v, output\n%s", help, err, out.String())
 		}
 	}
 	if written, err := os.ReadDir("."); err != nil || len(written) > 0 {
-		t.Errorf("it writes %v (%v)", written, err)
+		t.Errorf("help wrote files: %v (%v)", written, err)
 	}
 }

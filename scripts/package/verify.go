@@ -23,18 +23,19 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
-// sourceFolder is where the cloud's build moves an archive's files to; a function starts in the folder above it.
+// sourceFolder is the folder that the cloud's build moves an archive's files to. A function starts in the parent
+// folder.
 const sourceFolder = "serverless_function_source_code"
 
 const answerWithin = 30 * time.Second
 
-// times holds the durations of a verification, and the actions without a handler.
+// times holds the durations of a verification, and the names of actions without a handler.
 type times struct {
 	built, answered time.Duration
-	unbound         []string // actions of the operator's with neither an endpoint nor Go code
+	unbound         []string // the operator's actions that have neither an endpoint nor Go code
 }
 
-// verify treats an archive as the cloud does: it builds it, starts it and requests its health.
+// verify builds and starts an archive as the cloud does, and requests /health.
 func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 	p, err := build(ctx, e, archive)
 	if err != nil {
@@ -51,15 +52,15 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 	return t, err
 }
 
-// program is an archive that was built, in a folder of its own.
+// program is a built archive in a separate folder.
 type program struct {
 	dir, bin, entryPoint string
 	declared             declared
 	built                time.Duration
 }
 
-// build checks the archive's layout, tidies and builds it. A change that the cloud would make is an error, because the
-// deployed code would differ from the tested code.
+// build checks the archive's layout, tidies it and builds it. A change that the cloud would make is an error, because
+// the deployed code would differ from the tested code.
 func build(ctx context.Context, e entry, archive []byte) (p program, err error) {
 	content, err := unpack(archive)
 	if err != nil {
@@ -97,12 +98,12 @@ func build(ctx context.Context, e entry, archive []byte) (p program, err error) 
 
 func (p program) remove() error { return os.RemoveAll(p.dir) }
 
-// declared holds the operator's actions and agents in an archive.
+// declared holds the operator's declared actions, agents and servers in an archive.
 type declared struct {
-	agents string // the folder of agents within the archive; empty without agents
-	server string // the file of MCP servers, likewise
-	secret []byte // as MCP_SECRETS: a value for each name that the file refers to
-	folder string // of the actions, likewise
+	agents string // the folder of agents in the archive, or empty
+	server string // the file of MCP servers in the archive, or empty
+	secret []byte // the value for MCP_SECRETS, with each name that the file refers to
+	folder string // the folder of actions in the archive, or empty
 	list   []action.Action
 }
 
@@ -127,21 +128,21 @@ func declaredIn(src string, with []string) (d declared, err error) {
 	if d.folder == "" {
 		return d, nil
 	}
-	if d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder))); err != nil { // the folder above
+	if d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder))); err != nil { // try the parent
 		d.folder = path.Dir(d.folder)
 		d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder)))
 	}
 	return d, err
 }
 
-// standIn is a value that fits whatever a file of servers refers to, an address among it.
+// standIn is a value that is valid wherever a file of servers refers to a secret, including in an address.
 const standIn = "https://server.example"
 
-// findServers takes the file for that of MCP servers if it is one.
+// findServers records the file as the file of MCP servers if it is one.
 func (d *declared) findServers(src, name string) error {
 	file, err := mcpfile.Read(filepath.Join(src, filepath.FromSlash(name)))
 	if err != nil {
-		return nil // another file of JSON; the function reports a mistake if it is named
+		return nil // some other JSON file; the function reports an error if it is configured
 	}
 	values := map[string]string{}
 	for _, s := range file.Servers {
@@ -168,11 +169,11 @@ func (d declared) settings() (settings []string) {
 	return settings
 }
 
-// unbound returns the actions that the function does not carry out, according to its answer to /health.
+// unbound returns the actions that the function does not run, according to the response to /health.
 func (d declared) unbound(health []byte) (names []string, err error) {
 	var h struct{ Tools []string }
 	if err := json.Unmarshal(health, &h); err != nil {
-		return nil, fmt.Errorf("the answer to /health cannot be read: %w", err)
+		return nil, fmt.Errorf("reading the response to /health: %w", err)
 	}
 	for _, a := range d.list {
 		if !slices.Contains(h.Tools, action.GeminiName(a.Name)) {
@@ -182,8 +183,8 @@ func (d declared) unbound(health []byte) (names []string, err error) {
 	return names, nil
 }
 
-// layout checks what the build checks first, and that no forbidden file is in the archive. It returns the path of the
-// module.
+// layout makes the first checks of the build, and checks that the archive has no forbidden file. It returns the path of
+// the module.
 func layout(content files) (string, error) {
 	for name, body := range content {
 		if !filepath.IsLocal(name) {
@@ -207,16 +208,16 @@ func layout(content files) (string, error) {
 		case "module":
 			module = rest
 		case "toolchain":
-			return "", fmt.Errorf("go.mod has a toolchain line, which the build would download: take it out")
+			return "", fmt.Errorf("go.mod has a toolchain line, which the build would download: remove it")
 		}
 	}
 	if first, _, _ := strings.Cut(module, "/"); !strings.Contains(first, ".") {
-		return "", fmt.Errorf("go.mod names the module %q; the build wants a dot before the first slash", module)
+		return "", fmt.Errorf("go.mod names the module %q; the build requires a dot before the first slash", module)
 	}
 	return module, nil
 }
 
-// onePackage checks that the root holds one package, which imports the framework.
+// onePackage checks that the root folder holds one package, which imports the framework.
 func onePackage(content files) error {
 	found, registers := "", false
 	for name, body := range content {
@@ -228,7 +229,7 @@ func onePackage(content files) error {
 			return err
 		}
 		if found != "" && found != file.Name.Name {
-			return fmt.Errorf("the root holds the packages %s and %s; the build takes one", found, file.Name.Name)
+			return fmt.Errorf("the root holds the packages %s and %s; the build requires one", found, file.Name.Name)
 		}
 		found = file.Name.Name
 		for _, i := range file.Imports {
@@ -236,22 +237,22 @@ func onePackage(content files) error {
 		}
 	}
 	if !registers {
-		return fmt.Errorf("the package at the root does not import %s/functions, which the build wants to see",
+		return fmt.Errorf("the package in the root does not import %s/functions, as the build requires",
 			framework)
 	}
 	return nil
 }
 
-// function is a program that runs.
+// function is a running program.
 type function struct {
-	base     string // its address
-	health   []byte // its answer to /health
+	base     string // the URL
+	health   []byte // the response to /health
 	answered time.Duration
 	stop     func()
 }
 
-// start starts the program as its function, with settings in addition to the minimal ones, and returns once it answers
-// that it is well.
+// start starts the program as a function, with the given settings in addition to the minimal ones. It returns once
+// /health reports success.
 func (p program) start(ctx context.Context, settings ...string) (f function, err error) {
 	port, err := freeport.Port()
 	if err != nil {
@@ -269,11 +270,11 @@ func (p program) start(ctx context.Context, settings ...string) (f function, err
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // it is killed, or its output says why it ended
+		_ = cmd.Wait() // it was killed, or its output says why it exited
 		close(ended)
 	}()
 	f.stop = func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may have exited
 		<-ended
 	}
 	f.health, err = awaitHealth(ctx, f.base, ended)
@@ -285,7 +286,7 @@ func (p program) start(ctx context.Context, settings ...string) (f function, err
 	return f, nil
 }
 
-// awaitHealth requests a function's health until it answers or has ended.
+// awaitHealth requests /health until the function answers or exits.
 func awaitHealth(ctx context.Context, base string, ended <-chan struct{}) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, answerWithin)
 	defer stop()
@@ -296,13 +297,13 @@ func awaitHealth(ctx context.Context, base string, ended <-chan struct{}) ([]byt
 			return body, nil
 		}
 		if err == nil {
-			return nil, fmt.Errorf("it answers /health with %d %s", status, body)
+			return nil, fmt.Errorf("/health answered %d %s", status, body)
 		}
 		select {
 		case <-ended:
-			return nil, errors.New("it ends without an answer")
+			return nil, errors.New("it exited without an answer")
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it does not answer /health: %w", err)
+			return nil, fmt.Errorf("/health did not answer: %w", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -322,8 +323,8 @@ func health(ctx context.Context, client *http.Client, base string) (int, []byte,
 	return res.StatusCode, body, err
 }
 
-// environment returns the minimal environment of a deployed function. No server listens at its backends: a start needs
-// none.
+// environment returns the minimal environment of a deployed function. The addresses of its backends have no servers,
+// because a function starts without them.
 func environment(target string) []string {
 	return []string{"FUNCTION_TARGET=" + target, "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"LOG_LEVEL=warn",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHelp asks each command for help: it says how it is used, with its flags and an example, and ends well.
+// TestHelp checks that each command's help has the usage, the flags and an example, and exits with success.
 func TestHelp(t *testing.T) {
 	none := func(string) string { return "" }
 	for _, name := range []string{"start", "refine", "confirm", "show", "log", "cancel"} {

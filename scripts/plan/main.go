@@ -1,15 +1,15 @@
-// Command plan makes, refines and confirms plans of the planner.
+// Command plan creates, refines and confirms plans.
 //
-//	go run ./scripts/plan start -repo URL [-by 6h] WISH  begin a session, and print the plan
-//	go run ./scripts/plan refine SESSION WORDS           say what should be otherwise
-//	go run ./scripts/plan confirm SESSION                print the plan, and carry out that plan after a typed yes
-//	go run ./scripts/plan show SESSION                   the session as it stands
-//	go run ./scripts/plan log SESSION                    each step with its reason
-//	go run ./scripts/plan cancel SESSION                 stop it
+//	go run ./scripts/plan start -repo URL [-by 6h] WISH  create a session, and print the plan
+//	go run ./scripts/plan refine SESSION WORDS           ask for a change of the plan
+//	go run ./scripts/plan confirm SESSION                print the plan, and run it if you type yes
+//	go run ./scripts/plan show SESSION                   print the session
+//	go run ./scripts/plan log SESSION                    print each step with its reason
+//	go run ./scripts/plan cancel SESSION                 cancel the session
 //
-// It speaks with the local server (go run ./scripts/dev), as its user -user: at PORT, or at the address of -base. With
-// the -base of a deployment COUNTERSIGN_TOKEN must hold an ID token. What the environment does not set is read from
-// .env. It exits with 0 on success, with 1 if the session has failed or the user said no, and with 2 otherwise.
+// It uses the local server (go run ./scripts/dev) at PORT or -base, as the user -user. If -base is the URL of a
+// deployment, COUNTERSIGN_TOKEN must be an ID token. Variables that are not set in the environment are read from .env.
+// It exits with 0 on success, with 1 if the session failed or you did not type yes, and with 2 otherwise.
 package main
 
 import (
@@ -27,25 +27,25 @@ import (
 	"time"
 )
 
-// errNo means that the answer is no, which has been printed.
+// errNo means that the result is negative and has been printed.
 var errNo = errors.New("no")
 
-const usage = "usage: plan start|refine|confirm|show|log|cancel [flags] …; -h after a command tells of its flags"
+const usage = "usage: plan start|refine|confirm|show|log|cancel [flags] …; COMMAND -h prints its flags"
 
 const help = `usage: go run ./scripts/plan COMMAND [flags] ARGUMENTS
 
-Works on plans from a terminal, with the local server or a deployment.
+Creates, refines and confirms plans on the local server or a deployment.
 
   go run ./scripts/plan start "plan: fix the broken link of demo/site and open an issue about it, by tonight"
   go run ./scripts/plan refine SESSION make step 2 smaller
-  go run ./scripts/plan confirm SESSION          asks for a typed yes to the plan that it has printed
-  go run ./scripts/plan show SESSION             and log, with each call
+  go run ./scripts/plan confirm SESSION          prints the plan, and runs it if you type yes
+  go run ./scripts/plan show SESSION             (log SESSION also prints each step)
   go run ./scripts/plan cancel SESSION
 
 COMMAND -h prints its flags.
 `
 
-// command is what a command line asks for.
+// command is a parsed command line.
 type command struct {
 	name                 string
 	base, user, repo, by string
@@ -92,7 +92,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	f := flag.NewFlagSet("plan "+c.name, flag.ContinueOnError)
 	f.SetOutput(errs)
 	if slices.ContainsFunc(args[1:], isHelp) {
-		f.SetOutput(out) // it was asked for
+		f.SetOutput(out) // help goes to standard output
 	}
 	f.Usage = func() {
 		fmt.Fprintf(f.Output(), "usage: go run ./scripts/plan %s [flags] %s\n\n", c.name, c.takes())
@@ -100,19 +100,19 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 		fmt.Fprintf(f.Output(), "\nexamples:\n%s", c.examples())
 	}
 	f.StringVar(&c.base, "base", "",
-		"the server: a local one's address, or the URL of a deployment, for which COUNTERSIGN_TOKEN holds an ID token "+
+		"the server: the address of a local server, or the URL of a deployment (set COUNTERSIGN_TOKEN to an ID token) "+
 			"(default: the local server at PORT or 8080)")
 	f.StringVar(&c.user, "user", "ana", "the user of the local server")
 	f.BoolVar(&c.json, "json", false, "print the session as JSON")
-	f.DurationVar(&c.wait, "wait", time.Minute, "how long to wait until the session rests, at most 5m")
+	f.DurationVar(&c.wait, "wait", time.Minute, "how long to wait for the session to finish or need you, at most 5m")
 	switch c.name {
 	case "start":
 		f.StringVar(&c.repo, "repo", "", "the repository's URL (default: demo/site of the local server)")
-		f.StringVar(&c.by, "by", "6h", "the deadline: how long from now, or a time of RFC 3339")
+		f.StringVar(&c.by, "by", "6h", "the deadline: a duration from now, or an RFC 3339 time")
 	case "confirm":
-		f.StringVar(&c.hash, "hash", "", "the hash of the plan that is confirmed, in place of a typed yes")
+		f.StringVar(&c.hash, "hash", "", "confirm the plan with this hash, without typing yes")
 		f.StringVar(&c.card, "card", "",
-			"the card that the plan of -hash was on; needed where an earlier card with the same plan was answered")
+			"the approval ID of the card with that plan; needed if an earlier card with the same plan was answered")
 	}
 	if err := f.Parse(args[1:]); err != nil {
 		return err
@@ -121,7 +121,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 		return errors.New(usage)
 	}
 	if c.wait < 0 || c.wait > 5*time.Minute {
-		return fmt.Errorf("-wait %s: 0 to 5m are possible", c.wait)
+		return fmt.Errorf("-wait is %s; it must be 0 to 5m", c.wait)
 	}
 	return do(ctx)
 }
@@ -145,7 +145,7 @@ func (c *command) do() (do func(context.Context) error, least, most int) {
 	return nil, 0, 0
 }
 
-// takes describes the arguments after the flags.
+// takes names the arguments after the flags.
 func (c *command) takes() string {
 	switch c.name {
 	case "start":
@@ -156,7 +156,7 @@ func (c *command) takes() string {
 	return "SESSION"
 }
 
-// examples are the lines of the help that are about the command.
+// examples returns the lines of help that show this command.
 func (c *command) examples() string {
 	var lines strings.Builder
 	for line := range strings.Lines(help) {
@@ -167,19 +167,19 @@ func (c *command) examples() string {
 	return cmp.Or(lines.String(), "  go run ./scripts/plan "+c.name+" SESSION\n")
 }
 
-// deadline returns the deadline as the API takes it.
+// deadline returns the deadline in the format of the API.
 func (c *command) deadline() (string, error) {
 	if d, err := time.ParseDuration(c.by); err == nil {
 		return c.now().Add(d).UTC().Format(time.RFC3339), nil
 	}
 	if _, err := time.Parse(time.RFC3339, c.by); err != nil {
-		return "", fmt.Errorf("-by %q: a time from now is needed, such as 6h, or one of RFC 3339", c.by)
+		return "", fmt.Errorf("-by is %q; it must be a duration such as 6h, or an RFC 3339 time", c.by)
 	}
 	return c.by, nil
 }
 
-// environment returns the environment, completed by the file's values. Its lines are NAME=value, or comments that begin
-// with #. A missing file counts as empty.
+// environment returns getenv with the values in the file as defaults. A missing file counts as empty. The file's lines
+// are NAME=value, or comments that begin with #.
 func environment(file string, getenv func(string) string) (func(string) string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -192,7 +192,7 @@ func environment(file string, getenv func(string) string) (func(string) string, 
 		switch {
 		case line == "" || line[0] == '#':
 		case !ok:
-			return nil, fmt.Errorf("%s:%d: NAME=value is needed", file, i+1)
+			return nil, fmt.Errorf("%s:%d: expected NAME=value", file, i+1)
 		default:
 			value = strings.TrimSpace(value)
 			if n := len(value); n > 1 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {

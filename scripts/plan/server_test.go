@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheServerIsNamed names the server as README and the start of the local server do. One on this machine needs
-// neither a token nor a repository.
+// TestTheServerIsNamed names the server in the forms that the README and the local server print. A server on this
+// machine needs neither a token nor a repository.
 func TestTheServerIsNamed(t *testing.T) {
 	var begun, as string
 	mux := http.NewServeMux()

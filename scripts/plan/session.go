@@ -26,7 +26,7 @@ func (c *command) start(ctx context.Context) error {
 		return err
 	}
 	if c.repo == "" && !c.local() {
-		return errors.New("-repo is needed with the -base of a deployment")
+		return errors.New("-repo is required if -base is a deployment")
 	}
 	return c.tell(ctx, http.MethodPost, plans, map[string]string{"prompt": strings.Join(c.args, " "), "deadline": by,
 		"repoUrl": cmp.Or(c.repo, c.server()+"/dev/github/demo/site")})
@@ -48,10 +48,10 @@ func (c *command) cancel(ctx context.Context) error {
 	return c.show(ctx)
 }
 
-// confirm prints the plan and confirms exactly that plan: the one with the given hash, or the printed one.
+// confirm prints the plan and confirms exactly that plan: the one with the given hash, or the one that it printed.
 func (c *command) confirm(ctx context.Context) error {
 	if c.json && c.hash == "" {
-		return errors.New("-json needs -hash: nobody is asked")
+		return errors.New("-json requires -hash: it does not ask you to confirm")
 	}
 	yes := map[string]string{"planHash": c.hash}
 	if c.card != "" {
@@ -80,7 +80,7 @@ func (c *command) confirm(ctx context.Context) error {
 	return c.tell(ctx, http.MethodPost, c.path("/execute"), yes)
 }
 
-// agreed asks for a typed yes. The end of the input counts as no.
+// agreed asks the user to type yes. The end of the input counts as no.
 func (c *command) agreed() error {
 	fmt.Fprint(c.out, "Confirm this plan? Type yes: ")
 	line, err := c.in.ReadString('\n')
@@ -90,13 +90,13 @@ func (c *command) agreed() error {
 	if strings.TrimSpace(line) == "yes" {
 		return nil
 	}
-	fmt.Fprintln(c.out, "It is not confirmed.")
+	fmt.Fprintln(c.out, "Not confirmed.")
 	return errNo
 }
 
 func (c *command) path(more string) string { return plans + "/" + c.args[0] + more }
 
-// server returns the server's URL. An address without a scheme is one on this machine.
+// server returns the server's URL. An address without a scheme gets http.
 func (c *command) server() string {
 	base := cmp.Or(c.base, "127.0.0.1:"+cmp.Or(c.getenv("PORT"), "8080"))
 	if !strings.Contains(base, "://") {
@@ -115,26 +115,26 @@ func (c *command) local() bool {
 	return u.Hostname() == "localhost" || err == nil && at.IsLoopback()
 }
 
-// token returns the ID token of the user. A local server signs them in where COUNTERSIGN_TOKEN is not set.
+// token returns the user's ID token. It signs in at a local server if COUNTERSIGN_TOKEN is not set.
 func (c *command) token(ctx context.Context) (string, error) {
 	switch t := c.getenv("COUNTERSIGN_TOKEN"); {
 	case t != "" && c.base != "":
 		return t, nil
 	case !c.local():
-		return "", errors.New("COUNTERSIGN_TOKEN is not set, and needs an ID token for the deployment of -base")
+		return "", errors.New("COUNTERSIGN_TOKEN is not set: set it to an ID token for the deployment")
 	}
 	a, err := testkit.Connect(nil, c.server(), "")(ctx, http.MethodPost, "/dev/token", map[string]string{"uid": c.user})
 	if err != nil {
-		return "", fmt.Errorf("the local server does not answer (go run ./scripts/dev): %w", err)
+		return "", fmt.Errorf("the local server does not answer; start it with go run ./scripts/dev: %w", err)
 	}
 	var in struct{ Token string }
 	if err := json.Unmarshal(a.Body, &in); err != nil || in.Token == "" {
-		return "", fmt.Errorf("the local server signs nobody in as %q: %d", c.user, a.HTTP)
+		return "", fmt.Errorf("the local server does not sign in %q: %d", c.user, a.HTTP)
 	}
 	return in.Token, nil
 }
 
-// send sends a request, and returns the session that it is answered with.
+// send sends a request, and returns the session in the response.
 func (c *command) send(ctx context.Context, method, path string, in any) (*planner.Session, []byte, error) {
 	token, err := c.token(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *command) print(s *planner.Session, body []byte) error {
 	}
 	var b strings.Builder
 	say := func(format string, args ...any) {
-		shown, _ := visible.Text(fmt.Sprintf(format, args...)) // no text of others moves the cursor
+		shown, _ := visible.Text(fmt.Sprintf(format, args...)) // text from others must not move the cursor
 		b.WriteString(shown + "\n")
 	}
 	say("session %s: %s, revision %d, until %s", s.SessionID, s.Status, s.Revision, s.Deadline.Format(time.RFC3339))

@@ -20,7 +20,7 @@ import (
 // startDev starts the local server, and returns its port.
 func startDev(t *testing.T) string {
 	t.Helper()
-	realpart.Long(t, "it builds and starts the local server")
+	realpart.Long(t, "builds and starts the local server")
 	bin := filepath.Join(t.TempDir(), "dev")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../dev/local")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -33,7 +33,7 @@ func startDev(t *testing.T) string {
 	if err == nil {
 		err = cmd.Start()
 	}
-	t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // it is killed
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // cancel kills the process
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func startDev(t *testing.T) string {
 			return m[1]
 		}
 	}
-	t.Fatal("the server has not started")
+	t.Fatal("the server did not start")
 	return ""
 }
 
-// TestTour plans, refines, refuses, and confirms, as the package says, until the issue is there.
+// TestTour creates, refines, declines and confirms a plan as the package comment shows, until the issue exists.
 func TestTour(t *testing.T) {
 	port := startDev(t)
 	say := func(typed string, want error, args ...string) string {
@@ -64,30 +64,30 @@ func TestTour(t *testing.T) {
 	begun := say("", nil, "start", "-json",
 		"plan: fix the broken link of demo/site and open an issue about it, by tonight")
 	if err := json.Unmarshal([]byte(begun), &s); err != nil || s.Status != "AWAITING_CONFIRMATION" {
-		t.Fatalf("it begins %v: %s", err, begun)
+		t.Fatalf("start: %v: %s", err, begun)
 	}
 	if out := say("", nil, "refine", s.SessionID, "make", "step", "2", "smaller"); !strings.Contains(out,
 		"revision 2") {
-		t.Errorf("refined it is %s", out)
+		t.Errorf("after refine: %s", out)
 	}
 	if out := say("no\n", errNo, "confirm", s.SessionID); !strings.Contains(out, "1. [PENDING] Find the broken link") ||
 		!strings.Contains(out, "May create 1 issue in demo/site") {
-		t.Errorf("it asks %s", out)
+		t.Errorf("confirm prints %s", out)
 	}
 	say("", nil, "show", s.SessionID)
 	if out := say("yes\n", nil, "confirm", s.SessionID); !strings.Contains(out, "COMPLETED") ||
 		!strings.Contains(out, "/dev/github/demo/site/issues/3") {
-		t.Errorf("confirmed it is %s", out)
+		t.Errorf("after confirm: %s", out)
 	}
 	if out := say("", nil, "log", s.SessionID); !strings.Contains(out, "github.createIssue succeeded") {
-		t.Errorf("its log is %s", out)
+		t.Errorf("log: %s", out)
 	}
 	begun = say("", nil, "start", "-json", "plan: open an issue about the link of demo/site")
 	if err := json.Unmarshal([]byte(begun), &s); err != nil {
 		t.Fatal(err)
 	}
 	if out := say("", errNo, "cancel", s.SessionID); !strings.Contains(out, "FAILED") {
-		t.Errorf("canceled it is %s", out)
+		t.Errorf("after cancel: %s", out)
 	}
 }
 
