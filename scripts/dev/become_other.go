@@ -8,7 +8,7 @@ import (
 	"os/signal"
 )
 
-// become runs a child with this process's terminal, and leaves interrupts to it.
+// become runs a child on this process's terminal, and leaves interrupts to the child.
 func become(program string, args, env []string) error {
 	signal.Ignore(os.Interrupt)
 	child := exec.Command(program, args[1:]...)

@@ -1,8 +1,9 @@
-// Command dev runs Countersign on one machine: every function at its path, without an installation or an account.
+// Command dev runs Countersign on one machine, with every function at its path. It needs no installation and no
+// account.
 //
-// The server is the command in the folder local, which links all of Countersign: its first build takes a minute or two.
-// This one is built at once. It checks that the port is free, says that it compiles, and becomes `go run` of the
-// server, with the same flags.
+// The server is the command in the folder local. That command links all of Countersign, so its first build takes a
+// minute or two. This small command builds at once. It checks that the port is free, says that it compiles, and
+// replaces itself with `go run` of the server, with the same flags.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/gorun"
 )
 
-// server is the import path of the command that serves.
+// server is the import path of the local server.
 const server = "github.com/countersign-run/countersign/scripts/dev/local"
 
 func main() {
@@ -25,7 +26,7 @@ func main() {
 			os.Exit(1)
 		}
 	}
-	fmt.Fprintln(os.Stderr, "Compiling the local server: a minute or two the first time, a second or two later on.")
+	fmt.Fprintln(os.Stderr, "Compiling the local server: a minute or two the first time, a second or two afterwards.")
 	env := os.Environ()
 	if pid := gorun.Parent(); pid != 0 {
 		env = append(env, fmt.Sprintf("DEV_PARENT=%d", pid))
@@ -35,7 +36,7 @@ func main() {
 	switch {
 	case err == nil:
 	case errors.As(err, &ended):
-		os.Exit(ended.ExitCode()) // the server has said why
+		os.Exit(ended.ExitCode()) // the server has printed the error
 	default:
 		fmt.Fprintln(os.Stderr, "dev:", err)
 		os.Exit(1)
@@ -48,12 +49,12 @@ func asksForHelp(args []string) bool {
 	})
 }
 
-// launch hands this process over to go run of the server. It returns only where that could not be done, or, where the
-// system has no such thing, when the server has ended.
+// launch replaces this process with go run of the server. It returns only if that fails or, on systems that cannot
+// replace a process, when the server has exited.
 func launch(args, env []string) error {
 	tool, err := exec.LookPath("go")
 	if err != nil {
-		return fmt.Errorf("the go command compiles the server: %w", err)
+		return fmt.Errorf("running go run: %w", err)
 	}
 	return become(tool, append([]string{"go", "run", server}, args...), env)
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// TestLaunch starts the launcher with a go command that says what it is asked: it has said that it compiles, and hands
-// flags, output and exit status over.
+// TestLaunch starts the launcher with a fake go command that prints its arguments. The launcher must say that it
+// compiles, and pass on flags, output and exit status.
 func TestLaunch(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "launcher")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("it does not build: %v\n%s", err, out)
+		t.Fatalf("building the launcher: %v\n%s", err, out)
 	}
 	script := "#!/bin/sh\necho \"go $*\"\nexit 3\n"
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
@@ -28,14 +28,14 @@ func TestLaunch(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, io.Writer(&errs)
 	err := cmd.Run()
 	if cmd.ProcessState.ExitCode() != 3 || out.String() != "go run "+server+" -addr 127.0.0.1:9000\n" {
-		t.Errorf("it ends with %v, and on the output %q", err, out.String())
+		t.Errorf("%v, output %q", err, out.String())
 	}
 	if !strings.HasPrefix(errs.String(), "Compiling the local server: a minute or two") {
 		t.Errorf("it says %q", errs.String())
 	}
 }
 
-// TestTheLauncherIsSmall holds the launcher to the standard library and one small package, so that its own first build
+// TestTheLauncherIsSmall limits the launcher to the standard library and one small package, so that its first build
 // takes seconds.
 func TestTheLauncherIsSmall(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -51,10 +51,11 @@ func TestTheLauncherIsSmall(t *testing.T) {
 	}
 }
 
-// TestAPortInUse refuses before anything is compiled, and knows a server of ours.
+// TestAPortInUse checks that the launcher stops before it compiles if the port is in use, and that it recognizes a
+// local server.
 func TestAPortInUse(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
-		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "the release v1.2 of Countersign already runs at http://"},
+		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "Countersign v1.2 already runs at "},
 		"another program": {"hello", "is used by another program: choose another port"},
 		"a mute program":  {"", "is used by another program"},
 	} {

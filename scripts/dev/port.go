@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// wanted returns the address at which the server with these flags will listen. What it will refuse is not checked here.
+// wanted returns the address that the server will listen on with these flags. It does not validate the flags; the
+// server does.
 func wanted(args []string, port string) string {
 	addr := "127.0.0.1:8080"
 	if port != "" {
@@ -28,24 +29,24 @@ func wanted(args []string, port string) string {
 	return addr
 }
 
-// release finds the release in what a server of ours answers about its health.
+// release finds the release in the response of a local server to /health.
 var release = regexp.MustCompile(`"release":"([^"]*)","store":"`)
 
-// taken returns an error that names the listener at the address and says what to do, or nil if the address is free.
+// taken returns nil if the address is free. Otherwise its error says what uses the address, and what to do.
 func taken(addr string) error {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return nil
 	}
 	defer conn.Close()
-	// Another program may answer nothing, so what it says by then is all that counts.
+	// Another program may not answer at all, so the wait is limited.
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
 	_, _ = io.WriteString(conn, "GET /health HTTP/1.0\r\n\r\n")
 	said, _ := io.ReadAll(io.LimitReader(conn, 64<<10))
 	if found := release.FindSubmatch(said); found != nil {
-		return fmt.Errorf("the release %s of Countersign already runs at http://%s/: open it, or stop it first. A "+
-			"second one needs -addr 127.0.0.1:PORT and a DATA_DIR of its own", found[1], addr)
+		return fmt.Errorf("Countersign %s already runs at http://%s/: open it, or stop it first. To run a "+
+			"second one, set another -addr 127.0.0.1:PORT and another DATA_DIR", found[1], addr)
 	}
-	return fmt.Errorf("%s is used by another program: choose another port with -addr 127.0.0.1:PORT, or with PORT in "+
-		"the environment", addr)
+	return fmt.Errorf("%s is used by another program: choose another port with -addr 127.0.0.1:PORT, or "+
+		"set PORT", addr)
 }

@@ -1,5 +1,5 @@
-// Package docs shows the API's description as pages to read and try: OpenAPI Explorer 2.4.820 (Apache 2.0), with the
-// local server's /openapi.json.
+// Package docs serves the description of the API as pages to read and try: OpenAPI Explorer 2.4.820 (Apache 2.0) with
+// the local server's /openapi.json.
 package docs
 
 import (
@@ -13,13 +13,13 @@ import (
 //go:embed site
 var embedded embed.FS
 
-// policy is stricter about scripts than about styles: the viewer has style elements and attributes in its templates.
-// Markup is made by those templates alone (lit-html).
+// policy allows inline styles but no inline scripts, because the viewer's templates have style elements and attributes.
+// Only those templates (lit-html) create markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types lit-html"
 
-// Handler serves the page at /docs and its files below.
+// Handler serves the page at /docs and its files below /docs/.
 func Handler() http.Handler {
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {

@@ -37,8 +37,8 @@ func TestThePageAndItsFiles(t *testing.T) {
 	}
 }
 
-// TestTheFilesOfTheViewerAreThoseOfItsRelease compares the files of openapi-explorer 2.4.820 in the tree with its
-// package: dist/browser/openapi-explorer.min.js, LICENSE.
+// TestTheFilesOfTheViewerAreThoseOfItsRelease compares the viewer's files with the hashes of the package
+// openapi-explorer 2.4.820: dist/browser/openapi-explorer.min.js and LICENSE.
 func TestTheFilesOfTheViewerAreThoseOfItsRelease(t *testing.T) {
 	for name, want := range map[string]string{
 		"openapi-explorer.min.js": "6bb3f4f29b0d740f1fc0970cd4245e01d2c1346df5a26ecd20a2f7a5dda5f837",

@@ -1,7 +1,6 @@
-// Package examples has one page for each way in which a page can have the agent: plain fetch, <gemini-chat>, the AI
-// SDK's useChat, and AG-UI. All of them show one conversation and its pending card. The libraries of useChat are in one
-// file (site/usechat/libraries.js), which esbuild builds from the imports of libraries.mjs; their licences are next to
-// it.
+// Package examples has one page for each way to use the agent from a page: fetch, <gemini-chat>, the AI SDK's useChat,
+// and AG-UI. All pages show the same conversation and the same pending card. The libraries of useChat are in one file,
+// site/usechat/libraries.js, which esbuild builds from libraries.mjs. Their licences are in the same folder.
 package examples
 
 import (
@@ -15,12 +14,12 @@ import (
 //go:embed site
 var embedded embed.FS
 
-// policy is the usual one, and lets the index show the other pages in frames.
+// policy is the usual policy. It also lets the index show the other pages in frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Handler serves the index at /examples and the pages below.
+// Handler serves the index at /examples and the pages below it.
 func Handler() http.Handler {
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {

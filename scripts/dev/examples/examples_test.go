@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-var update = flag.Bool("update", false, "write the libraries of the page with useChat anew")
+var update = flag.Bool("update", false, "rebuild the libraries of the page with useChat")
 
 func TestThePagesAreServedUnderAPolicy(t *testing.T) {
 	for path, kind := range map[string]string{"/examples": "text/html", "/examples/fetch": "text/html",
@@ -38,7 +38,7 @@ func TestThePagesAreServedUnderAPolicy(t *testing.T) {
 	}
 }
 
-// TestTheLibrariesAreThoseOfTheirReleases makes them again of what npm has, and compares.
+// TestTheLibrariesAreThoseOfTheirReleases rebuilds the libraries from npm, and compares the result with the file.
 func TestTheLibrariesAreThoseOfTheirReleases(t *testing.T) {
 	const file = "site/usechat/libraries.js"
 	modules, made := chatclients.Modules(t), filepath.Join(t.TempDir(), "libraries.js")
@@ -56,13 +56,13 @@ func TestTheLibrariesAreThoseOfTheirReleases(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(read(t, file), want) {
-		t.Errorf("%s is not what npm has: go test ./scripts/dev/examples -update, and see to its hash and LICENSES.txt",
+		t.Errorf("%s differs from npm: run this test with -update, then update the hash and LICENSES.txt",
 			file)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(\S+) (\d+\.\d+\.\d+) \(`).FindAllStringSubmatch(
 		string(read(t, "site/usechat/LICENSES.txt")), -1) {
 		if of := read(t, filepath.Join(modules, m[1], "package.json")); !bytes.Contains(of, []byte(`"`+m[2]+`"`)) {
-			t.Errorf("LICENSES.txt names %s %s, which is not what npm has", m[1], m[2])
+			t.Errorf("LICENSES.txt names %s %s, which differs from npm", m[1], m[2])
 		}
 	}
 }

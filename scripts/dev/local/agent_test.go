@@ -16,7 +16,8 @@ import (
 
 const editorsPort = "http://127.0.0.1:4711/callback"
 
-// consents is the user's browser: it opens the page that a program is sent to, and sends its form with an answer.
+// consents acts as the user's browser: it opens the consent page that a program sends its user to, and submits the form
+// with an answer.
 func (u *served) consents(page, answer string) url.Values {
 	u.t.Helper()
 	at, form, _ := strings.Cut(page, "?")
@@ -35,7 +36,7 @@ func (u *served) consents(page, answer string) url.Values {
 		u.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := http.DefaultTransport.RoundTrip(r) // which follows no redirect
+	res, err := http.DefaultTransport.RoundTrip(r) // the transport does not follow redirects
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func (u *served) consents(page, answer string) url.Values {
 	return back.Query()
 }
 
-// connects connects a program that knows the address of /mcp alone, and whose user gives an answer.
+// connects connects a program that knows only the address of /mcp. Its user gives the answer on the consent page.
 func (u *served) connects(answer string) (session *mcp.ClientSession, back url.Values, err error) {
 	u.t.Helper()
 	fetch := func(_ context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
@@ -73,8 +74,8 @@ func (u *served) connects(answer string) (session *mcp.ClientSession, back url.V
 	return session, back, err
 }
 
-// TestAProgramComesByItself gives a program the address of /mcp and nothing else: it finds the local issuer, registers,
-// has its user agree, and asks for a mail, which waits under its name.
+// TestAProgramComesByItself gives a program only the address of /mcp. The program finds the local issuer, registers,
+// gets the user's consent, and requests a mail. The approval waits, and names the program.
 func TestAProgramComesByItself(t *testing.T) {
 	u := serve(t)
 	session, _, err := u.connects("yes")
@@ -93,15 +94,15 @@ func TestAProgramComesByItself(t *testing.T) {
 	}
 	u.call(http.MethodGet, "/api/agent/approvals/pending", nil, &waits)
 	if len(waits.Approvals) != 1 || !strings.Contains(string(waits.Approvals[0].Findings), `"text":"My-Editor-`) {
-		t.Errorf("what waits: %+v", waits)
+		t.Errorf("pending approvals: %+v", waits)
 	}
 }
 
-// TestAUserRefusesAProgram has the program come back with nothing.
+// TestAUserRefusesAProgram expects that a program whose user refuses gets no authorization code.
 func TestAUserRefusesAProgram(t *testing.T) {
 	u := serve(t)
 	_, back, err := u.connects("no")
 	if err == nil || back.Get("error") != "access_denied" || back.Has("code") {
-		t.Errorf("it comes back with %v: %v", back, err)
+		t.Errorf("the program got %v: %v", back, err)
 	}
 }

@@ -12,16 +12,16 @@ import (
 //go:embed agents
 var exampleAgents embed.FS
 
-// The files of the agents that call the example shop's actions (one answers on the shop's page) and of the agent that
-// reads the web.
+// These are the files of the example agents: those that call the example shop's actions, one of which answers on the
+// shop's page, and the one that reads the web.
 const (
 	pageAgent    = "shop.agent.yaml"
 	supportAgent = "shop-support.agent.yaml"
 	readerAgent  = "reader.agent.yaml"
 )
 
-// agents writes the files of the example agents into a folder, from which they are read like an operator's, unless
-// AGENTS names others.
+// agents writes the files of the example agents into a folder, from which they are read like an operator's files. It
+// does nothing if AGENTS is set.
 func (s *server) agents(dir string) error {
 	if !s.env.own("AGENTS") {
 		return nil
@@ -39,12 +39,12 @@ func (s *server) agents(dir string) error {
 	return err
 }
 
-// examples returns the files of the example agents. The shop's agents are among them where the shop's actions are, and
-// the reader where the web is on.
+// examples returns the files of the example agents. The shop's agents are included if the shop's actions are, and the
+// reader if the web is on.
 func (s *server) examples() (files []string) {
 	entries, err := exampleAgents.ReadDir("agents")
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // the files are embedded
 	}
 	for _, e := range entries {
 		switch e.Name() {
@@ -62,7 +62,7 @@ func (s *server) examples() (files []string) {
 	return files
 }
 
-// agentsPart describes the agents of files, for the person who starts the server.
+// agentsPart describes the agents of files, for the greeting.
 func (s *server) agentsPart() string {
 	names := strings.ReplaceAll(strings.Join(s.examples(), ", "), ".agent.yaml", "")
 	if s.env.own("AGENTS") {
@@ -71,7 +71,7 @@ func (s *server) agentsPart() string {
 	return "those in " + s.env.get("AGENTS") + ", which replace the examples " + names
 }
 
-// bind has an agent's file name the origins of its pages, which are known when the server starts.
+// bind sets the origins of the pages in an agent's file. They are known only when the server starts.
 func bind(file string, origins []string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAPagesWordsTakeBack has a page's user take back by words what waits, over HTTP. Another user's words change
-// nothing.
+// TestAPagesWordsTakeBack cancels a waiting action by the words of a page's user, over HTTP. Another user's words
+// change nothing.
 func TestAPagesWordsTakeBack(t *testing.T) {
 	ana := newTab(t)
 	var waits, other, off chatReply

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// served is the local server on its own port, with its workers, and one of its users.
+// served is the local server on a separate port, with its workers, as one of its users.
 type served struct {
 	t           *testing.T
 	base, token string
@@ -65,12 +65,12 @@ func (u *served) call(method, path string, in, out any) {
 	}
 }
 
-// tab is a shop's page as a widget would report it: two products, a cart, and their tools.
+// tab is a page of a shop as a widget reports it, with two products, a cart, and tools.
 type tab struct {
 	*served
 	quantity map[string]string
 	cart     map[string]int
-	asked    []string // the calls received, in order
+	asked    []string // the received calls, in order
 }
 
 type callView struct {
@@ -109,7 +109,7 @@ func (p *tab) body(more map[string]any) map[string]any {
 	return more
 }
 
-// run carries out a call on the page.
+// run executes a call on the page.
 func (p *tab) run(c callView) string {
 	switch c.Name {
 	case "fill-quantity":
@@ -121,12 +121,12 @@ func (p *tab) run(c callView) string {
 		}
 		p.cart[c.Args.Key] += n
 	default:
-		p.t.Errorf("%s is no tool of this page", c.Name)
+		p.t.Errorf("%s is not a tool of this page", c.Name)
 	}
 	return `{"ok":true}`
 }
 
-// say sends a message and carries out calls until the answer is words. decide is called for each waiting action.
+// say sends a message, and executes calls until the agent answers in words. It calls decide for each waiting action.
 func (p *tab) say(message string, decide func(callView)) string {
 	p.t.Helper()
 	var r chatReply
@@ -150,7 +150,7 @@ func (p *tab) say(message string, decide func(callView)) string {
 		p.call(http.MethodPost, "/api/agent/chat/results",
 			p.body(map[string]any{"results": results, "history": history}), &r)
 	}
-	p.t.Fatal("it does not end")
+	p.t.Fatal("the agent does not finish")
 	return ""
 }
 
@@ -158,7 +158,7 @@ func newTab(t *testing.T) *tab {
 	return &tab{served: serve(t), quantity: map[string]string{}, cart: map[string]int{}}
 }
 
-// The demo model uses a page through the chat: the page's tools, and the server's search.
+// TestTwoBlueMugs has the demo model use a page through the chat, with the page's tools and the server's search.
 func TestTwoBlueMugs(t *testing.T) {
 	p := newTab(t)
 	words := p.say("find a blue mug and put two in the cart", nil)

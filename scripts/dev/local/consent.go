@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// The local Google's OAuth client and its endpoints.
+// These are the OAuth client and the endpoints of the local Google.
 const (
 	localClient  = "local-client.apps.localhost"
 	localSecret  = "of-no-use-outside-of-this-machine"
@@ -22,7 +22,7 @@ const (
 	callbackPath = "/api/agent/connections/google/callback"
 )
 
-// openOAuth returns the accounts of the local Google, which are those of the local users' addresses.
+// openOAuth returns the accounts of the local Google. Each local user's address is an account.
 func openOAuth(dir, base string, iss *issuer.Issuer) (*fakegoogle.OAuth, error) {
 	key, err := keyfile.Read(dir, "local-google-key", func(w io.Writer) error {
 		_, err := io.CopyN(w, rand.Reader, 32)
@@ -33,10 +33,9 @@ func openOAuth(dir, base string, iss *issuer.Issuer) (*fakegoogle.OAuth, error) 
 		Scopes: func(string) []string { return localScopes }}), err
 }
 
-// link links the local accounts of a user who signs in, through the same consent as any account; all of them are one
-// account at the local GitHub. A user who has linked
-// another one meanwhile keeps it, until they sign in with another address. If linking fails the sign-in still succeeds:
-// the user is asked to link an account when one is needed.
+// link links the local accounts of a user who signs in, through the usual consent flow. All users share one account at
+// the local GitHub. If the user has linked a different account in the meantime, it stays linked until they sign in with
+// another address. A failure does not prevent the sign-in: the user is asked to link an account when one is needed.
 func (s *server) link(ctx context.Context, uid, email string, changed bool) {
 	if s.env.localGoogle() {
 		s.linkTo(ctx, s.app.API.Accounts, uid, changed, func(u string) (string, string, error) {
@@ -50,7 +49,7 @@ func (s *server) link(ctx context.Context, uid, email string, changed bool) {
 	}
 }
 
-// consent is what a user does who is sent to an address to agree, and what they come back with.
+// consent acts as a user who follows an address to a consent page, and returns the state and code of the redirect.
 type consent func(address string) (state, code string, err error)
 
 func (s *server) linkTo(ctx context.Context, accounts *linking.Accounts, uid string, changed bool,
@@ -65,7 +64,7 @@ func (s *server) linkTo(ctx context.Context, accounts *linking.Accounts, uid str
 		err = agreed(ctx, accounts, uid, agree)
 	}
 	if err != nil {
-		s.app.Log.WarnContext(ctx, "the local account could not be linked at the sign-in", "error", err)
+		s.app.Log.WarnContext(ctx, "linking the local account at sign-in failed", "error", err)
 	}
 }
 

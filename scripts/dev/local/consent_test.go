@@ -24,8 +24,8 @@ func (u *served) linked() string {
 	return ""
 }
 
-// A user who signs in has a linked account: it is shown on the card, it can be unlinked like any other, and is then not
-// used any more.
+// TestASignInLinksTheLocalAccount expects a linked account after sign-in. Cards show it, the user can unlink it like
+// any other, and it is not used afterwards.
 func TestASignInLinksTheLocalAccount(t *testing.T) {
 	u := serve(t)
 	if got := u.linked(); got != "ana@example.com linked" {

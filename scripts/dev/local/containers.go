@@ -11,19 +11,20 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/container/docker"
 )
 
-// The bounds of the look for an engine: how long one may take to answer, and how many of its images are offered.
+// These limit the search for a container engine: how long an engine may take to answer, and how many of its images are
+// used.
 const (
 	engineTime = 10 * time.Second
 	mostImages = 20
 )
 
-// sockets are where engines of containers listen on a developer's machine.
+// sockets returns the paths where container engines listen on a developer's machine.
 func (e *environment) sockets() []string {
 	if host := e.outer("DOCKER_HOST"); host != "" {
 		if path, ok := strings.CutPrefix(host, "unix://"); ok {
 			return []string{path}
 		}
-		return nil // somebody's engine on another machine, which is used where DOCKER_IMAGES says so
+		return nil // an engine on another machine is used only if DOCKER_IMAGES is set
 	}
 	own := []string{"/var/run/docker.sock", "/run/podman/podman.sock"}
 	if dir := e.outer("XDG_RUNTIME_DIR"); dir != "" {
@@ -32,8 +33,8 @@ func (e *environment) sockets() []string {
 	return own
 }
 
-// findEngine looks for a container engine if no images are configured, and offers the engine's images. It returns the
-// message for the person who starts the server.
+// findEngine looks for a container engine if DOCKER_IMAGES is not set, and configures the images that the engine has.
+// It returns a description for the greeting.
 func (e *environment) findEngine(ctx context.Context) string {
 	if !e.own("DOCKER_IMAGES") {
 		return "of " + e.get("DOCKER_IMAGES") + " at " + e.get("DOCKER_HOST")
@@ -48,20 +49,20 @@ func (e *environment) findEngine(ctx context.Context) string {
 		}
 		e.fill("DOCKER_HOST", "unix://"+path)
 		e.fill("DOCKER_IMAGES", strings.Join(images, ","))
-		return fmt.Sprintf("of %s at %s, without a network (DOCKER_IMAGES says which)", strings.Join(images, ", "),
+		return fmt.Sprintf("of %s at %s, without a network (DOCKER_IMAGES selects them)", strings.Join(images, ", "),
 			path)
 	}
-	return "none: no engine answers at a socket of this machine"
+	return "none: no container engine answers on this machine"
 }
 
-// imagesAt returns the names of some images that the engine has, in their order.
+// imagesAt returns the names of images that the engine has, in sorted order, at most mostImages.
 func imagesAt(ctx context.Context, host string) ([]string, error) {
 	e, err := docker.Open(docker.Config{Host: host, Timeout: engineTime})
 	if err != nil {
 		return nil, err
 	}
 	names, err := e.Images(ctx)
-	_ = e.Close() // it never fails
+	_ = e.Close() // Close always returns nil
 	slices.Sort(names)
 	return names[:min(len(names), mostImages)], err
 }

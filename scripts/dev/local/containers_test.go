@@ -7,16 +7,16 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 )
 
-// TestContainersWhereASocketAnswers starts with an engine, without one, and with one elsewhere that is another
-// program's.
+// TestContainersWhereASocketAnswers looks for an engine on a machine with one, on a machine without one, and where
+// DOCKER_HOST names an engine on another machine.
 func TestContainersWhereASocketAnswers(t *testing.T) {
 	fake := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/b:1", "localhost/a:1"}})
 	empty := fakedocker.Open(t, fakedocker.Options{})
 	for host, want := range map[string]struct{ images, says string }{
 		fake.Host:            {"localhost/a:1,localhost/b:1", "of localhost/a:1, localhost/b:1 at /"},
 		empty.Host:           {"", "has no image"},
-		"unix:///none.sock":  {"", "no engine answers"},
-		"ssh://ana@elsewher": {"", "no engine answers"},
+		"unix:///none.sock":  {"", "no container engine answers"},
+		"ssh://ana@elsewher": {"", "no container engine answers"},
 	} {
 		e := newEnvironment(func(name string) string { return map[string]string{"DOCKER_HOST": host}[name] })
 		says := e.findEngine(t.Context())
@@ -26,7 +26,7 @@ func TestContainersWhereASocketAnswers(t *testing.T) {
 	}
 }
 
-// TestThePlannerHasContainers starts a server beside an engine.
+// TestThePlannerHasContainers starts the server on a machine with an engine.
 func TestThePlannerHasContainers(t *testing.T) {
 	fake := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/a:1"}})
 	t.Setenv("DOCKER_HOST", fake.Host)

@@ -20,17 +20,17 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
-// demo is the demo host, and where it listens: on loopback, at the port of the last time.
+// demo is the demo host and its address: loopback, and the port of the previous start if it is free.
 type demo struct {
 	*demohost.Host
 	port   int
 	ended  chan error
-	giving sync.Mutex // one sign-in after the other, so that each user gets it once
+	giving sync.Mutex // one sign-in at a time, so each user gets the host once
 }
 
 const loopback = "127.0.0.1"
 
-// startDemo starts the demo host, unless the operator has switched terminals off. It ends with the server.
+// startDemo starts the demo host, unless terminals are off. The host stops with the server.
 func (s *server) startDemo(dir string) error {
 	if s.env.get("TERMINAL") != "on" {
 		return nil
@@ -50,7 +50,7 @@ func (s *server) startDemo(dir string) error {
 	return nil
 }
 
-// listenAgain listens where it did before, by a file, or elsewhere if that is taken.
+// listenAgain listens on the port stored in a file, or on another port if that one is taken.
 func listenAgain(file string) (net.Listener, int, error) {
 	var lc net.ListenConfig
 	before, err := os.ReadFile(file)
@@ -70,15 +70,15 @@ func listenAgain(file string) (net.Listener, int, error) {
 	return ln, port, nil
 }
 
-// reachable lets commands reach the demo host, in addition to TERMINAL_HOSTS.
+// reachable lets commands connect to the demo host, in addition to TERMINAL_HOSTS.
 func (d *demo) reachable(cfg *config.Config) {
 	if d != nil {
 		cfg.TerminalHosts = append(cfg.TerminalHosts, net.JoinHostPort(loopback, strconv.Itoa(d.port)))
 	}
 }
 
-// give adds the demo host to those of a user who signs in, as any host is added, if it is not there. Where that fails
-// the sign-in still succeeds: the user finds no host, and may add one.
+// give adds the demo host to the hosts of a user who signs in, if it is not among them. A failure does not prevent the
+// sign-in: the user then has no demo host, and can add hosts.
 func (d *demo) give(ctx context.Context, s *server, uid string) {
 	hosts := s.app.API.Hosts
 	if d == nil || hosts == nil {
@@ -94,7 +94,7 @@ func (d *demo) give(ctx context.Context, s *server, uid string) {
 		case h.Address != loopback || h.Name != demoName || !slices.Equal(h.HostKeys, d.keys()):
 		case h.Port == d.port:
 			return
-		default: // the port was taken: its open pages are unreachable
+		default: // the port has changed: open terminals there are unreachable
 			err = errors.Join(err, hosts.Delete(ctx, uid, h.ID))
 		}
 	}
@@ -102,13 +102,13 @@ func (d *demo) give(ctx context.Context, s *server, uid string) {
 		err = d.add(ctx, s, uid)
 	}
 	if err != nil {
-		s.app.Log.WarnContext(ctx, "the demo host could not be added at the sign-in", "error", err)
+		s.app.Log.WarnContext(ctx, "adding the demo host at sign-in failed", "error", err)
 	}
 }
 
 const demoName = "demo"
 
-// add adds the host with a key pair of its user's own, and lets that log in.
+// add adds the host with a new key pair for its user, and authorizes that key on the demo host.
 func (d *demo) add(ctx context.Context, s *server, uid string) error {
 	auto := terminal.AutoRunReadOnly
 	h, err := s.app.API.Hosts.Add(ctx, uid, terminal.NewHost{Name: demoName, Address: loopback, Port: &d.port,
@@ -122,11 +122,11 @@ func (d *demo) add(ctx context.Context, s *server, uid string) error {
 
 func (d *demo) keys() []terminal.HostKey { return []terminal.HostKey{remote.HostKey(d.Key())} }
 
-// part describes the host, for the person who starts the server.
+// part describes the host, for the greeting.
 func (d *demo) part() string {
 	if d == nil {
 		return "none: terminals are off"
 	}
-	return fmt.Sprintf("demo host at %s:%d, pretended in this process; users may add public ones, and private ones "+
-		"that TERMINAL_HOSTS opens", loopback, d.port)
+	return fmt.Sprintf("demo host at %s:%d, simulated in this process; users can add public hosts, and private ones "+
+		"that TERMINAL_HOSTS permits", loopback, d.port)
 }

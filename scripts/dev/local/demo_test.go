@@ -24,7 +24,7 @@ func (u *served) hosts() (h hostsReply) {
 	return h
 }
 
-// TestASignInGivesTheDemoHost has each user who signs in find the demo host, once, and reach it.
+// TestASignInGivesTheDemoHost expects that each user who signs in has the demo host once, and can reach it.
 func TestASignInGivesTheDemoHost(t *testing.T) {
 	u := serve(t)
 	u.as("ana")
@@ -50,7 +50,7 @@ func TestASignInGivesTheDemoHost(t *testing.T) {
 	}
 }
 
-// TestTerminalsOff has no demo host be there where the operator has switched terminals off.
+// TestTerminalsOff expects no demo host if terminals are off.
 func TestTerminalsOff(t *testing.T) {
 	t.Setenv("TERMINAL", "off")
 	u := serve(t)
@@ -68,7 +68,7 @@ func (u *served) terminal() string {
 	return opened.TerminalID
 }
 
-// task is a run on a terminal: its user answers each card as decide says, until it ends.
+// task runs a task on a terminal. Its user answers each card with decide, until the run ends.
 func (u *served) task(terminal, prompt string, decide func(command string) string) (commands []string, summary string) {
 	u.t.Helper()
 	c := testkit.Connect(nil, u.base, u.token)
@@ -89,7 +89,7 @@ func (u *served) task(terminal, prompt string, decide func(command string) strin
 	return commands, a.Summary
 }
 
-// settled waits until a run waits for its user, or has ended.
+// settled waits until a run waits for its user or has ended.
 func (u *served) settled(c testkit.Client, run string) (a testkit.Answer, err error) {
 	await.That(u.t, "the run ends, or waits for its user", func() bool {
 		a, err = c.Run(u.t.Context(), run)
@@ -101,7 +101,7 @@ func (u *served) settled(c testkit.Client, run string) (a testkit.Answer, err er
 func yes(string) string { return "approve_once" }
 func no(string) string  { return "reject" }
 
-// TestTasksOnTheDemoHost has a new user have the tasks be done that the demo model knows.
+// TestTasksOnTheDemoHost runs each task that the demo model knows, as a new user.
 func TestTasksOnTheDemoHost(t *testing.T) {
 	u := serve(t)
 	terminal := u.terminal()

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 )
 
-// vapidKey gives the server a key for notifications on devices. The key stays the same after a restart, because
-// browsers accept messages only from the key of their subscription.
+// vapidKey configures the key that signs notifications to devices. It stays the same after a restart, because a browser
+// accepts messages only under the key that it subscribed with.
 func (e *environment) vapidKey(dir string) error {
 	key, err := keyfile.Read(dir, "vapid-key", func(w io.Writer) error {
 		text, err := webpush.NewKey(rand.Reader)

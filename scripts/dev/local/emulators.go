@@ -21,8 +21,8 @@ const (
 	localTopic   = "agent-resume"
 )
 
-// cloud is the Firestore and Pub/Sub emulators of this server. They keep everything in memory. A server that is killed
-// leaves them running for the next one, so nothing is lost; one that shuts down in good order stops them.
+// cloud is the Firestore and Pub/Sub emulators of this server. The emulators keep their data in memory. A server that
+// is killed leaves them running for the next start, so nothing is lost. A server that shuts down normally stops them.
 type cloud struct {
 	running []*emulators.Emulator
 	notes   []string
@@ -45,7 +45,7 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 	for name, value := range map[string]string{"FIRESTORE_EMULATOR_HOST": firestore.Addr,
 		"PUBSUB_EMULATOR_HOST": pub.Addr} {
 		env.local[name] = value
-		if err := os.Setenv(name, value); err != nil { // Google's own clients read it from there
+		if err := os.Setenv(name, value); err != nil { // Google's client libraries read it from the environment
 			return nil, errors.Join(err, c.stop())
 		}
 	}
@@ -56,8 +56,8 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 	return c, nil
 }
 
-// subscribe creates the topic and its push subscription. The emulator does not sign, so it pushes to a secret path,
-// from which each message is forwarded to the resume function with a token of the local issuer.
+// subscribe creates the topic and its push subscription. The emulator does not sign its pushes, so it pushes to a
+// secret path, which forwards each message to the resume function with a token from the local issuer.
 func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, push queueembedded.Push,
 	env *environment) error {
 	path := "/dev/relay/" + run.NewID(rand.Reader)

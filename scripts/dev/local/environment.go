@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue"
 )
 
-// environment is the process's environment, with a local server's values for unset variables.
+// environment is the process's environment with a local server's values for variables that are not set.
 type environment struct {
 	outer func(string) string
 	local map[string]string
-	file  config.File // config/.gemini.yaml, the environment's fallback
+	file  config.File // config/.gemini.yaml; the environment takes precedence
 }
 
 func newEnvironment(outer func(string) string) *environment {
@@ -26,8 +26,8 @@ func newEnvironment(outer func(string) string) *environment {
 	return e
 }
 
-// withoutGitHubs returns the environment without the address of GitHub's API as GitHub's own machines set it, in
-// codespaces and jobs: no user chose it.
+// withoutGitHubs returns the environment without the GitHub addresses that codespaces and Actions jobs set, because no
+// user chose them.
 func withoutGitHubs(outer func(string) string) func(string) string {
 	return func(name string) string {
 		v := outer(name)
@@ -56,10 +56,10 @@ func ownOrigins(base string) []string {
 	return []string{base, strings.Replace(base, "127.0.0.1", "localhost", 1)}
 }
 
-// own reports whether the value is the local server's own.
+// own reports whether the local server sets the value, because the environment does not.
 func (e *environment) own(name string) bool { return e.outer(name) == "" }
 
-// localParts configures everything that is not set to use this machine.
+// localParts configures all parts that are not set to use this machine.
 func (e *environment) localParts(base string) {
 	e.fill("PUBLIC_URL", base)
 	if e.own("AUTH_ISSUER") {
@@ -97,14 +97,13 @@ func (e *environment) demoModel() bool {
 
 func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID") }
 
-// localGitHub reports whether users link accounts of the local GitHub, which they do unless another GitHub is
-// configured.
+// localGitHub reports whether users link accounts of the local GitHub. They do, unless a setting names another GitHub.
 func (e *environment) localGitHub() bool {
 	return e.own("GITHUB_CLIENT_ID") && e.own("GITHUB_URL") && e.own("GITHUB_API_URL") &&
 		e.own("GITHUB_TOKEN_USER")
 }
 
-// parts describes each part, for the person who starts the server.
+// parts describes each part, for the greeting.
 func (e *environment) parts(emulated bool) [][2]string {
 	store := "embedded, one file in " + e.get("DATA_DIR")
 	queue := "embedded, in this process"
@@ -125,23 +124,23 @@ func (e *environment) parts(emulated bool) [][2]string {
 	model := "Gemini, " + cmp.Or(e.get("GEMINI_MODEL"), e.file.Model, config.CurrentFlash)
 	if e.demoModel() && e.file.Placeholder {
 		model = "offline demo model: the key in " + e.file.Path +
-			" is still the placeholder; put yours there for Gemini"
+			" is still the placeholder; replace it to use Gemini"
 	} else if e.demoModel() {
-		model = "offline demo model, not Gemini (go run ./scripts/ops setup, or GEMINI_API_KEY, for the real one)"
+		model = "offline demo model, not Gemini (for Gemini: go run ./scripts/ops setup, or set GEMINI_API_KEY)"
 	}
-	google := "Google, for accounts that users link"
+	google := "Google, with accounts that users link"
 	if e.localGoogle() {
-		google = "local mailbox and calendar, nothing leaves this machine"
+		google = "local mailbox and calendar; nothing leaves this machine"
 	}
 	signIn := e.get("AUTH_ISSUER")
 	if e.own("AUTH_ISSUER") {
-		signIn = "local issuer with its own keys"
+		signIn = "local issuer"
 	}
 	return [][2]string{{"store", store}, {"queue", queue}, {"model", model}, {"mail, calendar", google},
 		{"sign-in", signIn}}
 }
 
-// localHost reports whether the request was made to this machine by its own name.
+// localHost reports whether the Host of a request is a loopback name of this machine.
 func localHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

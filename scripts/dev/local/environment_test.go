@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestGitHubsOwnMachines has the settings that a codespace has: the local GitHub is there all the same.
+// TestGitHubsOwnMachines sets the variables of a codespace. The local GitHub must be used all the same.
 func TestGitHubsOwnMachines(t *testing.T) {
 	theirs := map[string]string{"GITHUB_TOKEN": "ghu_0123456789abcdef", "GITHUB_API_URL": "https://api.github.com"}
 	e := newEnvironment(func(name string) string { return theirs[name] })
@@ -12,6 +12,6 @@ func TestGitHubsOwnMachines(t *testing.T) {
 	}
 	theirs["GITHUB_API_URL"] = "https://github.example.com/api/v3"
 	if newEnvironment(func(name string) string { return theirs[name] }).localGitHub() {
-		t.Error("a GitHub that somebody has chosen is not taken")
+		t.Error("a configured GitHub is not used")
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// agentView is an agent as GET /agents has it.
+// agentView is an agent in the response of GET /agents.
 type agentView struct {
 	Name                  string
 	Examples              []string
 	Page, Terminal, Plans bool
 }
 
-// TestTheExamplesWork has each agent's examples be understood, and be named where a wish is not, as lines of a list:
-// there the console and the widget make buttons of them.
+// TestTheExamplesWork tries each example of each agent. An agent that does not understand a wish lists its examples,
+// one a line, because the console and the widget turn these lines into buttons.
 func TestTheExamplesWork(t *testing.T) {
 	p := newTab(t)
 	var all struct{ Agents []agentView }
@@ -26,7 +26,7 @@ func TestTheExamplesWork(t *testing.T) {
 			tried++
 			if words := p.try(a, example); strings.Contains(words, "did nothing") ||
 				strings.Contains(words, "does not understand") {
-				t.Errorf("%s, asked to %q, says %q", a.Name, example, words)
+				t.Errorf("%s answers %q with %q", a.Name, example, words)
 			}
 		}
 		want := "I did nothing about it. I'm Countersign's offline demo model, not Gemini. Try one of these:\n- " +
@@ -34,11 +34,11 @@ func TestTheExamplesWork(t *testing.T) {
 		switch {
 		case len(a.Examples) == 0:
 			continue
-		case a.Plans: // which asks, in a plan
+		case a.Plans: // the plan has a question
 			want = "The demo model does not understand this wish"
 		}
 		if words := p.try(a, "write a poem"); !strings.Contains(words, want) {
-			t.Errorf("%s, asked for a poem, says %q", a.Name, words)
+			t.Errorf("%s answers the wish for a poem with %q", a.Name, words)
 		}
 	}
 	if tried < 15 {
@@ -46,7 +46,7 @@ func TestTheExamplesWork(t *testing.T) {
 	}
 }
 
-// try has an agent do something, rejects what it asks for, and returns its words.
+// try sends an agent a prompt, rejects the actions that it requests, and returns its answer.
 func (p *tab) try(a agentView, prompt string) string {
 	p.t.Helper()
 	switch {

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// lock makes this process the only local server on the data directory. The kernel releases it however the process ends.
+// lock makes this process the only local server on the data directory. The kernel releases the lock however the process
+// ends.
 func lock(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -20,7 +21,7 @@ func lock(dir string) (unlock func() error, err error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("another local server runs on the data directory %s (set DATA_DIR for a second one)",
+		return nil, fmt.Errorf("another local server uses the data directory %s (set DATA_DIR to run a second one)",
 			dir)
 	}
 	return f.Close, nil

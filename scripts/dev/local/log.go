@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// logger returns the server's logger: with the lines of Cloud Logging (form json), or with short ones made of them, so
-// that both are redacted alike.
+// logger returns the server's logger. With the form json it writes the lines of Cloud Logging. Otherwise it writes
+// short lines derived from those, so both forms have the same redactions.
 func logger(w io.Writer, form string, o obs.Options) *slog.Logger {
 	if form != "json" {
 		w = shortLines{w}
@@ -22,17 +22,17 @@ func logger(w io.Writer, form string, o obs.Options) *slog.Logger {
 	return obs.New(w, o)
 }
 
-// shortLines writes lines of Cloud Logging for a person: `15:04:05 POST /api/agent/run 200 12ms`. A sweep and a look
-// at the health that went well are left out. It expects one whole line in each Write, as slog's handlers write them.
+// shortLines turns lines of Cloud Logging into readable ones: `15:04:05 POST /api/agent/run 200 12ms`. It omits
+// successful sweeps and health checks. Each Write must be one whole line, as slog's handlers write them.
 type shortLines struct{ to io.Writer }
 
-// httpRequest is the field of the line that ends a request.
+// httpRequest is the field of the line that reports the end of a request.
 type httpRequest struct {
 	RequestMethod, RequestURL, Latency string
 	Status                             int
 }
 
-// Write implements io.Writer. A line that is not a JSON object is written unchanged.
+// Write implements io.Writer. It writes a line that is not a JSON object unchanged.
 func (s shortLines) Write(line []byte) (int, error) {
 	var fields map[string]json.RawMessage
 	var known struct {
@@ -59,7 +59,7 @@ func (s shortLines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// path returns the route without its method: a mux's pattern may begin with one.
+// path returns the route without its method, because a mux's pattern can begin with one.
 func (r *httpRequest) path() string { return strings.TrimPrefix(r.RequestURL, r.RequestMethod+" ") }
 
 func (r *httpRequest) quiet() bool {
@@ -67,7 +67,7 @@ func (r *httpRequest) quiet() bool {
 	return r.Status < 400 && (p == "/health" || p == "/api/agent/sweep")
 }
 
-// String returns the request's line.
+// String formats the request.
 func (r *httpRequest) String() string {
 	took, err := time.ParseDuration(r.Latency)
 	if err != nil {
@@ -76,7 +76,8 @@ func (r *httpRequest) String() string {
 	return fmt.Sprintf("%s %s %d %s", r.RequestMethod, r.path(), r.Status, took.Round(time.Millisecond))
 }
 
-// others returns what else a line says, as ` key=value`; the labels and the trace only matter among many instances.
+// others formats the remaining fields as ` key=value`. It omits the labels and the trace, which matter only among many
+// instances.
 func others(fields map[string]json.RawMessage) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(fields)) {

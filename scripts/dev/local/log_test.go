@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// TestLog has requests end under both forms: short ones say what happened in one line, redacted as the long ones are,
-// and leave out sweeps and health that went well.
+// TestLog logs requests in both forms. Short lines have the same redactions as long ones, and omit successful sweeps
+// and health checks.
 func TestLog(t *testing.T) {
 	status := http.StatusOK
 	written := func(form, route string) string {
@@ -63,7 +63,7 @@ func TestFlags(t *testing.T) {
 		}
 		for _, want := range []string{"usage: go run ./scripts/dev", "PORT=9000", "-addr", "-emulators", "-log"} {
 			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s does not say %s:\n%s", help, want, out.String())
+				t.Errorf("%s does not mention %s:\n%s", help, want, out.String())
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestATakenPortNamesTheWayOut asks for a port that is served already.
+// TestATakenPortNamesTheWayOut starts the server on a port that is in use.
 func TestATakenPortNamesTheWayOut(t *testing.T) {
 	taken, err := listen("127.0.0.1:0")
 	if err != nil {
@@ -83,18 +83,18 @@ func TestATakenPortNamesTheWayOut(t *testing.T) {
 	}
 	defer taken.Close()
 	_, err = listen(taken.Addr().String())
-	if err == nil || !strings.Contains(err.Error(), "-addr ") || !strings.Contains(err.Error(), "PORT ") {
-		t.Errorf("on a taken port it says %v", err)
+	if err == nil || !strings.Contains(err.Error(), "-addr ") || !strings.Contains(err.Error(), "PORT") {
+		t.Errorf("on a port in use: %v", err)
 	}
 }
 
-// TestStoppedWhileItStarts stops the server by Ctrl-C before it is ready, which is no error.
+// TestStoppedWhileItStarts stops the server by Ctrl-C before it is ready. This is not an error.
 func TestStoppedWhileItStarts(t *testing.T) {
 	t.Setenv("DATA_DIR", t.TempDir())
 	t.Setenv("LOG_LEVEL", "silent")
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if err := execute(stopped, options{addr: "127.0.0.1:0"}); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server returned %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// TestTheTimesOfASentenceAreFacts creates an event. The stored sentence about it comes with the time, its zone, and the
-// part of the sentence that names it.
+// TestTheTimesOfASentenceAreFacts creates an event. The stored sentence about the outcome comes with the time, the time
+// zone, and the part of the sentence that names the time.
 func TestTheTimesOfASentenceAreFacts(t *testing.T) {
 	ana := serve(t)
 	r := ana.lunch(map[string]any{"timeZone": "Asia/Tokyo"})

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// forOrigins serves POST to programs, which send no Origin, and to pages of these origins: a page of another one must
-// not sign itself in as a local user. The refusal names the origin, for readers of the browser's developer tools.
+// forOrigins serves POST requests from programs, which send no Origin, and from pages of the given origins. A page of
+// another origin must not sign itself in as a local user. The refusal names the origin, so that a developer sees it in
+// the browser's tools.
 func forOrigins(origins []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTokensOfOtherOrigins has pages of an allowed origin given tokens, and those of another one not.
+// TestTokensOfOtherOrigins expects tokens for pages of an allowed origin, and none for pages of another one.
 func TestTokensOfOtherOrigins(t *testing.T) {
 	t.Setenv("ALLOWED_ORIGINS", "http://localhost:9000")
 	s := startTestServer(t)
@@ -30,7 +30,7 @@ func TestTokensOfOtherOrigins(t *testing.T) {
 	}
 	if w := ask(http.MethodOptions, "http://localhost:9000"); w.Code != http.StatusNoContent ||
 		w.Header().Get("Access-Control-Allow-Headers") != "Content-Type" {
-		t.Errorf("the browser's own question is answered %d %v", w.Code, w.Header())
+		t.Errorf("the preflight request is answered %d %v", w.Code, w.Header())
 	}
 	for _, origin := range []string{"http://localhost:9001", "https://localhost:9000", "null"} {
 		for _, method := range []string{http.MethodPost, http.MethodOptions} {

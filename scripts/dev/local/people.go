@@ -23,7 +23,7 @@ import (
 type people struct {
 	file string
 	mu   sync.Mutex
-	mail map[string]string // uid to address
+	mail map[string]string // addresses by uid
 }
 
 func openPeople(file string) (*people, error) {
@@ -38,7 +38,7 @@ func openPeople(file string) (*people, error) {
 	return p, json.Unmarshal(data, &p.mail)
 }
 
-// add stores a user's address durably: it writes a new file and renames it. It reports whether the address has changed.
+// add stores a user's address durably: it writes a new file and renames it. It reports whether the address changed.
 func (p *people) add(uid, email string) (changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *people) add(uid, email string) (changed bool, err error) {
 	return true, os.Rename(p.file+".new", filepath.Clean(p.file))
 }
 
-// uid returns the user of an address, or the address itself.
+// uid returns the user with an address, or the address itself if it has no user.
 func (p *people) uid(email string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,18 +75,18 @@ func (p *people) has(email string) bool {
 	return slices.Contains(slices.Collect(maps.Values(p.mail)), email)
 }
 
-// localScopes holds the scopes of the tools. That of reading mail also lets the outcome of a mail be proven after a
-// crash.
+// localScopes are the scopes of the tools. The scope for reading mail also allows a check after a crash of whether a
+// mail was sent.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
 
 var validUID = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 
-// signedIn stores a local user who signs in, and links their account.
+// signedIn stores a local user who signs in, and links their accounts.
 func (s *server) signedIn(uid, email string) error {
 	if !validUID.MatchString(uid) || !fakegoogle.ValidAddress(email) {
-		return errors.New("a user of letters, digits and _ . | : @ + - is needed, and an e-mail address")
+		return errors.New("needed: a user name of letters, digits and _ . | : @ + -, and an e-mail address")
 	}
 	changed, err := s.people.add(uid, email)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *server) signedIn(uid, email string) error {
 	return nil
 }
 
-// token signs a local user in. It exists only in this server, which listens only on loopback.
+// token signs a local user in. Only this server has the route, and it listens only on loopback.
 func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		UID   string `json:"uid"`
@@ -119,14 +119,14 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 		err = s.signedIn(in.UID, in.Email)
 	}
 	if err != nil {
-		s.app.Log.ErrorContext(r.Context(), "no token could be made", "error", err)
+		s.app.Log.ErrorContext(r.Context(), "creating a token failed", "error", err)
 		http.Error(w, `{"ok":false}`, http.StatusInternalServerError)
 		return
 	}
 	writeJSON(w, map[string]string{"token": token})
 }
 
-// mailbox answers with the mails that the local Gmail has sent.
+// mailbox responds with the mails that the local Gmail has sent.
 func (s *server) mailbox(w http.ResponseWriter, _ *http.Request) {
 	messages := s.google.Messages()
 	for i := range messages {
@@ -135,7 +135,7 @@ func (s *server) mailbox(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]any{"messages": messages})
 }
 
-// calendar answers with the events of the local Calendar.
+// calendar responds with the events of the local Calendar.
 func (s *server) calendar(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]any{"events": s.google.Events()})
 }
@@ -145,5 +145,5 @@ func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // a client that disconnected is not an error
+	_ = enc.Encode(v) // a disconnected client is not an error
 }

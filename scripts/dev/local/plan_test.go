@@ -26,7 +26,7 @@ type planReply struct {
 	Artifacts, Questions []string
 }
 
-// plans sends a request of plans, and returns the session when it rests.
+// plans sends a request about plans, and returns the session when it has finished or waits for its user.
 func (u *served) plans(path string, body any) (p planReply) {
 	u.t.Helper()
 	a, err := testkit.Connect(nil, u.base, u.token)(u.t.Context(), http.MethodPost, "/api/agent/plans"+path, body,
@@ -47,8 +47,8 @@ func (u *served) issues() (titles []string) {
 	return titles
 }
 
-// A newcomer's sentence becomes a plan, which is refined once and confirmed: its issue is then there, by a grant and
-// without another yes, and nothing of the kind before.
+// TestANewcomersPlan turns a sentence into a plan, which is refined once and confirmed. The confirmed plan's grant lets
+// the issue be created without another approval, and nothing is created before.
 func TestANewcomersPlan(t *testing.T) {
 	u := serve(t)
 	before := u.issues()
@@ -57,29 +57,29 @@ func TestANewcomersPlan(t *testing.T) {
 		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
 	if p.Status != "AWAITING_CONFIRMATION" || len(p.Tasks) != 2 || len(p.Grants) != 1 ||
 		p.Grants[0].Tool != "github.createIssue" || p.Grants[0].MaxCalls != 1 {
-		t.Fatalf("it plans %+v", p)
+		t.Fatalf("the plan: %+v", p)
 	}
 	whole := p.Tasks[1].Goal
 	p = u.plans("/"+p.SessionID+"/refine", map[string]any{"refinementPrompt": "make step 2 smaller"})
 	if p.Status != "AWAITING_CONFIRMATION" || p.Revision != 2 || len(p.Tasks) != 2 ||
 		len(p.Tasks[1].Goal) >= len(whole) {
-		t.Fatalf("refined, it plans %+v", p)
+		t.Fatalf("the refined plan: %+v", p)
 	}
 	if now := u.issues(); !slices.Equal(now, before) {
-		t.Fatalf("before the yes there are %q", now)
+		t.Fatalf("issues before the confirmation: %q", now)
 	}
 	p = u.plans("/"+p.SessionID+"/execute", map[string]any{"planHash": p.PlanHash})
 	if p.Status != "COMPLETED" || len(p.Artifacts) != 1 || p.Grants[0].Used != 1 {
-		t.Fatalf("confirmed, it ends as %+v", p)
+		t.Fatalf("the confirmed session: %+v", p)
 	}
 	now := u.issues()
 	if len(now) != len(before)+1 ||
 		!strings.HasPrefix(now[len(before)], "Broken link: The README links to docs/start.md, which is not there.") {
-		t.Errorf("there are %q", now)
+		t.Errorf("issues: %q", now)
 	}
 }
 
-// A wish to search becomes a task that searches, and its result is the search's result.
+// TestAPlanThatSearches plans a search. The task's result is the search's result.
 func TestAPlanThatSearches(t *testing.T) {
 	u := serve(t)
 	p := u.plans("", map[string]any{"prompt": "plan: search the web for the harbour",
@@ -91,18 +91,18 @@ func TestAPlanThatSearches(t *testing.T) {
 	}
 }
 
-// A wish of another kind is asked about, in the plan.
+// TestAPlanThatAsks expects that a plan for a wish which the demo model does not know has a question.
 func TestAPlanThatAsks(t *testing.T) {
 	u := serve(t)
 	p := u.plans("", map[string]any{"prompt": "plan: translate the site into French",
 		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
 	if len(p.Questions) != 1 || !strings.Contains(p.Questions[0], "does not understand this wish") ||
 		len(p.Grants) > 0 {
-		t.Errorf("it plans %+v", p)
+		t.Errorf("the plan: %+v", p)
 	}
 }
 
-// TestATokenOfOnesOwn has the server's user act at another GitHub with GITHUB_TOKEN, and without a link.
+// TestATokenOfOnesOwn has the server's user act at another GitHub with GITHUB_TOKEN, without a linked account.
 func TestATokenOfOnesOwn(t *testing.T) {
 	oauth := fakegithub.NewOAuth(fakegithub.OAuthOptions{Key: []byte("of this test")})
 	theirs := fakegithub.New(fakegithub.Options{User: oauth.User})

@@ -32,7 +32,7 @@ import (
 	"github.com/countersign-run/countersign/shared/web"
 )
 
-// server is the local server: the app, and the local parts in place of cloud services that are not configured.
+// server is the local server: the app, with local parts for the cloud services that are not configured.
 type server struct {
 	base   string // http://host:port
 	env    *environment
@@ -43,14 +43,14 @@ type server struct {
 
 	oauth   *fakegoogle.OAuth
 	shop    *shop.Shop
-	demo    *demo    // nil: terminals are off
-	origins []string // whose pages are given tokens: the server's own, and those of ALLOWED_ORIGINS
+	demo    *demo    // nil if terminals are off
+	origins []string // origins whose pages get tokens: the server's own, and ALLOWED_ORIGINS
 
-	web  string // the address of the local web; empty: WEB_TOOLS is off
+	web  string // the address of the local web; empty if WEB_TOOLS is off
 	site *web.Site
 	mux  *http.ServeMux
 
-	containers string // the message about them at the start
+	containers string // the description for the greeting
 
 	github    *fakegithub.Server
 	githubApp *fakegithub.OAuth
@@ -63,14 +63,14 @@ type server struct {
 	closers []func() error
 }
 
-// actions returns the actions of the example shop, unless ACTIONS names others.
+// actions returns the actions of the example shop, or those in ACTIONS if it is set.
 func (s *server) actions(dir string) (app.Part, error) {
 	if !s.env.own("ACTIONS") {
 		return actions.Part, nil
 	}
 	folder := filepath.Join(dir, "shop-actions")
 	s.env.fill("ACTIONS", folder)
-	if s.env.own("AGENTS") { // among which is the page's
+	if s.env.own("AGENTS") { // one of the example agents is the page's
 		s.shop.Agent = strings.TrimSuffix(pageAgent, ".agent.yaml")
 	}
 	return actions.With(s.shop.Handlers()), s.shop.Declare(folder)
@@ -169,7 +169,7 @@ func (s *server) build(ctx context.Context, o options) error {
 	return s.routes()
 }
 
-// routes serves the deployed functions at their paths, and what exists only locally under /dev/.
+// routes serves the deployed functions at their paths, and the local routes under /dev/.
 func (s *server) routes() error {
 	s.functions = s.app.Handler(api.Functions...)
 	s.mux.Handle("/health", s.functions)
@@ -194,13 +194,12 @@ func (s *server) routes() error {
 	return nil
 }
 
-// ServeHTTP serves the local paths only to requests whose Host is this machine, so that no web page can reach the local
-// issuer by rebinding its own name to loopback. Requests with a path that is not clean do not reach the mux, which
-// would redirect them.
+// ServeHTTP serves the local paths only to requests whose Host is this machine, so a web page cannot reach the local
+// issuer by DNS rebinding. Requests with a path that is not clean do not reach the mux, which would redirect them.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/dev/") && !localHost(r.Host):
-		http.Error(w, "what is under /dev/ answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
+		http.Error(w, "/dev/ is served only at 127.0.0.1 and localhost", http.StatusMisdirectedRequest)
 	case strings.HasPrefix(r.URL.Path, "/api/"), strings.HasPrefix(r.URL.Path, "/.well-known/"), r.URL.Path == "/mcp",
 		!clean(r.URL.Path):
 		s.functions.ServeHTTP(w, r)
@@ -216,7 +215,7 @@ func clean(p string) bool {
 }
 
 // start starts the queue and the sweep, and continues the work of an earlier process. This process holds the lock of
-// its data directory, so any lease that it finds belongs to a dead process.
+// the data directory, so any lease that it finds belongs to a dead process.
 func (s *server) start(ctx context.Context) error {
 	ctx, s.cancel = context.WithCancel(ctx)
 	deliver := queueembedded.HTTPPush(s.base+"/api/agent/resume", s.pushToken, &http.Client{Timeout: 5 * time.Minute})
@@ -226,13 +225,13 @@ func (s *server) start(ctx context.Context) error {
 		}
 	}
 	if err := s.app.API.Loop.GiveShards(ctx); err != nil {
-		return fmt.Errorf("what an earlier release stored could not be taken over: %w", err)
+		return fmt.Errorf("migrating the data of an earlier release: %w", err)
 	}
 	if _, err := s.app.API.Loop.Reclaim(ctx); err != nil {
-		return fmt.Errorf("what an earlier process left could not be taken up: %w", err)
+		return fmt.Errorf("continuing the work of an earlier process: %w", err)
 	}
 	if q, ok := s.app.Queue.(*queueembedded.Queue); ok {
-		s.work(func() { _ = q.Run(ctx, deliver) }) // it ends only with ctx
+		s.work(func() { _ = q.Run(ctx, deliver) }) // it returns only when ctx is done
 	}
 	s.work(func() { s.app.Work(ctx) })
 	s.work(func() { s.sweepEvery(ctx, 10*time.Second) })
@@ -289,8 +288,8 @@ func (s *server) pushToken(context.Context) (string, error) {
 	return s.issuer.PushToken(s.env.get("PUSH_SERVICE_ACCOUNT"), s.env.get("PUSH_AUDIENCE"))
 }
 
-// stop ends the workers, and waits until they have moved their runs, or until ctx ends: the next process continues
-// unfinished runs. Requests in progress continue.
+// stop stops the workers. It waits until they have advanced their current runs, or until ctx is done; the next process
+// continues unfinished runs. Requests in progress continue.
 func (s *server) stop(ctx context.Context) {
 	if s.cancel == nil {
 		return
@@ -313,7 +312,7 @@ func (s *server) close() error {
 	return errors.Join(errs...)
 }
 
-// greet prints what each part is, and the URL to open.
+// greet prints a description of each part, and the URL to open.
 func (s *server) greet(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "Countersign")
@@ -321,8 +320,8 @@ func (s *server) greet(w io.Writer) {
 		[2]string{"web", s.webPart()}, [2]string{"containers", s.containers}, [2]string{"agents", s.agentsPart()}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
-	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop; the API is described at %[1]s/docs, "+
-		"and used by the pages of %[1]s/examples\n", s.base)
-	fmt.Fprintf(t, "Ctrl-C stops it; kill -9 %d is a crash, after which the next start continues\n", os.Getpid())
+	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop. The API is documented at "+
+		"%[1]s/docs, with example pages at %[1]s/examples\n", s.base)
+	fmt.Fprintf(t, "Press Ctrl-C to stop, or kill -9 %d to simulate a crash: the next start continues.\n", os.Getpid())
 	_ = t.Flush() // a closed terminal is not an error
 }

@@ -30,17 +30,16 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 			t.Setenv(c.variable, c.value)
 			s, err := newServer(t.Context(), testBase, options{})
 			if err == nil {
-				t.Fatal("it starts", s.close())
+				t.Fatal("the server starts", s.close())
 			}
 			if said := err.Error(); !strings.HasPrefix(said, c.named) || strings.Contains(said, "\n") {
-				t.Errorf("it says %q, want one line that begins %q", said, c.named)
+				t.Errorf("got %q, want one line that begins %q", said, c.named)
 			}
 		})
 	}
 }
 
-// TestAKeyInTheFileIsGeminis checks that a key in the file is used like one in the environment, in place of the demo
-// model.
+// TestAKeyInTheFileIsGeminis checks that a key in the file selects Gemini, like a key in the environment.
 func TestAKeyInTheFileIsGeminis(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gemini.yaml")
 	if err := os.WriteFile(path, []byte("apiKey: AIzaFromFile\nmodel: gemini-from-file\n"), 0o600); err != nil {
@@ -53,7 +52,8 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 	}
 }
 
-// TestAPlaceholderIsNoKey starts on the template that setup writes: with the demo model, and says why.
+// TestAPlaceholderIsNoKey starts with the template that setup writes. The demo model answers, and the greeting says
+// why.
 func TestAPlaceholderIsNoKey(t *testing.T) {
 	template, err := os.ReadFile("../../ops/template.yaml")
 	if err != nil {
@@ -74,11 +74,11 @@ func TestAPlaceholderIsNoKey(t *testing.T) {
 	}
 	s, err = newServer(t.Context(), testBase, options{})
 	if err == nil {
-		t.Error("what else is wrong with the file is not said", s.close())
+		t.Error("the other mistake in the file is not reported", s.close())
 	}
 }
 
-// TestTheStartNamesModelAndAgents says which model answers, and which examples AGENTS replaces.
+// TestTheStartNamesModelAndAgents checks that the greeting names the model, and the examples that AGENTS replaces.
 func TestTheStartNamesModelAndAgents(t *testing.T) {
 	for agents, want := range map[string]string{"": "the examples concierge, reader, shop-support, shop",
 		"own": "those in own, which replace the examples concierge, reader, shop-support, shop"} {
@@ -93,7 +93,7 @@ func TestTheStartNamesModelAndAgents(t *testing.T) {
 	}
 }
 
-// TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
+// TestExampleAgents checks that the server has the example agents, and the shop's agents only with the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{
 		"":                       "assistant concierge page planner reader shop shop-support terminal terminal-chat",
@@ -102,7 +102,7 @@ func TestExampleAgents(t *testing.T) {
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
 		s := startTestServer(t)
 		if got := strings.Join(s.app.API.Loop.Agents.Names(), " "); got != want {
-			t.Errorf("with ACTIONS=%s there are %s", actions, got)
+			t.Errorf("with ACTIONS=%s the agents are %s", actions, got)
 		}
 		for name, agent := range s.app.API.Loop.Agents {
 			shops := agent.Of(s.app.API.Loop.Tools)["action_submitRating"] != nil
@@ -116,7 +116,7 @@ func TestExampleAgents(t *testing.T) {
 	}
 }
 
-// TestGreeting checks that the greeting names each part once, and the address to open.
+// TestGreeting checks that the greeting describes each part once, and ends with the URLs.
 func TestGreeting(t *testing.T) {
 	s := startTestServer(t)
 	var said strings.Builder
@@ -131,11 +131,11 @@ func TestGreeting(t *testing.T) {
 	want := "store; queue; model; mail, calendar; sign-in; host; web; containers; agents"
 	if got := strings.Join(names, "; "); got != want ||
 		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+
-		"/shop; the API is described at "+testBase+"/docs, and used by the pages of "+
-		testBase+fmt.Sprintf("/examples\nCtrl-C stops it; kill -9 %d is a crash, after which the next "+
-		"start continues\n", os.Getpid()) ||
-		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, pretended", s.demo.port)) {
-		t.Errorf("it says %s", said.String())
+		"/shop. The API is documented at "+testBase+"/docs, with example pages at "+
+		testBase+fmt.Sprintf("/examples\nPress Ctrl-C to stop, or kill -9 %d to simulate a crash: the next "+
+		"start continues.\n", os.Getpid()) ||
+		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, simulated", s.demo.port)) {
+		t.Errorf("the greeting is %s", said.String())
 	}
 }
 
@@ -144,7 +144,7 @@ func TestPortIsNamed(t *testing.T) {
 		"-1": false} {
 		addr, err := address(port)
 		if ok != (err == nil) || ok && !strings.HasPrefix(addr, "127.0.0.1:") || !ok &&
-			!strings.HasPrefix(err.Error(), "PORT holds ") {
+			!strings.HasPrefix(err.Error(), "PORT is ") {
 			t.Errorf("PORT %q: %q, %v", port, addr, err)
 		}
 	}
@@ -166,7 +166,7 @@ func startTestServer(t *testing.T) *server {
 	return s
 }
 
-// TestPathsThatAreNotClean checks that unclean paths are not redirected: a redirect could drop a body.
+// TestPathsThatAreNotClean checks that no such path is redirected, because a redirect could drop a body.
 func TestPathsThatAreNotClean(t *testing.T) {
 	s := startTestServer(t)
 	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run",
@@ -180,7 +180,7 @@ func TestPathsThatAreNotClean(t *testing.T) {
 	}
 }
 
-// TestTokensAreForThisServersPages checks that a page of another origin cannot make the local issuer issue a token,
+// TestTokensAreForThisServersPages checks that a page of another origin cannot make the local issuer issue a token, not
 // even one that it could not read.
 func TestTokensAreForThisServersPages(t *testing.T) {
 	s := startTestServer(t)

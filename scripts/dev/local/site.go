@@ -7,7 +7,7 @@ import (
 	site "github.com/countersign-run/countersign/shared/web"
 )
 
-// openSite returns the console. With WEB_CLIENT_ID its users sign in by redirect, also at the local issuer.
+// openSite returns the console. With WEB_CLIENT_ID, its users sign in by redirect, also at the local issuer.
 func (s *server) openSite(cfg config.Config) (*site.Site, error) {
 	own := s.env.own("AUTH_ISSUER")
 	if own && cfg.WebClientID != "" {

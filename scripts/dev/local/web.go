@@ -16,8 +16,8 @@ import (
 	reading "github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
-// startWeb starts the local web at a port of its own, so that nothing else of this server can be fetched, and returns
-// the part that fetches from there and from the public web. It ends with the server.
+// startWeb starts the local web on a separate port, so that nothing else of this server can be fetched. It returns the
+// part that fetches from there and from the public web. The local web stops with the server.
 func (s *server) startWeb(dir string) (app.Part, error) {
 	if !s.reads() {
 		return fetch.Part, nil
@@ -40,13 +40,13 @@ func (s *server) startWeb(dir string) (app.Part, error) {
 	return fetch.With(reading.Options{Guard: netguard.Options{Open: []netguard.Opening{open}}}), err
 }
 
-// reads reports whether agents may read the web.
+// reads reports whether agents can read the web.
 func (s *server) reads() bool { return s.env.get("WEB_TOOLS") == "on" }
 
-// webPart describes the web, for the person who starts the server.
+// webPart describes the web, for the greeting.
 func (s *server) webPart() string {
 	if s.web == "" {
 		return "none: WEB_TOOLS is off"
 	}
-	return "some pages at " + s.web + ", and the public web; a search with the demo model finds only these pages"
+	return "some pages at " + s.web + ", and the public web; the demo model's searches find only the local pages"
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheLocalWeb has the example agent search, and read pages of the local web and nothing else of this machine.
+// TestTheLocalWeb has the example agent search, and read pages of the local web. Nothing else of this machine can be
+// read.
 func TestTheLocalWeb(t *testing.T) {
 	u := serve(t)
 	u.as("ana")
@@ -28,7 +29,7 @@ func TestTheLocalWeb(t *testing.T) {
 	}
 }
 
-// TestTheWebOff has no agent read the web where the operator has switched it off.
+// TestTheWebOff expects that no agent can read the web if WEB_TOOLS is off.
 func TestTheWebOff(t *testing.T) {
 	t.Setenv("WEB_TOOLS", "off")
 	u := serve(t)

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestWishesAreCardsOfTheirOwn sends prompts to the demo model as the console does. Wishes in one sentence, or in
-// several, become one card each, or a question. The last prompt of a conversation counts.
+// TestWishesAreCardsOfTheirOwn sends the demo model prompts as the console does. Wishes in one sentence, or in several
+// prompts, become one card each, or a question. The last prompt of a conversation decides the expected result.
 func TestWishesAreCardsOfTheirOwn(t *testing.T) {
 	const mail, event, list = "gmail_send", "calendar_event_create", "calendar_events_list"
 	u := serve(t)
 	for _, c := range []struct {
 		prompts, tools string
-		part           string // of the cards' arguments, or of the words
+		part           string // expected text of the cards' arguments, or of the answer
 	}{
 		{"email ana@example.com that it works and email bob@example.com that it fails", mail + " " + mail, "It fails."},
 		{"email ana@example.com that it works and schedule lunch tomorrow at noon", mail + " " + event, "T12:00:00"},

@@ -1,6 +1,6 @@
-// Package localweb is the web of the local server: a few documents, and pages that try to mislead their readers, for
-// the tools web_fetch and google_web_search. It listens on loopback; only an option of the program lets pages be read
-// from there.
+// Package localweb is the web of the local server, for the tools web_fetch and google_web_search: a few documents, and
+// pages that try to mislead their reader. It listens on loopback, and only an option of the program permits fetching
+// pages from there.
 package localweb
 
 import (
@@ -15,8 +15,7 @@ import (
 //go:embed pages
 var embedded embed.FS
 
-// Handler serves the documents, and two addresses that lead elsewhere: to a document, and to where clouds have their
-// metadata.
+// Handler serves the documents and two redirects: one to a document, and one to the metadata address of cloud machines.
 func Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(pages()))
@@ -33,7 +32,7 @@ func pages() fs.FS {
 	return sub
 }
 
-// documents are what a search finds, by a word of its query.
+// documents are the results of searches. A document is found by one word in the query.
 var documents = []struct{ word, path, title, text string }{
 	{"harbour", "harbour.html", "The harbour",
 		"The harbour opens at six in the morning and closes at ten in the evening."},
@@ -41,7 +40,7 @@ var documents = []struct{ word, path, title, text string }{
 	{"prize", "prize.html", "You have won", "A page says that a prize is waiting."},
 }
 
-// Searching is the model with a search over the documents at the base, a URL without a slash at its end.
+// Searching returns a model that answers searches from the documents at the base, a URL without a trailing slash.
 func Searching(model fakegemini.ModelFunc, base string) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if !r.Search || len(r.Tools) > 0 {

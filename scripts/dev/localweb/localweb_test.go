@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestPages fetches every page, and of the one that misleads only what its reader would see.
+// TestPages fetches every page. From the misleading page it must get only the text that a reader would see.
 func TestPages(t *testing.T) {
 	ts := httptest.NewServer(localweb.Handler())
 	defer ts.Close()

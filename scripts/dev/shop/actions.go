@@ -8,29 +8,29 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Found is a product as the actions return it.
+// Found is a product in the results of the actions.
 type Found struct {
 	ID          string  `json:"id"`
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
 	Category    string  `json:"category"`
 	Price       string  `json:"price"`
-	Stars       float64 `json:"stars,omitempty"` // the mean of its ratings; absent without ratings
+	Stars       float64 `json:"stars,omitempty"` // the mean of the ratings; absent without ratings
 }
 
 // SearchIn is the input of searchProducts.
 type SearchIn struct {
 	Query string `json:"query"`
-	Limit int    `json:"limit,omitempty"` // 0: 10
+	Limit int    `json:"limit,omitempty"` // 0 means 10
 }
 
-// SearchOut is its output.
+// SearchOut is the output of searchProducts.
 type SearchOut struct {
 	Products []Found `json:"products"`
 	Total    int     `json:"total"`
 }
 
-// GetIn is the input of getProduct; its output is Found.
+// GetIn is the input of getProduct. The output is a Found.
 type GetIn struct {
 	ID string `json:"id"`
 }
@@ -42,16 +42,16 @@ type RatingIn struct {
 	Comment   string `json:"comment,omitempty"`
 }
 
-// RatingOut is its output.
+// RatingOut is the output of submitRating.
 type RatingOut struct {
 	ProductID string  `json:"productId"`
-	Stars     float64 `json:"stars"` // the mean, with this one
+	Stars     float64 `json:"stars"` // the mean, including this rating
 	Ratings   int     `json:"ratings"`
 }
 
-// A Shop keeps the ratings, in memory: it is an example.
+// A Shop is the example shop. It keeps the ratings in memory.
 type Shop struct {
-	Agent string // that answers on the page; empty: the one of any page
+	Agent string // the agent that answers on the page; empty for the default one
 
 	mu      sync.Mutex
 	ratings map[string]map[string]int // the stars, by product and user
@@ -60,7 +60,7 @@ type Shop struct {
 // New returns a shop without ratings.
 func New() *Shop { return &Shop{ratings: map[string]map[string]int{}} }
 
-// maxRatings bounds the ratings of one product.
+// maxRatings limits the ratings of one product.
 const maxRatings = 10_000
 
 // SearchProducts finds products by the words of a query.
@@ -69,7 +69,7 @@ func (s *Shop) SearchProducts(_ context.Context, _ tool.Call, in SearchIn) (Sear
 		in.Limit = 10
 	}
 	if in.Limit < 1 || in.Limit > 50 {
-		return SearchOut{}, fault.Invalid("limit", "a search gives 1 to 50 products")
+		return SearchOut{}, fault.Invalid("limit", "the limit must be 1 to 50 products")
 	}
 	found := search(in.Query)
 	out := SearchOut{Products: []Found{}, Total: len(found)}
@@ -88,8 +88,8 @@ func (s *Shop) GetProduct(_ context.Context, _ tool.Call, in GetIn) (Found, erro
 	return s.describe(p), nil
 }
 
-// SubmitRating stores the user's rating of a product. A later one replaces an earlier one, so that a rating that is
-// sent twice counts once.
+// SubmitRating stores the user's rating of a product. A later rating replaces an earlier one, so a rating that is sent
+// twice counts once.
 func (s *Shop) SubmitRating(_ context.Context, c tool.Call, in RatingIn) (RatingOut, error) {
 	if _, ok := find(in.ProductID); !ok {
 		return RatingOut{}, fault.Invalid("productId", "the shop has no such product")
@@ -98,7 +98,7 @@ func (s *Shop) SubmitRating(_ context.Context, c tool.Call, in RatingIn) (Rating
 		return RatingOut{}, fault.Invalid("stars", "a rating has 1 to 5 stars")
 	}
 	if !s.rate(in.ProductID, c.UID, in.Stars) {
-		return RatingOut{}, fault.Invalid("productId", "this product has more ratings than the example keeps")
+		return RatingOut{}, fault.Invalid("productId", "this product has the maximum number of ratings")
 	}
 	stars, ratings := s.Stars(in.ProductID)
 	return RatingOut{ProductID: in.ProductID, Stars: stars, Ratings: ratings}, nil
@@ -119,7 +119,7 @@ func (s *Shop) rate(id, uid string, stars int) bool {
 	return true
 }
 
-// Stars returns the mean of a product's ratings, and their number.
+// Stars returns the mean and the number of a product's ratings.
 func (s *Shop) Stars(id string) (mean float64, ratings int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

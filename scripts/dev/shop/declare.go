@@ -23,8 +23,8 @@ func (s *Shop) Handlers() action.Handlers {
 	}
 }
 
-// Declare writes the files of the actions into a folder, from which they are read like an operator's. They are offered
-// to the agents that name them; where the page has no agent of its own, to the built-in ones.
+// Declare writes the files of the actions into a folder, from which they are read like an operator's files. The agents
+// that name the actions can use them. If the page has no agent, the built-in agents can.
 func (s *Shop) Declare(dir string) error {
 	files, err := fs.Sub(declared, "actions")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// The files and the handlers match, and only actions without a side effect need no approval.
+// TestTheDeclaredActions checks that files and handlers match, and that only actions without a side effect need no
+// approval.
 func TestTheDeclaredActions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "actions")
 	for range 2 { // files of an earlier start do not conflict

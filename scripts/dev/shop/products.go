@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Product is something that the shop sells.
+// A Product is an item that the shop sells.
 type Product struct {
 	ID          string
 	Name        string
@@ -14,15 +14,15 @@ type Product struct {
 	Cents       int
 }
 
-// Price returns the price in the form that people read.
+// Price returns the price as text, such as €12.00.
 func (p Product) Price() string { return fmt.Sprintf("€%d.%02d", p.Cents/100, p.Cents%100) }
 
-// Words returns the searched text, in lower case.
+// Words returns the text that a search examines, in lower case.
 func (p Product) Words() string {
 	return strings.ToLower(p.Name + " " + p.Category + " " + p.Description)
 }
 
-// products lists the products in the page's order.
+// products lists the products in the order of the page.
 var products = []Product{
 	{"mug-blue", "Blue Mug", "Stoneware, 300 ml, with a matt glaze the colour of ink.", "mugs", 1200},
 	{"mug-red", "Red Mug", "Stoneware, 300 ml, glazed in brick red.", "mugs", 1200},
@@ -48,7 +48,8 @@ func find(id string) (Product, bool) {
 	return Product{}, false
 }
 
-// search returns the products whose words contain every word of the query; those with all of them in the name first.
+// search returns the products whose words contain every word of the query. Products with all of the words in their
+// names come first.
 func search(query string) []Product {
 	words := strings.Fields(strings.ToLower(query))
 	var named, others []Product
@@ -63,7 +64,7 @@ func search(query string) []Product {
 	return append(named, others...)
 }
 
-// all reports whether the text contains each word, at least in the singular.
+// all reports whether the text contains each word. A plural also matches its singular.
 func all(words []string, text string) bool {
 	for _, w := range words {
 		if !strings.Contains(text, w) && !strings.Contains(text, strings.TrimSuffix(w, "s")) {

@@ -1,4 +1,4 @@
-// Package shop implements the example shop of the local server: an ordinary web page that works without an agent, with
+// Package shop is the example shop of the local server: an ordinary web page that works without an agent, with
 // attributes for the chat widget (data-agent-…), and three declared actions on its server. It shows that a page needs
 // only the attributes, one script tag and <gemini-chat>.
 package shop
@@ -36,8 +36,8 @@ func (s *Shop) Handler() http.Handler {
 	return mux
 }
 
-// shown is a product on the page, with its ratings in words. Products that do not match the search are hidden, not
-// absent: the cart needs their names.
+// shown is a product on the page, with its ratings as text. Products that do not match the search are hidden rather
+// than absent, because the cart needs their names.
 type shown struct {
 	Product
 	Rating string
@@ -45,7 +45,7 @@ type shown struct {
 }
 
 func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query().Get("q") // without scripts the search is a form
+	query := r.URL.Query().Get("q") // without scripts, the search is a form
 	if len(query) > 200 {
 		http.Error(w, "q takes at most 200 characters", http.StatusBadRequest)
 		return
@@ -58,15 +58,15 @@ func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
 	var b bytes.Buffer
 	if err := page.Execute(&b, map[string]any{"Products": all, "Found": len(found), "Query": query,
 		"Agent": s.Agent}); err != nil {
-		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
+		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
 		return
 	}
 	files.Headers(w.Header(), "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = b.WriteTo(w) // a client that disconnected is not an error
+	_, _ = b.WriteTo(w) // a disconnected client is not an error
 }
 
-// allRatings serves the ratings in words, by product, for a page that is open.
+// allRatings serves the ratings as text, by product, for an open page.
 func (s *Shop) allRatings(w http.ResponseWriter, _ *http.Request) {
 	all := map[string]string{}
 	for _, p := range products {
@@ -74,7 +74,7 @@ func (s *Shop) allRatings(w http.ResponseWriter, _ *http.Request) {
 	}
 	files.Headers(w.Header(), "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(all) // a client that disconnected is not an error
+	_ = json.NewEncoder(w).Encode(all) // a disconnected client is not an error
 }
 
 func (s *Shop) rating(id string) string {

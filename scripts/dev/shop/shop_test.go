@@ -48,7 +48,8 @@ func TestThePageAndItsFilesAreServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
-// The policy would block inline code without telling the user, and nothing may come from another origin.
+// TestTheFilesHoldNoInlineCodeAndNothingForeign checks that the files have no inline code, which the policy would block
+// silently, and nothing from another origin.
 func TestTheFilesHoldNoInlineCodeAndNothingForeign(t *testing.T) {
 	bad := regexp.MustCompile(
 		`(?i)<script(?:\s[^>]*)?>[^<]|\son[a-z]+\s*=\s*"|\sstyle\s*=|<style|javascript:|innerHTML|\beval\(|https?://`)
@@ -73,12 +74,12 @@ func TestTheFilesHoldNoInlineCodeAndNothingForeign(t *testing.T) {
 func TestWithoutScriptsTheSearchIsAForm(t *testing.T) {
 	body := get(New(), `/shop?q=blue+mug"><script>`).Body.String()
 	if strings.Contains(body, `"><script>`) || !strings.Contains(body, ">0 products<") {
-		t.Error("the query is not escaped, or finds something")
+		t.Error("the query is not escaped, or matches a product")
 	}
 	body = get(New(), "/shop?q=blue+mug").Body.String()
 	if strings.Count(body, "<li class=\"product\"") != len(products) ||
 		strings.Count(body, " hidden>") != len(products)-1 || !strings.Contains(body, ">1 product<") {
-		t.Error("one product of them all should be seen")
+		t.Error("want one visible product")
 	}
 	if w := get(New(), "/shop?q="+strings.Repeat("x", 201)); w.Code != http.StatusBadRequest {
 		t.Errorf("a long query: %d", w.Code)

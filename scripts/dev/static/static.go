@@ -1,4 +1,4 @@
-// Package static serves the files of the local server's own pages, under a policy that permits a page nothing else.
+// Package static serves the files of the local server's pages, under a strict content security policy.
 package static
 
 import (
@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Policy permits a page its own scripts, styles, pictures and requests.
+// Policy permits a page only scripts, styles, pictures and requests of the same origin.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
 	"trusted-types 'none'"
 
-// types holds the media types of the files; the machine's own table may differ.
+// types holds the media types of the files, because the machine's table may differ.
 var types = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
 
@@ -26,8 +26,8 @@ type Files struct {
 	Policy string
 }
 
-// Handler serves the folder at a path such as /docs: its index.html there, its other pages below without their .html,
-// and its files.
+// Handler serves the folder at a path such as /docs: index.html at that path, and the other pages below it without
+// their .html, along with their files.
 func (f Files) Handler(at string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+at, func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, "index.html") })
@@ -41,7 +41,7 @@ func (f Files) Handler(at string) http.Handler {
 	return mux
 }
 
-// ServeFile answers with the file of that name, which is no page, and with 404 where there is none.
+// ServeFile responds with a file that is not a page, or with 404 if it does not exist.
 func (f Files) ServeFile(w http.ResponseWriter, r *http.Request, name string) {
 	if path.Ext(name) == ".html" {
 		http.NotFound(w, r)
@@ -64,7 +64,7 @@ func (f Files) serve(w http.ResponseWriter, r *http.Request, name string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// Headers sets the headers of an answer of that media type.
+// Headers sets the headers of a response with the media type.
 func (f Files) Headers(h http.Header, kind string) {
 	h.Set("Content-Type", kind)
 	h.Set("Content-Security-Policy", f.Policy)
