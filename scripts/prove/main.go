@@ -1,8 +1,8 @@
-// Command prove runs a proof of what Countersign promises:
+// Command prove runs a test program that checks one of Countersign's guarantees:
 //
 //	go run ./scripts/prove NAME [flags]
 //
-// Without a name it lists the proofs; NAME -h says what one tries and how long that takes.
+// Without a name it lists the proofs. NAME -h describes a proof and how long it takes.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/skips"
 )
 
-// proofs are all, in the order of the promises that they are for, and last what says what is not proven here.
+// proofs lists all proofs, in the order of the guarantees. The last one reports the tests that were skipped.
 var proofs = []proof.Proof{
 	hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
 	fuzz.Proof(), flaky.Proof(), skips.Proof(),

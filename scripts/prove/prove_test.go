@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// TestNothingIsProvenLess holds what the proofs try to a list. A line that says less than before needs a reason.
+// TestNothingIsProvenLess compares the counts of -list with a file. A line that lists less than before needs a reason.
 func TestNothingIsProvenLess(t *testing.T) {
 	var out, errs strings.Builder
 	if code := proof.Main([]string{"-list"}, &out, &errs, proofs...); code != proof.Proven {
@@ -25,11 +25,12 @@ func TestNothingIsProvenLess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := out.String(); got != string(want) {
-		t.Errorf("go run ./scripts/prove -list prints\n%s\nand %s says\n%s", got, file, want)
+		t.Errorf("go run ./scripts/prove -list prints\n%s\nbut %s has\n%s", got, file, want)
 	}
 }
 
-// TestEachProofSaysWhatItTries, how long that takes, and the flags that all have.
+// TestEachProofSaysWhatItTries checks that each proof's help describes what it tries, how long it takes, and the common
+// flags.
 func TestEachProofSaysWhatItTries(t *testing.T) {
 	for _, p := range proofs {
 		var out, errs strings.Builder
@@ -39,7 +40,7 @@ func TestEachProofSaysWhatItTries(t *testing.T) {
 		for _, want := range []string{"usage: go run ./scripts/prove " + p.Name + " [flags]", p.Tries,
 			"It takes " + p.Takes, "-json", "-report file", "-list", "examples:\n  go run ./scripts/prove " + p.Name} {
 			if !strings.Contains(errs.String(), want) {
-				t.Errorf("%s -h does not say %q:\n%s", p.Name, want, errs.String())
+				t.Errorf("%s -h does not contain %q:\n%s", p.Name, want, errs.String())
 			}
 		}
 	}

@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m, func() error { return os.RemoveAll(programs) }) }
 
-// programs is the folder of what these tests build.
+// programs is the folder of the programs that these tests build.
 var programs string
 
-// program builds the workers, once for all tests. They are built as for production, without the race detector, which
-// would take two thirds of the time.
+// program builds the worker program once for all tests. It has no race detector, which would take two thirds of the
+// time, so the tests interrupt the same code as the proof.
 var program = sync.OnceValues(func() (file string, err error) {
 	if programs, err = os.MkdirTemp("", "crash-workers"); err != nil {
 		return "", err
@@ -35,10 +35,10 @@ var program = sync.OnceValues(func() (file string, err error) {
 	return file, nil
 })
 
-// prove carries out so many trials, and returns the report.
+// prove runs the proof with the options, and returns the report.
 func prove(t *testing.T, o options) *proof.Run {
 	t.Helper()
-	realpart.Long(t, "it starts many processes and kills them")
+	realpart.Long(t, "starts and kills many processes")
 	var err error
 	if o.program, err = program(); err != nil {
 		t.Fatal(err)
@@ -60,13 +60,13 @@ func prove(t *testing.T, o options) *proof.Run {
 	return r
 }
 
-// points are counted once for the tests that walk the same: on providers, and on hosts.
+// onProviders and onHosts hold the counted points, so that tests with the same scenarios count them once.
 var onProviders, onHosts counted
 
 func matrixOn(t *testing.T, store string, kills int, points *counted) {
 	r := prove(t, options{kills: kills, store: store, workers: 8, counted: points})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*8/10 || points < 500 {
-		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
+		t.Errorf("%d of %d workers were interrupted at %d points: too few to prove anything", n, kills, points)
 	}
 }
 
@@ -90,8 +90,8 @@ func TestMatrixOnFirestore(t *testing.T) {
 	matrixOn(t, "firestore", realpart.Trials(16, 60), nil)
 }
 
-// TestActs strikes workers at the moment at which plans act (pull requests, commits, containers and scripts), and at
-// which a tool of an operator's server is called.
+// TestActs interrupts workers while plans act (pull requests, commits, containers and scripts), and while a tool of an
+// operator's MCP server is called.
 func TestActs(t *testing.T) {
 	kills := realpart.Trials(28, 200)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script, atDesk},
@@ -100,20 +100,20 @@ func TestActs(t *testing.T) {
 			return name == deliver.name || name == confirm.name
 		}})
 	if n := r.Counted(countStruck); n < kills*7/10 {
-		t.Errorf("%d of %d were struck: too few to say anything", n, kills)
+		t.Errorf("%d of %d workers were interrupted: too few to prove anything", n, kills)
 	}
 }
 
-// TestCommands strikes workers that run commands on OpenSSH's server, and that server.
+// TestCommands interrupts workers that run commands on OpenSSH's server, and interrupts that server.
 func TestCommands(t *testing.T) {
 	kills := realpart.Trials(12, 48)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts, counted: &onHosts})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*7/10 || points < 300 {
-		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
+		t.Errorf("%d of %d workers were interrupted at %d points: too few to prove anything", n, kills, points)
 	}
 }
 
-// TestCommandsOnAHostThatForgets kills workers in the middle of commands whose host then has no record of the commands.
+// TestCommandsOnAHostThatForgets kills workers in the middle of commands on a host that then loses its records of them.
 func TestCommandsOnAHostThatForgets(t *testing.T) {
 	forgot := func(p plan) bool {
 		return p.walk.name == "approve" && p.walk.steps[p.step].name == deliver.name && p.variant == plain &&
@@ -123,7 +123,7 @@ func TestCommandsOnAHostThatForgets(t *testing.T) {
 		counted: &onHosts})
 }
 
-// TestReminders strikes workers at the moment at which they mail people of what waits.
+// TestReminders interrupts workers while they mail users about waiting approvals.
 func TestReminders(t *testing.T) {
 	kills := realpart.Trials(8, 24)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{reminded}, only: func(p plan) bool {
@@ -134,13 +134,14 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// TestRandomMoments kills at moments that the seed draws.
+// TestRandomMoments kills workers at random moments, which follow from the seed.
 func TestRandomMoments(t *testing.T) {
 	prove(t, options{kills: realpart.Trials(8, 40), store: "embedded", workers: 8, anywhen: true,
 		counted: &onProviders})
 }
 
-// TestASeedChoosesTheSame trials, though a worker passed a point more or less on the way.
+// TestASeedChoosesTheSame expects that a seed chooses nearly the same trials, even if a worker passed a point more or
+// less during the count.
 func TestASeedChoosesTheSame(t *testing.T) {
 	var plans []plan
 	for n := range 200 {

@@ -12,13 +12,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// deskTool is a tool of the operator's MCP server "desk". It acts on every call, even a repeated one, and cannot report
-// an outcome later.
+// deskTool is a tool of the operator's MCP server. It performs its effect on every call, and cannot be queried
+// afterwards.
 const deskTool = "desk_write"
 
 var atDesk = kind{name: "a server's tool", tool: deskTool, mode: "draft"}
 
-// desk serves that server. The trial's faults are those of a call.
+// desk returns the handler of the MCP server. Its calls have the trial's faults.
 func (e *env) desk() http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "write", Description: "Writes a note down.",
@@ -51,7 +51,7 @@ func (e *env) desk() http.Handler {
 	})
 }
 
-// addDesk names the server in a file, and that in the settings of workers.
+// addDesk writes a file that names the MCP server, and configures workers with that file.
 func (e *env) addDesk(file string) error {
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"desk": map[string]any{"type": "http", "url": e.cloud.URL + "/desk"}}})

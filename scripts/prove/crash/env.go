@@ -30,14 +30,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// worker is one environment in which trials run one after the other: a cloud and a store that persist, and workers that
-// die.
+// env is one environment, in which trials run one after the other. Its cloud and its store persist; its workers are
+// killed and replaced.
 type env struct {
 	cloud            *testkit.Cloud
 	store            store.Store
 	queue            *queueembedded.Queue
 	sweeper          *loop.Loop
-	host             *host // nil unless commands are tried
+	host             *host // nil unless the trials run commands
 	topic            topic
 	letters          letters
 	engine           *fakedocker.Engine
@@ -45,26 +45,26 @@ type env struct {
 	settings         map[string]string
 	log              io.Writer
 	random           *rand.Rand
-	program          string // of the worker
+	program          string // the worker's program
 	worker           *process
-	settingsOfWorker string // the ones that the worker was started with
+	settingsOfWorker string // the settings of the running worker
 
-	ahead atomic.Int64 // how far the queue's clock is ahead: postponed messages are due again at each delivery
+	ahead atomic.Int64 // how far the queue's clock is ahead, so that postponed messages are due at each delivery
 
 	mu    sync.Mutex
 	notes []invariants.Effect
-	torn  fault // of the next call of a provider's effect
-	tears int   // how many more
+	torn  fault // the fault of the next call with an effect
+	tears int   // how many more calls have the fault
 
-	tornOp string // of the engine: the one with the effect that the trial is about
+	tornOp string // the engine operation with the effect of the trial
 
 	pushMu sync.Mutex
 	pushed map[string][]byte // the newest message of each run
 	copies int               // how often each message is delivered
 }
 
-// newEnv opens an environment. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each
-// environment has its own project.
+// newEnv opens an environment. FIRESTORE_EMULATOR_HOST names the Firestore emulator if one is used; each environment
+// has a separate project.
 func newEnv(ctx context.Context, name string, o options, dir string, seed uint64, log io.Writer) (*env, error) {
 	e := &env{random: rand.New(rand.NewPCG(seed, 1)), program: o.program, log: log,
 		pushed: map[string][]byte{}, copies: 1}
@@ -100,7 +100,7 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	e.settings = e.cloud.Settings()
 	maps.Copy(e.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
 		"GOOGLE_CLOUD_PROJECT": name, "DOCKER_HOST": e.engine.Host, "DOCKER_IMAGES": image,
-		// the other limits are not reached
+		// The other limits are never reached.
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
 		"LOG_LEVEL": "silent"})
@@ -128,7 +128,7 @@ func (e *env) close() error {
 	return errors.Join(err, e.endEngine(), e.letters.Close(), e.cloud.Close(), e.store.Close())
 }
 
-// start starts a new worker of the environment, whose clock has an error.
+// start starts a new worker of the environment. The worker's clock is off by skew.
 func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, error) {
 	s := maps.Clone(e.settings)
 	if s["GMAIL_SEND_MODE"] = k.mode; k.mailed {
@@ -137,10 +137,10 @@ func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, er
 	return spawn(e.program, order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }
 
-// fault is a kind of fault of a provider.
+// fault is a kind of provider fault.
 type fault = fakegoogle.Kind
 
-// tear is the cloud's fault hook: it makes calls with an effect fail.
+// tear is the fault hook of the cloud. It makes calls with an effect fail.
 func (e *env) tear(op string) fakegoogle.Fault {
 	switch op {
 	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "calendar.events.delete",
@@ -150,7 +150,7 @@ func (e *env) tear(op string) fakegoogle.Fault {
 	return fakegoogle.Fault{}
 }
 
-// tearEngine makes the engine's calls with the effect of the trial's kind fail.
+// tearEngine makes engine calls with the trial's effect fail.
 func (e *env) tearEngine(op string) fakegoogle.Fault {
 	e.mu.Lock()
 	meant := op == e.tornOp
@@ -171,7 +171,7 @@ func (e *env) nextTear() fault {
 	return e.torn
 }
 
-// tearOf says which of the engine's calls are meant.
+// tearOf selects the engine operation that fails.
 func (e *env) tearOf(op string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,7 +184,7 @@ func (e *env) tearNext(f fault, n int) {
 	e.torn, e.tears = f, n
 }
 
-// takeNote serves the provider without a handle.
+// takeNote is the handler of the provider without a handle.
 func (e *env) takeNote(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 	if err != nil {
@@ -201,7 +201,7 @@ func (e *env) keep(uid, actionID string, args []byte) {
 	e.notes = append(e.notes, invariants.Effect{UID: uid, ActionID: actionID, Agrees: equal(args)})
 }
 
-// tearing has the next call of a provider fail as the trial says, before or after what next does.
+// tearing makes the next call of a provider fail with the trial's fault, before or after its effect.
 func (e *env) tearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		torn := e.nextTear()
@@ -231,13 +231,13 @@ func (e *env) tearing(next http.Handler) http.Handler {
 func equal(body []byte) func(json.RawMessage) error {
 	return func(args json.RawMessage) error {
 		if string(args) != string(body) {
-			return errors.New("the note is not the one that was approved")
+			return errors.New("the note differs from the approved one")
 		}
 		return nil
 	}
 }
 
-// effectsOf returns the effects that the providers have carried out for the user.
+// effectsOf returns the effects that the providers performed for the user.
 func (e *env) effectsOf(uid string) []invariants.Effect {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -250,8 +250,8 @@ func (e *env) effectsOf(uid string) []invariants.Effect {
 	return mine
 }
 
-// deliver pushes the queue's messages to a worker, each as often as copies says. A push may fail: its message stays in
-// the queue.
+// deliver pushes the queue's messages to a worker, as often as copies says. If a push fails, the message stays in the
+// queue.
 func (e *env) deliver(ctx context.Context, to *process) error {
 	e.ahead.Add(int64(time.Hour))
 	_, err := e.queue.Deliver(ctx,
@@ -277,7 +277,7 @@ func (e *env) push(ctx context.Context, to *process, envelope []byte) error {
 	return errors.Join(all...)
 }
 
-// again pushes a message of the run that was delivered before; false if there was none.
+// again pushes a message about the run that was delivered before. It returns false if there is none.
 func (e *env) again(ctx context.Context, runID string, to *process) bool {
 	e.pushMu.Lock()
 	envelope := e.pushed[runID]

@@ -16,34 +16,35 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// What happens to a host at the moment of the blow.
+// These are the faults of a host, injected when the worker is interrupted.
 const (
 	cut     fault = "every connection is cut"
-	down    fault = "its SSH server is killed, and started again"
-	reboot  fault = "it is restarted: all ends that runs there, and it has a new boot id"
+	down    fault = "its SSH server is killed and restarted"
+	reboot  fault = "it reboots: all processes end, and it has a new boot ID"
 	wiped   fault = "~/.countersign is deleted"
 	rekeyed fault = "it answers with other host keys for a while"
 )
 
 var hostFaults = []fault{cut, down, reboot, wiped, rekeyed}
 
-// forgets reports whether the host may be unable to say afterwards what became of a command, so that its user is asked.
+// forgets reports whether the host may lose its record of a command, so that the user has to be asked about the
+// outcome.
 func forgets(f fault) bool { return f == reboot || f == wiped }
 
-// host is a machine with OpenSSH's server that an environment's users run commands on.
+// host is a machine with OpenSSH's server, on which an environment's users run commands.
 type host struct {
 	*sshd.Server
 	home, boot string
 	boots      int
-	others     time.Time // when it answered with other host keys first; zero: it does not
+	others     time.Time // when it first answered with other host keys; zero if it does not
 	opened     *watched
 	ends       standIn
 }
 
-// errAbsent says that OpenSSH's server is not on this machine.
-var errAbsent = errors.New("OpenSSH's server is absent")
+// errAbsent means that OpenSSH's server is not installed.
+var errAbsent = errors.New("OpenSSH's server is not installed")
 
-// newHost starts a server whose files are in dir.
+// newHost starts a server with its files in dir.
 func newHost(dir string) (h *host, err error) {
 	h = &host{home: filepath.Join(dir, "home"), boot: filepath.Join(dir, "boot_id"), ends: standIn{dir: dir}}
 	if err := os.MkdirAll(filepath.Join(h.home, "looked"), 0o700); err != nil {
@@ -74,7 +75,7 @@ func (h *host) newBoot() error {
 	return os.WriteFile(h.boot, fmt.Appendf(nil, "boot-%d\n", h.boots), 0o600)
 }
 
-// suffer carries a fault out.
+// suffer injects the fault.
 func (h *host) suffer(f fault) {
 	switch f {
 	case cut:
@@ -89,7 +90,7 @@ func (h *host) suffer(f fault) {
 		h.Restart()
 	case wiped:
 		var err error
-		for range 20 { // what runs may write there at the same time
+		for range 20 { // running commands may write to the folder meanwhile
 			if err = os.RemoveAll(h.keeper()); err == nil {
 				break
 			}
@@ -106,7 +107,7 @@ func (h *host) suffer(f fault) {
 // otherwise is how long the host answers with other keys.
 const otherwise = time.Second
 
-// recover has the host answer with its own keys again, after a while or at once.
+// recover makes the host answer with the original keys again, at once or after a while.
 func (h *host) recover(at bool) {
 	if h.others.IsZero() || !at && time.Since(h.others) < otherwise {
 		return
@@ -119,12 +120,12 @@ func (h *host) recover(at bool) {
 
 func (h *host) keeper() string { return filepath.Join(h.home, ".countersign") }
 
-// login is how a user adds the host as it is now.
+// login returns the host's present login data, with which a user adds it.
 func (h *host) login() testkit.Login {
 	return testkit.Login{Addr: h.Addr, User: h.User, Key: h.Key, HostKeys: h.HostKeys()}
 }
 
-// witnessed returns what the user's commands have written on the host: each a line with the id of its action.
+// witnessed returns the effects of the user's commands on the host. Each command appends a line with its action's ID.
 func (h *host) witnessed(uid string) (effects []invariants.Effect) {
 	text, err := os.ReadFile(filepath.Join(h.home, "witness"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -139,7 +140,7 @@ func (h *host) witnessed(uid string) (effects []invariants.Effect) {
 	return effects
 }
 
-// wrote compares the written text with the approved command.
+// wrote returns a check that the command that ran is the approved one.
 func wrote(subject string) func(json.RawMessage) error {
 	return func(args json.RawMessage) error {
 		var a struct{ Command string }
@@ -147,19 +148,19 @@ func wrote(subject string) func(json.RawMessage) error {
 			return err
 		}
 		if !strings.Contains(a.Command, subject+`"`) {
-			return fmt.Errorf("%q was run in place of the approved command", subject)
+			return fmt.Errorf("%q was run instead of the approved command", subject)
 		}
 		return nil
 	}
 }
 
-// ended reports whether the journal of the action says how its command ended.
+// ended reports whether the host's record of the action says how the command ended.
 func (h *host) ended(actionID string) bool {
 	text, err := os.ReadFile(filepath.Join(h.keeper(), actionID, "exit"))
 	return err == nil && bytes.HasSuffix(bytes.TrimSpace(text), []byte(":."))
 }
 
-// left returns what still runs on the host after a while.
+// left returns the processes that still run on the host after a while.
 func (h *host) left() (all []sshd.Process) {
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if all = h.Processes(); len(all) == 0 || time.Now().After(end) {
@@ -168,21 +169,21 @@ func (h *host) left() (all []sshd.Process) {
 	}
 }
 
-// lineOf returns the command of a trial. Its output shows the action that began it, and the number of times.
+// lineOf returns the command of a trial. Its output shows that it began, for which action, and how often.
 func lineOf(subject string, lasts time.Duration) string {
 	return fmt.Sprintf(`echo "$COUNTERSIGN_ACTION %s" >> ~/witness; echo begun; sleep %v; echo over`, subject,
 		lasts.Seconds())
 }
 
-// looked is the file that the n-th command of a trial looks at.
+// looked returns the file that the n-th command of a trial reads.
 func (t *trial) looked(n int) string {
 	return filepath.Join(t.env.host.home, "looked", fmt.Sprintf("%s-%d", t.uid, n))
 }
 
-// prompt asks the model for the n-th call of the trial.
+// prompt returns the prompt that makes the model request the n-th call of the trial.
 func (t *trial) prompt(n int) string { return t.kind.tool + " " + t.subject(n) }
 
-// subject is what the n-th call of the trial is about: of a command the line.
+// subject returns the subject of the n-th call of the trial. For a command, it is the command line.
 func (t *trial) subject(n int) string {
 	switch {
 	case t.kind.looks:
@@ -195,7 +196,7 @@ func (t *trial) subject(n int) string {
 	return t.name(n)
 }
 
-// addHost adds the environment's host to those of the trial's user, and opens a terminal on it.
+// addHost adds the environment's host for the trial's user, and opens a terminal on it.
 func (t *trial) addHost() {
 	settings := map[string]any{}
 	if t.kind.looks {
@@ -211,7 +212,7 @@ func (t *trial) addHost() {
 	proof.Must(err)
 }
 
-// effects returns the effects for the trial's user.
+// effects returns the effects that were performed for the trial's user.
 func (t *trial) effects() []invariants.Effect {
 	switch {
 	case t.kind.tool == commit.tool:
@@ -237,7 +238,7 @@ func (t *trial) effects() []invariants.Effect {
 	return all
 }
 
-// judgeHost checks the additional promises for commands.
+// judgeHost checks the guarantees for commands that go beyond those for other effects.
 func (t *trial) judgeHost() {
 	reviews := 0
 	for n := range t.started() {
@@ -247,13 +248,13 @@ func (t *trial) judgeHost() {
 		}
 		reviews++
 		if t.env.host.ended(a.Approvals[0].ActionID) {
-			t.problem("its user is asked, and the host knows how it ended")
+			t.problem("the user is asked about the outcome, but the host has recorded it")
 		}
 	}
 	if reviews > 0 && !forgets(t.torn) {
-		t.problem("its user is asked, and the host can be: %s", t.ends())
+		t.problem("the user is asked about the outcome, but the host has not lost its records: %s", t.ends())
 	}
-	// a command does not begin on a host that seems to be a different one
+	// A command that had not begun must not begin on a host with other keys.
 	if n := len(t.effects()); reviews == 0 && !forgets(t.torn) && t.torn != rekeyed && !t.slow && !t.walk.effects(n) {
 		if n == 0 {
 			t.overdue("no effect; %s", t.ends())
@@ -262,11 +263,11 @@ func (t *trial) judgeHost() {
 		}
 	}
 	if left := t.env.host.left(); len(left) > 0 {
-		t.problem("left on the host: %v", left)
+		t.problem("processes left on the host: %v", left)
 	}
 }
 
-// nextRun begins another run on the terminal: the last one has freed it.
+// nextRun starts another run on the terminal, which the previous run must have freed.
 func (t *trial) nextRun() {
 	a, err := t.at(t.env.worker).AskOn(t.ctx, t.terminal, "", "hello")
 	if proof.Must(err); a.HTTP != 200 || a.Status != "completed" {
@@ -274,7 +275,7 @@ func (t *trial) nextRun() {
 	}
 }
 
-// standIn acts as the test that owns a server of package sshd.
+// standIn implements the parts of testing.TB that a server of package sshd needs.
 type standIn struct {
 	dir   string
 	n     int

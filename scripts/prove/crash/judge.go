@@ -42,8 +42,8 @@ func (t *trial) judge() {
 	}
 }
 
-// judgeProvided checks the number of a provider's effects, and that no user reviews an outcome that the provider could
-// report.
+// judgeProvided checks the number of a provider's effects, and that the user is not asked about outcomes that the
+// provider can report.
 func (t *trial) judgeProvided(effects int) {
 	if t.outcome.reviews == 0 && t.torn == fakegoogle.None && !t.slow && !t.walk.effects(effects) {
 		if effects > t.started() {
@@ -53,12 +53,12 @@ func (t *trial) judgeProvided(effects int) {
 		}
 	}
 	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == fakegoogle.None && !t.walk.ends {
-		t.overdue("its user is asked about what could be found out")
+		t.overdue("the user is asked about an outcome that the provider could report")
 	}
 }
 
-// answerReviews answers reviews as the user, every second time by trying again, and approves everything else that
-// waits, such as the new plan after a failed task. It reports whether anything waited.
+// answerReviews answers reviews of unknown outcomes as the user, every second time by trying again. It approves
+// everything else that waits, such as the new plan for a failed task. It reports whether anything waited.
 func (t *trial) answerReviews() (answered bool) {
 	for n := range t.started() {
 		for range 3 {
@@ -69,7 +69,7 @@ func (t *trial) answerReviews() (answered bool) {
 			decision := "approve_once"
 			if a.Approvals[0].Kind == "review" {
 				decision = []string{"confirm_done", "start_new"}[t.env.random.IntN(2)]
-				if t.kind.looks { // whose effects say of no action
+				if t.kind.looks { // its effects do not name their action
 					decision = "confirm_done"
 				}
 			}
@@ -91,7 +91,7 @@ func (t *trial) answer(a testkit.Approval, decision string) {
 	t.settle("after "+decision, t.rested)
 }
 
-// quiet delivers old messages again, which must change nothing.
+// quiet delivers old messages again. They must change nothing.
 func (t *trial) quiet() {
 	for _, id := range t.runs[:t.started()] {
 		proof.Must(t.env.deliver(t.ctx, t.env.worker))

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/mailserver"
 )
 
-// letters are the mails to people, which outlive the workers.
+// letters is the users' mailbox. It outlives the workers.
 type letters struct {
 	mailserver.Server
 	mu  sync.Mutex
@@ -31,7 +31,7 @@ type letter struct {
 	at time.Time
 }
 
-// open has the server of mails take them, but for those that torn makes fail.
+// open starts a mail server. It accepts all mails except those that the fault from torn makes fail.
 func (l *letters) open(torn func() fault) error {
 	later := &smtp.SMTPError{Code: 451, Message: "try again"}
 	l.Taking = func(m mailserver.Mail) error {
@@ -49,21 +49,21 @@ func (l *letters) open(torn func() fault) error {
 	return l.Start(nil, false)
 }
 
-// to returns the mails accepted for an address, in order.
+// to returns the accepted mails for an address, in order of arrival.
 func (l *letters) to(address string) []letter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.got), func(m letter) bool { return m.To != address })
 }
 
-// addTo has a worker mail people by this server.
+// addTo configures a worker to send mail through this server.
 func (l *letters) addTo(settings map[string]string) {
 	maps.Copy(settings, map[string]string{"NOTIFY": "mail", "NOTIFY_FROM": "countersign@example.com",
 		"SMTP_URL": "smtp://" + l.Address()})
 }
 
-// mail has a worker that mails people do so soon, with points around what it asks of the store and of the server.
-func (p *points) mail(l *unit.Env) {
+// mail makes a worker send its mails soon, with points around its calls to the store and to the mail server.
+func (p *points) mail(l *journal.Env) {
 	r, on := l.Reminders.(*reminder.Reminders)
 	if !on {
 		return
@@ -82,7 +82,7 @@ func (p *points) mail(l *unit.Env) {
 	}
 }
 
-// struckMail puts points around each line that the server of mails is sent, and around each answer.
+// struckMail puts points around each line sent to the mail server, and around each answer.
 type struckMail struct {
 	net.Conn
 	*points

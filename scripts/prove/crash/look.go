@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// at is the client of the trial's user at a worker.
+// at returns the client of the trial's user at a worker.
 func (t *trial) at(to *process) testkit.Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
 		token, err := t.env.cloud.Token(t.uid)
@@ -33,13 +33,13 @@ func (t *trial) look(n int) testkit.Answer {
 	return a
 }
 
-// over reports whether the n-th run has ended, or waits for a review.
+// over reports whether the n-th run has ended or waits for a review.
 func (t *trial) over(n int) bool {
 	a := t.look(n)
 	return a.Status == "completed" || a.Status == "failed" || len(a.Approvals) > 0 && a.Approvals[0].Kind == "review"
 }
 
-// asked reports whether the first run has requested its approval, and records it.
+// asked reports whether the first run has requested its approval, and records the approval.
 func (t *trial) asked() bool {
 	a := t.look(0)
 	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
@@ -59,8 +59,8 @@ func (t *trial) expired() bool {
 	return a.Status == "failed" || t.approval.ApprovalID == "" || time.Now().After(t.approval.ExpiresAt)
 }
 
-// rested reports whether every run that was started has ended, in the store too, or waits for its user. A session that
-// waits a moment before its deadline does not rest.
+// rested reports whether every started run has ended, in the store too, or waits for its user. A session that waits for
+// the moment before its deadline has not rested.
 func (t *trial) rested() bool {
 	for n := range t.started() {
 		a := t.look(n)
@@ -72,8 +72,8 @@ func (t *trial) rested() bool {
 	return t.mailed()
 }
 
-// written reports whether the stored run has the answered state: an expiry is answered before it is stored. The run
-// stays due until its notifications are published and its containers are gone.
+// written reports whether the stored run has the reported state, because an expiry is reported before it is stored. The
+// stored run stays due until its events are published and its containers are removed.
 func (t *trial) written(a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true
@@ -99,7 +99,7 @@ func (t *trial) ends() string {
 	return strings.Join(out, "; ")
 }
 
-// started returns how many runs the walk starts.
+// started returns how many runs the scenario starts.
 func (t *trial) started() int {
 	n := 0
 	for _, s := range t.walk.steps {

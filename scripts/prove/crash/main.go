@@ -1,14 +1,16 @@
-// Package crash kills Countersign at every point at which it can die, and checks what is left.
+// Package crash interrupts Countersign at every point where it can die, and checks the state afterwards.
 //
-// Workers are processes of their own, with all functions on one address; Gmail, Calendar, GitHub, an engine of
-// containers, the model and the store's file or emulator outlive them. A first walk of each kind counts the points at
-// which a worker calls something outside itself: before and after each read, commit, publish, model call and provider
-// call, and before each answer. Then each trial takes a fresh user through a walk (approve, edit, always allow, reject,
-// cancel, hold, undo, expire; a plan that is confirmed, refined, rejected, cancelled, changed or replaced, and acts by
-// a grant or asks), strikes one worker at one point, with or without a fault of the provider at the same time, and lets
-// the client, the queue and the sweep retry as usual. It then compares the documents with the requests that the
-// providers received, with the notifications that arrived through a topic that loses, cuts, doubles and reorders
-// messages, and with the reminder mails.
+// Workers are separate processes with all functions on one address. Gmail, Calendar, GitHub, a container engine, the
+// model, and the store's file or emulator outlive them. A first run of each scenario counts the points where a worker
+// calls something outside its process: before and after each read, commit, publish, model call and provider call, and
+// before each response.
+//
+// Each trial then takes a new user through one scenario: approve, edit, always allow, reject, cancel, hold, undo,
+// expire; or a plan that is confirmed, refined, rejected, cancelled, changed or replaced, and that acts with a grant or
+// asks. The trial interrupts one worker at one point, with or without a provider fault at the same time. The client,
+// the queue and the sweep then retry as usual. Finally, the trial compares the stored documents with the effects at the
+// providers, with the events at a topic that loses, truncates, duplicates and reorders them, and with the mails that
+// remind a user of waiting approvals.
 package crash
 
 import (
@@ -30,21 +32,21 @@ type options struct {
 	kills   int
 	store   string
 	workers int
-	program string // of the workers; empty: this one
+	program string // the workers' program; empty: this one
 	anywhen bool
 	on      string
 	of      []kind          // the kinds of provider; nil: all
-	only    func(plan) bool // which plans may be chosen; nil: any
-	counted *counted        // what another run has counted, or counts for others; nil: it counts for itself
+	only    func(plan) bool // which plans can be chosen; nil: any
+	counted *counted        // points shared with other runs; nil: this run counts its own
 }
 
-// What the trials' effects take place on.
+// These are the values of -on: where the effects of the trials take place.
 const (
 	providers = "providers"
 	hosts     = "host"
 )
 
-// kinds are those that the trials are about.
+// kinds returns the kinds that the trials use.
 func (o options) kinds() []kind {
 	switch {
 	case o.on == hosts:
@@ -55,21 +57,22 @@ func (o options) kinds() []kind {
 	return kinds
 }
 
-// Proof is the proof.
+// Proof returns the proof.
 func Proof() proof.Proof {
 	o := options{kills: 7200, store: "embedded", workers: 8, on: providers}
 	return proof.Proof{
-		Name: "crash", Chance: true, Only: "walks", Work: work, List: list,
-		Tries: "a worker killed, stopped or doubled at each point at which it can die",
-		Takes: "8 minutes; with -kills 240 it is a sample of 20 s",
-		About: `It strikes one worker in each trial, at a known point or with -anywhen at any moment, lets the client, the queue and
-the sweep retry as they would, and compares the stored documents with what the providers received.`,
+		Name: "crash", Chance: true, Only: "scenarios", Work: work, List: list,
+		Tries: "kills, pauses or duplicates a worker at each point where it can die",
+		Takes: "8 minutes; -kills 240 is a sample of 20 s",
+		About: `Each trial interrupts one worker, at a known point or with -anywhen at a random moment.
+The client, the queue and the sweep retry as usual. The trial then compares the stored documents with the effects at the
+providers.`,
 		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&o.kills, "kills", o.kills, "how many workers to strike")
-			f.StringVar(&o.store, "store", o.store, "embedded, or firestore for the emulator")
-			f.IntVar(&o.workers, "workers", o.workers, "how many trials at a time")
-			f.StringVar(&o.on, "on", o.on, "providers, or host: commands on OpenSSH's server")
-			f.BoolVar(&o.anywhen, "anywhen", o.anywhen, "kill at random moments instead of at the known points")
+			f.IntVar(&o.kills, "kills", o.kills, "how many workers to interrupt")
+			f.StringVar(&o.store, "store", o.store, "embedded, or firestore (the emulator)")
+			f.IntVar(&o.workers, "workers", o.workers, "how many trials run at a time")
+			f.StringVar(&o.on, "on", o.on, "providers, or host (commands on OpenSSH's server)")
+			f.BoolVar(&o.anywhen, "anywhen", o.anywhen, "kill at random moments instead of known points")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
@@ -108,15 +111,17 @@ func list() ([]proof.Count, error) {
 	}
 	all := func(names []string) string { return strings.Join(names, "; ") }
 	return []proof.Count{
-		{N: len(walks), What: "walks: " + all(named)},
+		{N: len(walks), What: "scenarios: " + all(named)},
 		{N: len(kinds), What: "kinds of provider: " + all(ofKind)},
 		{N: len(commands), What: "kinds of command on OpenSSH's server, with -on host: " + all(onHosts)},
-		{N: pairs, What: "walks with a kind that fits, each of whose points is counted by a walk without a blow"},
-		{N: len(how), What: "ways to strike at each point, the last of them with -on host: " + all(how)},
-		{N: len(faults), What: "faults of the provider beside the blow, in some three quarters of the trials: " +
+		{N: pairs, What: "pairs of a scenario and a fitting kind; a run without interruption " +
+			"counts the points of each"},
+		{N: len(how), What: "ways to interrupt at each point, the last of them with -on host: " + all(how)},
+		{N: len(faults), What: "faults of the provider at the same time, in about three quarters of the trials: " +
 			all(torn)},
-		{N: len(hostFaults), What: "faults of the host at the moment of the blow, in place of those: " + all(ofHosts)},
-		{N: len(ways), What: "ways in which the topic takes what others are told, one after the other: " + all(ways)},
+		{N: len(hostFaults), What: "faults of the host instead of those, at the moment of the interruption: " +
+			all(ofHosts)},
+		{N: len(ways), What: "ways in which the topic handles a publish, one after the other: " + all(ways)},
 		{N: 7200, What: "trials, unless -kills says otherwise"},
 	}, nil
 }
@@ -124,7 +129,7 @@ func list() ([]proof.Count, error) {
 func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 	if o.kills < 1 || o.workers < 1 || o.store != "embedded" && o.store != "firestore" ||
 		o.on != providers && o.on != hosts {
-		return fmt.Errorf("%w: -kills and -workers must be at least 1, -store embedded or firestore, and -on "+
+		return fmt.Errorf("%w: -kills and -workers must be at least 1, -store must be embedded or firestore, and -on "+
 			"providers or host", proof.ErrUsage)
 	}
 	dir, err := os.MkdirTemp("", "crash")
@@ -137,7 +142,7 @@ func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = e.Stop() }() // it ends with this process in any case
+		defer func() { _ = e.Stop() }() // the emulator ends with this process in any case
 		if err := os.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr); err != nil {
 			return err
 		}

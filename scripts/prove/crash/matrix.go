@@ -19,11 +19,11 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// faults are the provider's faults beside the blow. A quarter of the trials has none, so that the loss has one cause.
+// faults lists the provider faults. A quarter of the trials has none, so that a loss has only one possible cause.
 var faults = []fault{fakegoogle.StatusBefore, fakegoogle.StatusAfter, fakegoogle.ResetBefore, fakegoogle.ResetAfter,
 	fakegoogle.HangBefore, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.OddAfter, fakegoogle.CutAfter}
 
-// matrix is a run of the proof: the environments that its trials take place in, and what came of them.
+// matrix is a run of the proof, with its environments and results.
 type matrix struct {
 	*proof.Run
 	options options
@@ -35,7 +35,7 @@ type matrix struct {
 	order []string
 }
 
-// The counts of the report.
+// These are the counts in the report.
 const (
 	countPoints   = "points"
 	countStruck   = "workers struck"
@@ -43,12 +43,12 @@ const (
 	countRepeated = "trials that were too slow, and were repeated alone"
 )
 
-// try opens the environments, counts the points, and carries out the trials.
+// try opens the environments, counts the points, and runs the trials.
 func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 	m := &matrix{Run: r, options: o, rows: map[string]*row{}}
 	defer func() {
 		for _, e := range m.envs {
-			_ = e.close() // its worker is dead or ends here; the store's directory is temporary
+			_ = e.close() // the worker is dead or ends here; the store's folder is temporary
 		}
 	}()
 	for i := range o.workers {
@@ -74,9 +74,9 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 	return nil
 }
 
-// choose returns the requested number of plans: each once, in a random order, and then again with other faults. Each
-// draws its lot by itself, so that a seed chooses the same of plans that are slightly others: how often a worker asks
-// until something has come about is not the same each time.
+// choose returns the requested number of plans: each plan once in a random order, and then again with other faults. The
+// random numbers of a plan depend only on the seed, the round and the plan. The same seed therefore chooses the same
+// trials even if the count found slightly different points, which happens because workers poll.
 func (m *matrix) choose(plans []plan) []plan {
 	type drawn struct {
 		plan
@@ -108,12 +108,12 @@ func (m *matrix) choose(plans []plan) []plan {
 	return out[:m.options.kills]
 }
 
-// counted are the points that runs with the same walks, kinds and store pass: the first of them counts.
+// counted holds the points that several runs with the same scenarios, kinds and store share. The first run counts them.
 type counted struct {
 	plans []plan
 }
 
-// once returns the plans, which count finds if they are not known.
+// once returns the plans. The first call gets them from count.
 func (c *counted) once(count func() ([]plan, error)) (plans []plan, err error) {
 	if c != nil && c.plans != nil {
 		return c.plans, nil
@@ -124,7 +124,8 @@ func (c *counted) once(count func() ([]plan, error)) (plans []plan, err error) {
 	return plans, err
 }
 
-// count runs each walk once for each kind without a strike, and returns a plan for each point that was passed.
+// count runs each scenario once for each kind without an interruption, and returns a plan for each point that was
+// passed.
 func (m *matrix) count(ctx context.Context) ([]plan, error) {
 	var walked []plan
 	for _, w := range walks {
@@ -141,14 +142,14 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 			return err
 		}
 		for _, problem := range append(t.outcome.problems, t.outcome.late...) {
-			m.Finding(t.walk.name, "%s, without a blow: %s", t.kind.name, problem)
+			m.Finding(t.walk.name, "%s, without an interruption: %s", t.kind.name, problem)
 		}
 		return nil
 	})
 	return slices.Concat(found...), err
 }
 
-// trace runs the walk without a strike and returns a plan for each variant of each point of each step.
+// trace runs the scenario without an interruption. It returns a plan for each variant at each point of each step.
 func (t *trial) trace() (plans []plan) {
 	t.env.copies = 1
 	t.open()
@@ -169,8 +170,8 @@ func (t *trial) trace() (plans []plan) {
 	return plans
 }
 
-// all runs the plans, each in the next free environment. A trial in which only a time limit was missed is repeated
-// twice alone on the machine: a real fault occurs there too.
+// all runs the plans, each in the next free environment. A trial that only missed a time limit is repeated twice with
+// no other trial running; a real fault occurs there too.
 func (m *matrix) all(ctx context.Context, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan
@@ -207,7 +208,7 @@ func (m *matrix) all(ctx context.Context, plans []plan) error {
 	})
 }
 
-// each distributes the plans to the environments, each with a user of its own; the first error ends it.
+// each distributes the plans to the environments. Each plan has a separate user. The first error stops it.
 func (m *matrix) each(envs []*env, plans []plan, do func(e *env, i, user int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -231,10 +232,10 @@ func (m *matrix) each(envs []*env, plans []plan, do func(e *env, i, user int) er
 	return errors.Join(errs...)
 }
 
-// row is a line of the table of what came of the trials.
+// row is a line of the table of results.
 type row struct{ struck, none, one, two, reviews, violations int }
 
-// add reports a trial.
+// add reports the outcome of a trial.
 func (m *matrix) add(o outcome) {
 	if o.point == "" {
 		m.Count(countMissed, 1)
@@ -275,7 +276,7 @@ func (w *row) add(o outcome) {
 	w.violations += len(o.problems)
 }
 
-// table prints what came of the trials, by walk, kind and way of striking.
+// table prints the results by scenario, kind and variant.
 func (m *matrix) table() {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -288,6 +289,6 @@ func (m *matrix) table() {
 			}
 		}
 	}
-	_ = t.Flush() // into memory
+	_ = t.Flush() // writing to memory cannot fail
 	m.Note("%s", b.String())
 }

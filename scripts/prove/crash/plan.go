@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// variant is how a worker is struck.
+// variant is a way to interrupt a worker.
 type variant string
 
 const (
@@ -21,7 +21,7 @@ const (
 
 var variants = []variant{plain, storm, zombie, twin}
 
-// variants are how a worker is struck that does something of the kind.
+// variants returns the ways to interrupt a worker of this kind.
 func (k kind) variants() []variant {
 	if k.onHost {
 		return append(slices.Clone(variants), spared)
@@ -29,7 +29,7 @@ func (k kind) variants() []variant {
 	return variants
 }
 
-// faults returns the provider's faults for a call of the kind.
+// faults returns the faults of the provider or the host of this kind.
 func (k kind) faults() []fault {
 	if k.onHost {
 		return hostFaults
@@ -37,7 +37,7 @@ func (k kind) faults() []fault {
 	if k.mailed {
 		return []fault{fakegoogle.StatusBefore, fakegoogle.StatusAfter}
 	}
-	if k.tool == script.tool { // whose start is waited for as long as it may take
+	if k.tool == script.tool { // the wait for its start has no short limit
 		return slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
 			return f == fakegoogle.HangBefore || f == fakegoogle.HangAfter
 		})
@@ -45,17 +45,17 @@ func (k kind) faults() []fault {
 	return faults
 }
 
-// stops reports whether the worker is stopped, and woken later.
+// stops reports whether the variant pauses the worker and wakes it later.
 func (v variant) stops() bool { return v == zombie || v == twin }
 
-// plan is a planned trial: a walk that is struck at a point of a step.
+// plan is a planned trial: a scenario that is interrupted at a point of a step.
 type plan struct {
 	walk    walk
 	kind    kind
 	variant variant
-	step    int           // which is struck
-	point   int           // from 1
-	after   time.Duration // instead of a point: the worker is killed this long after the step began
+	step    int           // the interrupted step
+	point   int           // counted from 1
+	after   time.Duration // if set, the worker is killed this long after the step began, instead of at a point
 	torn    fault
 }
 
@@ -74,9 +74,9 @@ func (p plan) String() string {
 // outcome is the result of a trial.
 type outcome struct {
 	plan     plan
-	point    string // the point at which the worker was struck; empty: not struck
+	point    string // the point of the interruption; empty if there was none
 	effects  int
 	reviews  int
 	problems []string
-	late     []string // problems that a slow machine may cause, given the short times of a step
+	late     []string // problems that a slow machine can cause, because the steps have short time limits
 }

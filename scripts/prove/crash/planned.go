@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// The kinds whose runs are sessions of the planner, each in a repository of its user's own.
+// These kinds run as sessions of the planner, each in a repository of the trial's user.
 var (
 	issue  = kind{name: "issue of a plan", tool: github.CreateIssue, mode: "draft", plans: true}
 	pull   = kind{name: "pull request of a plan", tool: github.CreatePullRequest, mode: "draft", plans: true}
@@ -28,10 +28,10 @@ var (
 	anIssues = func(k kind) bool { return k.tool == issue.tool } // how a session ends does not depend on its tool
 )
 
-// branch is the one that the repositories have beside main.
+// branch is the second branch of the repositories, besides main.
 const branch = "fix"
 
-// bound returns the arguments of a call of the kind that are not free text, which a grant names, and planned all.
+// bound returns the arguments that a grant pins for a call of this kind; planned returns all.
 func (k kind) bound(owner string) map[string]any {
 	switch k.tool {
 	case create.tool:
@@ -63,14 +63,14 @@ func (k kind) planned(owner, name string) map[string]any {
 	return in
 }
 
-// committed returns the commits of the trial's branch. GitHub does not name the action of a commit; the handle in the
-// action's intent does.
+// committed returns the commits on the trial's branch. GitHub does not report which action made a commit; the handle in
+// the action's intent does.
 func (t *trial) committed() (all []invariants.Effect) {
 	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
 	proof.Must(err)
 	for _, c := range t.env.cloud.GitHub.Commits(t.uid, "web", branch) {
 		if !strings.HasPrefix(c.Message, t.uid) {
-			continue // it was there before
+			continue // the commit was part of the initial content
 		}
 		e := invariants.Effect{UID: t.uid, Agrees: func(args json.RawMessage) error {
 			var want github.NewCommit
@@ -92,7 +92,7 @@ func (t *trial) committed() (all []invariants.Effect) {
 	return all
 }
 
-// image is what containers are made of.
+// image is the image of the containers.
 const image = "localhost/small:1"
 
 // contained returns the containers that were started for the trial's run, and the scripts that were begun in them.
@@ -122,7 +122,7 @@ func (t *trial) contained() (all []invariants.Effect) {
 	return all
 }
 
-// count returns how many effects there are of the kind's own tool: a script also creates a container.
+// count returns the number of effects of the kind's tool. A script's container does not count.
 func (t *trial) count() (n int) {
 	all := t.effects()
 	if t.kind.tool != script.tool {
@@ -136,16 +136,16 @@ func (t *trial) count() (n int) {
 	return n
 }
 
-// judgeContainers looks for containers of a run that has ended.
+// judgeContainers reports containers that an ended run has left.
 func (t *trial) judgeContainers() {
 	for _, c := range t.env.engine.Containers() {
 		if c.Labels["run.countersign.run"] == t.runs[0] && len(t.look(0).Approvals) == 0 {
-			t.problem("a container is left: %s; %s", c.Name, t.ends())
+			t.problem("a container was not removed: %s; %s", c.Name, t.ends())
 		}
 	}
 }
 
-// struckEngine puts points around what an engine is asked to do.
+// struckEngine puts points around the calls to a container engine.
 type struckEngine struct {
 	app.Engine
 	*points

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// The walks of plans. What a plan is about is said by the walk's name, which the model reads in the prompt.
+// planWalks are the scenarios of plans. The prompt contains the scenario's name, from which the model knows the plan.
 var planWalks = []walk{
 	{"plan", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0, 0},
 	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, anIssues, once, false, 0, 0},
@@ -28,7 +28,8 @@ var planWalks = []walk{
 	{"plan late", longTTL, []step{start(0), inTime, lastly}, planned, either, true, 0, 3 * time.Second},
 }
 
-// openSession returns what requests a plan; its deadline is the same each time, as a client that tries again has it.
+// openSession returns a function that requests a plan. The deadline is the same in each call, as for a client that
+// retries.
 func (t *trial) openSession(to *process) func(context.Context, string, ...string) (testkit.Answer, error) {
 	return func(ctx context.Context, prompt string, header ...string) (testkit.Answer, error) {
 		return t.at(to)(ctx, http.MethodPost, "/api/agent/plans", map[string]string{"prompt": prompt,
@@ -37,17 +38,18 @@ func (t *trial) openSession(to *process) func(context.Context, string, ...string
 	}
 }
 
-// behind is the clock of a worker whose user's deadline is sooner than a session's may be. The store's decides.
+// behind is the error of a worker's clock for a session whose deadline is sooner than the API permits. The store's
+// clock decides.
 const behind = -5 * time.Minute
 
-// limit sets the session's deadline, which is the same each time it is requested.
+// limit sets the session's deadline, which stays the same in repeated requests.
 func (t *trial) limit() {
 	if t.deadline = planDeadline; t.walk.within > 0 {
 		t.deadline = time.Now().Add(t.walk.within)
 	}
 }
 
-// inTime confirms the plan, unless its session has reached its deadline before.
+// inTime confirms the plan, unless the session has already reached its deadline.
 var inTime = step{"a yes before the deadline", (*trial).asked, func(t *trial, to *process) {
 	if t.slow {
 		return
@@ -56,39 +58,39 @@ var inTime = step{"a yes before the deadline", (*trial).asked, func(t *trial, to
 	want("a yes before the deadline", a, err, http.StatusOK, http.StatusConflict, http.StatusGone)
 }}
 
-// aMoment is for how long a session has been moved when it reaches its deadline: about as long as a worker takes to the
-// first effect, so that one that is struck has it in the middle of a tool, or between two.
+// aMoment is how long a session has been advancing when it reaches its deadline. A worker takes about as long to reach
+// the first effect, so the deadline falls into a tool call or between two.
 const aMoment = 200 * time.Millisecond
 
-// lastly delivers a moment before the deadline.
+// lastly delivers the messages a moment before the deadline.
 var lastly = step{"deliver at last", nil, func(t *trial, to *process) {
 	proof.Must(wait.For(t.ctx, time.Until(t.deadline.Add(-aMoment))))
 	t.env.worker = to
 	proof.Must(t.env.deliver(t.ctx, to))
 }}
 
-// planDeadline is far enough ahead for every run, and for every clock.
+// planDeadline is late enough for every run, whatever the clock error.
 var planDeadline = time.Now().Add(48 * time.Hour)
 
-// addRepository gives the user an account at GitHub with a repository.
+// addRepository gives the user a GitHub account with a repository.
 func (t *trial) addRepository(at *testkit.Deployment) error {
 	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{"README.md": "A site."},
 		Branches: map[string]string{branch: "A change."}})
 	return at.LinkGitHub(t.ctx, t.uid, t.uid)
 }
 
-// refine has another plan made.
+// refine requests another plan.
 var refine = step{"refine", (*trial).asked, func(t *trial, to *process) {
 	if t.slow {
 		return
 	}
 	a, err := t.at(to)(t.ctx, http.MethodPost, "/api/agent/plans/"+t.runs[0]+"/refine",
 		map[string]string{"refinementPrompt": "shorter"})
-	// Where it was refined before it died, the next plan may wait already, or is made.
+	// If a worker died after it had refined the plan, the next plan may already wait, or the worker is making it.
 	want("refine", a, err, http.StatusOK, http.StatusAccepted, http.StatusConflict, http.StatusGone)
 }}
 
-// confirm approves the next card: the next plan, or a call.
+// confirm approves the next pending approval: the next plan, or a call.
 var confirm = step{"the next yes", (*trial).askedNext, func(t *trial, to *process) {
 	if t.slow {
 		return
@@ -97,7 +99,7 @@ var confirm = step{"the next yes", (*trial).askedNext, func(t *trial, to *proces
 	want("the next yes", a, err, http.StatusOK)
 }}
 
-// askedNext reports whether another approval than the one before is requested, and records it.
+// askedNext reports whether a new approval is pending, and records it.
 func (t *trial) askedNext() bool {
 	a := t.look(0)
 	if len(a.Approvals) > 0 && a.Approvals[0].ApprovalID != t.approval.ApprovalID && a.Approvals[0].Kind != "review" {
@@ -111,7 +113,7 @@ func (t *trial) askedNext() bool {
 var itsTrial = regexp.MustCompile(`((?:github|docker)\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
 var itsContainer = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
-// plansAnswer is the model of sessions; false for other requests.
+// plansAnswer is the model of sessions. It returns false for other requests.
 func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if !r.Has("propose_plan") && !r.Has("reflect") {
 		return fakegemini.Turn{}, false
@@ -121,7 +123,7 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	told := string(b)
 	about := itsTrial.FindStringSubmatch(told)
 	if about == nil {
-		proof.Must(fmt.Errorf("a session is asked about nothing: %s", told))
+		proof.Must(fmt.Errorf("a session has no known scenario: %s", told))
 	}
 	does, walk, name, owner := kind{tool: about[1]}, about[2], about[3], about[4]
 	call := func(tool string, args map[string]any) (fakegemini.Turn, bool) {

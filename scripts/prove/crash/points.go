@@ -20,21 +20,21 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// points are the places at which a worker can die: before and after each call that leaves the process. They wrap the
-// loop's store, queue, model and accounts, and the answer to each request, from outside, so that no deployed program
+// points are the places where a worker can die: before and after each call that leaves the process. They wrap the
+// engine's store, queue, model and accounts, and the response to each request, from the outside, so no deployed program
 // contains them.
 type points struct {
 	mu     sync.Mutex
 	seen   []string
-	strike int // at this point from now on; 0: never
+	strike int // interrupt at this point; 0: never
 	how    func(name string)
 
-	// committing is held for reading by each commit. A process that is stopped in the middle of one would hold the file
-	// of an embedded store for as long, and no other could take over.
+	// committing is held for reading by each commit. A process that is paused in the middle of a commit would keep the
+	// embedded store's file locked, and no other process could take over.
 	committing sync.RWMutex
 }
 
-// arm restarts the count, and strikes at the n-th point; with 0 it only counts.
+// arm restarts the count, and interrupts at the n-th point. With 0 it only counts.
 func (p *points) arm(n int, how func(name string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *points) names() []string {
 	return append([]string(nil), p.seen...)
 }
 
-// pass is called at a point.
+// pass marks that the worker passes a point.
 func (p *points) pass(name string) {
 	p.mu.Lock()
 	p.seen = append(p.seen, name)
@@ -62,7 +62,7 @@ func (p *points) pass(name string) {
 	}
 }
 
-// around passes a point before and one after.
+// around passes one point immediately, and one when after is called.
 func (p *points) around(name string) (after func()) {
 	p.pass("before " + name)
 	return func() { p.pass("after " + name) }
@@ -92,7 +92,7 @@ func collection(path string) string {
 	return name
 }
 
-// saying names a commit by the newest event of its run that is more than a status.
+// saying names a commit by the newest event of its run that is more than a change of status.
 func saying(writes []store.Write) string {
 	for _, w := range writes {
 		var r run.Run
@@ -108,12 +108,12 @@ func saying(writes []store.Write) string {
 	return collection(writes[0].Doc.Path)
 }
 
-// elsewhere tells of the commits of other processes.
+// elsewhere reports commits of other processes.
 type elsewhere interface {
 	Elsewhere(ctx context.Context) <-chan struct{}
 }
 
-// paused is an embedded store whose commits are over when its process is stopped.
+// paused is an embedded store that finishes its commits before the process is paused.
 type paused struct {
 	*faulty.Store
 	elsewhere
@@ -149,8 +149,8 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 	return m.Model.Generate(ctx, req, delta)
 }
 
-// struckCalls puts points around the calls to providers: Gmail and Calendar, the endpoint for access to a linked
-// account, the notes, and the desk.
+// struckCalls puts points around the calls to providers: Gmail, Calendar, the token endpoint for linked accounts, the
+// notes, and the MCP server.
 type struckCalls struct {
 	next http.RoundTripper
 	*points
@@ -158,7 +158,7 @@ type struckCalls struct {
 
 func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !provided.MatchString(r.URL.Path) {
-		// the model's points are its own, and the sign-in's keys are asked for before anything is done
+		// The model has separate points, and the keys of the sign-in are fetched before anything happens.
 		return c.next.RoundTrip(r)
 	}
 	defer c.around("call " + r.Method + " " + shape(r.URL.Path))()
@@ -167,7 +167,7 @@ func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var provided = regexp.MustCompile(`^/(google|accounts|notes|desk|api|login)\b`)
 
-// shape returns a path without the parts that differ from call to call.
+// shape returns a path without the parts that differ between calls.
 func shape(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, p := range parts {
@@ -178,7 +178,7 @@ func shape(path string) string {
 	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
-// answers passes a point after a request has been handled and before its answer is sent.
+// answers passes a point after a request was handled and before the response is sent.
 func (p *points) answers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
@@ -186,7 +186,7 @@ func (p *points) answers(h http.Handler) http.Handler {
 	})
 }
 
-// struckHosts puts points around the connections to hosts, and around the traffic on them.
+// struckHosts puts points around connections to hosts, and around the exchanges on them.
 type struckHosts struct {
 	app.Hosts
 	*points
@@ -212,8 +212,8 @@ type remembering interface {
 	supervisor.Memory
 }
 
-// heard is how often a point is put before a part of what a host answers to one line: after the journal was made, in
-// the middle of the output, and after the end.
+// heard is the number of points in a host's answer to one command line: after the record was created, in the middle of
+// the output, and after the end.
 const heard = 5
 
 // Exec implements [supervisor.Conn].

@@ -12,16 +12,16 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// process is a worker, for its parent.
+// process is a worker, as its parent sees it.
 type process struct {
 	*proof.Worker
 	replies chan string // the replies to orders
-	hits    chan string // the points at which it was struck; closed when it has ended
+	hits    chan string // the points where it was interrupted; closed when the process has exited
 	url     string
 	client  *http.Client
 }
 
-// patience is the time limit of a worker for any order.
+// patience limits how long a worker may take for any order.
 const patience = time.Minute
 
 // spawn starts a worker.
@@ -34,7 +34,7 @@ func spawn(program string, o order, log io.Writer) (p *process, err error) {
 	go func() { <-p.Ended(); close(p.hits); close(p.replies) }()
 	ready, err := p.reply()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("a worker does not start: %w", err), p.kill())
+		return nil, errors.Join(fmt.Errorf("starting a worker: %w", err), p.kill())
 	}
 	p.url = strings.TrimPrefix(ready, "ready ")
 	return p, nil
@@ -52,11 +52,11 @@ func (p *process) reply() (string, error) {
 	select {
 	case line, alive := <-p.replies:
 		if !alive {
-			return "", errors.New("it is gone")
+			return "", errors.New("the worker has exited")
 		}
 		return line, nil
 	case <-time.After(patience):
-		return "", errors.New("it says nothing")
+		return "", errors.New("the worker did not reply in time")
 	}
 }
 
@@ -68,13 +68,13 @@ func (p *process) order(format string, args ...any) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(answer, "ok")), err
 }
 
-// arm makes the worker strike itself at the n-th point from now.
+// arm makes the worker interrupt itself at the n-th point from now.
 func (p *process) arm(n int, how string) error {
 	_, err := p.order("arm %d %s", n, how)
 	return err
 }
 
-// struck waits until the worker was struck, or until done is closed.
+// struck waits until the worker has interrupted itself, or until done is closed.
 func (p *process) struck(done <-chan struct{}) (name string, ok bool) {
 	select {
 	case name, ok = <-p.hits:
@@ -88,7 +88,7 @@ func (p *process) struck(done <-chan struct{}) (name string, ok bool) {
 	return name, ok
 }
 
-// wake continues a stopped worker.
+// wake continues a paused worker.
 func (p *process) wake() error {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (p *process) wake() error {
 	return err
 }
 
-// kill ends the worker with SIGKILL, and waits until it has ended.
+// kill kills the worker with SIGKILL, and waits until it has exited.
 func (p *process) kill() error {
 	p.client.CloseIdleConnections()
 	return p.Kill()

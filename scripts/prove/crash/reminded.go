@@ -16,18 +16,18 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// reminded is an effect whose user is mailed while it waits.
+// reminded is a kind of effect whose user gets a mail while it waits.
 var reminded = kind{name: "no handle, and its user is mailed", tool: "note", mode: "draft", mailed: true}
 
-// reminding is when its users are mailed: so soon that no trial waits for long.
+// reminding sets the times of the mails, short enough for a trial.
 var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.Millisecond,
 	Settled: 200 * time.Millisecond, Taken: time.Second}
 
-// remindWalks have two waiting cards, which one mail reports, and then a third card, which the next mail reports.
+// remindWalks is the scenario with two approvals in one mail, and then a third approval in the next mail.
 var remindWalks = []walk{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed }, effects: never,
 	steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
 
-// startBeside requests the n-th run while those before it wait, and their user was mailed of what waits so long.
+// startBeside requests the n-th run while the earlier ones wait, after the user was mailed about them.
 func startBeside(n int) step {
 	s := start(n)
 	s.ready = func(t *trial) bool { return len(t.waiting()) == n && (n == 1 || t.mailed()) }
@@ -36,7 +36,7 @@ func startBeside(n int) step {
 
 const reminderStep = "reminder of "
 
-// remind has the worker look at so many runs when their user is to be mailed of them.
+// remind makes the worker process n runs whose user is to be mailed.
 func remind(n int) step {
 	name := fmt.Sprintf("%s%d", reminderStep, n)
 	return step{name, func(t *trial) bool { return len(t.waiting()) == n }, func(t *trial, to *process) {
@@ -54,14 +54,14 @@ func remind(n int) step {
 	}}
 }
 
-// user returns the trial's user as they are stored.
+// user returns the stored user of the trial.
 func (t *trial) user() (u run.User) {
 	_, err := document.Get(t.ctx, t.env.store, document.UserPath(t.uid), &u)
 	proof.Must(err)
 	return u
 }
 
-// waiting returns what waits for the user.
+// waiting returns the user's pending approvals.
 func (t *trial) waiting() (all []run.Approval) {
 	for n := range t.started() {
 		for _, shown := range t.look(n).Approvals {
@@ -74,7 +74,8 @@ func (t *trial) waiting() (all []run.Approval) {
 	return all
 }
 
-// mailed reports whether it is on record that the user was mailed of all that waits, where they are mailed at all.
+// mailed reports whether the store records that the user was mailed about everything that waits. It is true for kinds
+// without mails.
 func (t *trial) mailed() bool {
 	if !t.kind.mailed {
 		return true
@@ -85,53 +86,53 @@ func (t *trial) mailed() bool {
 	})
 }
 
-// judgeMailed compares the mails to the user with the waiting approvals. Each approval was mailed, the same approvals
-// with one ID, and once, or twice if the process that mailed could not record it.
+// judgeMailed compares the user's mails with the pending approvals. Every approval must be in a mail. Mails with the
+// same content must have the same ID, and come once, or twice if the worker could not record the first one.
 func (t *trial) judgeMailed() {
 	mails, waiting := t.env.letters.to(testkit.Address(t.uid)), t.waiting()
-	ids, last, twice := map[string]string{}, time.Time{}, 0 // IDs by the reported approvals
+	ids, last, twice := map[string]string{}, time.Time{}, 0 // IDs by content
 	for _, m := range mails {
 		id, told := m.Header.Get("Message-Id"), t.toldBy(m, waiting)
 		runs := runsOf(told)
 		switch other, known := ids[runs]; {
 		case known && other != id:
-			t.problem("the mails %s and %s tell the same", other, id)
+			t.problem("the mails %s and %s have the same content", other, id)
 		case known:
 			twice++
 		case slices.Contains(slices.Collect(maps.Values(ids)), id):
-			t.problem("the mails with the id %s do not tell the same", id)
+			t.problem("the mails with the ID %s differ", id)
 		default:
 			t.judgeMail(m, told, last)
 			ids[runs], last = id, m.at
 		}
 	}
 	if most := t.mayRepeat(); twice > most {
-		t.overdue("%d of %d mails are repeated, and %d may be", twice, len(mails), most)
+		t.overdue("%d of %d mails are duplicates; %d may be", twice, len(mails), most)
 	}
 	for _, a := range waiting {
 		if !slices.ContainsFunc(mails, func(m letter) bool { return t.leads(m, a) }) {
-			t.problem("nobody was mailed of run %s", a.RunID)
+			t.problem("no mail mentions run %s", a.RunID)
 		}
 	}
 }
 
-// judgeMail checks that a mail comes neither too soon after the approvals that it reports nor after the last mail, and
-// has no content of the approvals.
+// judgeMail checks that a mail does not come too soon after the request or after the previous mail, and that it
+// contains no content of the request.
 func (t *trial) judgeMail(m letter, told []run.Approval, last time.Time) {
 	switch {
 	case len(told) == 0:
-		t.problem("a mail tells of nothing that waits:\n%s", m.Raw)
+		t.problem("a mail mentions no pending approval:\n%s", m.Raw)
 	case m.at.Before(slices.MinFunc(told, byAsked).RequestedAt.Add(reminding.After)):
-		t.problem("a mail comes too soon after it was asked")
-	case m.at.Before(last.Add(reminding.Every * 3 / 4)): // which was on its way for a moment
-		t.overdue("a mail comes %s after another one", m.at.Sub(last))
+		t.problem("a mail came too soon after the request")
+	case m.at.Before(last.Add(reminding.Every * 3 / 4)): // the mail needed some time to arrive
+		t.overdue("a mail came %s after another one", m.at.Sub(last))
 	case strings.Contains(m.Raw, t.uid+" run"):
-		t.problem("a mail has what is asked:\n%s", m.Raw)
+		t.problem("a mail has content of the request:\n%s", m.Raw)
 	}
 }
 
-// mayRepeat returns how many mails may come again: one whose process died, or was stopped, before it was on record, and
-// one that the server took and did not say so.
+// mayRepeat returns how many mails may be duplicates: one if its process died or was paused before it recorded the
+// mail, and one if the mail server accepted it without confirming.
 func (t *trial) mayRepeat() (n int) {
 	if t.outcome.point != "" && strings.HasPrefix(t.walk.steps[t.step].name, reminderStep) {
 		n++
@@ -142,12 +143,12 @@ func (t *trial) mayRepeat() (n int) {
 	return n
 }
 
-// leads reports whether the mail leads to the approval.
+// leads reports whether the mail links to the approval.
 func (t *trial) leads(m letter, a run.Approval) bool {
 	return strings.Contains(m.Text, event.Link(t.env.settings["PUBLIC_URL"], a.ThreadID)+"\n")
 }
 
-// toldBy returns what the mail leads to of what waits.
+// toldBy returns the pending approvals that the mail links to.
 func (t *trial) toldBy(m letter, waiting []run.Approval) []run.Approval {
 	return slices.DeleteFunc(slices.Clone(waiting), func(a run.Approval) bool { return !t.leads(m, a) })
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
-// takeBack begins to take back what the first run has done, which is the second run. Where that has done nothing, there
-// is nothing to take back.
+// takeBack starts to undo the effect of the first run, in a second run. If the first run had no effect, the step does
+// nothing.
 var takeBack = step{"start to take it back", func(t *trial) bool { return t.over(0) }, func(t *trial, to *process) {
 	path := fmt.Sprintf("/api/agent/runs/%s/compensate", t.runs[0])
 	a, err := t.at(to)(t.ctx, http.MethodPost, path, map[string]string{"actionId": t.made()})
 	want("taking it back", a, err, http.StatusOK, http.StatusConflict)
 	if t.nothing = a.HTTP == http.StatusConflict; !t.nothing && a.RunID != t.takingBack() {
-		proof.Must(fmt.Errorf("it is taken back by run %s", a.RunID))
+		proof.Must(fmt.Errorf("the undo is run %s", a.RunID))
 	}
 }}
 
-// approveIt says yes to that.
+// approveIt approves the undo.
 var approveIt = step{"approve that", (*trial).askedBack, func(t *trial, to *process) {
 	for _, ap := range t.look(1).Approvals {
 		a, err := t.at(to).Decide(t.ctx, ap, "approve_once", nil)
@@ -31,15 +31,16 @@ var approveIt = step{"approve that", (*trial).askedBack, func(t *trial, to *proc
 	}
 }}
 
-// askedBack reports whether the user is asked about what takes back, if there is something.
+// askedBack reports whether the undo waits for approval, or has nothing to do.
 func (t *trial) askedBack() bool { return t.nothing || len(t.look(1).Approvals) > 0 || t.over(1) }
 
-// made returns the id of the first run's action, and takingBack that of the run which takes it back.
+// made returns the ID of the first run's action, and takingBack that of the undo.
 func (t *trial) made() string       { return run.ActionID(t.runs[0], 1, 0, 0) }
 func (t *trial) takingBack() string { return loop.CompensationRun(t.uid, t.made(), "") }
 
-// takenBack returns the deletions of the user's events, as effects of the compensating run. A calendar does not name
-// the action that deleted an event: it is the completed one, because a later one finds the event gone.
+// takenBack returns the deletions of the user's objects, as effects of the run that undoes. A calendar does not report
+// which action deleted an event, so a deletion is attributed to the action that succeeded: a later one would find the
+// event gone.
 func (t *trial) takenBack() (all []invariants.Effect) {
 	done := run.ActionID(t.takingBack(), 1, 0, 0)
 	for _, e := range t.env.cloud.Deleted(t.uid) {

@@ -13,22 +13,22 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// taking is the fate of a published notification.
+// taking is what a topic does with a publish of events.
 type taking string
 
 const (
-	taken    taking = "taken"
+	taken    taking = "accepted"
 	lost     taking = "lost"
-	partly   taking = "only its first notice is taken"
-	unsaid   taking = "taken, and its answer is lost"
-	doubled  taking = "taken twice"
-	overtook taking = "its answer is lost, and it is taken after the next one"
+	partly   taking = "only the first event is accepted"
+	unsaid   taking = "accepted, and the answer is lost"
+	doubled  taking = "accepted twice"
+	overtook taking = "the answer is lost, and it is accepted after the next one"
 )
 
-// takings follow each other, so that every trial meets some of them.
+// takings is the sequence of outcomes, so that every trial meets some of them.
 var takings = []taking{taken, lost, taken, unsaid, taken, overtook, partly, taken, doubled}
 
-// topic receives the notifications about runs, and outlives the workers.
+// topic receives the events about runs, and outlives the workers.
 type topic struct {
 	mu    sync.Mutex
 	heard []invariants.Heard
@@ -36,13 +36,13 @@ type topic struct {
 	asked int
 }
 
-// separator stands between a request's notices: each is JSON on one line.
+// separator separates the events of a request. Each event is JSON on one line.
 var separator = []byte("\n")
 
-// ServeHTTP takes the notices of a request, or what the next of the takings leaves of them.
+// ServeHTTP stores the events of a request, as far as the next of the takings lets them through.
 func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	if err != nil { // it came from a worker that was killed
+	if err != nil { // the worker was killed while it sent the request
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -73,14 +73,14 @@ func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all returns the received notifications, in order.
+// all returns the received events, in order.
 func (p *topic) all() []invariants.Heard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.heard[:len(p.heard):len(p.heard)]
 }
 
-// struckNotices publishes to the topic, with points around it.
+// struckNotices publishes to the topic, with points around each publish.
 type struckNotices struct {
 	topic   string // its URL
 	console string
@@ -103,7 +103,7 @@ func (n struckNotices) Publish(ctx context.Context, notices ...event.Event) erro
 	if err != nil {
 		return err
 	}
-	r.GetBody = nil // so that net/http does not resend it by itself
+	r.GetBody = nil // net/http must not resend the request
 	res, err := n.client.Do(r)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (n struckNotices) Publish(ctx context.Context, notices ...event.Event) erro
 	return nil
 }
 
-// judgeTold compares what the topic has taken with the runs' events.
+// judgeTold compares the events that the topic received with the runs' events.
 func (t *trial) judgeTold() {
 	heard := t.env.topic.all()
 	for _, id := range t.runs[:t.started()] {
@@ -127,7 +127,7 @@ func (t *trial) judgeTold() {
 	}
 }
 
-// told reports whether the run has no unpublished notification.
+// told reports whether all events of the run have been published.
 func (t *trial) told(runID string) bool {
 	left, err := invariants.Untold(t.ctx, t.env.store, runID)
 	proof.Must(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// trial is a running plan. What it cannot go on after ends it (proof.Must): that is a failure of this program, and not
-// of the tested one, which is noted (problem, overdue).
+// trial is a running plan. An error that prevents its continuation ends it (proof.Must): this is a failure of the proof
+// program. Failures of the tested program are recorded with problem or overdue.
 type trial struct {
 	plan
 	ctx         context.Context
@@ -24,11 +24,11 @@ type trial struct {
 	runs        []string
 	approval    testkit.Approval
 	terminal    string
-	deadline    time.Time       // of a session
-	nothing     bool            // the first run has done nothing that could be taken back
-	slow        bool            // the run ended before it requested approval: the machine was too slow
-	sleeper     *process        // a stopped worker
-	sleeperDone <-chan struct{} // closed when its request has ended
+	deadline    time.Time       // the session's deadline
+	nothing     bool            // the first run had no effect, so it cannot be undone
+	slow        bool            // the run ended before it requested approval, because the machine was too slow
+	sleeper     *process        // a paused worker
+	sleeperDone <-chan struct{} // closed when the paused worker's request has ended
 	outcome     outcome
 }
 
@@ -75,7 +75,7 @@ func (t *trial) run() {
 	t.judge()
 }
 
-// open ensures that a worker runs, and has the trial's user link their Google account there.
+// open ensures that a worker runs, and links a Google account of the trial's user there.
 func (t *trial) open() {
 	t.ensureWorker()
 	if t.kind.onHost {
@@ -92,21 +92,22 @@ func (t *trial) open() {
 	proof.Must(at.Link(t.ctx, t.uid, t.uid))
 }
 
-// await waits until what must be true before the step is.
+// await waits until the step's precondition holds.
 func (t *trial) await(s step) {
 	if s.ready != nil {
 		t.settle("before "+s.name, func() bool { return s.ready(t) })
 	}
 }
 
-// take runs a step, struck or not. A step that failed because its worker died is repeated by the next.
+// take runs a step, with or without an interruption. If the worker died and the step failed, the next worker repeats
+// it.
 func (t *trial) take(i int, s step) {
 	t.await(s)
 	if i == t.step {
 		t.strike(s)
 	}
 	again := t.begin(s, t.env.worker)
-	if i == t.step { // a repeated request waits until the sweep has the run advanced
+	if i == t.step { // a repeated request waits until the sweep resumes the run
 		t.settle("again "+s.name, func() bool { return again.over(20 * time.Millisecond) })
 	}
 	if err := <-again; errors.Is(err, errDown) {
@@ -116,7 +117,7 @@ func (t *trial) take(i int, s step) {
 	}
 }
 
-// doing is a step in progress; its error is received once.
+// doing is a running step. Its error can be received once.
 type doing chan error
 
 func (t *trial) begin(s step, to *process) doing {
@@ -125,7 +126,7 @@ func (t *trial) begin(s step, to *process) doing {
 	return d
 }
 
-// over reports whether it has ended, waiting a moment for that.
+// over reports whether the step has ended, after it waits for at most the given time.
 func (d doing) over(moment time.Duration) bool {
 	select {
 	case err := <-d:
@@ -136,7 +137,7 @@ func (d doing) over(moment time.Duration) bool {
 	}
 }
 
-// strike runs the step with a worker that is struck during it.
+// strike runs the step and interrupts the worker during it.
 func (t *trial) strike(s step) {
 	w := t.env.worker
 	how := "kill"
@@ -153,7 +154,7 @@ func (t *trial) strike(s step) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = proof.Attempt(func() { s.do(t, w) }) // it dies, or is cut off
+		_ = proof.Attempt(func() { s.do(t, w) }) // the worker dies, or its connection is cut
 	}()
 	if t.point == 0 {
 		time.Sleep(t.after)
@@ -189,7 +190,7 @@ func closed(done <-chan struct{}) bool {
 	}
 }
 
-// suffer has the host suffer its fault.
+// suffer injects the host's fault.
 func (t *trial) suffer() {
 	if t.kind.onHost {
 		t.env.host.suffer(t.torn)
@@ -204,7 +205,8 @@ func (t *trial) replace(w *process, done <-chan struct{}) {
 	t.ensureWorker()
 }
 
-// double lets another worker continue while this one is stopped: beyond its lease, or only for the same request.
+// double lets another worker continue while this one is paused: until the lease has lapsed, or only for the same
+// request.
 func (t *trial) double(s step, w *process, done <-chan struct{}) {
 	t.env.worker = nil
 	t.ensureWorker()
@@ -215,11 +217,11 @@ func (t *trial) double(s step, w *process, done <-chan struct{}) {
 	other := t.begin(s, t.env.worker)
 	other.over(50 * time.Millisecond)
 	t.wakeSleeper()
-	// The request may have got the answer that the other worker has the run.
+	// The response may be that the other worker advances the run.
 	t.settle("both "+s.name, func() bool { return other.over(20 * time.Millisecond) })
 }
 
-// wakeSleeper continues a stopped worker, waits until its request ends, and then stops it.
+// wakeSleeper continues a paused worker, waits until its request ends, and then stops it.
 func (t *trial) wakeSleeper() {
 	if t.sleeper == nil {
 		return
@@ -230,7 +232,7 @@ func (t *trial) wakeSleeper() {
 	select {
 	case <-t.sleeperDone:
 	case <-time.After(patience):
-		t.problem("a woken worker does not come to an end")
+		t.problem("a woken worker does not finish")
 	}
 	if proof.Must(w.kill()); t.variant != twin {
 		t.settle("after the waking", t.rested)
@@ -260,7 +262,7 @@ func (t *trial) ensureWorker() {
 func (t *trial) settle(what string, so func() bool) {
 	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.overdue("%s: it does not come about; the run is %+v", what, t.look(0))
+			t.overdue("%s: timed out; the run is %+v", what, t.look(0))
 			return
 		}
 		if t.kind.onHost {

@@ -16,15 +16,15 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
-// kind is a tool, with how much its provider reveals afterwards.
+// kind is a tool, with the evidence that its provider gives after a crash.
 type kind struct {
 	name, tool, mode string
-	readable         bool // the mailbox may be read, so that a sent mail is found
-	onHost           bool // it is a command on a host
-	looks            bool // which only looks, and is not asked about
-	plans            bool // a plan executes it
-	contained        bool // in a container
-	mailed           bool // its user is mailed while it waits
+	readable         bool // the mailbox can be read, so sent mails can be found
+	onHost           bool // a command on a host
+	looks            bool // a command that only reads, and needs no approval
+	plans            bool // part of a plan
+	contained        bool // runs in a container
+	mailed           bool // the user gets a mail while it waits
 }
 
 var kinds = []kind{
@@ -42,17 +42,17 @@ var commands = []kind{
 	{name: "command that looks", tool: "run_command", mode: "draft", onHost: true, looks: true},
 }
 
-// every kind, whatever it is on.
+// everyKind lists all kinds.
 var everyKind = slices.Concat(kinds, commands)
 
-// proves reports whether the kind can always tell afterwards what happened, so that a crash leaves no review to the
+// proves reports whether the provider can always report what happened, so that a crash never leads to a review by the
 // user.
 func (k kind) proves() bool {
 	return k.readable || k.tool == "calendar_event_create" || k.tool == pull.tool || k.tool == commit.tool ||
 		k.contained
 }
 
-// eventStart is far enough ahead for every run.
+// eventStart is late enough for every run.
 var eventStart = time.Now().AddDate(0, 2, 0).Truncate(time.Hour)
 
 func (k kind) args(name string) map[string]any {
@@ -69,7 +69,7 @@ func (k kind) args(name string) map[string]any {
 	return e
 }
 
-// edited returns the arguments as the user edits them.
+// edited returns the arguments after the user's edit.
 func (k kind) edited(name string) map[string]any {
 	a := k.args(name)
 	switch k.tool {
@@ -85,7 +85,7 @@ func (k kind) edited(name string) map[string]any {
 	return a
 }
 
-// answer calls the tool that the prompt names, once.
+// answer calls the tool in the prompt once.
 func answer(r fakegemini.Request) fakegemini.Turn {
 	if turn, ok := plansAnswer(r); ok {
 		return turn
@@ -102,24 +102,24 @@ func answer(r fakegemini.Request) fakegemini.Turn {
 	return fakegemini.Turn{Text: "I do not know that."}
 }
 
-// step is one thing that a client, the queue or the scheduler does. It is handled by one worker, which may die, and is
-// then repeated as its caller would repeat it.
+// step is one action of a client, the queue or the scheduler. One worker handles it. If that worker dies, the step is
+// repeated as its caller would repeat it.
 type step struct {
 	name  string
-	ready func(*trial) bool // what must be true before; nil: nothing
+	ready func(*trial) bool // the precondition; nil: none
 	do    func(t *trial, to *process)
 }
 
-// walk is a sequence of steps.
+// walk is a scenario: a sequence of steps.
 type walk struct {
 	name    string
-	ttl     time.Duration // how long an approval may wait
+	ttl     time.Duration // the lifetime of an approval
 	steps   []step
 	fits    func(kind) bool
-	effects func(n int) bool // whether n effects are allowed in the end, reviews aside
-	ends    bool             // the run may end during an effect, which then becomes a review
-	lasts   time.Duration    // how long a command takes
-	within  time.Duration    // of its start a session has its deadline; 0: in two days
+	effects func(n int) bool // whether n effects are allowed in the end, apart from reviews
+	ends    bool             // the run can end during an effect, which then becomes a review
+	lasts   time.Duration    // how long a command runs
+	within  time.Duration    // time from the session's start to its deadline; 0: two days
 }
 
 const (
@@ -133,14 +133,14 @@ var (
 	never  = func(n int) bool { return n == 0 }
 	either = func(n int) bool { return n <= 1 }
 	anyOf  = func(k kind) bool { return !k.looks && !k.plans && !k.mailed }
-	people = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // others have no recipient
+	people = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // other tools have no recipient
 	looks  = func(k kind) bool { return k.looks }
 	onHost = func(k kind) bool { return k.onHost && !k.looks }
 
 	makesEvents = func(k kind) bool { return k.tool == calendar.Name }
 )
 
-// How long commands take: those that are cut off by chance, and those that are ended in the middle.
+// These are the durations of commands that are interrupted by chance, and of those that are interrupted in the middle.
 const (
 	shortly = 200 * time.Millisecond
 	longer  = 8 * time.Second
@@ -165,14 +165,14 @@ var walks = slices.Concat([]walk{
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly, 0},
 }, planWalks, remindWalks)
 
-// want ends the step unless it is answered with one of the statuses.
+// want ends the step unless the response has one of the statuses.
 func want(what string, a testkit.Answer, err error, statuses ...int) {
 	if proof.Must(err); !slices.Contains(statuses, a.HTTP) {
 		proof.Must(fmt.Errorf("%s: %d %s", what, a.HTTP, a.Body))
 	}
 }
 
-// start requests the n-th run of the trial, with its key.
+// start requests the n-th run of the trial, with its idempotency key.
 func start(n int) step {
 	name := fmt.Sprintf("start %d", n+1)
 	return step{name, func(t *trial) bool { return n == 0 || t.over(n-1) }, func(t *trial, to *process) {
@@ -187,7 +187,7 @@ func start(n int) step {
 		}
 		a, err := ask(t.ctx, t.prompt(n), "Idempotency-Key", t.key(n))
 		if want(name, a, err, http.StatusOK, http.StatusAccepted); a.RunID != t.runs[n] {
-			proof.Must(fmt.Errorf("%s: it is run %s", name, a.RunID))
+			proof.Must(fmt.Errorf("%s: unexpected run %s", name, a.RunID))
 		}
 	}}
 }
@@ -206,10 +206,10 @@ func decide(decision string) step {
 	}}
 }
 
-// undoable is for how long a yes can be taken back that is taken back.
+// undoable is how long an approval can be undone in the scenario that undoes it.
 const undoable = time.Minute
 
-// hold approves what can then be undone for so long.
+// hold approves an action that can be undone for the given time.
 func hold(d time.Duration) step {
 	return step{fmt.Sprintf("hold for %s", d), (*trial).asked, func(t *trial, to *process) {
 		if t.slow {
@@ -220,7 +220,7 @@ func hold(d time.Duration) step {
 	}}
 }
 
-// undo takes the yes back while it is held.
+// undo withdraws the approval while the action is held.
 var undo = step{"undo", nil, func(t *trial, to *process) {
 	if t.slow {
 		return
@@ -229,7 +229,7 @@ var undo = step{"undo", nil, func(t *trial, to *process) {
 	want("undo", a, err, http.StatusOK)
 }}
 
-// tooLate approves an expired approval. A run that was cut off at its start may have none.
+// tooLate approves an expired approval. A run that was interrupted at its start may have none.
 var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(t *trial, to *process) {
 	late := testkit.Approval{ApprovalID: run.ApprovalID(t.runs[0], 1)}
 	a, err := t.at(to).Resolve(t.ctx, late, "approve_once")
@@ -257,7 +257,7 @@ var cancelAmid = step{"cancel in the middle", nil, func(t *trial, to *process) {
 	}
 	a, err := t.at(to).Cancel(t.ctx, t.runs[0])
 	want("cancel", a, err, http.StatusOK, http.StatusConflict)
-	proof.Must(t.env.deliver(t.ctx, to)) // which interrupts it, whatever became of the first
+	proof.Must(t.env.deliver(t.ctx, to)) // this interrupts the command, whatever happened to the first delivery
 	proof.Must(<-moved)
 }}
 
@@ -267,8 +267,8 @@ var deliver = step{"deliver", nil, func(t *trial, to *process) {
 	proof.Must(t.env.deliver(t.ctx, to))
 }}
 
-// expire sweeps when the approval has expired.
+// expire sweeps after the approval has expired.
 var expire = step{"sweep", (*trial).expired, func(t *trial, to *process) { proof.Must(t.env.sweep(t.ctx, to)) }}
 
-// errDown means that the worker did not answer, as when it dies.
+// errDown means that the worker did not answer, for example because it died.
 var errDown = errors.New("the worker does not answer")

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// watched counts how often each file of a directory is read: what only looks leaves no other trace.
+// watched counts how often each file of a directory is read. A command that only reads leaves no other trace.
 type watched struct {
 	events *os.File
 	ended  chan struct{}
@@ -23,7 +23,7 @@ func watch(dir string) (*watched, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// The kernel merges equal events until they are read. The events between them keep them apart.
+	// The kernel merges equal events that have not been read. The events in between keep them apart.
 	const mask = syscall.IN_OPEN | syscall.IN_ACCESS | syscall.IN_CLOSE_NOWRITE
 	if _, err := syscall.InotifyAddWatch(fd, dir, mask); err != nil {
 		return nil, errors.Join(os.NewSyscallError("inotify_add_watch", err), syscall.Close(fd))
@@ -33,8 +33,8 @@ func watch(dir string) (*watched, error) {
 	return w, nil
 }
 
-// read reads events until the file is closed: each is four numbers of 32 bits. The second is the kind of event, and the
-// last is the length of the name that follows.
+// read reads events until the file is closed. Each event is four 32-bit numbers, followed by a name. The second number
+// is the kind of event, and the last is the length of the name.
 func (w *watched) read() {
 	defer close(w.ended)
 	buf := make([]byte, 64<<10)
@@ -56,8 +56,8 @@ func (w *watched) read() {
 	}
 }
 
-// times returns how often the file was read. It is short, so that a command reads it at once. The keeper opens it
-// before the command does, and reads nothing.
+// times returns how often the file was read. The file is short, so a command reads it in one call. The supervisor opens
+// the file before the command does, but does not read it.
 func (w *watched) times(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

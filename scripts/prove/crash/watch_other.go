@@ -7,7 +7,7 @@ import "fmt"
 type watched struct{}
 
 func watch(string) (*watched, error) {
-	return nil, fmt.Errorf("%w: whether a file is opened is seen on Linux alone", errAbsent)
+	return nil, fmt.Errorf("%w: reads of files can be watched only on Linux", errAbsent)
 }
 
 func (*watched) times(string) int { return 0 }

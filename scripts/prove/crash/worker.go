@@ -29,30 +29,30 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcptools"
 )
 
-// order holds the parameters of a worker.
+// order is the configuration of a worker.
 type order struct {
 	Settings    map[string]string
 	Notes       string // URL of the provider without a handle
-	Topic       string // URL of the topic of notifications
+	Topic       string // URL of the topic for events
 	ApprovalTTL time.Duration
-	Skew        time.Duration // of this worker's clock against the machine's
+	Skew        time.Duration // the error of this worker's clock
 }
 
-// stepTime is what a model call, and an effect, may take: short, so that a dead worker's lease lapses soon.
+// stepTime limits a model call and an effect. It is short, so that a dead worker's lease lapses soon.
 const (
 	stepTime    = 900 * time.Millisecond
 	leaseMargin = 150 * time.Millisecond
-	leasePeriod = 2 * time.Second  // of a command, which takes longer
-	hostTime    = 20 * time.Second // what connecting to a host, and asking it, may take
+	leasePeriod = 2 * time.Second  // for commands, which take longer
+	hostTime    = 20 * time.Second // limits connecting to a host, and each call there
 )
 
-// work is the life of a worker: all functions on one address, and orders from the parent, a line each:
+// work runs a worker: all functions on one address. The parent sends orders, one a line:
 //
-//	arm N kill|stop|wait|none   count points from now on, and at the N-th die, stop until SIGCONT, wait, or do nothing
-//	points                      the names of those passed since
-//	wake                        go on, after SIGCONT or a wait
+//	arm N kill|stop|wait|none   count points from now on, and at the N-th exit, stop until SIGCONT, wait or do nothing
+//	points                      print the names of the points passed since
+//	wake                        continue after SIGCONT or a wait
 //
-// It prints its address, then answers each order with a line; "hit NAME" is printed without an order.
+// It prints its address, and then one line in reply to each order. It prints "hit NAME" without an order.
 func work(ctx context.Context, first proof.Order) error {
 	var o order
 	if err := first.Read(&o); err != nil {
@@ -64,7 +64,7 @@ func work(ctx context.Context, first proof.Order) error {
 		return err
 	}
 	providers := struckCalls{http.DefaultTransport, p}
-	http.DefaultTransport = providers // which linked accounts call through
+	http.DefaultTransport = providers // linked accounts use this transport
 	open := app.Embedded
 	app.Embedded = func(dir string, now func() time.Time) (store.Store, error) {
 		st, err := open(dir, now)
@@ -108,7 +108,7 @@ func work(ctx context.Context, first proof.Order) error {
 	return errors.Join(obey(p, os.Stdin, answers), stop())
 }
 
-// struckClients puts points around the connections that the parts before it have opened.
+// struckClients puts points around the connections that the earlier parts have opened.
 func (p *points) struckClients() app.Part {
 	return app.Part{Name: "struck", Open: func(_ context.Context, b *app.Builder) error {
 		if b.Engine != nil {
@@ -121,7 +121,7 @@ func (p *points) struckClients() app.Part {
 	}}
 }
 
-// serversOver has the operator's MCP servers be reached by the client.
+// serversOver makes the operator's MCP servers use the client.
 func serversOver(client *http.Client) app.Part {
 	return app.Part{Name: servers.Part.Name, Servers: func(b *app.Builder, file []mcpfile.Server) error {
 		s, err := mcptools.Open(file, mcptools.Options{HTTP: client, Lookup: b.Config.Referenced, Now: b.Now,
@@ -135,10 +135,11 @@ func serversOver(client *http.Client) app.Part {
 	}}
 }
 
-// errLong ends the sleep through an undo window in a walk that undoes: no trial waits that long.
-var errLong = errors.New("this is too long a sleep for a trial")
+// errLong ends a sleep until an approval can no longer be undone. In the scenario that undoes it, no trial waits that
+// long.
+var errLong = errors.New("too long a sleep for a trial")
 
-// shortened waits a twentieth of the time between two tries, and all of it between two renewals of a lease.
+// shortened waits a twentieth of the time between two attempts, but the whole time between two renewals of a lease.
 func shortened(ctx context.Context, d time.Duration) error {
 	if d > undoable/2 {
 		return errLong
@@ -168,14 +169,14 @@ func obey(p *points, orders io.Reader, answers io.Writer) error {
 		case len(order) == 1 && order[0] == "points":
 			fmt.Fprintln(answers, "ok", strings.Join(p.names(), ";"))
 		default:
-			return fmt.Errorf("no such order: %q", lines.Text())
+			return fmt.Errorf("unknown order: %q", lines.Text())
 		}
 	}
 	return lines.Err()
 }
 
-// struck ends this process, or stops it between two commits until it is woken, or only waits for that. The signal may
-// reach another thread first, so the struck goroutine blocks.
+// struck kills this process, pauses it between two commits until it is woken, or only waits for that. The signal can
+// reach another thread first, so the interrupted goroutine blocks.
 func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct{}) {
 	signals := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
 	if how == "stop" {
@@ -185,13 +186,14 @@ func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct
 	fmt.Fprintln(answers, "hit", name)
 	if how != "wait" {
 		if err := syscall.Kill(os.Getpid(), signals[how]); err != nil {
-			panic(err) // a worker that cannot be struck tests nothing
+			panic(err) // a worker that cannot interrupt itself tests nothing
 		}
 	}
 	<-woken
 }
 
-// notes is a provider without a handle: it stores what it is sent, twice if it is sent twice, and cannot be queried.
+// noteArgs are the arguments of a tool whose provider has no handle: it stores every note that it receives, a repeated
+// one twice, and cannot be queried.
 type noteArgs struct {
 	Text string `json:"text"`
 }
@@ -218,7 +220,7 @@ func leave(ctx context.Context, provider http.RoundTripper, url string, c tool.C
 	if err != nil {
 		return noted{}, err
 	}
-	req.GetBody = nil // so that net/http does not resend it by itself
+	req.GetBody = nil // net/http must not resend the request
 	req.Header.Set("Authorization", "Bearer "+c.UID)
 	req.Header.Set("X-Action", c.ActionID)
 	res, err := provider.RoundTrip(req)

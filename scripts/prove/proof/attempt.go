@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// ended is what ends an attempt.
+// ended is the panic value that ends an attempt.
 type ended struct{ error }
 
-// Must ends the attempt that it is called in, if there is an error, as testing.T's Fatal ends a test. It is for the
-// goroutine that Attempt or AtOnce calls.
+// Must ends the attempt in which it is called if err is not nil, as testing.T's Fatal ends a test. Call it in the
+// goroutine that Attempt or AtOnce starts.
 func Must(err error) {
 	if err != nil {
 		panic(ended{err})
 	}
 }
 
-// Attempt calls do, and returns the error that has ended it. A panic is one.
+// Attempt calls do. It returns the error of Must or of a panic that ended it.
 func Attempt(do func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {
@@ -31,8 +31,8 @@ func Attempt(do func()) (err error) {
 	return nil
 }
 
-// AtOnce calls do n times at one moment, each in a goroutine of its own, and ends the attempt that it is called in with
-// the first error that has ended one of them.
+// AtOnce calls do n times concurrently, each in a separate goroutine. Then it ends the surrounding attempt with the
+// first error that ended one of the calls.
 func AtOnce(n int, do func(i int)) {
 	begin, errs := make(chan struct{}), make([]error, n)
 	var all sync.WaitGroup

@@ -13,7 +13,7 @@ func TestAttempt(t *testing.T) {
 		says string
 	}{
 		"nothing":        {func() { Must(nil) }, ""},
-		"an error":       {func() { Must(clouds); t.Error("it goes on") }, "clouds"},
+		"an error":       {func() { Must(clouds); t.Error("Must returned") }, "clouds"},
 		"a panic":        {func() { panic("rain") }, "panic: rain"},
 		"one of several": {func() { AtOnce(3, func(i int) { Must([]error{nil, clouds, nil}[i]) }) }, "clouds"},
 	} {
@@ -22,11 +22,11 @@ func TestAttempt(t *testing.T) {
 		}
 	}
 	if err := Attempt(func() { Must(clouds) }); !errors.Is(err, clouds) {
-		t.Errorf("it is another error: %v", err)
+		t.Errorf("a different error: %v", err)
 	}
 	var n atomic.Int64
 	AtOnce(20, func(i int) { n.Add(int64(i)) })
 	if n.Load() != 190 {
-		t.Errorf("not all were called: %d", n.Load())
+		t.Errorf("calls: %d", n.Load())
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Failure is a test that failed, and the first lines that it printed about that. Without a test's name it is of the
-// whole package.
+// Failure is a failed test, with the first lines of its output. If it has no test name, it is a failure of the whole
+// package.
 type Failure struct {
 	Test  string
 	Lines []string
 }
 
-// most is how many lines of a failure are kept.
+// most is the maximum number of lines of a failure.
 const most = 20
 
 var (
@@ -22,11 +22,11 @@ var (
 	broken = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|a goroutine outlives )`)
 )
 
-// Failures reads what the tests of a package printed, of which some have failed. A test whose subtests failed is not
-// among them unless it says something itself.
+// Failures finds the failures in the output of a package's tests. A test that failed only because of its subtests is
+// omitted, unless it has output.
 func Failures(printed string) (all []Failure) {
 	lines := strings.Split(strings.TrimRight(printed, "\n"), "\n")
-	open := false // the last failure goes on
+	open := false // further lines belong to the last failure
 	for _, line := range lines {
 		switch name := failed.FindStringSubmatch(line); {
 		case name != nil:
@@ -52,5 +52,5 @@ func Failures(printed string) (all []Failure) {
 	return []Failure{{Lines: lines[from:min(len(lines), from+most)]}}
 }
 
-// Text returns the lines as one text.
+// Text returns the lines as one string.
 func (f Failure) Text() string { return strings.Join(f.Lines, "\n") }

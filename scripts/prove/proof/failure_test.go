@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFailures reads what tests print without -v.
+// TestFailures reads the output of tests without -v.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct{ printed, want string }{
 		"a test": {"hello\n--- FAIL: TestA (0.00s)\n    a_test.go:5: red\n        it is\n--- FAIL: TestB (1.00s)\n" +
@@ -32,6 +32,6 @@ func TestFailures(t *testing.T) {
 	}
 	long := Failures("--- FAIL: TestA (0.00s)\n" + strings.Repeat("    x\n", 100) + "FAIL\n")
 	if len(long) != 1 || len(long[0].Lines) != most {
-		t.Errorf("of a long text it keeps %d lines", len(long[0].Lines))
+		t.Errorf("a long text has %d lines left", len(long[0].Lines))
 	}
 }

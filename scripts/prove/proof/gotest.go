@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// TestTime is how long a selection of tests may take, even on a busy machine.
+// TestTime limits a selection of tests, with room for a busy machine.
 const TestTime = 10 * time.Minute
 
-// Tested is how a selection of Go tests went.
+// Tested is the result of a selection of Go tests.
 type Tested struct {
 	Failed, Skipped bool
-	Cut             bool     // they took too long, so their failure shows nothing
-	By              []string // the tests that failed, without those that only hold others
-	Left            []string // the tests that were skipped
-	Said            []string // what was printed, by lines
+	Cut             bool     // the tests timed out, so their failure proves nothing
+	By              []string // the tests that failed, without those that only contain failed subtests
+	Left            []string // the skipped tests
+	Said            []string // the output, by lines
 }
 
-// GoTest runs go test with the arguments, in the directory root.
+// GoTest runs go test with the arguments in the folder root.
 func GoTest(ctx context.Context, root string, args ...string) Tested {
 	args = append([]string{"test", "-json", "-count=1", "-timeout=" + TestTime.String()}, args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -32,7 +32,7 @@ func GoTest(ctx context.Context, root string, args ...string) Tested {
 	return ReadTested(out, err != nil)
 }
 
-// ReadTested reads what go test -json prints, and beside that what is no JSON: the go command's own words.
+// ReadTested reads the output of go test -json. Lines that are not JSON come from the go command itself.
 func ReadTested(out []byte, failed bool) Tested {
 	o := Tested{Failed: failed}
 	for line := range bytes.Lines(out) {
@@ -61,10 +61,10 @@ func ReadTested(out []byte, failed bool) Tested {
 	return o
 }
 
-// Last returns the last lines that were printed.
+// Last returns the last lines of the output.
 func (o Tested) Last() string { return strings.Join(o.Said[max(0, len(o.Said)-5):], "; ") }
 
-// String returns the names of up to three of the tests that failed.
+// String returns the names of up to three failed tests.
 func (o Tested) String() string {
 	switch n := len(o.By); {
 	case n == 0:

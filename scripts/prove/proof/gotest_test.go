@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOutcome names the tests that failed.
+// TestOutcome checks the text that names the failed tests.
 func TestOutcome(t *testing.T) {
 	for want, by := range map[string][]string{"the whole package": nil, "a, b": {"a", "b"},
 		"a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
@@ -15,7 +15,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestATestThatTookTooLong has caught nothing.
+// TestATestThatTookTooLong checks that a timeout does not count as a caught fault.
 func TestATestThatTookTooLong(t *testing.T) {
 	const fails = `{"Action":"run","Test":"TestTerraform/agent"}
 {"Action":"output","Test":"TestTerraform/agent","Output":"%s"}
@@ -30,7 +30,8 @@ func TestATestThatTookTooLong(t *testing.T) {
 	}
 }
 
-// TestAFailureOfNoTest is none that a test has noticed: it says what the go command said.
+// TestAFailureOfNoTest checks that a failure without a failed test does not count as caught, and reports the go
+// command's output.
 func TestAFailureOfNoTest(t *testing.T) {
 	const fails = `go: updates to go.mod needed
 {"Action":"build-output","Output":"./a.go:1:1: vet: unused\n"}

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// kept is what came of tries in earlier runs: a file of JSON lines, to which each try adds one.
+// kept holds the results of tries in earlier runs. The file has JSON lines, and each try appends one.
 type kept struct {
 	mu   sync.Mutex
 	file string
@@ -22,7 +22,7 @@ type keptLine struct {
 	Came json.RawMessage `json:"came"`
 }
 
-// openKept reads the file, if there is one. Without a name nothing is read or kept.
+// openKept reads the file if it exists. With an empty name, nothing is read or stored.
 func openKept(file string) (*kept, error) {
 	k := &kept{file: file, came: map[string]json.RawMessage{}}
 	if file == "" {
@@ -42,8 +42,8 @@ func openKept(file string) (*kept, error) {
 	return k, nil
 }
 
-// Before reads into came what came of the try in an earlier run, and reports whether the file of -resume has it. The
-// key names the try and all that could change its outcome.
+// Before reports whether the file of -resume has the result of a try, and decodes it into came. The key contains the
+// try's name and everything that could change its result.
 func (r *Run) Before(key string, came any) bool {
 	if r.kept == nil {
 		return false
@@ -54,7 +54,7 @@ func (r *Run) Before(key string, came any) bool {
 	return ok && json.Unmarshal(data, came) == nil
 }
 
-// Keep adds what came of the try to the file of -resume.
+// Keep appends the result of a try to the file of -resume.
 func (r *Run) Keep(key string, came any) error {
 	if r.kept == nil || r.kept.file == "" {
 		return nil

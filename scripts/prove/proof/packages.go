@@ -15,12 +15,13 @@ import (
 // Package is a Go package that has tests.
 type Package struct {
 	Path  string
-	Name  string   // the path within its module
-	Dir   string   // where its tests run
-	Tests []string // the files of its tests, by their full paths
+	Name  string   // the import path without the module's
+	Dir   string   // the folder in which the tests run
+	Tests []string // the full paths of the test files
 }
 
-// Packages returns those of the packages that have tests. The patterns are the go command's; none are all packages.
+// Packages returns the packages that match the patterns and have tests. Patterns are those of the go command; without a
+// pattern, all packages match.
 func Packages(ctx context.Context, patterns ...string) (found []Package, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -57,7 +58,8 @@ func Packages(ctx context.Context, patterns ...string) (found []Package, err err
 	}
 }
 
-// Build builds the package's tests as the file, with flags of go test. An error says what the go command printed.
+// Build builds the package's test binary as the file, with the flags of go test. The error contains the go command's
+// output.
 func (p Package) Build(ctx context.Context, file string, flags ...string) error {
 	args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", file}, flags...)
 	if out, err := exec.CommandContext(ctx, "go", append(args, p.Path)...).CombinedOutput(); err != nil {

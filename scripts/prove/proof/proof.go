@@ -1,5 +1,5 @@
-// Package proof is the frame of the proofs of scripts/prove: one form of flags, seeds, reports and exit codes, and the
-// workers that a proof starts as processes of their own.
+// Package proof is the common frame of the proofs in scripts/prove: flags, seeds, reports, exit codes, and the worker
+// processes that a proof starts.
 package proof
 
 import (
@@ -15,40 +15,40 @@ import (
 	"time"
 )
 
-// The exit codes of Main.
+// These are the exit codes of Main.
 const (
 	Proven = iota
-	Found  // there is a finding
+	Found  // at least one finding
 	Misused
-	Unable // the proof could not be run
+	Unable // the proof could not run
 )
 
-// Proof is one proof. Its funcs share what Flags registers.
+// Proof is one proof. Its functions share the variables that Flags registers.
 type Proof struct {
-	Name  string // as in: scripts/prove NAME
-	Tries string // what it tries, in a line
-	Takes string // how long on 2 cores, and what is shorter
-	About string // the rest of what -h says
+	Name  string // the name on the command line
+	Tries string // a line about what it tries
+	Takes string // the duration on two cores, and how to shorten it
+	About string // the rest of the help
 
-	Chance  bool   // chance takes part in it: it has -seed
-	Args    string // what its arguments are, in the plural; empty: it takes none
-	Only    string // what -only selects, in the plural; empty: it has none
-	Resumes bool   // it has -resume, by Run.Before and Run.Keep
-	Each    bool   // each try is worth a line, as with -v
+	Chance  bool   // it uses random numbers, and has -seed
+	Args    string // the plural name of its arguments; empty: it takes none
+	Only    string // the plural name of the objects of -only; empty: it has no -only
+	Resumes bool   // it has -resume, and calls Run.Before and Run.Keep
+	Each    bool   // each try prints a line, as with -v
 
-	Flags func(*flag.FlagSet)                      // registers its own flags; may be nil
-	List  func() ([]Count, error)                  // what it tries, counted
-	Run   func(context.Context, *Run) error        // tries it; an error means that it could not, or ErrUsage
-	Work  func(ctx context.Context, o Order) error // what a process does that it has started; nil: it starts none
+	Flags func(*flag.FlagSet)                      // registers additional flags; may be nil
+	List  func() ([]Count, error)                  // counts what it tries
+	Run   func(context.Context, *Run) error        // runs it; returns an error if it cannot run, or ErrUsage
+	Work  func(ctx context.Context, o Order) error // runs in the processes that it starts; nil: it starts none
 }
 
-// Count is how much of a kind a proof tries, before any selection.
+// Count is the number of tries of one kind, before any selection.
 type Count struct {
 	N    int
 	What string
 }
 
-// ErrUsage is wrapped by the error of Proof.Run when its flags do not go together.
+// ErrUsage is wrapped by the error of Proof.Run if its flags are inconsistent.
 var ErrUsage = errors.New("wrong usage")
 
 // Main runs the proof that args name, or lists the proofs, and returns the exit code.
@@ -75,18 +75,18 @@ func Main(args []string, out, errs io.Writer, proofs ...Proof) int {
 			return p.Main(ctx, args[1:], out, errs)
 		}
 	}
-	fmt.Fprintf(errs, "prove: there is no proof %q\n%s", args[0], usage(proofs))
+	fmt.Fprintf(errs, "prove: no proof %q\n%s", args[0], usage(proofs))
 	return Misused
 }
 
 func usage(proofs []Proof) string {
 	var b strings.Builder
-	b.WriteString("usage: go run ./scripts/prove NAME [flags]; NAME -h says more, -list counts what each tries\n\n")
+	b.WriteString("usage: go run ./scripts/prove NAME [flags]; NAME -h describes one, -list counts what each tries\n\n")
 	for _, p := range proofs {
 		fmt.Fprintf(&b, "  %-9s %s\n", p.Name, p.Tries)
 	}
-	b.WriteString("\nIt exits with 0 when that is proven, 1 with a finding, 2 after wrong usage, 3 where it could " +
-		"not be run.\n")
+	b.WriteString("\nIt exits with 0 if the proof holds, 1 with a finding, 2 after wrong usage, 3 if it could " +
+		"not run.\n")
 	return b.String()
 }
 
@@ -102,7 +102,7 @@ func (p Proof) list(out io.Writer) error {
 	return nil
 }
 
-// flags are those that every proof has, or that mean the same in each that has them.
+// flags are the flags that all or several proofs have.
 type flags struct {
 	seed                seed
 	only, report        string
@@ -136,7 +136,7 @@ func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int
 	case err == nil && ctx.Err() != nil:
 		err = ctx.Err()
 	case err == nil && f.only != "" && !r.tried():
-		err = fmt.Errorf("%w: -only names none of its %s", ErrUsage, p.Only)
+		err = fmt.Errorf("%w: -only matches none of the %s", ErrUsage, p.Only)
 	}
 	if !errors.Is(err, ErrUsage) {
 		r.summarize(err)
@@ -148,7 +148,7 @@ func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int
 	return code(errs, err)
 }
 
-// parse parses the flags, and returns the arguments before, between and after them.
+// parse parses the flags. It returns the arguments that stand before, between and after them.
 func parse(set *flag.FlagSet, args []string) (names []string, err error) {
 	for {
 		if err := set.Parse(args); err != nil || set.NArg() == 0 {
@@ -185,21 +185,21 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 	}
 	if p.Chance {
 		f.seed = Seed
-		set.Var(&f.seed, "seed", "the `number` from which all that chance chooses follows, or random: draw and "+
-			"print one")
+		set.Var(&f.seed, "seed", "the `number` that determines all random choices, or random: choose and "+
+			"print a number")
 	}
 	if p.Only != "" {
 		set.StringVar(&f.only, "only", "",
-			"try only these "+p.Only+": `names`, with commas between them and * for any text")
+			"try only the "+p.Only+" with these `names`, separated by commas; * matches any text")
 	}
 	if p.Resumes {
-		set.StringVar(&f.resume, "resume", "", "keep what came of each try in this `file`, and do not try it again")
+		set.StringVar(&f.resume, "resume", "", "store each result in this `file`, and skip tries that have one")
 	}
-	set.StringVar(&f.report, "report", "", "write the report to this `file` too, a JSON object a line")
-	set.BoolVar(&f.json, "json", false, "print the report as a JSON object a line")
+	set.StringVar(&f.report, "report", "", "also write the report to this `file`, one JSON object a line")
+	set.BoolVar(&f.json, "json", false, "print the report as one JSON object a line")
 	set.BoolVar(&f.list, "list", false, "only count what it tries")
 	if !p.Each {
-		set.BoolVar(&f.verbose, "v", false, "print what held and what was skipped, too")
+		set.BoolVar(&f.verbose, "v", false, "also print what held and what was skipped")
 	}
 	if p.Flags != nil {
 		p.Flags(set)
@@ -207,7 +207,7 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 	return set
 }
 
-// examples are lines to type, of the flags that most proofs have.
+// examples returns example command lines with the flags that most proofs have.
 func (p Proof) examples() string {
 	call := "  go run ./scripts/prove " + p.Name
 	lines := call + "\n" + call + " -list\n"

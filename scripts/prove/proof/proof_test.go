@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// trying is a proof that does what it is told.
+// trying returns a proof that calls run.
 func trying(run func(context.Context, *Run) error) Proof {
 	return Proof{Name: "moon", Tries: "phases", Takes: "a month", About: "It waxes.", Chance: true, Only: "phases",
 		Resumes: true, Run: run,
@@ -59,7 +59,7 @@ func TestExitCodes(t *testing.T) {
 		"no such proof": {"sun", nil, Misused, `no proof "sun"`},
 		"an argument":   {"moon full", nil, Misused, `"full" is not a flag`},
 		"selects none": {"moon -only x", func(context.Context, *Run) error { return nil }, Misused,
-			"none of its phases"},
+			"none of the phases"},
 		"no name":     {"", nil, Proven, "moon      phases"},
 		"help":        {"moon -h", nil, Proven, "It takes a month."},
 		"list":        {"moon -list", nil, Proven, "4 quarters"},
@@ -73,7 +73,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestAReport has one form in each proof: as text, as JSON and in a file.
+// TestAReport checks the report as text, as JSON and in a file.
 func TestAReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report")
 	run := func(_ context.Context, r *Run) error {
@@ -96,7 +96,7 @@ func TestAReport(t *testing.T) {
 	for _, want := range []string{"seed 7", "held new: in 7\n", "skipped dark: it is behind", "5 craters",
 		`distance: "384 Mm"`, "moon: 0 findings, 2 held, 1 skipped"} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, text.String())
+			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}
 	}
 	Main(append(args, "-json"), &lines, io.Discard, trying(run))
@@ -119,7 +119,8 @@ func TestAReport(t *testing.T) {
 	}
 }
 
-// TestTheSeed is the same in each run, unless -seed names another or asks for a random one. It is printed.
+// TestTheSeed checks that the seed is constant, unless -seed sets a number or asks for a random one, and that it is
+// printed.
 func TestTheSeed(t *testing.T) {
 	drawn := map[uint64]bool{}
 	for _, c := range []struct {
@@ -150,7 +151,7 @@ func TestTheSeed(t *testing.T) {
 	}
 }
 
-// TestArguments may stand before, between and after the flags.
+// TestArguments puts arguments before, between and after the flags.
 func TestArguments(t *testing.T) {
 	var got []string
 	p := trying(func(_ context.Context, r *Run) error { got = r.Args; return nil })
@@ -180,7 +181,7 @@ func TestResume(t *testing.T) {
 		}
 	}
 	if tries != 1 {
-		t.Errorf("it was tried %d times", tries)
+		t.Errorf("%d tries", tries)
 	}
 }
 
@@ -197,10 +198,10 @@ func TestAWorker(t *testing.T) {
 		select {
 		case line := <-heard:
 			if line != want {
-				t.Errorf("it says %q, want %q", line, want)
+				t.Errorf("got %q, want %q", line, want)
 			}
 		case <-time.After(await.Most):
-			t.Fatal("it says nothing")
+			t.Fatal("no output")
 		}
 	}
 	if err := w.Stop(); err != nil {

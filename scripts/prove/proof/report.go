@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// The kinds of a Line.
+// These are the kinds of a Line.
 const (
-	KindFinding = "finding" // what is to be proven does not hold
+	KindFinding = "finding" // a guarantee does not hold
 	KindHeld    = "held"
-	KindSkipped = "skipped" // it was not tried
-	KindNote    = "note"    // for a reader
+	KindSkipped = "skipped" // not tried
+	KindNote    = "note"    // information for the reader
 	KindSummary = "summary" // the last line
 )
 
-// Line is a line of a report. Of is the name of what was tried, as -only selects it.
+// Line is a line of a report. Of is the name of the try, which -only matches.
 type Line struct {
 	Kind string `json:"kind"`
 	Of   string `json:"of,omitempty"`
@@ -43,29 +43,30 @@ type Summary struct {
 	Counts   map[string]int `json:"counts,omitempty"`
 	Figures  map[string]any `json:"figures,omitempty"`
 	Seconds  float64        `json:"seconds"`
-	Error    string         `json:"error,omitempty"` // why it could not be run to its end
+	Error    string         `json:"error,omitempty"` // why the proof did not finish
 }
 
-// Run is one run of a proof: what it was asked to do, and its report. Its methods may be called concurrently.
+// Run is one run of a proof: its options and its report. Its methods are safe for concurrent use.
 type Run struct {
-	Seed    uint64   // of all that chance chooses
-	Args    []string // after the flags and between them
+	Seed    uint64   // determines all random choices
+	Args    []string // the arguments, wherever they stand among the flags
 	Verbose bool
 
 	proof string
-	only  *regexp.Regexp // nil: everything
+	only  *regexp.Regexp // nil matches everything
 	began time.Time
 	out   io.Writer
 	json  bool
-	file  *os.File // of -report, or nil
+	file  *os.File // the file of -report, or nil
 	kept  *kept
 
 	mu      sync.Mutex
 	summary Summary
-	failed  error // of writing
+	failed  error // the first error of writing
 }
 
-// pattern returns what matches one of the names, in which * is any text; nil where there are none.
+// pattern returns an expression that matches any of the names, in which * stands for any text. It returns nil for no
+// names.
 func pattern(names string) (*regexp.Regexp, error) {
 	if names == "" {
 		return nil, nil
@@ -77,19 +78,19 @@ func pattern(names string) (*regexp.Regexp, error) {
 	return regexp.Compile("^(" + strings.Join(any, "|") + ")$")
 }
 
-// Selects reports whether -only selects the name; without -only everything is selected.
+// Selects reports whether -only matches the name. Without -only, it always does.
 func (r *Run) Selects(name string) bool { return r.only == nil || r.only.MatchString(name) }
 
-// Finding reports what does not hold: the proof fails.
+// Finding reports a guarantee that does not hold. The proof fails.
 func (r *Run) Finding(of, format string, args ...any) { r.line(KindFinding, of, format, args...) }
 
-// Held counts what held; it is printed with -v.
+// Held counts a try that held. The line is printed with -v.
 func (r *Run) Held(of, format string, args ...any) { r.line(KindHeld, of, format, args...) }
 
-// Skipped counts what was not tried, and why; it is printed with -v.
+// Skipped counts a try that was skipped, with the reason. The line is printed with -v.
 func (r *Run) Skipped(of, format string, args ...any) { r.line(KindSkipped, of, format, args...) }
 
-// Note prints lines for a reader: a table, or how far it is.
+// Note prints lines for the reader, such as a table or the progress.
 func (r *Run) Note(format string, args ...any) { r.line(KindNote, "", format, args...) }
 
 // Count adds to a count of the summary.
@@ -102,14 +103,14 @@ func (r *Run) Count(what string, n int) {
 	r.summary.Counts[what] += n
 }
 
-// Counted returns a count.
+// Counted returns a count of the summary.
 func (r *Run) Counted(what string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.summary.Counts[what]
 }
 
-// Figure sets a measured figure of the summary.
+// Figure sets a measured value in the summary.
 func (r *Run) Figure(name string, value any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,14 +120,14 @@ func (r *Run) Figure(name string, value any) {
 	r.summary.Figures[name] = value
 }
 
-// Findings returns how many there are so far.
+// Findings returns the number of findings so far.
 func (r *Run) Findings() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.summary.Findings
 }
 
-// tried reports whether anything was.
+// tried reports whether anything was tried or skipped.
 func (r *Run) tried() bool { return r.summary.Held+r.summary.Findings+r.summary.Skipped > 0 }
 
 func (r *Run) line(kind, of, format string, args ...any) {
@@ -153,7 +154,7 @@ func (r *Run) line(kind, of, format string, args ...any) {
 	}
 }
 
-// print prints the line as text, unless that is empty, or as JSON. The mutex is held.
+// print prints the line as JSON or, unless the text is empty, as text. The caller holds the mutex.
 func (r *Run) print(l Line, text string) {
 	var object bytes.Buffer
 	enc := json.NewEncoder(&object)
@@ -173,14 +174,14 @@ func (r *Run) print(l Line, text string) {
 	}
 }
 
-// keep keeps the first error of writing.
+// keep records the first error of writing.
 func (r *Run) keep(err error) {
 	if r.failed == nil {
 		r.failed = err
 	}
 }
 
-// summarize prints the last line. err is why the proof could not be run to its end, or nil.
+// summarize prints the last line. err is the reason why the proof did not finish, or nil.
 func (r *Run) summarize(err error) {
 	commit := commit()
 	r.mu.Lock()
@@ -212,7 +213,7 @@ func (r *Run) summarize(err error) {
 	r.print(Line{Kind: KindSummary, Summary: s}, b.String())
 }
 
-// commit returns what is checked out; empty where that is not known.
+// commit returns the checked-out commit, or an empty string if it is unknown.
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
 	if err != nil {
@@ -221,7 +222,7 @@ func commit() string {
 	return strings.TrimSpace(string(out))
 }
 
-// close closes the files, and returns the first error of writing.
+// close closes the file of -report, and returns the first error of writing.
 func (r *Run) close() error {
 	if r.file != nil {
 		r.keep(r.file.Close())
@@ -229,7 +230,7 @@ func (r *Run) close() error {
 	return r.failed
 }
 
-// Trial returns a Run for a test that looks at what it reports: everything is selected, and the lines go to out.
+// Trial returns a Run for a test. Everything is selected, and the lines go to out.
 func Trial(name string, seed uint64, out io.Writer) *Run {
 	return &Run{Seed: seed, proof: name, out: out, began: time.Now()}
 }

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Seed is the seed of each proof, unless -seed names another one: a commit is tried in the same way each time.
+// Seed is the default seed. It is constant, so each run of a commit tries the same.
 const Seed = 1
 
-// seed is the value of -seed: a number above 0, or the word random.
+// seed is the value of -seed: a positive number, or the word random.
 type seed uint64
 
 func (s *seed) String() string { return strconv.FormatUint(uint64(*s), 10) }
@@ -21,7 +21,7 @@ func (s *seed) Set(text string) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		return errors.New("neither a number above 0 nor random")
+		return errors.New("must be a positive number or random")
 	}
 	*s = seed(n)
 	return nil

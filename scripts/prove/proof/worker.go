@@ -12,24 +12,24 @@ import (
 	"syscall"
 )
 
-// The environment of a worker: the proof whose it is, and its order.
+// These environment variables are set for a worker: the name of its proof, and its order.
 const (
 	workerOf    = "PROVE_WORKER"
 	workerOrder = "PROVE_ORDER"
 )
 
-// Order is what a worker is told: JSON as given to Start. More may come on its standard input, which ends when the
-// process that started it wants its end or is gone itself; what it prints on its standard output is heard.
+// Order is the configuration of a worker, the JSON of the value given to Start. Further orders can arrive on standard
+// input, which ends when the parent process stops the worker or exits. The parent reads the worker's standard output.
 type Order json.RawMessage
 
 // Read decodes the order.
 func (o Order) Read(into any) error { return json.Unmarshal(o, into) }
 
-// File returns the n-th of the files that Start was given.
+// File returns the n-th of the files passed to Start.
 func (o Order) File(n int) *os.File { return os.NewFile(uintptr(3+n), "") }
 
-// Worked does what this process was started for, if it is a worker of the proof, and reports whether it is. Its process
-// ends here where that fails. Tests of a proof that starts workers begin with it.
+// Worked reports whether this process is a worker of the proof. If it is, Worked runs the worker's function first, and
+// exits if that fails. Tests of a proof that starts workers call it first.
 func Worked(p Proof) bool {
 	worked, err := work([]Proof{p})
 	if err != nil {
@@ -52,16 +52,16 @@ func work(proofs []Proof) (worked bool, err error) {
 	return true, fmt.Errorf("%q starts no workers", name)
 }
 
-// Worker is a process that runs Countersign, for the proof that has started it.
+// Worker is a worker process, as the proof that started it sees it.
 type Worker struct {
 	cmd    *exec.Cmd
 	orders io.WriteCloser
-	heard  chan struct{} // closed when it has said its last
+	heard  chan struct{} // closed at the end of the worker's output
 }
 
-// Start starts a program that has the named proof as a worker of it; without one, this program again. hear is called
-// with each line that it prints, and may be nil; files are its own to read, from Order.File(0). It ends with this
-// process on Linux, however that ends.
+// Start starts a program as a worker of the named proof, or this program again if no program is named. It calls hear
+// with each line of output; hear may be nil. The worker gets the files, from Order.File(0) on. On Linux the worker ends
+// with this process, however this process ends.
 func Start(program, name string, order any, logs io.Writer, hear func(line string), files ...*os.File) (
 	w *Worker, err error) {
 	if program == "" {
@@ -100,22 +100,22 @@ func Start(program, name string, order any, logs io.Writer, hear func(line strin
 	return w, nil
 }
 
-// Tell sends the worker a line.
+// Tell sends a line to the worker.
 func (w *Worker) Tell(format string, args ...any) error {
 	_, err := fmt.Fprintf(w.orders, format+"\n", args...)
 	return err
 }
 
-// Ended returns a channel that is closed when the worker has said its last.
+// Ended returns a channel that is closed at the end of the worker's output.
 func (w *Worker) Ended() <-chan struct{} { return w.heard }
 
-// PID returns its process id.
+// PID returns the worker's process ID.
 func (w *Worker) PID() int { return w.cmd.Process.Pid }
 
-// Signal sends it a signal.
+// Signal sends the worker a signal.
 func (w *Worker) Signal(s syscall.Signal) error { return w.cmd.Process.Signal(s) }
 
-// Kill is kill -9. It returns when the worker has ended.
+// Kill kills the worker with SIGKILL, and returns when it has exited.
 func (w *Worker) Kill() error {
 	if err := w.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -128,14 +128,14 @@ func (w *Worker) Kill() error {
 	return nil
 }
 
-// Stop lets the worker end in good order.
+// Stop lets the worker exit normally.
 func (w *Worker) Stop() error {
 	err := w.orders.Close()
 	<-w.heard
 	return errors.Join(err, w.cmd.Wait())
 }
 
-// Seconds returns the CPU time of a worker that has ended.
+// Seconds returns the CPU time of a worker that has exited.
 func (w *Worker) Seconds() float64 {
 	return (w.cmd.ProcessState.UserTime() + w.cmd.ProcessState.SystemTime()).Seconds()
 }

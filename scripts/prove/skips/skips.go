@@ -46,7 +46,7 @@ func Proof() proof.Proof {
 }
 
 func list() ([]proof.Count, error) {
-	return []proof.Count{{N: len(realpart.All), What: "parts that tests stand on and a machine may lack"}}, nil
+	return []proof.Count{{N: len(realpart.All), What: "optional programs and services that tests need"}}, nil
 }
 
 // skip is a test that was skipped, and what it said.
