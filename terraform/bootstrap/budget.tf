@@ -1,4 +1,4 @@
-# Somebody is warned before the bill comes; a budget stops nothing.
+# The budget warns before the bill comes. It does not stop anything.
 
 resource "google_billing_budget" "monthly" {
   for_each = var.budget == null ? {} : { this = var.budget }

@@ -1,5 +1,5 @@
-# Who builds the functions. Since 2024 a new project's default identity has no rights, so one is named; it reads archives
-# and writes logs here, and images by the environment's grant.
+# The identity that builds the functions. Since 2024 a new project's default identity has no rights. This one reads archives
+# and writes logs here; the environment lets it write images.
 
 resource "google_service_account" "build" {
   project      = var.project_id
@@ -14,7 +14,7 @@ resource "google_project_iam_member" "build_logs" {
   member  = google_service_account.build.member
 }
 
-# The project also holds the state: archives only.
+# Only the archives, because the project also holds the state.
 resource "google_project_iam_member" "build_sources" {
   project = var.project_id
   role    = "roles/storage.objectViewer"

@@ -1,5 +1,5 @@
-# Two identities for GitHub's workflows, without keys: one plans on any branch and reads how things are configured, never
-# what they hold; one applies from the protected environment.
+# Two identities for GitHub workflows, without keys. One plans on any branch: it reads the configuration of resources, never
+# their contents. The other applies from the protected environment.
 
 locals {
   github = var.github == null ? {} : { this = var.github }
@@ -8,7 +8,7 @@ locals {
     plan = {
       member = "${local.pool}/attribute.repository_id/${var.github.repository_id}"
       roles  = []
-      state  = "roles/storage.objectViewer" # whoever can push a branch could rewrite a state that this may write
+      state  = "roles/storage.objectViewer" # write access would let anyone who can push a branch rewrite the state
     }
     apply = {
       member = "${local.pool}/attribute.environment/${var.github.environment}"
@@ -20,9 +20,9 @@ locals {
       state = "roles/storage.objectUser"
     }
   }
-  # Which permissions reading each type of resource takes. A basic viewer, or datastore.viewer, would read users' content.
+  # The permissions to read each type of resource. The basic viewer role, or datastore.viewer, could read users' content.
   plan_permissions = distinct(concat(["serviceusage.services.use"], flatten(values(jsondecode(file("${path.module}/../../infra/plan-permissions.json"))))))
-  # What the environment grants on the whole project, and so all that apply may grant or take there.
+  # The roles that the environment grants on the whole project. The applying identity can grant and revoke only these.
   grants = distinct(flatten([for p in values(local.parts) : [for r in try(p.roles, []) : r.role if contains(["project", "database"], r.on)]]))
 }
 
@@ -34,8 +34,8 @@ resource "google_iam_workload_identity_pool" "github" {
   depends_on                = [google_project_service.this]
 }
 
-# Numbers, because a name can be given up and taken by somebody else; and nothing that a fork's pull request starts with
-# this repository's rights.
+# Numbers, because a name can be given up and registered by somebody else. Workflows that a fork's pull request starts with
+# this repository's rights are excluded.
 resource "google_iam_workload_identity_pool_provider" "github" {
   for_each = local.github
 
@@ -96,7 +96,7 @@ resource "google_project_iam_custom_role" "plan" {
   project     = var.project_id
   role_id     = replace("${var.prefix}_tf_plan", "-", "_")
   title       = "Countersign: terraform plan"
-  description = "Reads how what Terraform manages is configured."
+  description = "Reads the configuration of the resources that Terraform manages."
   permissions = local.plan_permissions
   depends_on  = [google_project_service.this]
 }
@@ -109,7 +109,7 @@ resource "google_project_iam_member" "plan" {
   member  = google_service_account.github["plan"].member
 }
 
-# Of objects, planning reads the archives; the state it reads by the grant below.
+# Planning can read the objects that are archives. The grant below lets it read the state.
 resource "google_project_iam_member" "plan_archives" {
   for_each = local.github
 

@@ -1,4 +1,4 @@
-# Applied once for each project, by a person who owns it; nothing else here enables a service or makes an identity for CI.
+# An owner of the project applies this once. Only this folder enables services and creates identities for CI.
 
 terraform {
   required_version = ">= 1.9"

@@ -1,4 +1,4 @@
-# A place for each secret. Its value is added by a person and is never in a state; see the output secrets.
+# An empty secret for each value. A person adds the value, which is never in a state: see the output secrets.
 
 locals {
   parts   = jsondecode(file("${path.module}/../../infra/functions.json")).parts

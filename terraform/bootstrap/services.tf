@@ -1,4 +1,4 @@
-# The services that the environment uses. Switching one off with the configuration would take others' with it.
+# The services that the environment uses. Destroying this configuration leaves them enabled, because other resources may use them.
 
 resource "google_project_service" "this" {
   for_each = toset([

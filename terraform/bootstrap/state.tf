@@ -1,5 +1,5 @@
-# Where Terraform keeps what it knows. Without it nobody can change or remove what was made; Google refuses to delete a
-# bucket that holds something.
+# The bucket of Terraform's state. Without the state, the resources cannot be changed or destroyed. Google refuses to delete a
+# bucket that is not empty.
 
 resource "google_storage_bucket" "state" {
   project                     = var.project_id

@@ -1,4 +1,4 @@
-# The stage environment: a project of its own, a state of its own. As prod, with nothing kept warm. What is yours goes into terraform.tfvars.
+# The stage environment, with a separate project and state. It is like prod, but keeps no instances warm. Put your values into terraform.tfvars.
 
 terraform {
   backend "gcs" {
@@ -14,33 +14,33 @@ provider "google" {
 
 variable "project_id" {
   type        = string
-  description = "The project that bootstrap has prepared."
+  description = "The project that terraform/bootstrap prepared."
 }
 
 variable "release" {
   type        = string
-  description = "The release that is deployed: git describe --tags --always"
+  description = "The deployed release: git describe --tags --always"
 }
 
 variable "oauth_client_id" {
   type        = string
-  description = "The OAuth client with which users link their Google accounts."
+  description = "The OAuth client that links users' Google accounts."
 }
 
 variable "domain" {
   type        = string
-  description = "The host of the page and the API."
+  description = "The host name of the console and the API."
 }
 
 variable "alert_emails" {
   type        = set(string)
-  description = "Who is told."
+  description = "The e-mail addresses that receive alerts."
 }
 
 variable "github" {
   type        = object({ client_id = string, url = optional(string, "https://github.com"), api_url = optional(string, "https://api.github.com") })
   default     = null
-  description = "The GitHub App with which users link their GitHub accounts. Null: none can be linked."
+  description = "The GitHub App that links users' GitHub accounts. Null: users cannot link GitHub accounts."
 }
 
 variable "containers" {
@@ -52,67 +52,67 @@ variable "containers" {
 variable "events" {
   type        = bool
   default     = false
-  description = "Whether what happens to runs is published, without content, to a topic of its own."
+  description = "Whether to publish events about runs, without content, to a Pub/Sub topic."
 }
 
 variable "webhooks" {
   type        = object({ file = string, names = list(string) })
   default     = null
-  description = "Your endpoints that are told of runs, in the archives through scripts/package -with: { file = \"serverless_function_source_code/webhooks.json\", names = [\"crm\"] }. Null for none."
+  description = "Your endpoints that receive events about runs. Add the file to the archives with scripts/package -with: { file = \"serverless_function_source_code/webhooks.json\", names = [\"crm\"] }. Null for none."
 }
 
 variable "devices" {
   type        = bool
   default     = false
-  description = "Whether people can have their own browsers and phones tell them of what waits."
+  description = "Whether users can turn on notifications about pending approvals in their browsers and phones."
 }
 
 variable "mail" {
   type        = object({ from = string })
   default     = null
-  description = "Who mails people what has waited for more than five minutes: { from = \"countersign@example.com\" }. Null for nobody."
+  description = "The sender of e-mails about approvals older than five minutes: { from = \"countersign@example.com\" }. Null sends none."
 }
 
 variable "traces" {
   type        = object({ endpoint = string, headers = optional(bool, false), content = optional(bool, false) })
   default     = null
-  description = "The collector to which OpenTelemetry's traces of runs are sent, whether it needs the headers in the secret otlp-headers, and whether traces have content. Null: there are none."
+  description = "The collector of OpenTelemetry traces, whether it needs the headers in the secret otlp-headers, and whether traces contain messages and arguments. Null: no traces."
 }
 
 variable "metrics" {
   type        = bool
   default     = false
-  description = "Whether what is measured of runs is sent to the collector of traces, too."
+  description = "Whether to send the metrics of runs to the collector of traces."
 }
 
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
-  description = "The public keys by which receipts are known, and the key of Cloud KMS that signs them, or the secret receipt-key does. Null: there are none."
+  description = "The public keys that verify receipts, and the Cloud KMS key that signs them; without that key, the secret receipt-key signs. Null: no receipts."
 }
 
 variable "secret_versions" {
   type        = map(string)
   default     = {}
-  description = "Versions of secrets that are not the first, or that only some need, such as { action-key = \"1\" } where actions are declared."
+  description = "Versions of secrets other than 1, and versions of optional secrets, such as { action-key = \"1\" } if you declare actions."
 }
 
 variable "actions" {
   type        = string
   default     = null
-  description = "Your declared actions, in the archives through scripts/package -with: serverless_function_source_code/actions. Null for none."
+  description = "The folder of your declared actions, added to the archives with scripts/package -with: serverless_function_source_code/actions. Null for none."
 }
 
 variable "agents" {
   type        = string
   default     = null
-  description = "Your declared agents, likewise: serverless_function_source_code/agents. Null for none."
+  description = "The folder of your declared agents, added in the same way: serverless_function_source_code/agents. Null for none."
 }
 
 variable "mcp_servers" {
   type        = string
   default     = null
-  description = "Your MCP servers, likewise: serverless_function_source_code/mcp.json. Null for none."
+  description = "The file of your MCP servers, added in the same way: serverless_function_source_code/mcp.json. Null for none."
 }
 
 module "agent" {
@@ -159,6 +159,6 @@ module "agent" {
 }
 
 output "agent" {
-  description = "Where the agent answers, and as whom."
+  description = "The addresses of the deployment, and the functions' identities."
   value       = module.agent
 }

@@ -1,4 +1,4 @@
-# What an operator may set besides: each variable of the module that has a default, which null leaves as it is.
+# The optional settings: each variable of the module that has a default. Null keeps the default.
 
 variable "region" {
   type        = string
@@ -9,31 +9,31 @@ variable "region" {
 variable "firestore_location" {
   type        = string
   default     = null
-  description = "Where the database lies, near the region. It can never be changed."
+  description = "The location of the database, near the region. It can never be changed."
 }
 
 variable "prefix" {
   type        = string
   default     = null
-  description = "What every name of this deployment begins with."
+  description = "The prefix of every name in this deployment."
 }
 
 variable "runtime" {
   type        = string
   default     = null
-  description = "The Go runtime of Cloud Functions; its minor version is go.mod's."
+  description = "The Go runtime of Cloud Functions. Its minor version must be that of go.mod."
 }
 
 variable "vpc_connector" {
   type        = string
   default     = null
-  description = "A Serverless VPC Access connector, for a fixed address of what goes out; null for none."
+  description = "A Serverless VPC Access connector, which gives outgoing requests a fixed address; null for none."
 }
 
 variable "allowed_origins" {
   type        = list(string)
   default     = null
-  description = "Exact origins of web apps on other hosts that may call the API."
+  description = "The exact origins of web apps on other hosts that can call the API."
 }
 
 variable "model" {
@@ -43,49 +43,49 @@ variable "model" {
     location = optional(string, "global")
   })
   default     = null
-  description = "The model, and how it is reached: by the functions' own identities (vertex), or with the secret gemini-api-key (key)."
+  description = "The model, and how to call it: with the functions' identities (vertex), or with the secret gemini-api-key (key)."
 }
 
 variable "gmail_search" {
   type        = bool
   default     = null
-  description = "Whether agents may search their users' mail; who first needs it is asked for gmail.readonly, a restricted scope."
+  description = "Whether agents can search their users' mail. The first search asks the user for gmail.readonly, a restricted scope."
 }
 
 variable "gmail_send_mode" {
   type        = string
   default     = null
-  description = "draft sends exactly once; direct asks users for less and leaves unclear outcomes to review."
+  description = "draft sends each mail exactly once; direct needs fewer permissions, but users have to review unknown outcomes."
 }
 
 variable "mcp_issuer" {
   type        = string
   default     = null
-  description = "The OAuth issuer of the access tokens that agents of other programs bring to /mcp: its subjects are the users, and each token is for the address of /mcp alone. Without it they bring tokens that users make in the console."
+  description = "The OAuth issuer of the access tokens that MCP clients send to /mcp. Its subjects are the users, and a token is valid only for the address of /mcp. Without an issuer, MCP clients use tokens that users create in the console."
 }
 
 variable "side_effects" {
   type        = string
   default     = null
-  description = "The kill switch: on; ask (each side effect waits for its user, whatever was always allowed); off (none)."
+  description = "The kill switch: on; ask (each side effect waits for approval, even if the user always allows it); off (no side effects)."
 }
 
 variable "retention" {
   type        = object({ days = optional(number, 0), audit_days = optional(number, 0) })
   default     = null
-  description = "For how many days a conversation is kept after it was last used, and an entry of the audit; 0: for good."
+  description = "Days after its last use until a conversation is deleted, and days until an audit entry is deleted; 0: never."
 }
 
 variable "settings" {
   type        = map(string)
   default     = null
-  description = "More variables of shared/config/README.md for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
+  description = "Further variables from shared/config/README.md for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
 }
 
 variable "requests_per_minute" {
   type        = number
   default     = null
-  description = "Requests a minute that one address may send through the load balancer."
+  description = "The limit of requests a minute from one address through the load balancer."
 }
 
 variable "audit_log" {
@@ -94,11 +94,11 @@ variable "audit_log" {
     locked         = optional(bool, false)
   })
   default     = null
-  description = "How long logs for the audit are kept. Locking can never be undone, not even by deleting the project's contents."
+  description = "How long the audit's logs are kept. A lock can never be removed, not even by deleting the project's contents."
 }
 
 variable "labels" {
   type        = map(string)
   default     = null
-  description = "More labels for all resources."
+  description = "Additional labels for all resources."
 }

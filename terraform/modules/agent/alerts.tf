@@ -1,4 +1,4 @@
-# What somebody is woken for. Each alert carries its runbook, infra/runbooks/<its key>.md.
+# The alerts. Each contains its runbook, infra/runbooks/<key>.md.
 
 locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
@@ -7,7 +7,7 @@ locals {
   subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id"
   person       = "NOT protoPayload.authenticationInfo.principalEmail=~\"gserviceaccount.com$\""
 
-  # Above a value for a while, as a share of something or not.
+  # Alerts on a value, or on a ratio, that stays above a threshold.
   above = {
     dead-letter = {
       name     = "A run was given up"
@@ -53,7 +53,7 @@ locals {
     }
   }
 
-  # Not there for a while.
+  # Alerts on a metric that is absent for a while.
   absent = {
     sweep-silent = {
       name     = "No sweep has succeeded for 15 minutes"
@@ -63,7 +63,7 @@ locals {
     }
   }
 
-  # Burning ten times too fast: the hour says that it matters, the five minutes that it still goes on.
+  # The error budget burns ten times too fast: the hour shows that it matters, and the five minutes that it continues.
   burning = {
     error-budget = {
       name     = "The error budget burns ten times too fast"
@@ -72,7 +72,7 @@ locals {
     }
   }
 
-  # In the log at all.
+  # Alerts on any occurrence in the log.
   logged = {
     secret-read = {
       name     = "A person read a secret or used the tokens' key"
@@ -91,7 +91,7 @@ locals {
     }
   }
 
-  # By what runs measure themselves, where their metrics come to Cloud Monitoring.
+  # Alerts on the metrics of runs, if these reach Cloud Monitoring.
   measured = {
     reviews-wait = {
       name     = "An effect has waited a day for somebody to say whether it happened"
@@ -202,12 +202,12 @@ resource "google_monitoring_alert_policy" "this" {
         query                     = conditions.value.query
         duration                  = conditions.value.duration
         evaluation_interval       = "60s"
-        disable_metric_validation = true # nothing was measured yet
+        disable_metric_validation = true # no value exists yet
       }
     }
   }
 
-  # Google takes an alert on a log only with a limit of how often it tells.
+  # Google requires a rate limit of notifications for alerts on a log.
   dynamic "alert_strategy" {
     for_each = can(each.value.log) ? [1] : []
     content {

@@ -1,5 +1,5 @@
-# The audit's chain lies in the database. What the functions log about it, and who looked at secrets, keys and data, is
-# kept here beyond the database's life.
+# The audit's chain is in the database. The functions' log lines about it, and accesses to secrets, keys and data, are
+# kept here, independently of the database.
 
 resource "google_logging_project_bucket_config" "audit" {
   project          = var.project_id

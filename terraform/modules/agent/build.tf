@@ -1,4 +1,4 @@
-# Where source and images lie. Who builds was made by bootstrap, long enough ago for its rights to have arrived.
+# The storage of sources and images. terraform/bootstrap created the building identity, so its rights are already effective.
 
 locals {
   build_email = "${var.prefix}-build@${var.project_id}.iam.gserviceaccount.com"
@@ -35,7 +35,7 @@ resource "google_artifact_registry_repository" "functions" {
   format        = "DOCKER"
   labels        = local.labels
 
-  # Each deployment leaves an image.
+  # Each deployment adds an image.
   cleanup_policies {
     id     = "keep-recent"
     action = "KEEP"

@@ -1,4 +1,4 @@
-# Google makes and renews the certificate as soon as the domain's A record names the load balancer's address.
+# Google issues and renews the certificate once the domain's A record has the load balancer's address.
 
 resource "google_compute_managed_ssl_certificate" "edge" {
   for_each = local.edge

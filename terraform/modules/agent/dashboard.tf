@@ -1,4 +1,4 @@
-# The dashboards of infra/dashboards; that of what runs measure themselves is there where they do.
+# The dashboards in infra/dashboards. The dashboard of metrics exists only if metrics are on.
 
 resource "google_monitoring_dashboard" "this" {
   for_each = setsubtract(fileset("${local.infra}/dashboards", "*.json"), var.metrics ? [] : ["runs.json"])

@@ -1,12 +1,12 @@
 # One host for the page and the API: a load balancer with a backend for each public function, and the paths that lead to
-# them. Without a domain there is none of it.
+# them. Without a domain, none of these resources exist.
 
 locals {
   edge         = var.domain == null ? {} : { this = var.domain }
   behind_edge  = var.domain == null ? {} : local.public
   anything     = "\\{[^}]*\\}" # a variable part of a path
   paths        = { for name, f in local.public : name => distinct([for r in f.routes : replace(r.path, "/${local.anything}/", "*")]) }
-  routed       = flatten([for name, paths in local.paths : [for p in paths : { path = p, function = name }] if name != "web"]) # web is what is left
+  routed       = flatten([for name, paths in local.paths : [for p in paths : { path = p, function = name }] if name != "web"]) # web gets all other paths
   sample       = merge([for name, p in local.paths : { for path in p : replace(path, "*", "x") => name }]...)
   private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : replace(r.path, "/${local.anything}/", "x") => "web" }
 }
@@ -54,7 +54,7 @@ resource "google_compute_url_map" "edge" {
   path_matcher {
     name            = "agent"
     default_service = google_compute_backend_service.function["web"].id
-    # Each path by itself: two functions may serve paths that begin alike, as terminals and their sockets do.
+    # One rule for each path: two functions can serve paths with a common beginning, such as terminals and their sockets.
     dynamic "route_rules" {
       for_each = local.routed
       content {
@@ -68,8 +68,8 @@ resource "google_compute_url_map" "edge" {
     }
   }
 
-  # Google refuses the map if one of these does not lead where it should. What resume and sweep serve leads to web, which
-  # knows nothing of it.
+  # Google rejects the map if one of these paths leads to another backend. The paths of resume and sweep lead to web, which
+  # does not serve them.
   dynamic "test" {
     for_each = merge(local.sample, local.private_path)
     content {

@@ -1,11 +1,11 @@
-# What others are told of runs, without content: a topic for the operator's own subscribers, and a push to notify for each
-# webhook and one for people's own devices. Nothing is published before var.events, var.webhooks or var.devices says so.
+# Events about runs, without content: a topic for the operator's subscribers, and a push to the function notify for each
+# webhook and one for users' devices. Nothing is published unless var.events, var.webhooks or var.devices is set.
 
 locals {
   webhooks = toset(try(var.webhooks.names, []))
   told     = var.events || var.devices || length(local.webhooks) > 0
 
-  # Each by the path at which notify takes its notices.
+  # The path at which notify receives the events of each.
   tellings = merge(
     { for name in local.webhooks : "/${name}" => "${var.prefix}-webhook-${name}" },
     var.devices ? { "" = "${var.prefix}-people" } : {},
@@ -21,7 +21,7 @@ resource "google_pubsub_topic" "events" {
   }
 }
 
-# A webhook that is down holds up no other, and what it has not taken after some 16 hours is a dead letter.
+# A webhook that is down does not delay the others. An event that it has not accepted after some 16 hours is a dead letter.
 resource "google_pubsub_subscription" "webhook" {
   for_each = local.tellings
 
@@ -31,7 +31,7 @@ resource "google_pubsub_subscription" "webhook" {
   labels                     = local.labels
   ack_deadline_seconds       = 60
   message_retention_duration = "604800s"
-  enable_message_ordering    = true # a run's end is not told before what led to it
+  enable_message_ordering    = true # keeps the order of a run's events
 
   expiration_policy {
     ttl = ""
@@ -49,7 +49,7 @@ resource "google_pubsub_subscription" "webhook" {
   }
   dead_letter_policy {
     dead_letter_topic     = google_pubsub_topic.events_dead.id
-    max_delivery_attempts = 100 # the most there is
+    max_delivery_attempts = 100 # the maximum
   }
   depends_on = [google_service_account_iam_member.push_token]
 }

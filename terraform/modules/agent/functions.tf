@@ -1,4 +1,4 @@
-# The functions of infra/functions.json: what each is given follows from its parts.
+# The functions of infra/functions.json. The parts of a function determine its settings, secrets and roles.
 
 data "google_project" "this" {
   project_id = var.project_id
@@ -12,13 +12,13 @@ locals {
   labels    = merge(var.labels, { app = var.prefix, env = var.environment })
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
-  # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
+  # If the model is called with a key, its part needs the key and not the role. Without declared actions, no action key is needed.
   instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
 
-  # Where browsers find the console and the API, and where Google sends them back to. Without a domain these are the
+  # The addresses of the console and the API, and Google's redirect address. Without a domain these are the
   # addresses that Cloud Run gives a service by its name.
   each_address = "https://${var.prefix}-{function}-${data.google_project.this.number}.${var.region}.run.app"
   page         = var.domain == null ? replace(local.each_address, "{function}", "web") : "https://${var.domain}"
@@ -34,7 +34,7 @@ locals {
     PUBLIC_URL                                         = local.public_url
     MCP_URL                                            = var.domain == null ? "${replace(local.each_address, "{function}", "mcp")}/mcp" : null
     MCP_ISSUER                                         = var.mcp_issuer
-    PUSH_VERIFIED_BY                                   = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
+    PUSH_VERIFIED_BY                                   = "platform" # Cloud Run rejects all other callers, and removes the signature that it has checked
     GOOGLE_CLOUD_PROJECT                               = var.project_id
     FIRESTORE_DATABASE                                 = google_firestore_database.agent.name
     RESUME_TOPIC                                       = google_pubsub_topic.resume.id
@@ -45,7 +45,7 @@ locals {
     NOTIFY                                             = var.mail == null ? null : "mail"
     NOTIFY_FROM                                        = try(var.mail.from, null)
     OTEL_EXPORTER_OTLP_ENDPOINT                        = try(var.traces.endpoint, null)
-    OTEL_METRICS_EXPORTER                              = "none" # where there are traces and no metrics
+    OTEL_METRICS_EXPORTER                              = "none" # traces are on and metrics off
     OTEL_RESOURCE_ATTRIBUTES                           = "cloud.provider=gcp,cloud.platform=gcp_cloud_run,cloud.account.id=${var.project_id},cloud.region=${var.region},deployment.environment.name=${var.environment}"
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = try(tostring(var.traces.content), null)
     GEMINI_MODEL                                       = var.model.name
@@ -79,7 +79,7 @@ locals {
       FUNCTION_CONCURRENCY = tostring(f.concurrency)
       PUSH_SUBSCRIPTION    = f.callers == "events" ? null : "projects/${var.project_id}/subscriptions/${f.callers == "scheduler" ? local.sweep_name : lookup(local.resume_names, name, local.resume_names["resume"])}"
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
-    }, name == "mcp" ? { PUBLIC_URL = local.page } : {}) # it sends people to the console
+    }, name == "mcp" ? { PUBLIC_URL = local.page } : {}) # it links to the console
   }
   unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
   callers = { queue = google_service_account.push, events = google_service_account.push, scheduler = google_service_account.scheduler }
@@ -108,7 +108,7 @@ module "function" {
   max_instances         = each.value.maxInstances
   vpc_connector         = var.vpc_connector
 
-  # Through the load balancer only, where there is one.
+  # Only through the load balancer, if it exists.
   ingress = each.value.callers != "everyone" ? "ALLOW_INTERNAL_ONLY" : var.domain == null ? "ALLOW_ALL" : "ALLOW_INTERNAL_AND_GCLB"
   invoker = each.value.callers == "everyone" ? "allUsers" : local.callers[each.value.callers].member
 

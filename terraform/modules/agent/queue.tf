@@ -1,12 +1,12 @@
-# Runs that are to be resumed: a topic, its push to each resume function, and what becomes of a message that nobody takes.
+# Resumes of runs: a topic, its push to each resume function, and the dead letters.
 
 locals {
-  # Each with the agents whose runs it moves; the one without moves those of all others.
+  # Each function with the agents whose runs it advances. The one without agents advances all other runs.
   resumes     = { for name, f in local.functions : name => try(f.agents, []) if f.callers == "queue" }
   is_of       = { for name, agents in local.resumes : name => join(" OR ", [for a in agents : "attributes.agent = \"${a}\""]) }
   is_of_other = join(" OR ", [for f in local.list.functions : local.is_of[f.name] if try(length(f.agents), 0) > 0])
 
-  # By their names: a subscription itself knows its function's address, and the function the subscription.
+  # Refers to subscriptions by name: a subscription depends on its function's address, and the function on the subscription's name.
   resume_names = { for name, agents in local.resumes : name => "${var.prefix}-${name}-push" }
 
   pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
@@ -42,12 +42,12 @@ resource "google_pubsub_subscription" "resume" {
   topic                      = google_pubsub_topic.resume.id
   filter                     = length(each.value) > 0 ? local.is_of[each.key] : local.is_of_other == "" ? null : "NOT (${local.is_of_other})"
   labels                     = local.labels
-  ack_deadline_seconds       = 600 # the most there is
+  ack_deadline_seconds       = 600 # the maximum
   message_retention_duration = "604800s"
-  enable_message_ordering    = false # one poisoned message would hold up its run's others; the lease keeps the order
+  enable_message_ordering    = false # one poisoned message would delay the run's others; the lease keeps the order
 
   expiration_policy {
-    ttl = "" # never: by default a quiet subscription is deleted after 31 days
+    ttl = "" # never: by default an inactive subscription is deleted after 31 days
   }
   push_config {
     push_endpoint = module.function[each.key].uri
@@ -68,7 +68,7 @@ resource "google_pubsub_subscription" "resume" {
   lifecycle {
     precondition {
       condition     = local.functions[each.key].timeoutSeconds < 600
-      error_message = "${each.key} runs ${local.functions[each.key].timeoutSeconds} s, and Pub/Sub waits 600 s at most: it would deliver the message again while the first is at work. Lower timeoutSeconds in infra/functions.json."
+      error_message = "${each.key} runs ${local.functions[each.key].timeoutSeconds} s, and Pub/Sub waits at most 600 s: it would redeliver the message while the first delivery is still being processed. Lower timeoutSeconds in infra/functions.json."
     }
   }
   depends_on = [google_service_account_iam_member.push_token]
@@ -88,7 +88,7 @@ resource "google_pubsub_topic" "dead" {
   }
 }
 
-# Without a subscription the messages of a topic go nowhere.
+# Without a subscription, the messages of a topic are lost.
 resource "google_pubsub_subscription" "dead" {
   project                    = var.project_id
   name                       = "${var.prefix}-resume-dead"
@@ -101,7 +101,7 @@ resource "google_pubsub_subscription" "dead" {
   }
 }
 
-# Pub/Sub's own agent moves the dead letters; without these two grants it delivers again for ever, and says nothing.
+# Pub/Sub's service agent moves the dead letters. Without these two grants it redelivers forever, without an error.
 resource "google_pubsub_topic_iam_member" "dead" {
   project = var.project_id
   topic   = google_pubsub_topic.dead.name

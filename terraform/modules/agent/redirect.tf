@@ -1,4 +1,4 @@
-# HTTP answers nothing but where HTTPS is.
+# HTTP only redirects to HTTPS.
 
 resource "google_compute_url_map" "redirect" {
   for_each = local.edge

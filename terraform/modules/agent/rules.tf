@@ -1,5 +1,5 @@
-# Browsers and phones have no business in the database, whoever is signed in. The functions' identities are not bound by
-# rules.
+# Clients have no direct access to the database, whoever is signed in. The functions' identities are not subject to
+# these rules.
 
 resource "google_firebaserules_ruleset" "deny" {
   project = var.project_id

@@ -1,7 +1,7 @@
-# What one sweep has no time for: a topic, and its push to sweep itself.
+# The work that one sweep has no time for: a topic, and its push to the function sweep.
 
 locals {
-  sweep_name = "${var.prefix}-sweep-push" # by name: the subscription knows its function's address, and the function the subscription
+  sweep_name = "${var.prefix}-sweep-push" # by name: the subscription depends on the function's address, and the function on this name
 }
 
 resource "google_pubsub_topic" "sweep" {
@@ -13,14 +13,14 @@ resource "google_pubsub_topic" "sweep" {
   }
 }
 
-# A message that nobody takes is forgotten: the next sweep finds what is due all the same.
+# A message that is not accepted is dropped: the next sweep finds the due runs anyway.
 resource "google_pubsub_subscription" "sweep" {
   project                    = var.project_id
   name                       = local.sweep_name
   topic                      = google_pubsub_topic.sweep.id
   labels                     = local.labels
   ack_deadline_seconds       = 600
-  message_retention_duration = "600s" # the least there is
+  message_retention_duration = "600s" # the minimum
 
   expiration_policy {
     ttl = ""
@@ -28,7 +28,7 @@ resource "google_pubsub_subscription" "sweep" {
   push_config {
     push_endpoint = module.function["sweep"].uri
     oidc_token {
-      service_account_email = google_service_account.scheduler.email # the one caller that sweep takes
+      service_account_email = google_service_account.scheduler.email # the only caller that sweep accepts
       audience              = module.function["sweep"].uri
     }
   }
@@ -40,7 +40,7 @@ resource "google_pubsub_subscription" "sweep" {
   lifecycle {
     precondition {
       condition     = local.functions["sweep"].timeoutSeconds < 600
-      error_message = "sweep runs ${local.functions["sweep"].timeoutSeconds} s, and Pub/Sub waits 600 s at most. Lower timeoutSeconds in infra/functions.json."
+      error_message = "sweep runs ${local.functions["sweep"].timeoutSeconds} s, and Pub/Sub waits at most 600 s. Lower timeoutSeconds in infra/functions.json."
     }
   }
   depends_on = [google_service_account_iam_member.sweep_token]

@@ -1,4 +1,4 @@
-# 99.5 % of what the public functions are asked is answered without a fault of ours, over 28 days.
+# 99.5 % of the requests to public functions are answered without a server error, over 28 days.
 
 locals {
   requests = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=monitoring.regex.full_match(\"${local.services}\")"

@@ -34,8 +34,8 @@ resource "google_firestore_index" "this" {
   }
 }
 
-# Fields that no query asks for have no index: they are large, or would be hot. Those with ttl are deleted some time after
-# the hour that they name, within a day or so.
+# Fields that no query uses have no index: they are large, or would be hot. Documents with a ttl field are deleted some time after
+# the time in that field, usually within a day.
 resource "google_firestore_field" "this" {
   for_each = local.overrides
 
@@ -61,7 +61,7 @@ resource "google_firestore_backup_schedule" "daily" {
 resource "google_firestore_backup_schedule" "weekly" {
   project   = var.project_id
   database  = google_firestore_database.agent.name
-  retention = "8467200s" # 14 weeks, the most there is
+  retention = "8467200s" # 14 weeks, the maximum
   weekly_recurrence {
     day = "SUNDAY"
   }

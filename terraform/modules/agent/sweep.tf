@@ -1,4 +1,4 @@
-# Every minute somebody looks for what a crash left behind.
+# The sweep looks for interrupted work every minute.
 
 resource "google_service_account" "scheduler" {
   project      = var.project_id
@@ -10,7 +10,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   project          = var.project_id
   region           = var.region
   name             = "${var.prefix}-sweep"
-  description      = "Hands lapsed leases, lost resumes and expired approvals to resume"
+  description      = "Publishes resumes for lapsed leases, lost resumes and expired approvals"
   schedule         = "* * * * *"
   time_zone        = "Etc/UTC"
   attempt_deadline = "${local.functions["sweep"].timeoutSeconds}s"

@@ -1,4 +1,4 @@
-# What one address may ask for in a minute. Each user's own caps are the functions' business.
+# The limit of requests a minute from one address. The functions enforce the limits of each user.
 
 resource "google_compute_security_policy" "throttle" {
   for_each = local.edge
@@ -29,7 +29,7 @@ resource "google_compute_security_policy" "throttle" {
   rule {
     action      = "allow"
     priority    = 2147483647
-    description = "the rule that every policy ends with"
+    description = "the default rule that ends every policy"
     match {
       versioned_expr = "SRC_IPS_V1"
       config {

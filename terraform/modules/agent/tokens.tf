@@ -1,4 +1,4 @@
-# The key that encrypts users' refresh tokens. Without it every linked account is lost, so a key that was destroyed can be
+# The key that encrypts users' refresh tokens. Without it every linked account is lost, so a destroyed key version can be
 # restored for 30 days.
 
 resource "google_kms_key_ring" "agent" {

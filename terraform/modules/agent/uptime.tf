@@ -1,4 +1,4 @@
-# Somebody outside asks for the page's health every minute.
+# An uptime check requests the console's /health every minute from outside.
 
 resource "google_monitoring_uptime_check_config" "health" {
   for_each = local.edge

@@ -1,4 +1,4 @@
-# The function's own identity, with the roles of its parts and no more.
+# The function's identity. It has only the roles of the function's parts.
 
 resource "google_service_account" "runtime" {
   project      = var.project_id
@@ -14,7 +14,7 @@ resource "google_project_iam_member" "project" {
   member  = google_service_account.runtime.member
 }
 
-# Firestore has no grants of its own: the project's is narrowed to the one database.
+# Firestore has no grants on a database: a condition restricts the project's grant to one database.
 resource "google_project_iam_member" "database" {
   for_each = toset([for r in var.roles : r.role if r.on == "database"])
 

@@ -1,12 +1,12 @@
-# One Cloud Function (2nd gen): its source, the function, and who may call it. Its identity is in identity.tf.
+# One Cloud Function (2nd gen): the source, the function, and its permitted caller. The identity is in identity.tf.
 
 locals {
   name = "${var.prefix}-${var.name}"
   sha  = fileexists(var.archive) ? filesha256(var.archive) : ""
 }
 
-# The object's name carries the content's hash: a change of the source is a new object, so the function is deployed
-# again; no change, no deployment.
+# The object's name contains the content's hash. A change of the source makes a new object, so the function is deployed
+# again. Without a change, it is not.
 resource "google_storage_bucket_object" "source" {
   bucket         = var.source_bucket
   name           = "functions/${var.name}/${local.sha}.zip"
@@ -18,7 +18,7 @@ resource "google_storage_bucket_object" "source" {
     create_before_destroy = true
     precondition {
       condition     = fileexists(var.archive)
-      error_message = "The archive ${var.archive} is not there. Make it with: go run ./scripts/package -out dist"
+      error_message = "The archive ${var.archive} does not exist. Build it with: go run ./scripts/package -out dist"
     }
   }
 }
@@ -44,7 +44,7 @@ resource "google_cloudfunctions2_function" "this" {
         object = google_storage_bucket_object.source.name
       }
     }
-    automatic_update_policy {} # patches of the base image arrive without a deployment
+    automatic_update_policy {} # applies patches of the base image without a deployment
   }
 
   service_config {
@@ -81,8 +81,8 @@ resource "google_cloudfunctions2_function" "this" {
   depends_on = [google_secret_manager_secret_iam_member.runtime]
 }
 
-# A 2nd gen function is a Cloud Run service: the invoker's role goes on that service; on the function itself the API
-# answers 400. A function that was made anew has lost it, hence the trigger.
+# A 2nd gen function is a Cloud Run service, and the invoker role is granted on that service. On the function the API
+# answers 400. A recreated function has lost the grant, hence the trigger.
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
   project  = var.project_id
   location = var.region

@@ -14,16 +14,16 @@ output "identity" {
 }
 
 output "archive_sha256" {
-  description = "Which source runs."
+  description = "The source that runs."
   value       = local.sha
 }
 
 output "ingress" {
-  description = "Where requests may come from."
+  description = "The networks that requests can come from."
   value       = google_cloudfunctions2_function.this.service_config[0].ingress_settings
 }
 
 output "invoker" {
-  description = "Who may call the function."
+  description = "The callers that can invoke the function."
   value       = google_cloud_run_v2_service_iam_member.invoker.member
 }

@@ -10,15 +10,15 @@ variable "region" {
 
 variable "prefix" {
   type        = string
-  description = "What every name of this deployment begins with."
+  description = "The prefix of every name in this deployment."
 }
 
 variable "name" {
   type        = string
-  description = "The function's name; with the prefix, the name of its service and of its identity."
+  description = "The function's name. With the prefix it is also the name of the service and of the identity."
   validation {
     condition     = can(regex("^[a-z]([-a-z0-9]*[a-z0-9])?$", var.name))
-    error_message = "The function's name ${var.name} must be small letters, digits and hyphens."
+    error_message = "The function's name is ${var.name}; it must be lower-case letters, digits and hyphens."
   }
   validation {
     condition     = length("${var.prefix}-${var.name}") >= 6 && length("${var.prefix}-${var.name}") <= 30
@@ -31,7 +31,7 @@ variable "entry_point" {
   description = "The name that the function registers with functions-framework-go."
   validation {
     condition     = can(regex("^[A-Za-z][A-Za-z0-9_-]*$", var.entry_point))
-    error_message = "A function has no usable entry point: set entryPoint in infra/functions.json to the name that it registers."
+    error_message = "The function's entry point is invalid: set entryPoint in infra/functions.json to the name that the function registers."
   }
 }
 
@@ -42,12 +42,12 @@ variable "runtime" {
 
 variable "archive" {
   type        = string
-  description = "The zip that scripts/package made of this function."
+  description = "The archive of this function, built by scripts/package."
 }
 
 variable "release" {
   type        = string
-  description = "The release that is deployed; /health and each log line say it, with the archive's hash."
+  description = "The deployed release. /health and each log line report it with the archive's hash."
 }
 
 variable "source_bucket" {
@@ -97,36 +97,36 @@ variable "concurrency" {
   description = "Requests that one instance serves at a time; most of them wait for Gemini."
   validation {
     condition     = var.concurrency == 1 || tonumber(var.cpu) >= 1
-    error_message = "More than one request at a time needs at least one CPU."
+    error_message = "A concurrency above 1 needs at least one CPU."
   }
 }
 
 variable "min_instances" {
   type        = number
-  description = "Instances that are kept warm, and paid for."
+  description = "The number of warm instances, which cost money."
 }
 
 variable "max_instances" {
   type        = number
-  description = "The brake on the model's quota and on the bill."
+  description = "The maximum number of instances. It limits the use of the model's quota, and the bill."
   validation {
     condition     = var.max_instances >= max(1, var.min_instances)
-    error_message = "At most ${var.max_instances} instances is less than the ${var.min_instances} that are kept warm, or none."
+    error_message = "max_instances is ${var.max_instances}; it must be at least 1 and at least min_instances, which is ${var.min_instances}."
   }
 }
 
 variable "ingress" {
   type        = string
-  description = "Where requests may come from."
+  description = "The networks that requests can come from."
   validation {
     condition     = contains(["ALLOW_ALL", "ALLOW_INTERNAL_AND_GCLB", "ALLOW_INTERNAL_ONLY"], var.ingress)
-    error_message = "Ingress is ALLOW_ALL, ALLOW_INTERNAL_AND_GCLB or ALLOW_INTERNAL_ONLY."
+    error_message = "ingress must be ALLOW_ALL, ALLOW_INTERNAL_AND_GCLB or ALLOW_INTERNAL_ONLY."
   }
 }
 
 variable "invoker" {
   type        = string
-  description = "Who may call the function: allUsers or one service account."
+  description = "The caller that can invoke the function: allUsers or one service account."
   validation {
     condition     = var.invoker == "allUsers" ? var.ingress != "ALLOW_INTERNAL_ONLY" : var.ingress == "ALLOW_INTERNAL_ONLY"
     error_message = "A function that everyone may call is not internal, and one that is internal names its one caller."
@@ -136,13 +136,13 @@ variable "invoker" {
 variable "vpc_connector" {
   type        = string
   default     = null
-  description = "A Serverless VPC Access connector for all that goes out, for a fixed address; null for none."
+  description = "A Serverless VPC Access connector for all outgoing requests, which gives them a fixed address; null for none."
 }
 
 variable "environment" {
   type        = map(string)
   default     = {}
-  description = "Environment variables that are no secrets."
+  description = "Environment variables without secrets."
 }
 
 variable "secrets" {
@@ -151,14 +151,14 @@ variable "secrets" {
   description = "Environment variables from Secret Manager, each with a pinned version."
   validation {
     condition     = alltrue([for s in values(var.secrets) : can(regex("^[1-9][0-9]*$", s.version))])
-    error_message = "A secret's version is a number: with latest a rotation would reach instances one by one, unreviewed."
+    error_message = "A secret's version must be a number: with latest, a rotation would reach instances one by one and without a plan."
   }
 }
 
 variable "roles" {
   type        = list(object({ role = string, on = string }))
   default     = []
-  description = "The roles of the function's parts, and on what."
+  description = "The roles of the function's parts, and the resources that they are granted on."
   validation {
     condition     = alltrue([for r in var.roles : contains(["project", "database", "topic", "sweeps", "events", "tokens", "receipts"], r.on)])
     error_message = "A role is granted on the project, the database, one of the topics or the tokens' key."
@@ -167,7 +167,7 @@ variable "roles" {
 
 variable "on" {
   type        = object({ database = string, topic = string, sweeps = string, events = string, tokens = string, receipts = optional(string, "") })
-  description = "The database, the topics of resumes, of sweeps and of events, and the keys that roles are granted on: of tokens, and of receipts where Cloud KMS signs them."
+  description = "The resources that roles are granted on: the database, the topics of resumes, sweeps and events, the key of tokens, and the key of receipts if Cloud KMS signs them."
 }
 
 variable "labels" {
