@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAlertsOnTheLogFindWhatIsLogged checks that the counters of alerts match the lines that are logged.
+// TestAlertsOnTheLogFindWhatIsLogged checks that the log filters of alerts match the lines that the code logs.
 func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 	tf, err := os.ReadFile("../terraform/modules/agent/alerts.tf")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 	}
 	found := regexp.MustCompile(`jsonPayload\.counter=\\"(\w+)\\"`).FindAllSubmatch(tf, -1)
 	if len(found) < 3 {
-		t.Fatalf("%d counters are looked for", len(found))
+		t.Fatalf("%d filters found", len(found))
 	}
 	var source strings.Builder
 	for _, room := range []string{"engine/loop", "engine/unit", "engine/outbox", "engine/effect"} {
@@ -34,7 +34,7 @@ func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 	}
 	for _, c := range found {
 		if !strings.Contains(source.String(), `"counter", "`+string(c[1])+`"`) {
-			t.Errorf("an alert looks for %s, which nothing logs", c[1])
+			t.Errorf("an alert filters by %s, which no code logs", c[1])
 		}
 	}
 }

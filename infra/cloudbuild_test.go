@@ -13,7 +13,8 @@ import (
 	"google.golang.org/api/cloudbuild/v1"
 )
 
-// TestCloudBuild reads the sample as Cloud Build does, and compares its commands with those of terraform/README.md.
+// TestCloudBuild decodes the sample with Cloud Build's types, and compares its commands with those in
+// terraform/README.md.
 func TestCloudBuild(t *testing.T) {
 	sample := text(t, "cloudbuild.yaml")
 	var plain any
@@ -42,7 +43,7 @@ func TestCloudBuild(t *testing.T) {
 			}
 		}
 		if strings.HasPrefix(s.Name, "golang:") && s.Name != "golang:"+goVersion {
-			t.Errorf("%s runs in %s, and go.mod has %s", s.Id, s.Name, goVersion)
+			t.Errorf("%s runs in %s, but go.mod has %s", s.Id, s.Name, goVersion)
 		}
 		if strings.HasPrefix(command, "go run ") && !strings.Contains(readme, "    "+command+"\n") {
 			t.Errorf("terraform/README.md does not have %q", command)
@@ -50,7 +51,7 @@ func TestCloudBuild(t *testing.T) {
 	}
 	for name := range build.Substitutions {
 		if !strings.Contains(string(sample), "${"+name+"}") {
-			t.Errorf("nothing uses %s", name)
+			t.Errorf("unused substitution %s", name)
 		}
 	}
 }

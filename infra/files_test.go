@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDashboards checks that each dashboard is JSON with a title and tiles within its columns.
+// TestDashboards checks that each dashboard is JSON with a title, and that its tiles fit into the columns.
 func TestDashboards(t *testing.T) {
 	for _, file := range files(t, "dashboards/*.json") {
 		var d struct {
@@ -36,13 +36,13 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestRunbooks checks that each runbook has a title and instructions, and fits in an alert (8 KiB). A test in
-// terraform/ checks that each alert has one.
+// TestRunbooks checks that each runbook has a title and instructions, and fits into an alert (8 KiB). A test in
+// terraform/ checks that each alert has a runbook.
 func TestRunbooks(t *testing.T) {
 	for _, file := range files(t, "runbooks/*.md") {
 		body := string(text(t, file))
 		if !strings.HasPrefix(body, "# ") || len(body) > 8000 || strings.Count(body, "\n") < 3 {
-			t.Errorf("%s is no runbook of at most 8000 bytes", file)
+			t.Errorf("%s is not a runbook of at most 8000 bytes", file)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package infra reads the list of deployed functions from the file that Terraform reads, too: infra/functions.json.
+// Package infra reads the list of deployed functions from infra/functions.json, which Terraform reads too.
 package infra
 
 import (
@@ -16,34 +16,34 @@ import (
 //go:embed functions.json
 var functionsJSON []byte
 
-// List is the list of functions and of their parts, with what the parts need.
+// List is the list of functions and their parts, with the requirements of each part.
 type List struct {
 	Parts     map[string]Part `json:"parts"`
 	Functions []Function      `json:"functions"`
 }
 
-// A Part is what every function with that part gets.
+// A Part is a set of variables, secrets and roles. Every function with the part gets them.
 type Part struct {
-	Environment []string          `json:"environment,omitempty"` // variables that are not secrets
-	Secrets     map[string]string `json:"secrets,omitempty"`     // variable: name of the secret
+	Environment []string          `json:"environment,omitempty"` // variables without secrets
+	Secrets     map[string]string `json:"secrets,omitempty"`     // names of secrets, by variable
 	Roles       []Role            `json:"roles,omitempty"`
 }
 
-// A Role is granted to the function's own identity, on one resource.
+// A Role is granted to the function's identity on one resource.
 type Role struct {
 	Role string `json:"role"`
-	// project, database (a condition on the project's grant), topic, sweeps or events (topics), tokens or receipts (KMS
-	// keys)
+	// On is project, database (a condition on the project's grant), topic, sweeps or events (topics), tokens or
+	// receipts (KMS keys).
 	On string `json:"on"`
 }
 
-// Function is one deployable.
+// Function is one deployed function.
 type Function struct {
 	Name           string   `json:"name"`
 	Folder         string   `json:"folder"`
-	EntryPoint     string   `json:"entryPoint"`       // the name that it registers
+	EntryPoint     string   `json:"entryPoint"`       // the name that the function registers
 	Callers        string   `json:"callers"`          // everyone, queue, events or scheduler
-	Agents         []string `json:"agents,omitempty"` // whose runs it moves; see Function.Rest
+	Agents         []string `json:"agents,omitempty"` // the agents whose runs it advances; see Function.Rest
 	Routes         []Route  `json:"routes"`
 	Parts          []string `json:"parts"`
 	TimeoutSeconds int      `json:"timeoutSeconds"`
@@ -60,11 +60,11 @@ type Route struct {
 	Path   string `json:"path"`
 }
 
-// Public reports whether any client may send the function a request; the user's token then identifies the caller.
+// Public reports whether any client can send the function a request. The user's token then identifies the caller.
 func (f Function) Public() bool { return f.Callers == "everyone" }
 
-// Rest reports whether the function is the one of those that the queue calls which moves the runs of all agents that no
-// other function names, and of those that are not known.
+// Rest reports whether the function is the queue's default: it advances the runs of all agents that no other function
+// names, and of unknown agents.
 func (f Function) Rest() bool { return f.Callers == "queue" && len(f.Agents) == 0 }
 
 // Functions returns the list of this build.
@@ -99,37 +99,37 @@ var (
 	isPath  = regexp.MustCompile(`^(/|(/([a-z.-]+|\{[a-zA-Z]+\}))+)$`)
 )
 
-// check validates one function; seen holds the names and routes of those before it.
+// check validates one function. seen has the names and routes of the functions before it.
 func (l List) check(f Function, seen map[string]string) error {
 	switch {
 	case !isName.MatchString(f.Name):
-		return fmt.Errorf("name must be small letters, digits and hyphens, at most 20")
+		return fmt.Errorf("name must be at most 20 lower-case letters, digits and hyphens")
 	case seen[f.Name] != "":
-		return fmt.Errorf("name is there twice")
+		return fmt.Errorf("duplicate name")
 	case f.Folder == "" || f.EntryPoint == "":
 		return fmt.Errorf("folder and entryPoint must be set")
 	case !slices.Contains([]string{"everyone", "queue", "events", "scheduler"}, f.Callers):
-		return fmt.Errorf("callers is %q, not everyone, queue, events or scheduler", f.Callers)
+		return fmt.Errorf("callers is %q; it must be everyone, queue, events or scheduler", f.Callers)
 	case len(f.Routes) == 0:
 		return fmt.Errorf("routes is empty")
 	case f.TimeoutSeconds < 30 || f.TimeoutSeconds > 3600: // the minimum of FUNCTION_TIMEOUT
-		return fmt.Errorf("timeoutSeconds is %d, not 30 to 3600", f.TimeoutSeconds)
+		return fmt.Errorf("timeoutSeconds is %d; it must be 30 to 3600", f.TimeoutSeconds)
 	case f.MinInstances < 0 || f.MaxInstances < 1 || f.MinInstances > f.MaxInstances:
-		return fmt.Errorf("minInstances and maxInstances are %d and %d; the most must be at least 1 and not "+
-			"below the least", f.MinInstances, f.MaxInstances)
+		return fmt.Errorf("minInstances and maxInstances are %d and %d; maxInstances must be at least 1 and not "+
+			"below minInstances", f.MinInstances, f.MaxInstances)
 	}
 	if cpu, err := strconv.ParseFloat(f.CPU, 64); err != nil || f.Concurrency < 1 || f.Concurrency > 1000 ||
 		f.Concurrency > 1 && cpu < 1 {
-		return fmt.Errorf("cpu %q and concurrency %d do not go together: more than one request at a time needs "+
+		return fmt.Errorf("cpu is %q and concurrency is %d: a concurrency above 1 needs "+
 			"a whole CPU", f.CPU, f.Concurrency)
 	}
 	seen[f.Name] = f.Name
 	for _, r := range f.Routes {
 		if !isPath.MatchString(r.Path) || !slices.Contains([]string{"GET", "POST", "PATCH", "DELETE"}, r.Method) {
-			return fmt.Errorf("route %q %q is not GET, POST, PATCH or DELETE with a path", r.Method, r.Path)
+			return fmt.Errorf("route %q %q must be GET, POST, PATCH or DELETE and a path", r.Method, r.Path)
 		}
 		if other := seen[r.Method+" "+r.Path]; other != "" {
-			return fmt.Errorf("route %s %s is %q's too", r.Method, r.Path, other)
+			return fmt.Errorf("route %s %s also belongs to %q", r.Method, r.Path, other)
 		}
 		seen[r.Method+" "+r.Path] = f.Name
 	}
@@ -141,47 +141,47 @@ func (l List) check(f Function, seen map[string]string) error {
 	return nil
 }
 
-// maxFilter is the length of a subscription's filter in bytes
+// maxFilter is the maximum length in bytes of a subscription's filter
 // (https://cloud.google.com/pubsub/docs/subscription-message-filter).
 const maxFilter = 256
 
-// checkHomes checks that each agent's runs are moved by one function. Terraform makes the subscriptions' filters of the
-// lists (terraform/modules/agent/queue.tf).
+// checkHomes checks that exactly one function advances the runs of each agent. Terraform builds the subscriptions'
+// filters from these lists (terraform/modules/agent/queue.tf).
 func (l List) checkHomes() error {
 	home, rest := map[string]string{}, ""
 	for _, f := range l.Functions {
 		if f.Rest() {
 			if rest != "" {
-				return fmt.Errorf("functions %q and %q both move the runs of all other agents: agents must say "+
-					"which ones the queue calls %[2]q for", rest, f.Name)
+				return fmt.Errorf("functions %q and %q both advance the runs of all other agents: agents must list "+
+					"those of %[2]q", rest, f.Name)
 			}
 			rest = f.Name
 		}
 		for _, agent := range f.Agents {
 			switch {
 			case f.Callers != "queue":
-				return fmt.Errorf("function %q: agents is for functions that the queue calls", f.Name)
-			case !isAgent.MatchString(agent) || agent == "assistant": // whose messages may name no agent
-				return fmt.Errorf("function %q: agents names %q, which is no agent that may have a function of its own",
+				return fmt.Errorf("function %q: agents is only for functions whose callers are queue", f.Name)
+			case !isAgent.MatchString(agent) || agent == "assistant": // its messages may name no agent
+				return fmt.Errorf("function %q: agents names %q, which cannot have a separate function",
 					f.Name, agent)
 			case home[agent] != "":
-				return fmt.Errorf("function %q: the agent %q is %q's too", f.Name, agent, home[agent])
+				return fmt.Errorf("function %q: the agent %q also belongs to %q", f.Name, agent, home[agent])
 			}
 			home[agent] = f.Name
 		}
 		if filter := l.Filter(f); len(filter) > maxFilter {
-			return fmt.Errorf("function %q: its subscription's filter has %d bytes, and %d are the most: fewer agents "+
-				"can have functions of their own", f.Name, len(filter), maxFilter)
+			return fmt.Errorf("function %q: its subscription's filter has %d bytes; the limit is %d: fewer agents "+
+				"can have separate functions", f.Name, len(filter), maxFilter)
 		}
 	}
 	if len(home) > 0 && rest == "" {
-		return errors.New("no function moves the runs of the agents that no function names")
+		return errors.New("no function advances the runs of the agents that no function names")
 	}
 	return nil
 }
 
-// Filter returns the filter of the function's subscription in Pub/Sub's language: the messages about the agents whose
-// runs it moves, by their attribute. It is empty where every message is the function's.
+// Filter returns the filter of the function's subscription in Pub/Sub's language. It selects messages about the agents
+// of the function by their attribute. It is empty if the function gets every message.
 func (l List) Filter(f Function) string {
 	if !f.Rest() {
 		return anyOf(f.Agents)
@@ -193,7 +193,7 @@ func (l List) Filter(f Function) string {
 	if len(others) == 0 {
 		return ""
 	}
-	return "NOT (" + anyOf(others) + ")" // and those without the attribute
+	return "NOT (" + anyOf(others) + ")" // this includes messages without the attribute
 }
 
 func anyOf(agents []string) string {
@@ -209,7 +209,7 @@ func (p Part) check() error {
 		if !strings.HasPrefix(r.Role, "roles/") ||
 			!slices.Contains([]string{"project", "database", "topic", "sweeps", "events", "tokens",
 				"receipts"}, r.On) {
-			return fmt.Errorf("role %q on %q is not one that Terraform grants", r.Role, r.On)
+			return fmt.Errorf("role %q on %q: Terraform does not grant it", r.Role, r.On)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func list(t *testing.T) infra.List {
 	return l
 }
 
-// TestFolders checks the list against the folders: each registers its entry point.
+// TestFolders checks the list against the folders. Each folder must register its entry point.
 func TestFolders(t *testing.T) {
 	var want []string
 	for _, f := range list(t).Functions {
@@ -35,7 +35,7 @@ func TestFolders(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(text(t, files[0])), `functions.HTTP("`+f.EntryPoint+`",`) {
-			t.Errorf("%s registers no function %q", files[0], f.EntryPoint)
+			t.Errorf("%s does not register the function %q", files[0], f.EntryPoint)
 		}
 	}
 	sources, err := filepath.Glob("../functions/*/*.go")
@@ -52,7 +52,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestRoutes checks that the list has exactly the served routes. Pages and their files are not part of the API.
+// TestRoutes checks that the list has exactly the served routes. Pages and their files do not belong to the API.
 func TestRoutes(t *testing.T) {
 	var got, want []string
 	for _, f := range list(t).Functions {
@@ -75,8 +75,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRights checks that functions that push, and only those, may push, and that read-only functions need no other
-// rights.
+// TestRights checks that exactly the functions that push have the right to push, and that read-only functions have no
+// other rights.
 func TestRights(t *testing.T) {
 	for _, f := range list(t).Functions {
 		if slices.Contains(f.Parts, "push") == f.Public() {
@@ -88,7 +88,7 @@ func TestRights(t *testing.T) {
 			}
 		}
 		if f.Callers == "queue" && f.TimeoutSeconds >= 600 {
-			t.Errorf("%s runs %d s; Pub/Sub delivers again after 600", f.Name, f.TimeoutSeconds)
+			t.Errorf("%s runs %d s; Pub/Sub redelivers after 600", f.Name, f.TimeoutSeconds)
 		}
 	}
 }
@@ -97,8 +97,8 @@ func TestRights(t *testing.T) {
 var chosen = []string{"model-key", "actions", "servers", "github", "engine", "receipts", "webhooks", "devices",
 	"mail", "traces-key", "metrics-key"}
 
-// TestTerraformKnows checks that Terraform has a value for every variable of a part, and each environment a version of
-// every secret.
+// TestTerraformKnows checks that Terraform has a value for every variable of a part, and that each environment pins a
+// version of every secret.
 func TestTerraformKnows(t *testing.T) {
 	module := string(text(t, "../terraform/modules/agent/functions.tf"))
 	for name, p := range list(t).Parts {
@@ -117,7 +117,7 @@ func TestTerraformKnows(t *testing.T) {
 	}
 }
 
-// TestRuntime checks that Terraform's default runtime has the Go version of go.mod: with a newer go line the build
+// TestRuntime checks that Terraform's default runtime has the Go version of go.mod. With a newer go line, the build
 // would download another Go.
 func TestRuntime(t *testing.T) {
 	mod := find(t, "../go.mod", `(?m)^go 1\.(\d+)\.`)
@@ -135,7 +135,7 @@ func find(t *testing.T, file, pattern string) string {
 	return string(m[1])
 }
 
-// TestHomes checks that each agent's runs are moved by the function where the agent lives.
+// TestHomes checks that the function of each agent in the registry advances the agent's runs.
 func TestHomes(t *testing.T) {
 	w := testkit.Open(t, testkit.Options{Settings: []string{"TERMINAL=on"}})
 	var got, want []string
@@ -143,8 +143,8 @@ func TestHomes(t *testing.T) {
 		for _, agent := range f.Agents {
 			got = append(got, agent+" lives in "+f.Name)
 		}
-		if f.Rest() && f.Name != registry.DefaultWorker {
-			t.Errorf("%s moves the runs of all other agents, and not %s", f.Name, registry.DefaultWorker)
+		if f.Rest() && f.Name != registry.DefaultHome {
+			t.Errorf("%s advances the runs of all other agents, want %s", f.Name, registry.DefaultHome)
 		}
 	}
 	for name, a := range w.App.API.Loop.Agents {
@@ -159,7 +159,7 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// TestFilter has each message delivered to the function that moves its agent's runs, and to no other.
+// TestFilter checks that the filters deliver each message to exactly the function that advances its agent's runs.
 func TestFilter(t *testing.T) {
 	parse := func(agents ...string) (infra.List, error) {
 		text := `{"functions":[`
@@ -198,10 +198,10 @@ func TestFilter(t *testing.T) {
 	}
 	long := strings.Repeat("a", 32)
 	for says, agents := range map[string][]string{
-		`"x" is "resume-1"'s too`:   {`["x"]`, `["x"]`},
-		`names "assistant"`:         {`["assistant"]`},
-		`names "Plan"`:              {`["Plan"]`},
-		"both move the runs of all": {`[]`},
+		`"x" also belongs to "resume-1"`: {`["x"]`, `["x"]`},
+		`names "assistant"`:              {`["assistant"]`},
+		`names "Plan"`:                   {`["Plan"]`},
+		"both advance the runs of all":   {`[]`},
 		"its subscription's filter has": {`["` + long + `","b` + long[1:] + `","c` + long[1:] + `","d` + long[1:] +
 			`","ee"]`},
 	} {
@@ -228,8 +228,8 @@ func TestParseRefuses(t *testing.T) {
 		{`"path":"/run"`, `"path":"run"`, "route"},
 		{`"memory":`, `"memroy":`, "memroy"},
 		{`"name":"run"`, `"name":"Run"`, "name"},
-		{`"parts":[]`, `"parts":[],"agents":["plan"]`, "functions that the queue calls"},
-		{`"callers":"everyone"`, `"callers":"queue","agents":["plan"]`, "no function moves the runs"},
+		{`"parts":[]`, `"parts":[],"agents":["plan"]`, "only for functions whose callers are queue"},
+		{`"callers":"everyone"`, `"callers":"queue","agents":["plan"]`, "no function advances the runs"},
 	} {
 		_, err := infra.Parse([]byte(`{"functions":[` + strings.Replace(ok, c.from, c.to, 1) + `]}`))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -237,7 +237,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	if _, err := infra.Parse([]byte(`{"functions":[` + ok + `,` + ok + `]}`)); err == nil ||
-		!strings.Contains(err.Error(), "twice") {
+		!strings.Contains(err.Error(), "duplicate") {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsMeasuredIsThere checks that dashboards and alerts ask for metrics and attributes that the page of
-// shared/telemetry/metrics has.
+// TestWhatIsMeasuredIsThere checks that dashboards and alerts use only metrics and attributes that the README of
+// shared/telemetry/metrics lists.
 func TestWhatIsMeasuredIsThere(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range regexp.MustCompile("`([a-z_]+\\.[a-z_.]+)`").FindAllStringSubmatch(
@@ -19,12 +19,12 @@ func TestWhatIsMeasuredIsThere(t *testing.T) {
 		asked := regexp.MustCompile(`\\"((?:countersign|gen_ai|error)\.[a-z_.]+)\\"`).FindAllStringSubmatch(
 			string(text(t, file)), -1)
 		if len(asked) == 0 {
-			t.Errorf("%s asks for nothing", file)
+			t.Errorf("%s uses no metric", file)
 		}
 		for _, name := range asked {
-			part := []string{"", "_count", "_sum", "_bucket"} // of a histogram
+			part := []string{"", "_count", "_sum", "_bucket"} // the series of a histogram
 			if !slices.ContainsFunc(part, func(of string) bool { return known[strings.TrimSuffix(name[1], of)] }) {
-				t.Errorf("%s asks for %s, which is not measured", file, name[1])
+				t.Errorf("%s uses %s, which is not measured", file, name[1])
 			}
 		}
 	}

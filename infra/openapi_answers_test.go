@@ -21,10 +21,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id that does not exist
+const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an ID that does not exist
 
-// TestDescribedAnswers calls every described operation. It checks requests and answers against the description, and
-// that every described answer occurs, or is listed in unprovoked.
+// TestDescribedAnswers calls every described operation. It checks requests and responses against the description, and
+// checks that every described response occurs or is listed in unprovoked.
 func TestDescribedAnswers(t *testing.T) {
 	realpart.Long(t, "it asks for each described answer of the API")
 	d := newDescribed(t)
@@ -68,7 +68,7 @@ func TestDescribedAnswers(t *testing.T) {
 	}
 }
 
-// unprovoked lists the statuses that this test does not provoke.
+// unprovoked lists the statuses that this test does not provoke, with the reasons.
 var unprovoked = map[string]string{
 	"refinePlan 200":             "it is answered 202, unless the client waits (shared/api)",
 	"run 202":                    "a run of several steps whose client does not wait for it (shared/api)",
@@ -92,7 +92,7 @@ var unprovoked = map[string]string{
 	"configuration 500":          "it asks the issuer alone; a fault of ours would do it",
 }
 
-// run has the fields used of an answer about a run.
+// run holds the used fields of a response about a run.
 type run struct {
 	RunID, ThreadID, Status string
 	Approvals               []testkit.Approval
@@ -105,13 +105,13 @@ func (s *stand) asked(t *testing.T, uid string) (r run) {
 	return r
 }
 
-// waits starts a run of the user that waits for an approval of a mail.
+// waits starts a run of the user that waits for the approval of a mail.
 func (s *stand) waits(t *testing.T, uid string) run {
 	t.Helper()
 	s.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "Lunch", "At noon?")))
 	r := s.asked(t, uid)
 	if len(r.Approvals) != 1 {
-		t.Fatalf("nothing waits: %v", r)
+		t.Fatalf("no pending approval: %v", r)
 	}
 	return r
 }
@@ -124,7 +124,7 @@ func (s *stand) resolve(t *testing.T, status int, uid string, a testkit.Approval
 				"argsHash": a.ArgsHash})})
 }
 
-// deliver delivers the queue's messages, which executes decisions.
+// deliver delivers the queue's messages, so decided actions run.
 func (s *stand) deliver(t *testing.T) {
 	t.Helper()
 	q, ok := s.App.Queue.(*embedded.Queue)
@@ -198,7 +198,7 @@ func runs(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`})
 }
 
-// takingBack deletes an event that was made, and has a mail that cannot be taken back.
+// takingBack undoes the creation of an event, and has a mail that cannot be undone.
 func takingBack(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
 	s.SetModel(testkit.Wants("calendar_event_create", testkit.Event("Lunch", time.Now().AddDate(0, 1, 0))))
@@ -227,7 +227,7 @@ func takingBack(t *testing.T, d *described) {
 	s.want(t, 400, ask{op: "compensateAction", params: []string{event.RunID}, body: `{}`})
 }
 
-// chatsByUI sends requests as the AI SDK does, and answers the resulting questions.
+// chatsByUI sends requests as the AI SDK does, and answers the approval requests.
 func (s *stand) chatsByUI(t *testing.T) {
 	says := func(id, words string) string {
 		return inJSON(t, map[string]any{"id": "chat", "messages": []any{map[string]any{"id": id, "role": "user",
@@ -252,7 +252,7 @@ func (s *stand) chatsByUI(t *testing.T) {
 	s.want(t, 400, ask{op: "chatUI", body: `{"id":"chat","messages":[]}`})
 }
 
-// chatsByAGUI sends requests as a client of AG-UI does, and answers the resulting questions.
+// chatsByAGUI sends requests as an AG-UI client does, and answers the approval requests.
 func (s *stand) chatsByAGUI(t *testing.T) {
 	of := func(uid, runID string, more map[string]any) ask {
 		in := map[string]any{"threadId": "agui", "runId": runID, "messages": []any{}}
@@ -282,17 +282,17 @@ func (s *stand) chatsByAGUI(t *testing.T) {
 	s.want(t, 400, of("agui", "", nil))
 }
 
-// answersByUI is the body of a no to an approval, by the id that the AI SDK has for it.
+// answersByUI returns the body that rejects an approval, with the AI SDK's ID for it.
 func answersByUI(t *testing.T, id string) string {
 	return inJSON(t, map[string]any{"id": "chat", "messages": []any{map[string]any{"id": "a", "role": "assistant",
 		"parts": []any{map[string]any{"type": "dynamic-tool", "state": "approval-responded",
 			"approval": map[string]any{"id": id, "approved": false}}}}}})
 }
 
-// clients carries out calls of a stored run, with a tool that no release has of its own.
+// clients executes calls of a stored run whose tool exists only on the client.
 func clients(t *testing.T, d *described) {
 	s := d.open(t, nil)
-	s.App.API.Loop.Agents["assistant"].Tools = nil // all that there are
+	s.App.API.Loop.Agents["assistant"].Tools = nil // no tools of the server
 	scan, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func clients(t *testing.T, d *described) {
 	leavesToPage(t, s)
 }
 
-// leavesToPage has a call of a page's own tool left to its client of AG-UI, which answers it.
+// leavesToPage delegates a call of a page's tool to the page's AG-UI client, which answers it.
 func leavesToPage(t *testing.T, s *stand) {
 	s.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
@@ -336,18 +336,18 @@ func leavesToPage(t *testing.T, s *stand) {
 			"protocolVersion": "1.0", "messages": messages,
 			"tools": []any{map[string]any{"name": tool, "description": "Paints the page."}}})}
 	}
-	s.want(t, 400, of("r1", "scan", said)) // which is the server's
+	s.want(t, 400, of("r1", "scan", said)) // this tool belongs to the server
 	told := s.want(t, 200, of("r1", "paint", said)).body
 	_, ids, left := strings.Cut(told, `"pendingToolCallIds":["`)
 	id, _, _ := strings.Cut(ids, `"`)
 	told = s.want(t, 200, of("r2", "paint", said,
 		map[string]string{"id": "n", "role": "tool", "toolCallId": id, "content": "done"})).body
 	if !left || strings.Contains(told, "pendingToolCallIds") {
-		t.Errorf("%s was left to the page, and then it is told %s", id, told)
+		t.Errorf("%s was delegated to the page, and then the request was %s", id, told)
 	}
 }
 
-// printing follows a run whose tool prints.
+// printing follows a run whose tool prints output.
 func printing(t *testing.T, s *stand) {
 	type none struct{}
 	s.App.API.Loop.Tools["print"] = tool.Define(tool.Def[none, none]{Name: "print", Description: "Prints.",
@@ -378,7 +378,7 @@ func printing(t *testing.T, s *stand) {
 	s.want(t, 400, ask{op: "runEvents", params: []string{r.RunID}, query: "output=" + r.Actions[0].ActionID})
 	of := []string{r.RunID, r.Actions[0].ActionID}
 	if got := s.want(t, 200, ask{op: "actionOutput", params: of, query: "from=4"}); got.body != "[0m\xfftwo\n" {
-		t.Errorf("%q is kept from 4 on", got.body)
+		t.Errorf("output from offset 4: %q", got.body)
 	}
 	s.want(t, 404, ask{op: "actionOutput", params: of, uid: "eve"})
 }
@@ -417,10 +417,10 @@ func actions(t *testing.T, d *described) {
 	s.want(t, 409, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"cup"}`, header: key})
 	s.want(t, 404, ask{op: "callAction", params: []string{"cart.remove"}, body: `{"id":"mug"}`})
 	s.want(t, 400, ask{op: "callAction", params: []string{"look"}, body: `{}`})
-	s.want(t, 501, ask{op: "callAction", params: []string{"later"}, body: `{}`}) // without a handler
+	s.want(t, 501, ask{op: "callAction", params: []string{"later"}, body: `{}`}) // it has no handler
 }
 
-// usesAgents gives agents tokens, has one call, and takes its token back.
+// usesAgents creates tokens for agents, calls a tool with one, and revokes it.
 func (s *stand) usesAgents(t *testing.T) {
 	both := []string{"Accept", "application/json, text/event-stream"}
 	s.want(t, 200, ask{op: "mcp", body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, header: both})
@@ -439,7 +439,7 @@ func (s *stand) usesAgents(t *testing.T) {
 	s.want(t, 429, ask{op: "addToken", body: `{"name":"more"}`})
 }
 
-// onDevices turns notifications on for the user's browser, and off again; also on a deployment without notifications.
+// onDevices adds, lists and deletes a browser of the user for notifications, and tries to add one where they are off.
 func onDevices(t *testing.T, d *described) {
 	s := d.open(t, nil, "VAPID_KEY=yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
 	var added struct{ SubscriptionID string }
@@ -450,7 +450,7 @@ func onDevices(t *testing.T, d *described) {
 	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
 }
 
-// reminders turns the user's reminders off; also on a deployment without reminders.
+// reminders reads and sets the user's choice about e-mails, also where no e-mails are sent.
 func reminders(t *testing.T, d *described) {
 	s := d.open(t, nil, "NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://localhost")
 	s.want(t, 200, ask{op: "reminders"})

@@ -11,15 +11,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// ask is a request for an operation. By default it has the token that the operation needs.
+// ask is a request to an operation. By default it has the token that the operation needs.
 type ask struct {
 	op     string
-	params []string // of the path, in their order
+	params []string // of the path, in order
 	query  string
 	body   string
 	header []string // names and values
 	uid    string   // empty: ada
-	bare   bool     // no token
+	bare   bool     // without a token
 }
 
 // answer is an HTTP answer.
@@ -43,7 +43,7 @@ func (a answer) last() answer {
 	return answer{a.status, a.header, lines[len(lines)-1]}
 }
 
-// want sends the request, checks it and its answer against the description, and fails if the status differs.
+// want sends the request, checks the request and the response against the description, and fails if the status differs.
 func (s *stand) want(t *testing.T, status int, q ask) answer {
 	t.Helper()
 	a := s.call(t, q)
@@ -57,7 +57,7 @@ func (s *stand) call(t *testing.T, q ask) answer {
 	t.Helper()
 	op, ok := s.ops[q.op]
 	if !ok {
-		t.Fatalf("there is no operation %s", q.op)
+		t.Fatalf("no operation %s", q.op)
 	}
 	a := s.sent(t, op.method, op, q)
 	if a.status < 400 {
@@ -67,7 +67,7 @@ func (s *stand) call(t *testing.T, q ask) answer {
 	return a
 }
 
-// sent sends an ask. A redirect is an answer, too.
+// sent sends a request. A redirect counts as a response.
 func (s *stand) sent(t *testing.T, method string, op operation, q ask) answer {
 	t.Helper()
 	path := op.at(q.params...)
@@ -103,7 +103,7 @@ func (s *stand) token(t *testing.T, op operation, q ask) string {
 	return token
 }
 
-// signIn returns a token of the user, whose account is linked but where a stand is about linking.
+// signIn returns a token of the user. The user's account is linked, unless the test is about linking.
 func (s *stand) signIn(t *testing.T, uid string) string {
 	t.Helper()
 	token, err := s.SignIn(t.Context(), uid)
@@ -115,7 +115,7 @@ func (s *stand) signIn(t *testing.T, uid string) string {
 
 var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// taken checks that an accepted body matches its schema.
+// taken checks that an accepted body matches the schema.
 func (s *stand) taken(t *testing.T, op operation, q ask) {
 	t.Helper()
 	if op.RequestBody == nil || op.push() && q.body == "{}" || // an unreadable push message is dropped
@@ -123,12 +123,11 @@ func (s *stand) taken(t *testing.T, op operation, q ask) {
 		return
 	}
 	if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err != nil {
-		t.Errorf("%s took %s, which is not described: %v", q.op, cut(q.body), err)
+		t.Errorf("%s accepted %s, which does not match the schema: %v", q.op, cut(q.body), err)
 	}
 }
 
-// holds checks an answer against the description: its status, its headers, its media type, and its body or each of its
-// lines.
+// holds checks a response against the description: its status, headers, media type, and its body or each of its lines.
 func (d *described) holds(t *testing.T, op operation, a answer) {
 	t.Helper()
 	ref := op.Responses.Status(a.status)
@@ -140,7 +139,7 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	media := ref.Value.Content.Get(kind)
 	switch {
-	case len(ref.Value.Content) == 0 && (a.body == "" || a.status == http.StatusSeeOther): // a redirect may have one
+	case len(ref.Value.Content) == 0 && (a.body == "" || a.status == http.StatusSeeOther): // a redirect may have a body
 		return
 	case media == nil:
 		t.Fatalf("%s: %d with %q is not described", op.OperationID, a.status, kind)
@@ -165,12 +164,12 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 			t.Errorf("%s answered %s: %v", op.OperationID, one, err)
 		}
 		if matches(t, schema, strings.Replace(one, "{", `{"unheardOf":1,`, 1)) == nil && !op.agent() {
-			t.Errorf("%s may answer a field that is not described", op.OperationID)
+			t.Errorf("%s: the schema permits undescribed fields", op.OperationID)
 		}
 	}
 }
 
-// sentEvents are the JSON objects of a stream of server-sent events.
+// sentEvents returns the JSON objects of a stream of server-sent events.
 func sentEvents(body string) (data []string) {
 	for line := range strings.Lines(body) {
 		if one, ok := strings.CutPrefix(strings.TrimSpace(line), "data: {"); ok {
@@ -191,7 +190,7 @@ func (d *described) line(t *testing.T, of string, a answer) {
 	d.lines[of+" "+l.Type] = true
 }
 
-// ofOurs lists the headers that must not occur undescribed.
+// ofOurs lists headers that must be described if they occur.
 var ofOurs = []string{"X-Request-Id", "Retry-After", "WWW-Authenticate", "Location", "Set-Cookie", "Idempotency-Key",
 	"Preference-Applied"}
 
@@ -200,7 +199,7 @@ func headers(t *testing.T, op string, r *openapi3.Response, a answer) {
 	for name, h := range r.Headers {
 		value := a.header.Get(name)
 		if value == "" && h.Value.Required {
-			t.Errorf("%s: %d came without %s", op, a.status, name)
+			t.Errorf("%s: %d without the header %s", op, a.status, name)
 		}
 		if value == "" {
 			continue
@@ -210,12 +209,12 @@ func headers(t *testing.T, op string, r *openapi3.Response, a answer) {
 			body = value
 		}
 		if err := matches(t, h.Value.Schema.Value, body); err != nil {
-			t.Errorf("%s: %d came with %s: %v", op, a.status, name, err)
+			t.Errorf("%s: %d with the header %s: %v", op, a.status, name, err)
 		}
 	}
 	for _, name := range ofOurs {
 		if _, described := r.Headers[name]; !described && a.header.Get(name) != "" {
-			t.Errorf("%s: %d came with %s, which is not described", op, a.status, name)
+			t.Errorf("%s: %d with the undescribed header %s", op, a.status, name)
 		}
 	}
 }

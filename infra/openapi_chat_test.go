@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// page is a page that talks with the agent: it sends back the history of the last answer.
+// page is a page that talks to the agent. It sends back the history of the last response.
 type page struct {
 	*stand
 	t       *testing.T
@@ -23,7 +23,7 @@ type page struct {
 	history []json.RawMessage
 }
 
-// reply has the fields used of an answer to a page.
+// reply holds the used fields of a response to a page.
 type reply struct {
 	Type    string
 	History []json.RawMessage
@@ -70,18 +70,19 @@ func chats(t *testing.T, d *described) {
 		serverAction(&page{stand: s, t: t, says: says, lines: lines})
 	}
 	p := &page{stand: s, t: t, says: "Once more."}
-	p.post(400, "chatResults", map[string]any{"results": []any{}}) // nothing waits
+	p.post(400, "chatResults", map[string]any{"results": []any{}}) // no call is pending
 	goneBehind(p)
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
 	})
-	// it ends in an error
+	// This request ends in an error.
 	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}})
 	usedUp(t, d)
 	withdrawn(t, d)
 }
 
-// withdrawn takes the agent away from a page that waits for its answer. Agents that no page may ask are not there.
+// withdrawn removes the agent while a page waits for its answer. An agent that pages cannot use does not exist for
+// them.
 func withdrawn(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	for name, status := range map[string]int{"page": 200, "nobody": 404, "assistant": 404, "No Name": 400, "": 400} {
@@ -97,7 +98,7 @@ func withdrawn(t *testing.T, d *described) {
 	p.say(404)
 }
 
-// usedUp makes a page exhaust its user's daily budget of the model.
+// usedUp makes a page exhaust its user's daily model budget.
 func usedUp(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_MODEL_CALLS_PER_DAY=1")
 	s.SetModel(testkit.Wants("basket", map[string]any{}))
@@ -108,8 +109,8 @@ func usedUp(t *testing.T, d *described) {
 	p.post(429, "chat", map[string]any{"message": "Please."})
 }
 
-// goneBehind deletes the run of an action while the page waits for it, sends its message again, and exhausts the cap of
-// open approvals. The model gets all of these as results; the conversation does not fail.
+// goneBehind deletes the run of an action while the page waits for it, sends the page's message again, and exhausts the
+// cap of pending approvals. The model gets these as results; the conversation does not fail.
 func goneBehind(p *page) {
 	p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	before := p.history
@@ -125,12 +126,12 @@ func goneBehind(p *page) {
 	for _, want := range []string{"tool-calls", "response"} {
 		p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 		if r := p.say(200); r.Type != want {
-			p.t.Errorf("the answer is %s, want %s: one may wait", r.Type, want)
+			p.t.Errorf("the answer is %s, want %s: one approval may be pending", r.Type, want)
 		}
 	}
 }
 
-// pageTool makes the model call a tool of the page, which answers it.
+// pageTool makes the model call a tool of the page, and answers the call as the page.
 func pageTool(p *page) {
 	p.SetModel(testkit.Wants("basket", map[string]any{}))
 	r := p.say(200)
@@ -143,7 +144,7 @@ func pageTool(p *page) {
 	}
 }
 
-// serverAction makes the model call an action that waits for its user, who polls once more, and approves.
+// serverAction makes the model call an action that waits for approval. The user polls once more, and approves.
 func serverAction(p *page) {
 	p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	r := p.say(200)
@@ -151,7 +152,7 @@ func serverAction(p *page) {
 		p.t.Fatalf("no approval waits: %v", r)
 	}
 	if again := p.post(200, "chatResults", map[string]any{"results": []any{}}); again.Type != "tool-calls" {
-		p.t.Fatalf("nothing waits any more: %v", again)
+		p.t.Fatalf("no approval is pending after the poll: %v", again)
 	}
 	p.resolve(p.t, 200, "ada", *r.Calls[0].Approval, "approve_once")
 	p.deliver(p.t)
@@ -183,7 +184,7 @@ func turns(t *testing.T, d *described) {
 	if len(first.Calls) != 1 || first.Calls[0].Approval == nil || first.Calls[0].RunID == "" {
 		t.Fatalf("%+v", first)
 	}
-	take(200, first.History, "") // it still waits
+	take(200, first.History, "") // the command still waits
 	take(400, append(slices.Clone(first.History), json.RawMessage(
 		`{"role":"user","parts":[{"functionResponse":{"name":"run_command","response":{"output":"ok"}}}]}`)), "")
 	take(400, nil, "")
@@ -191,7 +192,7 @@ func turns(t *testing.T, d *described) {
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command", Args: testkit.Command("df")}}}
 	})
-	take(409, first.History, "Never mind.") // another command cannot begin there
+	take(409, first.History, "Never mind.") // no other command can begin there
 	s.resolve(t, 200, "ada", *first.Calls[0].Approval, "reject")
 	s.SetModel(testkit.Wants("run_command", testkit.Command("uptime")))
 	last := take(200, first.History, "")
@@ -203,10 +204,10 @@ func turns(t *testing.T, d *described) {
 			return
 		}
 	}
-	t.Error("the model is asked without end")
+	t.Error("the model is called without end")
 }
 
-// terminalOf opens a terminal of ada's, on a host of the network.
+// terminalOf opens a terminal of ada's on a host of the network.
 func (s *stand) terminalOf(t *testing.T, n *network) string {
 	t.Helper()
 	key, err := tokenkey.Local(t.TempDir())

@@ -19,10 +19,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// network has one host, with one key.
+// network has one host with one key.
 type network struct {
 	key  terminal.HostKey
-	fail error // what becomes of a login
+	fail error // the error of a login
 }
 
 func newNetwork(t *testing.T) *network {
@@ -112,7 +112,7 @@ func onHosts(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "hosts"})
 }
 
-// begun stores a run of ada's with the status, for which the terminal is kept.
+// begun stores a run of ada's with the status, which keeps the terminal in use.
 func (s *stand) begun(t *testing.T, terminalID, status string) {
 	t.Helper()
 	path := document.TerminalRunPath("ada", terminalID)
@@ -129,11 +129,11 @@ func (s *stand) begun(t *testing.T, terminalID, status string) {
 	}
 }
 
-// many scans, checks and adds as often as a user may, and once more.
+// many scans, checks and adds hosts up to the limits, and once more.
 func (s *stand) many(t *testing.T, keys []terminal.HostKey) {
 	t.Helper()
 	var h string
-	for range terminal.MaxHosts - 1 { // one is there
+	for range terminal.MaxHosts - 1 { // one host exists already
 		h = s.added(t, map[string]any{"kind": "generated"}, keys)
 	}
 	s.want(t, 429, ask{op: "addHost", body: newHost(t, map[string]any{"kind": "generated"}, keys)})
@@ -142,11 +142,11 @@ func (s *stand) many(t *testing.T, keys []terminal.HostKey) {
 	}
 	s.want(t, 429, check)
 	if a := s.want(t, 429, ask{op: "scanHost", body: `{"host":"web.example.com"}`}); a.header.Get("Retry-After") == "" {
-		t.Error("nobody knows when to scan again")
+		t.Error("the refusal has no Retry-After")
 	}
 }
 
-// added adds a host of ada's, and returns its id.
+// added adds a host of ada's, and returns its ID.
 func (s *stand) added(t *testing.T, auth map[string]any, keys []terminal.HostKey) string {
 	t.Helper()
 	var h struct{ HostID string }

@@ -10,9 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var update = flag.Bool("update", false, "write what openapi.yaml says into shared/web/openapi.json")
+var update = flag.Bool("update", false, "write openapi.yaml as JSON to shared/web/openapi.json")
 
-// TestServedDescription holds the JSON that the function web serves to openapi.yaml.
+// TestServedDescription compares the JSON that the function web serves with openapi.yaml.
 func TestServedDescription(t *testing.T) {
 	const served = "../shared/web/openapi.json"
 	var doc map[string]any
@@ -32,6 +32,6 @@ func TestServedDescription(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(text(t, served), want.Bytes()) {
-		t.Errorf("%s is not what openapi.yaml says: go test ./infra -run ServedDescription -update", served)
+		t.Errorf("%s differs from openapi.yaml: run go test ./infra -run ServedDescription -update", served)
 	}
 }

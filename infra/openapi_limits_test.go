@@ -42,7 +42,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"UIRequest/id":        "stream.maxID", "UIRequest/timeZone": "timezone.MaxName",
 	"UIRequest/locale": "api.maxLocale"}
 
-// TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
+// TestDescribedLimits compares every limit of a field, and the limits in the description's text, with the constants.
 func TestDescribedLimits(t *testing.T) {
 	doc := description(t)
 	described := map[string][]int{}
@@ -102,7 +102,7 @@ func constant(t *testing.T, name string) int {
 	return read(t, dir).number(t, name)
 }
 
-// atLimits sends fields of the maximal length, which are accepted, and longer ones, which are refused by name.
+// atLimits sends fields of the maximum length, which must be accepted, and longer ones, which must be refused by name.
 func atLimits(t *testing.T, d *described) {
 	s := d.open(t, nil, oauth...)
 	x := func(n int) string { return strings.Repeat("x", n) }

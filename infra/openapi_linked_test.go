@@ -21,7 +21,8 @@ import (
 	"github.com/countersign-run/countersign/shared/web"
 )
 
-// oauth holds the settings of a stand whose tests link accounts by hand; noOAuth, of one where none can be linked.
+// oauth holds the settings of a stand whose tests link accounts by hand. noOAuth holds those of a stand that cannot
+// link accounts.
 var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com",
 	"GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
 	"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
@@ -110,7 +111,7 @@ func onGitHub(t *testing.T, d *described) {
 	absent.want(t, 502, back(absent))
 }
 
-// consent begins to link ada's account, and returns the state of Google's redirect, and the cookie.
+// consent starts to link ada's account, and returns the state of Google's redirect and the cookie.
 func (s *stand) consent(t *testing.T) (state, cookie string) {
 	t.Helper()
 	var begun struct{ URL string }
@@ -124,7 +125,7 @@ func (s *stand) consent(t *testing.T) (state, cookie string) {
 	return u.Query().Get("state"), cookie
 }
 
-// configuration requests the description, and the console's configuration without sign-in, with local sign-in, with an
+// configuration requests the description, and the console's configuration: without sign-in, with local sign-in, with an
 // issuer, and with broken issuers.
 func configuration(t *testing.T, d *described) {
 	issuers := http.NewServeMux()
@@ -159,7 +160,7 @@ func configuration(t *testing.T, d *described) {
 	}
 }
 
-// slowBodies sends every operation a body that does not arrive, all at the same time: each waits for ten seconds.
+// slowBodies sends every operation an incomplete body, all at the same time. Each operation waits for ten seconds.
 func slowBodies(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	open := map[string]net.Conn{}

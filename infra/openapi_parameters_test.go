@@ -11,7 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// bounded returns values of a parameter at its limits and beyond; none for a schema without limits.
+// bounded returns values of a parameter at its limits and beyond them, or none for a schema without limits.
 func bounded(s *openapi3.Schema) (values []string) {
 	switch {
 	case s.Type.Is("integer"):
@@ -36,18 +36,18 @@ func bounded(s *openapi3.Schema) (values []string) {
 	return values
 }
 
-// parameters sends every parameter values at its limits and beyond: what the schema permits is accepted, all else is
-// refused by name.
+// parameters sends every parameter values at its limits and beyond. Values that the schema permits must be accepted,
+// and all others refused by name.
 func parameters(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	for id, op := range d.ops {
-		inPath := -1 // of the parameters in the path, this one
+		inPath := -1 // the index of this parameter among those in the path
 		for _, ref := range op.Parameters {
 			p := ref.Value
 			if p.In == "path" {
 				inPath++
 			}
-			if p.Name == "X-Request-Id" { // never refused (requestIDs)
+			if p.Name == "X-Request-Id" { // it is never refused (see requestIDs)
 				continue
 			}
 			for _, value := range bounded(p.Schema.Value) {
@@ -84,14 +84,14 @@ func (a answer) field(t *testing.T) string {
 	return f.Error.Field
 }
 
-// requestIDs checks that a client's request id is used if it has the described form, and replaced otherwise.
+// requestIDs checks that a client's request ID is used if it has the described form, and replaced otherwise.
 func requestIDs(t *testing.T, s *stand) {
 	pattern := regexp.MustCompile(s.doc.Components.Parameters["RequestId"].Value.Schema.Value.Pattern)
 	for _, value := range []string{strings.Repeat("a", 7), strings.Repeat("a", 8), strings.Repeat("Z", 64),
 		strings.Repeat("a", 65), "with a space", "letters_09-"} {
 		a := s.want(t, 200, ask{op: "health", header: []string{"X-Request-Id", value}})
 		if taken := a.header.Get("X-Request-Id") == value; taken != pattern.MatchString(value) {
-			t.Errorf("the request id %q: taken is %t", value, taken)
+			t.Errorf("the request ID %q: used is %t", value, taken)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type openedIssue struct {
 	Title string `json:"title"`
 }
 
-// addIssue gives the planner an effect that can be granted.
+// addIssue adds an effect to the planner that a plan can be granted.
 func (s *stand) addIssue() {
 	l := s.App.API.Loop
 	l.Tools["issue"] = tool.Define(tool.Def[openedIssue, openedIssue]{Name: "issue", Description: "Opens an issue.",
@@ -35,7 +35,7 @@ func (s *stand) addIssue() {
 	agent.Tools = append([]string{"issue"}, agent.Tools...)
 }
 
-// planning returns a model that proposes a plan of one task, each time another one, and carries it out.
+// planning returns a model that proposes a different plan of one task each time, and executes it.
 func planning() fakegemini.ModelFunc {
 	var asked atomic.Int64
 	return func(r fakegemini.Request) fakegemini.Turn { return nextStep(r, asked.Add(1)) }
@@ -74,7 +74,7 @@ func (s *stand) wish(t *testing.T, more map[string]any) string {
 	return inJSON(t, body)
 }
 
-// plans begins sessions, refines and confirms their plans, and has one carried out.
+// plans creates sessions, refines and confirms their plans, and runs one.
 func plans(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_RUNS_PER_MINUTE=1", "FUNCTION_CONCURRENCY=4")
 	s.addIssue()
@@ -92,7 +92,7 @@ func plans(t *testing.T, d *described) {
 	one := []string{made.SessionID}
 	refine := ask{op: "refinePlan", params: one, body: `{"refinementPrompt":"Smaller."}`}
 	execute := ask{op: "executePlan", params: one, body: `{"planHash":"0"}`}
-	s.want(t, 410, refine) // it is being made
+	s.want(t, 410, refine) // the plan is being made
 	s.want(t, 410, execute)
 	s.deliver(t)
 	s.want(t, 200, start)
@@ -115,20 +115,20 @@ func plans(t *testing.T, d *described) {
 	s.want(t, 200, execute)
 	s.want(t, 200, ask{op: "executePlan", params: one, body: execute.body,
 		header: []string{"Accept", "application/x-ndjson"}})
-	s.want(t, 200, revoke) // as it is already
+	s.want(t, 200, revoke) // it is revoked already
 	s.want(t, 409, ask{op: "revokeGrant", params: append(one, made.Grants[0].ID)})
 	s.want(t, 200, ask{op: "plans"})
 	s.want(t, 200, ask{op: "plan", params: one}).into(t, &made)
 	if made.Status != plan.StatusCompleted || len(made.Log) != 1 {
-		t.Errorf("it ended as %+v", made)
+		t.Errorf("the session ended as %+v", made)
 	}
 	s.streamed(t, execute)
 }
 
-// streamed has a user follow as many sessions as they may.
+// streamed makes a user follow the maximum number of sessions.
 func (s *stand) streamed(t *testing.T, execute ask) {
 	t.Helper()
-	s.shift.Add(int64(2 * time.Minute)) // another session may begin
+	s.shift.Add(int64(2 * time.Minute)) // so that another session can begin
 	var open planner.Session
 	s.want(t, 202, ask{op: "startPlanning", body: s.wish(t, nil)}).into(t, &open)
 	if _, err := testkit.Stream(t.Context(), direct, s.Base, s.signIn(t, "ada"), "GET",

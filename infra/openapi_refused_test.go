@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// plain returns a valid request for the operation, of a resource that does not exist.
+// plain returns a valid request to the operation, about a resource that does not exist.
 func (o operation) plain(t *testing.T) ask {
 	q := ask{op: o.OperationID, body: o.example(t)}
 	for range strings.Count(o.path, "{") {
@@ -22,7 +22,7 @@ func (o operation) plain(t *testing.T) ask {
 	return q
 }
 
-// each sends a changed request for every operation that has the status.
+// each sends a changed request to every operation that has the status.
 func (s *stand) each(t *testing.T, status int, change func(*ask), except ...string) {
 	t.Helper()
 	for id, op := range s.ops {
@@ -53,7 +53,7 @@ func refusedByAll(t *testing.T, d *described) {
 				"attachTerminal", "receiptKeys", "tell")
 		})
 	for id, op := range d.ops {
-		if id != ofSite && id != "description" && id != "health" { // which accept every method
+		if id != ofSite && id != "description" && id != "health" { // they accept every method
 			s.takesNothingElse(t, op)
 		}
 	}
@@ -63,7 +63,7 @@ func refusedByAll(t *testing.T, d *described) {
 				_ *http.Request) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}))
-	}, oauth...) // no user can sign in there, so no user links an account
+	}, oauth...) // nobody can sign in there, so no account can be linked
 	silent.each(t, 502, func(*ask) {}, "googleCallback", "githubCallback")
 }
 
@@ -85,14 +85,14 @@ func refusedBodies(t *testing.T, d *described) {
 	s.each(t, 415, func(q *ask) { q.header = []string{"Content-Type", "text/plain"} })
 	s.each(t, 413, func(q *ask) { q.body = strings.Repeat(" ", 1<<20) + q.body })
 	for id, op := range s.ops {
-		if op.takesBody() && id != "chatUI" && id != "runAGUI" { // which passes over what it does not know
+		if op.takesBody() && id != "chatUI" && id != "runAGUI" { // they ignore unknown fields
 			q := op.plain(t)
 			q.body = strings.Replace(q.body, "{", `{"unheardOf":1,`, 1)
 			s.want(t, 400, q)
-			// Each action (callAction) has its own schema, and each method of MCP.
+			// Each action (callAction) and each method of MCP has a separate schema.
 			if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value,
 				q.body); err == nil && id != "callAction" && id != "mcp" {
-				t.Errorf("%s is described to take any field", id)
+				t.Errorf("%s: the schema permits any field", id)
 			}
 		}
 	}

@@ -12,13 +12,14 @@ import (
 	"testing"
 )
 
-// source is the parsed source of a package of this repository: unexported declarations are described, too.
+// source is the parsed source of a package in this repository. It includes unexported declarations, because these are
+// described too.
 type source struct {
 	dir   string
 	files []*ast.File
 }
 
-// read parses a package of shared, which is named without its group.
+// read parses a package of shared. Its name has no group.
 func read(t *testing.T, dir string) source {
 	t.Helper()
 	names, err := filepath.Glob("../shared/" + dir + "/*.go")
@@ -26,7 +27,7 @@ func read(t *testing.T, dir string) source {
 		names = grouped
 	}
 	if err != nil || len(names) == 0 {
-		t.Fatalf("%s holds no Go files, %v", dir, err)
+		t.Fatalf("%s has no Go files, %v", dir, err)
 	}
 	s := source{dir: dir}
 	for _, name := range names {
@@ -42,8 +43,7 @@ func read(t *testing.T, dir string) source {
 	return s
 }
 
-// strings returns the sorted values of the constants of a type, or of those in one declaration with a constant of this
-// name.
+// strings returns the sorted values of the constants of a type, or of those declared together with the named constant.
 func (s source) strings(t *testing.T, kind string) (values []string) {
 	t.Helper()
 	for _, f := range s.files {
@@ -63,7 +63,7 @@ func (s source) strings(t *testing.T, kind string) (values []string) {
 	return values
 }
 
-// word returns the value of a constant that is a text, or that of another package.
+// word returns the value of a string constant, of this package or of another one.
 func word(t *testing.T, e ast.Expr) string {
 	t.Helper()
 	if other, ok := e.(*ast.SelectorExpr); ok {
@@ -88,7 +88,7 @@ func isOf(spec ast.Spec, kind string) bool {
 	return v.Names[0].Name == kind || typed && id.Name == kind
 }
 
-// number returns the value of a constant that is an integer, or a shift of one.
+// number returns the value of a constant that is an integer or a shift of one.
 func (s source) number(t *testing.T, name string) int {
 	t.Helper()
 	found := -1
@@ -120,9 +120,9 @@ func valueOf(e ast.Expr) int {
 	return -1
 }
 
-// fields returns the sorted JSON names of a struct, and those without omitempty. The struct is a type or a variable of
-// this name, or the last one that a function of this name writes, which is its answer, or with "/in" the first, which
-// is its request.
+// fields returns the sorted JSON names of a struct: all of them, and those without omitempty. The struct is a type or a
+// variable with this name. If the name is a function's, it is the last struct that the function writes, its response.
+// With "/in" it is the first one, its request.
 func (s source) fields(t *testing.T, name string) (needed, all []string) {
 	t.Helper()
 	st := s.structure(name)
@@ -136,7 +136,7 @@ func (s source) fields(t *testing.T, name string) (needed, all []string) {
 			continue
 		}
 		if !f.Names[0].IsExported() {
-			continue // which has no place in JSON
+			continue // it has no JSON name
 		}
 		quoted, err := strconv.Unquote(f.Tag.Value)
 		if err != nil {
@@ -176,7 +176,7 @@ func (s source) structure(name string) (found *ast.StructType) {
 					found = st
 				}
 			case *ast.FuncDecl:
-				if n.Name.Name == function && n.Body != nil && found == nil { // a type of the name comes first
+				if n.Name.Name == function && n.Body != nil && found == nil { // a type with the name takes precedence
 					found = within(n.Body, first)
 				}
 			case *ast.ValueSpec:

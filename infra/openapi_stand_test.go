@@ -21,13 +21,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// described is the description, and the statuses of it that occurred.
+// described is the description, with the statuses that occurred.
 type described struct {
 	doc  *openapi3.T
 	ops  map[string]operation
-	seen map[string]map[int]bool // by operation and status
+	seen map[string]map[int]bool // statuses by operation
 
-	lines map[string]bool // the kinds of lines that occurred in streams, such as "StreamLine delta"
+	lines map[string]bool // kinds of stream lines that occurred, such as "StreamLine delta"
 }
 
 // operation is a described operation with its path and method.
@@ -47,16 +47,16 @@ func newDescribed(t *testing.T) *described {
 	return d
 }
 
-// user reports whether a user's token is needed, push whether Google's is.
+// user reports whether the operation needs a user's token. push reports whether it needs Google's.
 func (o operation) user() bool { return o.Security == nil }
 func (o operation) push() bool { return o.Security != nil && len(*o.Security) > 0 && !o.agent() }
 
-// agent reports whether an agent's token is needed.
+// agent reports whether the operation needs an agent's token.
 func (o operation) agent() bool {
 	return o.Security != nil && len(*o.Security) > 0 && (*o.Security)[0]["agentToken"] != nil
 }
 
-// takesBody reports whether the operation reads a JSON body of the API's own.
+// takesBody reports whether the operation reads a JSON body defined by this API.
 func (o operation) takesBody() bool {
 	return o.RequestBody != nil && o.Responses.Status(http.StatusUnsupportedMediaType) != nil
 }
@@ -80,12 +80,12 @@ func (o operation) at(params ...string) string {
 	return path
 }
 
-// stand is all of Countersign over its own cloud, with a clock that can be advanced and a store that can fail.
+// stand is Countersign over a separate cloud, with a clock that can be advanced and a store that can be made to fail.
 type stand struct {
 	*described
 	*testkit.Deployment
 	store *faulty.Store
-	shift atomic.Int64 // nanoseconds that the clock was advanced
+	shift atomic.Int64 // nanoseconds by which the clock was advanced
 	agent string       // the token of ada's agent
 }
 
@@ -94,7 +94,7 @@ var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1
 	"MCP_ISSUER={cloud}/issuer",
 	"ACTION_KEY=0123456789abcdef0123456789abcdef"}
 
-// open starts a stand; before may change its cloud.
+// open starts a stand. before can change the cloud.
 func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...string) *stand {
 	t.Helper()
 	c, err := testkit.NewCloud()
@@ -120,7 +120,7 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 	t.Cleanup(func() { closed(t, s.Stop) })
 	s.App.API.Records = &records.Records{Store: s.store, Now: s.now}
 	s.App.API.Chat.Ledger = s.App.API.Records
-	s.signIn(t, "ada") // before a test has the store fail
+	s.signIn(t, "ada") // before a test makes the store fail
 	if _, s.agent, err = s.App.API.Records.AddToken(t.Context(), "ada", "editor", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -136,14 +136,14 @@ func closed(t *testing.T, end func() error) {
 
 func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
 
-// between puts the store that can fail under the loop, which then tries again without waiting.
-func (s *stand) between(l *unit.Env) {
+// between puts the failing store under the engine, and removes the waits between retries.
+func (s *stand) between(l *journal.Env) {
 	s.store = faulty.Wrap(l.Store)
 	l.Store = s.store
 	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 }
 
-// declare writes two actions, one with a side effect and one without, which the cloud's /shop/ carries out.
+// declare writes two actions, one with a side effect and one without. The cloud's /shop/ runs them.
 func declare(t *testing.T, cloud string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func declare(t *testing.T, cloud string) string {
 	return dir
 }
 
-// shop carries out the declared actions.
+// shop runs the declared actions.
 func shop(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"items":1}`)

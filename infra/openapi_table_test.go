@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRouteTable compares the table of routes in shared/api's README with the description: each route is in both.
+// TestRouteTable compares the table of routes in shared/api's README with the description. Each route must be in both.
 func TestRouteTable(t *testing.T) {
 	text, err := os.ReadFile("../shared/api/README.md")
 	if err != nil {
@@ -32,12 +32,12 @@ func TestRouteTable(t *testing.T) {
 	}
 	for _, route := range slices.Sorted(maps.Keys(described)) {
 		if !told[route] {
-			t.Errorf("%s is described, and not in the table", route)
+			t.Errorf("%s is described, but not in the table", route)
 		}
 	}
 	for _, route := range slices.Sorted(maps.Keys(told)) {
 		if !described[route] {
-			t.Errorf("%s is in the table, and not described", route)
+			t.Errorf("%s is in the table, but not described", route)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestRouteTable(t *testing.T) {
 // tableRow matches the first cell of a row of routes: methods, then a path.
 var tableRow = regexp.MustCompile(`^ (GET|POST|PATCH|DELETE)[ ,][^|]*/`)
 
-// routesOf returns the routes of a row. A path without a method has those of the path before it.
+// routesOf returns the routes of a row. A path without a method has the methods of the path before it.
 func routesOf(cell string) (routes []string) {
 	prefix := "/api/agent"
 	if strings.Contains(cell, "(without the prefix)") {

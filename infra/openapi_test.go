@@ -25,7 +25,7 @@ func description(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// TestDescribedRoutes checks the description's routes against those that are served.
+// TestDescribedRoutes compares the described routes with the served ones.
 func TestDescribedRoutes(t *testing.T) {
 	served := []string{"GET /health", "GET /config.json", "GET /openapi.json"}
 	for _, f := range api.Functions {
@@ -46,8 +46,8 @@ func TestDescribedRoutes(t *testing.T) {
 	}
 }
 
-// answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers that one function
-// returns in part: only their names are compared.
+// answersOf maps the schemas of responses to their structs. namesOf maps those of requests, and of responses that a
+// function returns in part; only their field names are compared.
 var (
 	answersOf = map[string]string{"Action": "run.ActionView",
 		"ActionRecord": "run.ActionRecord", "Compensation": "run.Compensation", "ReceiptFile": "receipt.File",
@@ -110,7 +110,8 @@ var (
 		"SignIn":       "it embeds a pointer, whose fields may all be absent"}
 )
 
-// TestDescribedFields checks the schemas against the structs: the same names, required exactly if never omitted.
+// TestDescribedFields compares the schemas with the structs. They must have the same names, and a field is required
+// exactly if it is never omitted.
 func TestDescribedFields(t *testing.T) {
 	schemas := description(t).Components.Schemas
 	for name, s := range schemas {
@@ -119,7 +120,7 @@ func TestDescribedFields(t *testing.T) {
 			of = namesOf[name]
 		}
 		if object := s.Value.Type.Is("object"); object == (of == "" && apart[name] == "") {
-			t.Errorf("%s: no struct is behind it, or it is no object", name)
+			t.Errorf("%s has no struct, or is not an object", name)
 		}
 		if of == "" {
 			continue
@@ -135,7 +136,7 @@ func TestDescribedFields(t *testing.T) {
 	}
 }
 
-// TestDescribedWords checks every enum against the constants of its type.
+// TestDescribedWords compares every enum with the constants of its type.
 func TestDescribedWords(t *testing.T) {
 	schemas := description(t).Components.Schemas
 	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code",

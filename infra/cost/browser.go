@@ -7,17 +7,17 @@ import (
 	"github.com/countersign-run/countersign/infra"
 )
 
-// What the console of one signed-in browser asks for while it is open. TestBrowser holds the times to the console's.
+// The requests of one signed-in browser with an open console. TestBrowser compares the times with those in the console.
 const (
 	pollFunction = "approvals-pending"
-	pollSeconds  = 25.0 // a request that waits for news; the next one follows at once
-	lookSeconds  = 15.0 // from one look at what waits to the next, where the page is visible
-	pollReads    = 3    // documents: the one that is watched, the user's, and a query that finds nothing
-	lookReads    = 2    // the user's, and the same query
-	openHours    = 8.0  // of a day, the same hours for all browsers
+	pollSeconds  = 25.0 // a long poll; the next one follows at once
+	lookSeconds  = 15.0 // between two requests for pending approvals, while the page is visible
+	pollReads    = 3    // documents: the watched one, the user's, and a query without results
+	lookReads    = 2    // documents: the user's, and the same query
+	openHours    = 8.0  // a day, the same hours for all browsers
 )
 
-// browsers returns the monthly cost of n open consoles without waiting approvals, by billed item.
+// browsers returns the monthly cost of n open consoles without any activity, by item.
 func browsers(f infra.Function, n float64) []share {
 	polls, looks := n*days*openHours*3600/pollSeconds, n*days*openHours*3600/lookSeconds
 	atOnce := n * (1 + ownSeconds/lookSeconds)
@@ -37,9 +37,9 @@ func writeBrowsers(b *strings.Builder, functions map[string]infra.Function) {
 	fmt.Fprintf(b, `
 ## What open consoles take
 
-A browser with the console open holds one request to `+"`%s`"+` at all times, for all of its tabs: it waits up to %v s for
-news, and begins again. So a card appears at once, whichever device asked for it. A visible page also looks every %v s. US dollars a month, for so many browsers
-that are open %v hours a day, while nothing waits:
+A browser with an open console always has one request to `+"`%s`"+` open, for all of its tabs. The request waits up to %v s for
+events, and is then repeated, so a card appears at once, whichever device requested it. A visible page also polls every %v s. The table has US dollars a month for browsers
+that are open %v hours a day, without pending approvals:
 
 | |`, pollFunction, pollSeconds, lookSeconds, openHours)
 	for _, n := range browserSizes {
@@ -54,7 +54,7 @@ that are open %v hours a day, while nothing waits:
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(b, `
-%d instances with %d requests each serve %s browsers at once. Beyond that Cloud Run answers 429, and a console looks every %v s alone. The answer is
+%d instances with %d requests each serve %s browsers at once. Beyond that, Cloud Run answers 429, and a console only polls every %v s. To raise this limit, change
 `+"`maxInstances`"+` of `+"`%s`"+` in infra/functions.json.
 `, f.MaxInstances, f.Concurrency, grouped(float64(f.MaxInstances*f.Concurrency)), lookSeconds, pollFunction)
 }

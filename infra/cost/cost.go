@@ -1,6 +1,6 @@
-// Package cost says what runs cost: what a run of each kind takes (counts.json, which a test of shared/app counts and
-// holds), times list prices, at three sizes, and which quota is met first. README.md is what it prints; a test holds
-// it.
+// Package cost calculates the cost of runs at three sizes: the usage of each kind of run (counts.json, which a test of
+// shared/app counts and checks) times list prices. It also reports which quota is exceeded first. README.md is its
+// output, and a test compares the two.
 package cost
 
 import (
@@ -21,7 +21,7 @@ var countsJSON []byte
 
 const mail = "a mail that waits for its user"
 
-// counts are what a run of a kind takes.
+// counts is the usage of one run of a kind.
 type counts struct {
 	Kind        string       `json:"kind"`
 	Invocations []invocation `json:"invocations"`
@@ -44,18 +44,18 @@ func (c counts) modelCalls() (n int) {
 	return n
 }
 
-// seconds is how long an invocation takes.
+// seconds returns the duration of an invocation.
 func (i invocation) seconds() float64 {
 	return ownSeconds + modelSeconds*float64(i.ModelCalls) + effectSeconds*float64(i.Effects)
 }
 
-// share is a part of what runs cost.
+// share is an item of the cost of runs.
 type share struct {
 	what   string
 	dollar float64 // a month
 }
 
-// month returns the monthly cost of a number of runs a day of one kind, by billed item.
+// month returns the monthly cost of the given number of runs a day, by item.
 func month(c counts, functions map[string]infra.Function, runs float64) []share {
 	n := runs * days
 	cpu, memory := 0.0, 0.0
@@ -77,9 +77,9 @@ func month(c counts, functions map[string]infra.Function, runs float64) []share 
 	}
 }
 
-// instanceSeconds returns for how long instances are paid for in a day, with so many requests at once on average: with
-// few an instance is there while it has one (the share of time in which a Poisson number is not zero), with many there
-// are as many instances as are filled.
+// instanceSeconds returns the paid seconds of instances in a day, for an average number of concurrent requests. With
+// few requests, an instance is paid for while it has a request: the share of time in which a Poisson number is not
+// zero. With many, as many instances are paid for as the requests fill.
 func instanceSeconds(atOnce, place float64) float64 {
 	return 86_400 * max(1-math.Exp(-atOnce), atOnce/place)
 }
@@ -96,13 +96,13 @@ func gib(memory string) float64 {
 	return number(strings.TrimSuffix(memory, "Gi"))
 }
 
-// bound is how many runs of a kind a day may have until a quota is met in its busiest minute.
+// bound is the number of runs a day of a kind at which a quota is exceeded in the busiest minute.
 type bound struct {
 	quota
 	runs float64
 }
 
-// bounds returns the bounds of a kind, the first that is met before the others.
+// bounds returns the bounds of a kind, the lowest first.
 func bounds(c counts, functions map[string]infra.Function) (all []bound) {
 	for _, q := range quotas {
 		if takes := q.takes(c); takes > 0 {
@@ -158,13 +158,13 @@ func Paper() (string, error) {
 
 const head = `# What it costs, on paper
 
-` + "`go test ./infra/cost -update`" + ` writes this page from what a test counts (` + "`go test ./shared/app -run WhatARunTakes`" + `), the prices and
-assumptions in [inputs.go](inputs.go), and [functions.json](../functions.json). A test holds it: who changes what a run takes changes this page.
+` + "`go test ./infra/cost -update`" + ` writes this page from the counts of a test (` + "`go test ./shared/app -run WhatARunTakes`" + `), the prices and
+assumptions in [inputs.go](inputs.go), and [functions.json](../functions.json). A test compares them: if you change the usage of a run, update this page.
 
 ## What a run takes
 
-From the user's words to its end, with a linked account, without polls (` + "`Prefer: wait`" + `) and [open consoles](#what-open-consoles-take):
-documents, messages and lines that are billed.
+The billed documents, messages and log lines of one run, from the user's prompt to the end, with a linked account. Polls (` + "`Prefer: wait`" + `) and
+[open consoles](#what-open-consoles-take) are not included.
 
 `
 
@@ -192,13 +192,13 @@ func writePrices(b *strings.Builder) {
 
 func afterPrices() string {
 	return fmt.Sprintf(`
-Assumed: a call of the model takes %v s, %d tokens in and %d out; an effect %v s; all else of a request %v s; a request is %d bytes of log
-(our line and the platform's). An instance is paid for while it has a request, and holds half of its concurrency when there are many.
-The busiest minute of a day has %v times its average. Keeping what was written costs too, until it is deleted: not here.
+Assumptions: a model call takes %v s, %d tokens of input and %d of output. An effect takes %v s, and the rest of a request %v s. A request has %d bytes of log
+(our line and the platform's). An instance is paid for while it has a request. Under load, an instance is filled to half of its concurrency.
+The busiest minute of a day has %v times the average. The cost of stored data is not included.
 
-## What it comes to
+## The cost of a month
 
-US dollars a month, for so many runs a day, all of one kind; in brackets what the model is of it.
+US dollars a month, by runs a day, if all runs are of one kind. The part for the model is in brackets.
 
 `, modelSeconds, tokensIn, tokensOut, effectSeconds, ownSeconds, logLineBytes, peak)
 }
@@ -223,7 +223,7 @@ func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nOf a mail, by what is paid for:\n\n| | 1,000 a day | 100,000 a day | 10,000,000 a day |\n| --- " +
+	b.WriteString("\nThe cost of mails by item:\n\n| | 1,000 a day | 100,000 a day | 10,000,000 a day |\n| --- " +
 		"| --- | --- | --- |\n")
 	c := kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })]
 	for i, s := range month(c, functions, 0) {
@@ -237,10 +237,10 @@ func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.
 
 func writeBounds(b *strings.Builder, kinds []counts, functions map[string]infra.Function) {
 	b.WriteString(`
-## Which quota is met first
+## Which quota is exceeded first
 
-As they are delivered, in the busiest minute of a day with so many runs, all of one kind. What is beyond a quota is asked again later, or
-refused with 429 and ` + "`Retry-After`" + `; nothing of it is lost.
+The default quotas that are exceeded in the busiest minute of a day, if all runs are of one kind. Requests beyond a quota are retried later, or
+refused with 429 and ` + "`Retry-After`" + `. No work is lost.
 
 | a run | 1,000 a day | 100,000 a day | 10,000,000 a day |
 | --- | --- | --- | --- |
@@ -263,7 +263,7 @@ refused with 429 and ` + "`Retry-After`" + `; nothing of it is lost.
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n| quota | met at so many runs a day | what answers it | from |\n| --- | --- | --- | --- |\n")
+	b.WriteString("\n| quota | exceeded at this many runs a day | how to raise it | source |\n| --- | --- | --- | --- |\n")
 	written := map[string]bool{}
 	for _, c := range []counts{kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })],
 		kinds[0]} {

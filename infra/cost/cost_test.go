@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write README.md")
 
-// TestPaper compares the page with the counts and the prices.
+// TestPaper compares README.md with the counts and the prices.
 func TestPaper(t *testing.T) {
 	text, err := Paper()
 	if err != nil {
@@ -26,12 +26,12 @@ func TestPaper(t *testing.T) {
 		return
 	}
 	if held, err := os.ReadFile("README.md"); err != nil || string(held) != text {
-		t.Errorf("README.md is not what is counted times the prices (go test ./infra/cost -update): %v", err)
+		t.Errorf("README.md is out of date: run go test ./infra/cost -update: %v", err)
 	}
 }
 
-// TestMonth holds the arithmetic to a sum by hand: 1,000 runs a day that write 10 documents and read 5, in one call of
-// 3.1 seconds with one call of the model.
+// TestMonth compares the calculation with a manual one: 1,000 runs a day that write 10 documents and read 5, in one
+// call of 3.1 seconds with one model call.
 func TestMonth(t *testing.T) {
 	c := counts{Reads: 5, Writes: 10, Messages: 1, LogLines: 1,
 		Invocations: []invocation{{Function: "f", ModelCalls: 1}}}
@@ -39,7 +39,7 @@ func TestMonth(t *testing.T) {
 	want := map[string]float64{
 		"documents written": 30_000 * 10 * 0.18 / 100_000, // 0.54
 		"documents read":    30_000 * 5 * 0.06 / 100_000,  // 0.09
-		// 3,100 seconds of requests a day, few of them at once: 3,045 seconds of an instance
+		// 3,100 seconds of requests a day, few of them concurrent: 3,045 seconds of an instance.
 		"functions": 30*3_045*(0.000024+0.0000025/2) + 30_000*0.4/1e6,
 		"messages":  30_000 * 2_000 * 40 / math.Pow(2, 40),
 		"log":       30_000 * 1_600 * 0.5 / math.Pow(2, 30),
@@ -55,7 +55,7 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// TestInstanceSeconds: few requests pay for their own time, many share their instances.
+// TestInstanceSeconds checks that few requests pay for their own time, and many share instances.
 func TestInstanceSeconds(t *testing.T) {
 	for atOnce, want := range map[float64]float64{0: 0, 0.001: 86.36, 200: 86_400 * 10} {
 		if got := instanceSeconds(atOnce, 20); math.Abs(got-want) > 0.5 {
@@ -64,7 +64,7 @@ func TestInstanceSeconds(t *testing.T) {
 	}
 }
 
-// TestBrowser holds the sum of one open console to one by hand, and the times to those of the console.
+// TestBrowser compares the cost of one open console with a manual calculation, and the times with those in the console.
 func TestBrowser(t *testing.T) {
 	polls, looks := 30*8*144.0, 30*8*240.0
 	want := map[string]float64{

@@ -1,17 +1,17 @@
 package cost
 
-// The inputs of the page that are not counted: prices, quotas, and assumptions about a run. Prices and quotas are
-// Google's list prices in US dollars, without free tiers. For another location, model or contract, change them here and
-// run go test ./infra/cost -update.
+// These are the inputs of the calculation besides the counts: prices, quotas, and assumptions about a run. Prices and
+// quotas are from Google's lists in US dollars, without free tiers. For another location, model or contract, change
+// them here and run go test ./infra/cost -update.
 
-// day is when the pages were read, in stored copies: Google could not be reached where this was written.
+// day says when the pages were read. They were stored copies, because Google could not be reached.
 const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07)"
 
-// price is what one unit costs.
+// price is the price of one unit.
 type price struct {
 	name   string
-	dollar float64 // for one
-	list   string  // as the page says it
+	dollar float64 // for one unit
+	list   string  // as the page states it
 	source string
 }
 
@@ -23,7 +23,7 @@ var (
 	cpuPrice    = price{"a second of a CPU", 0.000024, "$0.000024", "cloud.google.com/run/pricing"}
 	memoryPrice = price{"a second of a GiB", 0.0000025, "$0.0000025", "cloud.google.com/run/pricing"}
 	callPrice   = price{"a request to a function", 0.40 / 1e6, "$0.40 per million", "cloud.google.com/run/pricing"}
-	// A message is published and pushed, and each of the two counts as 1,000 bytes at least.
+	// A message is published and pushed. Each of the two is billed as at least 1,000 bytes.
 	messagePrice = price{"a message", 2 * 1000 * 40.0 / (1 << 40),
 		"$40 per TiB, published and pushed, 1,000 bytes each",
 		"cloud.google.com/pubsub/pricing"}
@@ -37,30 +37,30 @@ var (
 var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, tokenPrice,
 	answerPrice}
 
-// Assumptions about a run and about a day.
+// These are the assumptions about a run and about a day.
 const (
-	modelSeconds  = 3.0   // one call of the model
-	effectSeconds = 0.8   // a provider carries out an effect
-	ownSeconds    = 0.1   // everything else of one invocation: the store, mostly
-	tokensIn      = 2_000 // of one call of the model: instructions, tools, history
+	modelSeconds  = 3.0   // one model call
+	effectSeconds = 0.8   // one effect at a provider
+	ownSeconds    = 0.1   // the rest of an invocation, mostly the store
+	tokensIn      = 2_000 // of one model call: instructions, tools, history
 	tokensOut     = 200
-	logLineBytes  = 1_600 // a line of ours, and the platform's own of the same request
-	filled        = 0.5   // how full the platform keeps an instance, of its concurrency
-	peak          = 5.0   // the busiest minute of a day beside its average
-	days          = 30    // of a month
+	logLineBytes  = 1_600 // one of our lines, and the platform's line for the same request
+	filled        = 0.5   // how much of an instance's concurrency the platform fills
+	peak          = 5.0   // the busiest minute of a day as a multiple of the average
+	days          = 30    // in a month
 )
 
-// quota is a bound of a service, and what a run takes of it.
+// quota is a limit of a service, and the share that a run uses.
 type quota struct {
 	name   string
 	limit  float64
 	per    float64 // seconds
 	takes  func(c counts) float64
 	source string
-	answer string // what answers it
+	answer string // how to raise or avoid it
 }
 
-// gmailUnits are those of a mail: drafts.create 10, drafts.send 100, and messages.get 5 where it is read back.
+// gmailUnits is the quota cost of a mail: drafts.create 10, drafts.send 100, and messages.get 5 if it is read back.
 const gmailUnits = 115
 
 var quotas = []quota{
@@ -78,7 +78,7 @@ var quotas = []quota{
 		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has " +
 			"not published",
 		"no setting: it cannot be raised, and calls beyond it go on"},
-	// Each commit of a run moves the run's place among the due runs; there are 64 such ranges.
+	// Each commit of a run moves the run's index entry among the due runs. There are 64 such ranges.
 	{"writes to one range of Firestore's indexes", 500 * 64, 1, func(c counts) float64 { return float64(c.Writes) },
 		"cloud.google.com/firestore/docs/best-practices, for 64 shards and as if all documents were in such an index",
 		"more shards (`dueShard`); new databases are led up to a load by half as much again every 5 minutes"},
