@@ -263,7 +263,8 @@ refused with 429 and ` + "`Retry-After`" + `. No work is lost.
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n| quota | exceeded at this many runs a day | how to raise it | source |\n| --- | --- | --- | --- |\n")
+	b.WriteString("\n| quota | exceeded at this many runs a day | how to raise it | source |\n" +
+		"| --- | --- | --- | --- |\n")
 	written := map[string]bool{}
 	for _, c := range []counts{kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })],
 		kinds[0]} {

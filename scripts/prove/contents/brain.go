@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// turn makes up an answer: words, calls of every kind, a call that cannot be read, or an error.
+// turn makes up an answer: words, calls of every kind, a malformed call, or an error.
 func (w *walk) turn(noTools bool) fakegemini.Turn {
 	switch n := w.r.IntN(100); {
 	case n < 6:
@@ -49,7 +49,7 @@ func (w *walk) some(s string) string {
 	return ""
 }
 
-// call returns a new call, or exactly one that was made before.
+// call returns a new call, or an exact repetition of an earlier one.
 func (w *walk) call() fakegemini.Call {
 	switch w.r.IntN(24) {
 	case 0:
@@ -81,7 +81,7 @@ func (w *walk) issue(a args) fakegemini.Call {
 	return fakegemini.Call{Name: pick(w.r, "post", "send", "send", "read"), Args: a}
 }
 
-// think is the model of one walk: it checks its input before it answers.
+// think is the model of a story. It checks its input before it answers.
 func (w *walk) think(system string, raw []json.RawMessage, contents []fakegemini.Content,
 	noTools bool) fakegemini.Turn {
 	w.count["requests"]++
@@ -96,7 +96,7 @@ func (w *walk) think(system string, raw []json.RawMessage, contents []fakegemini
 	return w.turn(noTools)
 }
 
-// summary makes up a summary: one that serves, one that is too long, none, or an error.
+// summary makes up a summary: a usable one, one that is too long, an empty one, or an error.
 func (w *walk) summary() fakegemini.Turn {
 	switch n := w.r.IntN(20); n {
 	case 0:
@@ -110,7 +110,7 @@ func (w *walk) summary() fakegemini.Turn {
 	return fakegemini.Turn{Text: "Much was said."}
 }
 
-// direct is a model.Model without a network: each request is checked as it would be sent.
+// direct is a model.Model without a network. It checks each request as it would be sent.
 type direct struct{ w *walk }
 
 func (d direct) Name() string { return d.w.signer }
@@ -149,12 +149,12 @@ func (d direct) Generate(ctx context.Context, req model.Request, _ func(string))
 	return reply, nil
 }
 
-// wire sends the walks' requests through Google's client and HTTP.
+// wire sends the stories' requests through Google's client over HTTP.
 type wire struct {
 	server *httptest.Server
 	fake   *fakegemini.Server
 	model  *gemini.Model
-	walk   *walk // whose requests these are
+	walk   *walk // the story that sends the requests
 }
 
 func newWire() (*wire, error) {

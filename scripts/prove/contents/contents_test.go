@@ -8,10 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestContents makes hundreds of requests, with all trials well over a thousand. None is refused or has false content.
-// A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
+// TestContents makes hundreds of requests, and far more than a thousand in a complete run. None may be refused or have
+// false content. A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
-	realpart.Long(t, "it makes hundreds of requests")
+	realpart.Long(t, "makes hundreds of requests")
 	r := proof.Trial("contents", 1, os.Stdout)
 	const few = 400
 	requests := realpart.Trials(few, 1500)
@@ -20,7 +20,7 @@ func TestContents(t *testing.T) {
 		t.Errorf("%d findings", n)
 	}
 	for _, what := range met {
-		if r.Counted(what) == 0 && requests > few { // small samples lack rare events
+		if r.Counted(what) == 0 && requests > few { // a short run lacks what is rare
 			t.Errorf("no story had: %s", what)
 		}
 	}
@@ -39,6 +39,6 @@ func TestContentsOverTheWire(t *testing.T) {
 		t.Errorf("%d findings", n)
 	}
 	if n := len(over.fake.Requests()); n < 200 {
-		t.Errorf("%d requests came over the wire", n)
+		t.Errorf("%d requests were sent over HTTP", n)
 	}
 }

@@ -1,10 +1,10 @@
-// Package contents checks that Gemini would refuse no request, and that every statement to the model is true.
+// Package contents checks that Gemini would accept every request, and that the contents of the requests are true.
 //
-// It walks through random stories: a user asks, writes again while something waits, approves, edits, rejects, confirms,
-// starts again, lets approvals expire, cancels and compresses; the model makes parallel calls, calls missing tools,
-// repeats itself, writes unreadable answers and fails; the provider loses answers; processes die before and after their
-// commits and others go on. Each request is checked by the strict fake, and each response in it against the user's
-// decisions and the provider's effects.
+// It plays random stories. The user writes, also while something waits, approves, edits, rejects, confirms, starts
+// anew, lets approvals expire, cancels and compresses. The model makes parallel calls, calls tools that do not exist,
+// repeats itself, writes malformed answers, and fails. The provider loses answers. Processes die before and after their
+// commits, and others continue. A strict fake checks each request, and the proof compares each response in it with the
+// user's decisions and the provider's effects.
 package contents
 
 import (
@@ -22,10 +22,10 @@ type options struct {
 	wire              bool
 }
 
-// steps of one story.
+// steps is the number of steps of a story.
 const steps = 120
 
-// met lists what stories must have met to prove anything.
+// met lists the situations that must occur in the stories, or the run proves nothing.
 var met = []string{"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
 	"asked while something waits", "long thread", "expired", "cancelled", "process died", "tool withdrawn",
 	"edits told", "decided approve_once", "decided approve_and_always_allow_recipient", "decided approve_with_edits",
@@ -37,12 +37,12 @@ func Proof() proof.Proof {
 	o := options{requests: 100_000}
 	return proof.Proof{
 		Name: "contents", Chance: true, List: list,
-		Tries: "random stories, whose every request to Gemini is held to its rules and to the truth",
-		Takes: "7 minutes; with -requests 2000 it is a sample of 10 s",
+		Tries: "random stories: every request to Gemini must follow its rules and be true",
+		Takes: "7 minutes; -requests 2000 is a sample of 10 s",
 		About: `A finding names the seed of its story, which repeats it with -seed and -stories 1.`,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&o.requests, "requests", o.requests, "how many requests to make")
-			f.IntVar(&o.stories, "stories", 0, "how many stories to walk through at most; 0 is no limit")
+			f.IntVar(&o.stories, "stories", 0, "the maximum number of stories; 0 is no limit")
 			f.BoolVar(&o.wire, "wire", false, "send the requests through Google's client over HTTP, which takes longer")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
@@ -75,7 +75,7 @@ func execute(ctx context.Context, o options, r *proof.Run) error {
 	return nil
 }
 
-// series walks through stories until enough requests were made.
+// series plays stories until enough requests were made.
 func series(ctx context.Context, o options, r *proof.Run, over *wire) {
 	for n := 0; r.Counted("requests") < o.requests && (o.stories == 0 || n < o.stories) && ctx.Err() == nil; n++ {
 		seed := r.Seed + uint64(n)
@@ -95,7 +95,7 @@ func series(ctx context.Context, o options, r *proof.Run, over *wire) {
 	}
 }
 
-// tell walks through one story. A panic in it is a fault.
+// tell plays one story. A panic in it is a finding.
 func tell(ctx context.Context, seed uint64, over *wire) *walk {
 	w := newWalk(seed, over)
 	defer func() {

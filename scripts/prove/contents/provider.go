@@ -12,8 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// args holds the arguments of every tool. Text begins with the tag of the call that it belongs to: "t12" or
-// "t12-edited".
+// args holds the arguments of every tool. Text begins with the tag of its call: "t12" or "t12-edited".
 type args struct {
 	To   []string `json:"to" jsonschema:"who gets it"`
 	Text string   `json:"text" jsonschema:"what is sent"`
@@ -24,12 +23,12 @@ type result struct {
 	Echo string `json:"echo"`
 }
 
-// provider carries out the tools' calls, loses some of its answers, and records its effects.
+// provider executes the tools' calls, loses some of its answers, and records its effects.
 type provider struct {
 	r   *rand.Rand
 	did map[string]args // by action
 
-	long bool // what it reads is long
+	long bool // its results are long
 }
 
 func tagOf(text string) string {
@@ -37,8 +36,7 @@ func tagOf(text string) string {
 	return tag
 }
 
-// tools returns one tool that keeps no record (post), one that can always reconcile (send, like a draft), and one that
-// only reads.
+// tools returns three tools: post keeps no record, send can always be reconciled (like a draft), and read only reads.
 func (p *provider) tools() tool.Set {
 	d := tool.Def[args, result]{
 		Name: "post", Description: "Sends a text.", SideEffect: true,
@@ -94,7 +92,7 @@ func (p *provider) execute(_ context.Context, c tool.Call, in args) (result, err
 		return result{}, tool.Transient(errors.New("busy"))
 	}
 	if _, twice := p.did[c.ActionID]; twice {
-		panic(fmt.Sprintf("action %s is carried out twice", c.ActionID))
+		panic(fmt.Sprintf("action %s was executed twice", c.ActionID))
 	}
 	p.did[c.ActionID] = in
 	if p.r.IntN(10) == 0 {
@@ -123,7 +121,7 @@ func (p *provider) reconcile(c tool.Call, in args, forgetful bool) (tool.Verdict
 func encode(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of the provider's own values
+		panic(err) // the values are the provider's own
 	}
 	return string(b)
 }

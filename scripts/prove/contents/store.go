@@ -9,17 +9,17 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// process is the life of the process that a walk's calls are made by.
+// process is the state of a process that makes a story's calls.
 type process struct {
 	fuse  int  // commits until it dies; 0: never
-	after bool // it dies after the commit, and not before it
+	after bool // whether it dies after the commit rather than before it
 	dead  bool
 }
 
 // errDied is the error of every call of a dead process.
 var errDied = errors.New("contents: this process is dead")
 
-// stored is the hook of the store that the processes of one walk share.
+// stored is the hook of the store that the processes of a story share.
 func (w *walk) stored(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	switch {
 	case w.life.dead:
@@ -43,7 +43,7 @@ func (w *walk) stored(ctx context.Context, c *faulty.Call, next faulty.Next) err
 	return next(ctx)
 }
 
-// sawApprovals keeps the approvals that a commit has written, for the walk to look through.
+// sawApprovals records the approvals that a commit has written.
 func (w *walk) sawApprovals(c *faulty.Call) {
 	for _, o := range c.Writes {
 		switch {

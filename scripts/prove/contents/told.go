@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// promptOf returns the prompt of the conversation: the last words that begin as prompts do.
+// promptOf returns the prompt of the conversation: the last text that begins as prompts do.
 func promptOf(contents []fakegemini.Content) (prompt string) {
 	for _, c := range contents {
 		for _, p := range c.Parts {
@@ -22,7 +22,7 @@ func promptOf(contents []fakegemini.Content) (prompt string) {
 	return prompt
 }
 
-// promptAt returns where the last prompt is.
+// promptAt returns the index of the last prompt.
 func promptAt(contents []fakegemini.Content) (at int) {
 	for i, c := range contents {
 		if slices.ContainsFunc(c.Parts, isPrompt) {
@@ -34,8 +34,9 @@ func promptAt(contents []fakegemini.Content) (at int) {
 
 func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") }
 
-// keptParts checks the contents of earlier runs, which the model gets word for word. They begin with the user's words,
-// and each content of the model equals the one that a model sent. A different model gets them as plain text.
+// keptParts checks the earlier runs that are sent verbatim. The conversation must begin with words of the user. Each
+// content of the model must be one that a model has sent, unless a different model is asked now, which gets the earlier
+// runs in words.
 func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
@@ -53,21 +54,21 @@ func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	}
 }
 
-// answer is a function response as the model sees it.
+// answer is a function response as the model receives it.
 type answer struct {
 	Error  string
 	Output json.RawMessage
 }
 
-// told checks the responses to the model's calls against the user's decisions and the provider's effects.
+// told compares the responses to the model's calls with the user's decisions and the provider's effects.
 func (w *walk) told(contents []fakegemini.Content) {
 	runID := w.runs[promptOf(contents)]
 	if runID == "" {
-		w.fault("the model is asked without the user's words")
+		w.fault("the request has no prompt of the user")
 		return
 	}
 	if w.state(runID).End != nil {
-		w.fault("the model is asked without the user's last words")
+		w.fault("the request lacks the user's last prompt")
 	}
 	actions := w.actions(runID)
 	at, from := 0, promptAt(contents)
@@ -82,11 +83,11 @@ func (w *walk) told(contents []fakegemini.Content) {
 				w.fault("the response %s cannot be read", p.FunctionResponse.Response)
 			}
 			if n >= model.MaxCalls {
-				w.want(strings.Contains(a.Error, "not run"), "a call beyond the limit is told as %+v", a)
+				w.want(strings.Contains(a.Error, "not run"), "a call beyond the limit is reported as %+v", a)
 				continue
 			}
 			if at >= len(actions) {
-				w.fault("the model is answered a call that is not on record: %s", calls[n].FunctionCall.Args)
+				w.fault("the request answers a call that is not recorded: %s", calls[n].FunctionCall.Args)
 				return
 			}
 			w.compare(calls[n].FunctionCall.Args, actions[at], a)
@@ -94,11 +95,11 @@ func (w *walk) told(contents []fakegemini.Content) {
 		}
 	}
 	if inWords := at == 0 && w.changed; at != len(actions) && !inWords {
-		w.fault("of %d calls on record the model is told of %d", len(actions), at)
+		w.fault("of %d recorded calls, the request has %d", len(actions), at)
 	}
 }
 
-// tried holds the actions of one call, oldest first: more than one if it was started again.
+// tried holds the actions of one call, oldest first. It has more than one if the call was started anew.
 type tried []*run.Action
 
 // actions returns the run's actions by call, in the model's order.
@@ -118,7 +119,7 @@ func (w *walk) actions(runID string) []tried {
 	return out
 }
 
-// compare checks one response. The truth is what the provider and the user did, not the recorded events.
+// compare checks one response. The reference is what the provider and the user did, not the recorded events.
 func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	w.count["responses compared"]++
 	last := t[len(t)-1]
@@ -132,20 +133,20 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	switch confirmed := d.decision == run.ConfirmDone; {
 	case d.decision == run.Reject:
 		w.want(strings.HasPrefix(a.Error, "The user rejected this") && strings.Contains(a.Error, d.comment),
-			"a rejection is told as %+v", a)
-		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier attempt"), "an earlier effect is told as %+v", a)
+			"a rejection is reported as %+v", a)
+		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier attempt"), "reported earlier effect: %+v", a)
 	case a.Error != "":
 		w.want(len(done) == 0 || len(t) > 1 && strings.Contains(a.Error, "earlier attempt"),
-			"what was done is told as %+v",
+			"reported effect: %+v",
 			a)
-		w.want(!confirmed, "what the user confirmed is told as %+v", a)
+		w.want(!confirmed, "the user's confirmation is reported as %+v", a)
 	case confirmed:
 		w.want(strings.Contains(string(a.Output), "The user confirmed that it was done."),
-			"what the user confirmed is told as %s", a.Output)
+			"the user's confirmation is reported as %s", a.Output)
 		w.executed(call, w.edited(t), a)
 	case last.SideEffect:
-		w.want(len(done) > 0, "what was not done is told as %s", a.Output)
-		w.want(strings.Contains(string(a.Output), last.ID), "the result of %s is told as %s", last.ID, a.Output)
+		w.want(len(done) > 0, "an effect that did not happen is reported as %s", a.Output)
+		w.want(strings.Contains(string(a.Output), last.ID), "the result of %s is reported as %s", last.ID, a.Output)
 		w.executed(call, done, a)
 	}
 }
@@ -160,7 +161,7 @@ func (w *walk) edited(t tried) []args {
 	return nil
 }
 
-// executed checks that a response has the executed arguments exactly if they differ from the model's.
+// executed checks that a response contains the executed arguments exactly if they differ from the model's.
 func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
 	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 ||
@@ -177,7 +178,7 @@ func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 		return
 	}
 	w.want(out.ExecutedArgs != nil && encode(*out.ExecutedArgs) == encode(really) && out.EditedBy == "user",
-		"%s was done, %s was asked, and the model is told %s", encode(really), call, a.Output)
+		"%s was executed, %s was requested, and the response is %s", encode(really), call, a.Output)
 	w.count["edits told"]++
 }
 

@@ -29,7 +29,7 @@ import (
 
 const uid = "ana"
 
-// decision is the user's accepted decision.
+// decision is a decision of the user that was accepted.
 type decision struct {
 	decision run.Decision
 	comment  string
@@ -41,25 +41,25 @@ type walk struct {
 	now       time.Time
 	store     store.Store
 	life      process
-	approvals map[string]store.Doc // as they are stored
+	approvals map[string]store.Doc // as stored
 	provider  *provider
 	model     model.Model
-	loop      *loop.Loop // the process that is alive
+	loop      *loop.Loop // the living process
 
-	verbatim    bool // the agent gets earlier runs word for word
-	window      int  // tokens that the model reads then
+	verbatim    bool // the agent gets earlier runs verbatim
+	window      int  // the number of tokens that the model then reads
 	generation  fakegemini.Generation
-	signer      string          // the model that is asked
-	changed     bool            // it was another one before
-	asksSummary bool            // what it is asked for is a summary
-	sent        map[string]bool // what models have answered
+	signer      string          // the name of the present model
+	changed     bool            // the model was changed
+	asksSummary bool            // the present request is for a summary
+	sent        map[string]bool // the models' answers
 
 	queue   []queue.Message
 	threads []string
 	runs    map[string]string // by prompt
 	asked   []args            // by the model
 	tags    int
-	answers int                 // of the direct model, whose calls' ids count them
+	answers int                 // of the direct model; they number its call IDs
 	decided map[string]decision // by approval
 	edits   map[string]args     // by action
 
@@ -67,7 +67,7 @@ type walk struct {
 	faults []string
 }
 
-// newWalk returns a story; over sends its requests, or is nil for a model without a network.
+// newWalk returns a story. over sends its requests; nil stands for a model without a network.
 func newWalk(seed uint64, over *wire) *walk {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{},
@@ -96,7 +96,7 @@ func (w *walk) fault(format string, values ...any) {
 	w.faults = append(w.faults, clip.Text(fmt.Sprintf(format, values...), 1000))
 }
 
-// Resume makes the walk its own queue.
+// Resume implements the queue.
 func (w *walk) Resume(_ context.Context, m queue.Message) error {
 	w.queue = append(w.queue, m)
 	return nil
@@ -105,7 +105,7 @@ func (w *walk) Resume(_ context.Context, m queue.Message) error {
 // Close does nothing.
 func (w *walk) Close() error { return nil }
 
-// Read makes the walk the processes' source of randomness.
+// Read makes the story the processes' source of randomness.
 func (w *walk) Read(b []byte) (int, error) {
 	for i := range b {
 		b[i] = byte(w.r.Uint32())
@@ -113,8 +113,8 @@ func (w *walk) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// process starts a process, perhaps of another release: how a no ends a run, how often the model is asked, and whether
-// one of the tools is still offered.
+// process starts a process, sometimes of another release. Releases differ in how a rejection ends a run, in the limit
+// of model calls, and in whether one of the tools still exists.
 func (w *walk) process() {
 	w.life = process{}
 	tools := w.provider.tools()
@@ -208,7 +208,7 @@ func (w *walk) ask(ctx context.Context) {
 	}
 }
 
-// compress compresses a thread by hand.
+// compress compresses a thread on the user's request.
 func (w *walk) compress(ctx context.Context) {
 	if len(w.threads) == 0 || !w.verbatim {
 		return
@@ -219,12 +219,12 @@ func (w *walk) compress(ctx context.Context) {
 	w.count["compressed by hand"]++
 }
 
-// look checks that a run was not ended because its request could not be made.
+// look checks that no run ended because its request could not be made.
 func (w *walk) look(v *run.View) {
 	switch {
 	case v == nil:
 	case v.ErrorReason == "failed":
-		w.fault("the model was not asked: %s", v.Message)
+		w.fault("the model was not called: %s", v.Message)
 	case v.ErrorReason == run.CodeContextFull:
 		w.count["more than the model reads"]++
 	}
@@ -238,7 +238,7 @@ func (w *walk) chat(ctx context.Context) {
 	w.count["long thread"]++
 }
 
-// open returns the waiting approvals of one thread or of all.
+// open returns the pending approvals of one thread or of all.
 func (w *walk) open(thread string) []run.Approval {
 	var out []run.Approval
 	for _, p := range slices.Sorted(maps.Keys(w.approvals)) {
@@ -256,7 +256,7 @@ func (w *walk) approval(path string) (a run.Approval) {
 	return a
 }
 
-// resolve decides about a waiting call, mostly validly.
+// resolve decides about a pending call, mostly validly.
 func (w *walk) resolve(ctx context.Context) {
 	open := w.open("")
 	if len(open) == 0 {
@@ -275,12 +275,12 @@ func (w *walk) resolve(ctx context.Context) {
 	_, err := w.loop.Resolve(ctx, res)
 	w.check("resolve", err)
 	if w.r.IntN(8) == 0 {
-		_, err := w.loop.Resolve(ctx, res) // the same once more
+		_, err := w.loop.Resolve(ctx, res) // the same decision again
 		w.check("resolve again", err)
 	}
 	after := w.approval(document.ApprovalPath(ap.ID))
 	if taken := after.Decision == res.Decision; !taken {
-		w.want(err != nil, "the decision %s was taken and is not on record", res.Decision)
+		w.want(err != nil, "the decision %s was accepted, but is not recorded", res.Decision)
 		return
 	}
 	w.count["decided "+string(res.Decision)]++
@@ -302,7 +302,7 @@ func (w *walk) edit(ap run.Approval) args {
 		Text: tagOf(a.Text) + "-edited " + strings.Repeat("long ", w.r.IntN(2)*w.r.IntN(100)*w.r.IntN(200))}
 }
 
-// deliver advances one run of the queue; some messages are delivered twice.
+// deliver advances one run of the queue. Some messages are delivered twice.
 func (w *walk) deliver(ctx context.Context) {
 	if len(w.queue) == 0 {
 		return
@@ -344,7 +344,7 @@ func (w *walk) cancel(ctx context.Context) {
 	w.count["cancelled"]++
 }
 
-// state returns the run's folded events.
+// state returns the state of a run, folded from its events.
 func (w *walk) state(runID string) *run.State {
 	_, events, err := w.loop.Get(context.Background(), uid, runID)
 	if err != nil {

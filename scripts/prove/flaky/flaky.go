@@ -1,5 +1,5 @@
-// Package flaky looks for tests that fail by chance: it runs tests many times on a machine that is busy, in another
-// order each time.
+// Package flaky finds tests that fail by chance. It runs tests many times on a busy machine, in a different order each
+// time.
 package flaky
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// options are its flags.
+// options are the flags.
 type options struct {
 	rounds      int
 	short, race bool
@@ -29,7 +29,7 @@ func Proof() proof.Proof {
 	return proof.Proof{
 		Name: "flaky", Chance: true, Args: "packages", List: list,
 		Tries: "tests, many times on a busy machine in a random order: a test that fails once is a finding",
-		Takes: "some three times as long as go test for each round; name packages, or set -n and -short, for less",
+		Takes: "about three times as long as go test for each round; name packages or set -n and -short for less",
 		About: `The tests are built once. In each round every package runs in its own directory, as go test runs it, beside a busy
 loop on each core: with GOMAXPROCS=1 in the first round, with 2 in the next, and so on. A test's first failure is
 printed when it happens. The seed of a round is that of -shuffle: go test -shuffle SEED repeats the order.`,
@@ -73,7 +73,7 @@ func (o options) soak(ctx context.Context, r *proof.Run) error {
 	return ctx.Err()
 }
 
-// each calls do for each of the packages: as many at once as there are cores.
+// each calls do for each package, with as many calls at once as there are cores.
 func each(packages []proof.Package, do func(i int, p proof.Package)) {
 	var lanes sync.WaitGroup
 	next := make(chan int)
@@ -91,14 +91,14 @@ func each(packages []proof.Package, do func(i int, p proof.Package)) {
 	lanes.Wait()
 }
 
-// load keeps each core busy until the function that it returns is called.
+// load keeps every core busy until the returned function is called.
 func load() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup
 	for range runtime.NumCPU() {
 		loops.Go(func() {
 			for ctx.Err() == nil {
-				for range 1 << 16 { // so that the loops do not wait for each other at the context
+				for range 1 << 16 { // the loops rarely check the context, so they do not wait for each other
 				}
 			}
 		})
@@ -106,7 +106,7 @@ func load() (stop func()) {
 	return func() { cancel(); loops.Wait() }
 }
 
-// flags are those of go test with which the tests are built.
+// flags returns the go test flags for building the tests.
 func (o options) flags() (flags []string) {
 	if o.race {
 		flags = append(flags, "-race")
@@ -114,7 +114,7 @@ func (o options) flags() (flags []string) {
 	return flags
 }
 
-// args are the flags of a test binary in a round with the seed.
+// args returns the test binary's flags for a round with the seed.
 func (o options) args(seed uint64) []string {
 	args := []string{"-test.paniconexit0", "-test.timeout=30m", fmt.Sprintf("-test.shuffle=%d", seed)}
 	if o.short {
@@ -126,7 +126,7 @@ func (o options) args(seed uint64) []string {
 	return args
 }
 
-// repeat returns the command that runs a package's tests again as they ran in the round.
+// repeat returns the command that repeats a package's tests as they ran in the round.
 func (o options) repeat(p proof.Package, t turn) string {
 	args := append([]string{fmt.Sprintf("GOMAXPROCS=%d go test -count=1", t.procs)}, o.flags()...)
 	for _, arg := range o.args(t.seed)[2:] {

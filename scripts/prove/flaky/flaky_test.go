@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// tests of a module: one fails in its second round alone, and each round is written down.
+// tests is the test file of a module. One test fails only in the second round, and each round is recorded in a file.
 const tests = `package moon
 
 import (
@@ -36,7 +36,7 @@ func TestWanes(t *testing.T) {
 func TestShines(*testing.T) {}
 `
 
-// module makes a module of one package with these files, and makes its root the current directory.
+// module creates a module of one package with these files, and changes to its root folder.
 func module(t *testing.T, files map[string]string) {
 	root := t.TempDir()
 	files["go.mod"] = "module example.com/moon\n\ngo 1.24\n"
@@ -59,7 +59,7 @@ func prove(args string) (code int, printed string) {
 	return code, out.String()
 }
 
-// TestATestThatFailsOnce is printed with its round, its seed and its line.
+// TestATestThatFailsOnce expects the failure with its round, seed and line.
 func TestATestThatFailsOnce(t *testing.T) {
 	module(t, map[string]string{"phase/phase_test.go": tests, "bare/bare.go": "package bare\n"})
 	code, printed := prove("-n 3 -short -seed 7")
@@ -71,7 +71,7 @@ func TestATestThatFailsOnce(t *testing.T) {
 			"    phase_test.go:17: it is new\n", "round 2 of 3: GOMAXPROCS=2, -shuffle=8, 1 packages, 1 failures, in ",
 		"phase TestWanes failed in 1 of 3 rounds: 2\n", "flaky: 1 findings, 2 held, 0 skipped"} {
 		if !strings.Contains(printed, want) {
-			t.Errorf("it does not say %q:\n%s", want, printed)
+			t.Errorf("the report lacks %q:\n%s", want, printed)
 		}
 	}
 	if rounds, err := os.ReadFile("phase/rounds"); string(rounds) != "1 true\n2 true\n1 true\n" {
@@ -79,7 +79,7 @@ func TestATestThatFailsOnce(t *testing.T) {
 	}
 }
 
-// TestWhatCannotRun distinguishes packages that cannot run from failing ones.
+// TestWhatCannotRun checks that tests which cannot run are distinguished from tests that fail.
 func TestWhatCannotRun(t *testing.T) {
 	module(t, map[string]string{"half/half_test.go": "package half\n\nvar x int = \"\"\n",
 		"bare/bare.go": "package bare\n"})

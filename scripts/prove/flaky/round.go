@@ -22,11 +22,11 @@ type soaking struct {
 
 	mu     sync.Mutex
 	tests  []proof.Package
-	binary map[string]string   // by a package's name, its tests
-	failed map[string][]string // by a test's name, the rounds in which it failed
+	binary map[string]string   // test binaries by package name
+	failed map[string][]string // the rounds in which each test failed
 }
 
-// build builds a package's tests. A package that does not compile is a finding, and is not run.
+// build builds a package's tests. A package that does not compile is a finding, and does not run.
 func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
 	err := p.Build(ctx, file, s.flags()...)
 	if ctx.Err() != nil {
@@ -41,7 +41,7 @@ func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
 	s.tests, s.binary[p.Name] = append(s.tests, p), file
 }
 
-// turn is one round: its number, and how its tests are run.
+// turn is one round: its number, and the settings of its tests.
 type turn struct {
 	n, procs int
 	seed     uint64
@@ -53,7 +53,7 @@ func (s *soaking) round(ctx context.Context, n int) {
 	each(s.tests, func(_ int, p proof.Package) {
 		printed, err := s.run(ctx, p, t)
 		switch {
-		case ctx.Err() != nil: // it says nothing of the tests
+		case ctx.Err() != nil: // an interrupted run proves nothing
 		case err != nil:
 			s.keep(p, t, fmt.Sprintf("%s\n%v", printed, err))
 		default:
@@ -65,7 +65,8 @@ func (s *soaking) round(ctx context.Context, n int) {
 		len(s.tests), s.Counted("failures")-before, time.Since(began).Seconds())
 }
 
-// run runs the tests of a package as go test does, and returns what they print. What they leave running is killed.
+// run runs the tests of a package as go test does, and returns their output. It kills processes that the tests left
+// running.
 func (s *soaking) run(ctx context.Context, p proof.Package, t turn) (string, error) {
 	cmd := exec.CommandContext(ctx, s.binary[p.Name], s.args(t.seed)...)
 	cmd.Dir, cmd.WaitDelay = p.Dir, time.Minute
@@ -79,7 +80,7 @@ func (s *soaking) run(ctx context.Context, p proof.Package, t turn) (string, err
 	return string(out), err
 }
 
-// keep keeps the failures of a package in a round. Each test's first is a finding.
+// keep records the failures of a package in a round. The first failure of each test is a finding.
 func (s *soaking) keep(p proof.Package, t turn, printed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +94,7 @@ func (s *soaking) keep(p proof.Package, t turn, printed string) {
 	}
 }
 
-// sum prints in which rounds each test failed.
+// sum prints the rounds in which each test failed.
 func (s *soaking) sum() {
 	for _, of := range slices.Sorted(maps.Keys(s.failed)) {
 		s.Note("%s failed in %d of %d rounds: %s", of, len(s.failed[of]), s.rounds, strings.Join(s.failed[of], ", "))

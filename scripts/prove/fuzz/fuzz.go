@@ -1,5 +1,5 @@
-// Package fuzz searches for inputs at which a fuzz target fails. go test runs only the committed seeds; an input that
-// this search finds becomes one of them.
+// Package fuzz searches for inputs that make a fuzz target fail. go test runs only the committed seeds. An input that
+// this search finds should be committed as a seed.
 package fuzz
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// executions is the count of the inputs that were tried.
+// executions is the name of the count of tried inputs.
 const executions = "executions"
 
 // Proof is the proof.
@@ -23,13 +23,13 @@ func Proof() proof.Proof {
 	long := 10 * time.Minute
 	return proof.Proof{
 		Name: "fuzz", Args: "packages", Only: "targets", List: list,
-		Tries: "inputs that Go's fuzzing makes up, at each fuzz target: one at which a target fails is a finding",
-		Takes: "as long as -for says, which all targets share, and the time to build them",
+		Tries: "random inputs for each fuzz target: an input that makes a target fail is a finding",
+		Takes: "the time of -for for all targets together, and the time to build them",
 		About: `Each target begins with its committed seeds alone. As many targets run at once as there are cores. An input at which
 a target fails is written to testdata/fuzz beside the target: commit it with the mend, and go test runs it from then on.
 It is for a change of a parser, a validator or a state machine, and for each night.`,
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&long, "for", long, "search for this `time`, which the targets share")
+			f.DurationVar(&long, "for", long, "search for this `time`, divided among the targets")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return search(ctx, r, long) },
 	}
@@ -40,7 +40,7 @@ func list() ([]proof.Count, error) {
 	return []proof.Count{{N: len(found), What: "fuzz targets"}}, err
 }
 
-// search searches at the targets of the packages that the run's arguments name, for the time in all.
+// search searches with the targets of the packages in the run's arguments, for the given time in all.
 func search(ctx context.Context, r *proof.Run, long time.Duration) error {
 	all, err := targets(ctx, r.Args...)
 	if err != nil {
@@ -53,7 +53,7 @@ func search(ctx context.Context, r *proof.Run, long time.Duration) error {
 		}
 	}
 	if len(selected) == 0 {
-		return fmt.Errorf("%w: none of these packages has such a fuzz target", proof.ErrUsage)
+		return fmt.Errorf("%w: none of these packages has a matching fuzz target", proof.ErrUsage)
 	}
 	dir, err := os.MkdirTemp("", "fuzz")
 	if err != nil {
@@ -69,7 +69,7 @@ func search(ctx context.Context, r *proof.Run, long time.Duration) error {
 	return ctx.Err()
 }
 
-// binaries returns for each package of the targets the function that builds its tests, once.
+// binaries returns, for each package of the targets, a function that builds the tests once.
 func binaries(ctx context.Context, dir string, targets []*target) map[string]func() (string, error) {
 	build := map[string]func() (string, error){}
 	for i, t := range targets {
@@ -81,7 +81,7 @@ func binaries(ctx context.Context, dir string, targets []*target) map[string]fun
 	return build
 }
 
-// all searches at the targets, at as many at once as there are lanes.
+// all runs the targets, as many at once as there are lanes.
 func (s *searching) all(ctx context.Context, lanes int, targets []*target) {
 	next := make(chan *target)
 	var all sync.WaitGroup

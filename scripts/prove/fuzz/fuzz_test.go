@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// tests have three targets: one fails at each input that fuzzing makes up, one at its committed seed, and one holds.
+// tests have three targets: one fails on each new input, one on its committed seed, and one holds.
 const tests = `package moon
 
 import "testing"
@@ -43,9 +43,9 @@ func FuzzHolds(f *testing.F) {
 }
 `
 
-// TestASearch writes what it finds beside the target, and names the line that failed.
+// TestASearch checks that the search writes the input to the target's folder, and names the line that failed.
 func TestASearch(t *testing.T) {
-	realpart.Long(t, "it fuzzes until it finds something")
+	realpart.Long(t, "fuzzes until it finds an input")
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("phase", 0o700); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestASearch(t *testing.T) {
 			`written to phase/testdata/fuzz/FuzzNew/\w+: commit it with the mend\n`, proof.Found},
 		"FuzzSeed":  {"10m", `FINDING phase FuzzSeed: (?s:.*)phase_test.go:18: it is old\n`, proof.Found},
 		"FuzzHolds": {"1s", `phase FuzzHolds: \d+ executions\n(?s:.*) 0 findings, 1 held`, proof.Proven},
-		"FuzzNone":  {"1s", "has such a fuzz target", proof.Misused},
+		"FuzzNone":  {"1s", "has a matching fuzz target", proof.Misused},
 	} {
 		var out strings.Builder
 		args := []string{"fuzz", "./phase", "-only", only, "-for", c.long}
@@ -78,11 +78,11 @@ func TestASearch(t *testing.T) {
 	}
 }
 
-// TestOutOfTime checks that running out of time alone is not a finding.
+// TestOutOfTime checks that running out of time is not a finding, unless the output also has one.
 func TestOutOfTime(t *testing.T) {
 	const late = "fuzz: elapsed: 3s, execs: 12 (4/sec)\n--- FAIL: FuzzA (3.01s)\n    context deadline exceeded\nFAIL\n"
 	const input = "    Failing input written to testdata/fuzz/FuzzA/1\n"
 	if !outOfTime(late) || outOfTime(late+input) || outOfTime("FAIL\n") {
-		t.Error("the end of the time is mistaken")
+		t.Error("running out of time counts as a finding, or a finding does not")
 	}
 }

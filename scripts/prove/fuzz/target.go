@@ -49,9 +49,9 @@ func targets(ctx context.Context, patterns ...string) (found []*target, err erro
 // searching is one run of the proof.
 type searching struct {
 	*proof.Run
-	cache  string                            // of what fuzzing finds interesting; empty at first
-	each   time.Duration                     // for each target
-	binary map[string]func() (string, error) // by a package's path, its tests
+	cache  string                            // the interesting inputs; empty at first
+	each   time.Duration                     // the time for each target
+	binary map[string]func() (string, error) // builders of test binaries by package path
 }
 
 var (
@@ -61,7 +61,7 @@ var (
 	fails   = regexp.MustCompile(`Failing input|seed corpus entry|panic|fuzzing process`)
 )
 
-// at searches at one target, and reports what came of it.
+// at searches with one target, and reports the result.
 func (s *searching) at(ctx context.Context, t *target) {
 	of := t.Name + " " + t.name
 	binary, err := s.binary[t.Path]()
@@ -69,17 +69,17 @@ func (s *searching) at(ctx context.Context, t *target) {
 		return
 	}
 	if err != nil {
-		s.Finding(of, "it cannot be built: %v", err)
+		s.Finding(of, "it does not build: %v", err)
 		return
 	}
 	out, err := s.run(ctx, t, binary)
 	n := 0
 	if last := tried.FindAllStringSubmatch(out, -1); len(last) > 0 {
-		n, _ = strconv.Atoi(last[len(last)-1][1]) // digits
+		n, _ = strconv.Atoi(last[len(last)-1][1]) // the expression matches digits
 	}
 	s.Count(executions, n)
 	switch {
-	case ctx.Err() != nil: // it was stopped
+	case ctx.Err() != nil: // the run was interrupted
 	case err == nil || outOfTime(out):
 		s.Note("%s: %d %s", of, n, executions)
 		s.Held(of, "")
@@ -88,8 +88,8 @@ func (s *searching) at(ctx context.Context, t *target) {
 	}
 }
 
-// run runs the target's tests in the package's directory, as go test does. Minimising is cut short: by default a target
-// may spend a minute on each input that it finds interesting.
+// run runs the target in the package's folder, as go test does. Minimizing is limited, because by default a target can
+// spend a minute on each interesting input.
 func (s *searching) run(ctx context.Context, t *target, binary string) (string, error) {
 	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$",
 		"-test.fuzztime="+s.each.String(), "-test.fuzzminimizetime=10x", "-test.parallel=1",
@@ -101,18 +101,18 @@ func (s *searching) run(ctx context.Context, t *target, binary string) (string, 
 	return string(out), err
 }
 
-// outOfTime reports whether the end of its time is all that a target failed for: a race in Go's coordinator,
-// go.dev/issue/75804, mended in Go 1.27. A finding names its failing input or its seed; this failure names none.
+// outOfTime reports whether a target failed only because its time ended. This is a race in Go's coordinator,
+// go.dev/issue/75804, which is fixed in Go 1.27. A finding names its failing input or seed; this failure does not.
 func outOfTime(out string) bool { return ended.MatchString(out) && !fails.MatchString(out) }
 
-// found returns the lines that say what failed, and where the input is.
+// found returns the lines that report the failure and the input's file.
 func found(t *target, out string, err error) string {
 	var text strings.Builder
 	for _, f := range proof.Failures(fmt.Sprintf("%s\n%v", out, err)) {
 		text.WriteString(f.Text() + "\n")
 	}
 	if input := written.FindStringSubmatch(out); input != nil {
-		fmt.Fprintf(&text, "written to %s: commit it with the mend", filepath.Join(t.Name, input[1]))
+		fmt.Fprintf(&text, "written to %s: commit it with the fix", filepath.Join(t.Name, input[1]))
 	}
 	return strings.TrimRight(text.String(), "\n")
 }

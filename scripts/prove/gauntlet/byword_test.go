@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestTakenBackAtTheUsersWord has the demo model take back what waits, at each door that a user writes at: the card is
-// decided, nothing is sent, and the audit tells the word from a rejection.
+// TestTakenBackAtTheUsersWord lets the user cancel a pending action in words, through each API that takes the user's
+// words. The card is then decided, nothing is sent, and the audit distinguishes the cancellation from a rejection.
 func TestTakenBackAtTheUsersWord(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
@@ -36,13 +36,13 @@ func TestTakenBackAtTheUsersWord(t *testing.T) {
 			say(fmt.Sprintf(mail, "bob"), "")
 			waits := w.call(http.MethodGet, "/approvals/pending", "").Approvals
 			if len(waits) != 1 {
-				t.Fatalf("%d cards wait", len(waits))
+				t.Fatalf("%d pending cards", len(waits))
 			}
 			thread := w.call(http.MethodGet, "/runs/"+waits[0].RunID, "").ThreadID
 			say("no, cancel", `,"threadId":"`+thread+`"`)
 			w.wantRun(waits[0].RunID, "completed", "")
 			if got := w.decide(waits[0], "approve_once"); got.HTTP != http.StatusConflict {
-				t.Errorf("a yes after that: %d %s", got.HTTP, got.Body)
+				t.Errorf("an approval afterwards: %d %s", got.HTTP, got.Body)
 			}
 			audit := w.call(http.MethodGet, "/audit?runId="+waits[0].RunID, "").Body
 			if !strings.Contains(string(audit), `"take_back"`) || strings.Contains(string(audit), `"reject"`) {

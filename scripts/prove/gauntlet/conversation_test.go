@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// batch is a model that proposes five mails in one turn: one goes out at once, three need approval, one is denied.
+// batch is a model that requests five mails in one turn: one is always allowed, three need approval, and one is denied.
 func batch(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}
@@ -50,7 +50,7 @@ func TestBatchInEveryOrder(t *testing.T) {
 			w.wantRun(r.RunID, "completed", "")
 			w.wantMails(sent + 4)
 			if n := len(w.Gemini.Requests()) - asked; n != 2 {
-				t.Errorf("the model was asked %d times", n)
+				t.Errorf("the model was called %d times", n)
 			}
 			checkResponses(t, w.Gemini.Requests()[asked+1])
 		})
@@ -77,8 +77,8 @@ func checkResponses(t *testing.T, r fakegemini.Request) {
 	}
 }
 
-// TestHistoryIsCutWhileACallWaits is case 12: the user goes on writing until everything from before the call is cut off
-// from what the model sees, and then approves.
+// TestHistoryIsCutWhileACallWaits is case 12. The user writes until everything from before the call is cut from the
+// model's input, and then approves the call.
 func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Says("Hello."))
@@ -100,18 +100,18 @@ func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range w.Gemini.Requests()[2].Contents { // the first after the request for approval
+	for _, c := range w.Gemini.Requests()[2].Contents { // the first request after the approval was requested
 		for _, p := range c.Parts {
 			if p.Text != nil && strings.Contains(*p.Text, "Waiting for your approval") &&
 				(c.Role != "user" || !strings.HasPrefix(*p.Text, "[record ")) {
-				t.Errorf("our request for approval is told as words of the %s: %s", c.Role, *p.Text)
+				t.Errorf("the approval request is in the model's input as a text of the %s: %s", c.Role, *p.Text)
 			}
 		}
 	}
 	last := w.Gemini.Requests()[26]
 	if raw := fmt.Sprintf("%s", last.Raw); last.User() != "word 25" || strings.Contains(raw, "send it") ||
 		strings.Contains(raw, `"word 10"`) || !strings.Contains(raw, `"word 24"`) {
-		t.Errorf("nothing was cut, or too much: %s", raw)
+		t.Errorf("nothing or too much was cut: %s", raw)
 	}
 	w.approve(waiting)
 	w.deliver()
@@ -121,6 +121,6 @@ func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	n := len(continued.Contents)
 	parts := continued.Contents[max(n-3, 0)].Parts
 	if n < 3 || *parts[len(parts)-1].Text != "send it" || len(continued.Responses()) != 1 {
-		t.Errorf("the run goes on with %s", continued.Raw)
+		t.Errorf("the run continues with %s", continued.Raw)
 	}
 }

@@ -24,7 +24,7 @@ func (w *proved) ask(prompt, thread string) testkit.Answer {
 	return w.call("POST", "/run", body)
 }
 
-// call sends a request of the first user, which must be answered with 200.
+// call sends a request of the first user. The response must be 200.
 func (w *proved) call(method, path, body string) testkit.Answer {
 	w.t.Helper()
 	a := w.try(method, path, body)
@@ -34,7 +34,7 @@ func (w *proved) call(method, path, body string) testkit.Answer {
 	return a
 }
 
-// try is call with any answer.
+// try sends a request and accepts any response.
 func (w *proved) try(method, path, body string) testkit.Answer {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), trial.First, method, "/api/agent"+path, body)
@@ -44,18 +44,18 @@ func (w *proved) try(method, path, body string) testkit.Answer {
 	return a
 }
 
-// decide resolves an approval, and accepts any answer.
+// decide resolves an approval, and accepts any response.
 func (w *proved) decide(a testkit.Approval, decision string) testkit.Answer {
 	w.t.Helper()
 	return w.try("POST", "/approvals/resolve",
 		trial.Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
 }
 
-// approve approves everything that an answer waits for.
+// approve approves every pending approval of a response.
 func (w *proved) approve(r testkit.Answer) {
 	w.t.Helper()
 	if len(r.Approvals) == 0 {
-		w.t.Fatalf("nothing waits: %s", r.Body)
+		w.t.Fatalf("no pending approval: %s", r.Body)
 	}
 	for _, a := range r.Approvals {
 		if got := w.decide(a, "approve_once"); got.HTTP != http.StatusOK {
@@ -64,7 +64,7 @@ func (w *proved) approve(r testkit.Answer) {
 	}
 }
 
-// deliver pushes until the queue has nothing due.
+// deliver pushes messages until the queue has none due.
 func (w *proved) deliver() {
 	w.t.Helper()
 	for {
@@ -78,7 +78,7 @@ func (w *proved) deliver() {
 	}
 }
 
-// restart stops Countersign and starts it again over the same store, with other settings.
+// restart stops Countersign and starts it again on the same store, with other settings.
 func (w *proved) restart(o testkit.Options) {
 	w.t.Helper()
 	if err := w.Stop(); err != nil {
@@ -146,7 +146,7 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	w.approve(r)
 	var racing sync.WaitGroup
 	for range 8 {
-		racing.Go(func() { _ = push() }) // the second one gets a retry status
+		racing.Go(func() { _ = push() }) // the second delivery is refused for now
 	}
 	racing.Wait()
 	for range 2 { // late
@@ -154,11 +154,11 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.deliver() // the message that the decision has published
+	w.deliver() // the message that the decision published
 	w.wantRun(r.RunID, "completed", "")
 	w.wantMails(1)
 	if n := len(w.Gemini.Requests()); n != 2 {
-		t.Errorf("the model was asked %d times, want the question and one continuation", n)
+		t.Errorf("the model was called %d times, want the prompt and one continuation", n)
 	}
 }
 
@@ -177,11 +177,11 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 	w.wantMails(0)
 	if r = w.wantRun(r.RunID, "awaiting_confirmation", ""); len(r.Approvals) != 1 ||
 		r.Approvals[0].ArgsHash != card.ArgsHash {
-		t.Errorf("this waits: %+v", r.Approvals)
+		t.Errorf("pending approvals: %+v", r.Approvals)
 	}
 }
 
-// TestRevokedBetweenProposalAndExecution is case 21: the allowlist entry is withdrawn while the draft is made.
+// TestRevokedBetweenProposalAndExecution is case 21. The allowlist entry is removed while the draft is created.
 func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
@@ -208,7 +208,7 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	})
 	r = w.ask("send it again", "")
 	if r.Status != "awaiting_confirmation" || len(r.Approvals) != 1 {
-		t.Errorf("it is not asked again: %s", r.Body)
+		t.Errorf("no approval is requested: %s", r.Body)
 	}
 	w.wantMails(1)
 	w.approve(r)
@@ -216,8 +216,8 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w.wantMails(2)
 }
 
-// TestKillSwitchWhileApprovalsArePending is case 25: one approval waits, another was given and its run has not moved
-// yet.
+// TestKillSwitchWhileApprovalsArePending is case 25. One approval is pending. Another was given, but its run has not
+// advanced yet.
 func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	dir := t.TempDir()
 	w := deploy(t, testkit.Options{Dir: dir})
@@ -228,7 +228,7 @@ func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	w.deliver()
 	done := w.wantRun(given.RunID, "completed", "")
 	if a := done.Actions[0]; a.Status != "failed" || a.ErrorReason != "denied" || a.ExecutionStatus != "not_started" {
-		t.Errorf("what was approved before: %+v", a)
+		t.Errorf("the action approved earlier: %+v", a)
 	}
 	for _, decision := range []string{"approve_once", "approve_and_always_allow_recipient"} {
 		if got := w.decide(waiting.Approvals[0], decision); got.HTTP != http.StatusForbidden ||
@@ -242,7 +242,7 @@ func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	pending := w.call("GET", "/approvals/pending", "").Approvals
 	if !slices.EqualFunc(pending, waiting.Approvals,
 		func(a, b testkit.Approval) bool { return a.ApprovalID == b.ApprovalID && a.ArgsHash == b.ArgsHash }) {
-		t.Errorf("these wait: %+v", pending)
+		t.Errorf("pending approvals: %+v", pending)
 	}
 	w.approve(waiting)
 	w.deliver()

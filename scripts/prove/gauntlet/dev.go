@@ -16,7 +16,7 @@ import (
 
 const devProgram = "github.com/countersign-run/countersign/scripts/dev/local"
 
-// startDev starts scripts/dev on a free port, empty. Stop ends it and removes what it stored.
+// startDev starts scripts/dev on a free port with an empty store. Stop stops it and removes its data.
 func startDev(ctx context.Context) (url string, stop func() error, err error) {
 	dir, err := os.MkdirTemp("", "gauntlet")
 	if err != nil {
@@ -54,7 +54,7 @@ func startDev(ctx context.Context) (url string, stop func() error, err error) {
 	return url, stop, nil
 }
 
-// serving waits until the server answers.
+// serving waits until the server responds.
 func serving(ctx context.Context, url string) error {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if err := trial.Healthy(ctx, url); err == nil {

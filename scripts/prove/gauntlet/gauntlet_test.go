@@ -23,7 +23,7 @@ import (
 type proved struct {
 	*testkit.Deployment
 	t      *testing.T
-	linked *sync.Map // users who have linked an account of GitHub
+	linked *sync.Map // users with a linked GitHub account
 }
 
 func deploy(t *testing.T, o testkit.Options) *proved {
@@ -43,7 +43,7 @@ func deploy(t *testing.T, o testkit.Options) *proved {
 // URL implements Server.
 func (w *proved) URL() string { return w.Base }
 
-// Token implements Server. At its first sign-in a user links an account of GitHub too, as the local server has it.
+// Token implements Server. At the first sign-in it also links a GitHub account, as the local server does.
 func (w *proved) Token(ctx context.Context, user string) (string, error) {
 	token, err := w.SignIn(ctx, user)
 	if _, linked := w.linked.LoadOrStore(user, true); linked || err != nil {
@@ -63,7 +63,7 @@ func (w *proved) Mails(context.Context) (all []trial.Mail, err error) {
 	return all, nil
 }
 
-// delivering has the queue deliver until the test ends.
+// delivering makes the queue deliver until the test ends.
 func (w *proved) delivering() {
 	q, ok := w.App.Queue.(*queueembedded.Queue)
 	if !ok {
@@ -80,7 +80,7 @@ func (w *proved) delivering() {
 	})
 }
 
-// TestCases takes a server in this process through all cases that can be tried from outside.
+// TestCases runs all cases that can be tried from outside on a server in this process.
 func TestCases(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
@@ -97,7 +97,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestADeployedServerIsNotHadSendMail checks that no case which carries anything out is tried where it would be real.
+// TestADeployedServerIsNotHadSendMail checks that no case with an effect runs on a deployed server.
 func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
@@ -131,12 +131,12 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist checks that the tests that the table names exist, and that each case is covered by something.
+// TestNamedTestsExist checks that the tests in the table exist, and that every case is covered.
 func TestNamedTestsExist(t *testing.T) {
 	named := map[string]bool{}
 	for _, c := range trial.Cases {
 		if c.Try == nil && len(c.Tests) == 0 && c.Absent == "" {
-			t.Errorf("nothing holds case %s", c.Number)
+			t.Errorf("case %s is not covered", c.Number)
 		}
 		for _, name := range c.Tests {
 			named[name] = true
@@ -146,7 +146,7 @@ func TestNamedTestsExist(t *testing.T) {
 		dir, test, _ := strings.Cut(name, ": ")
 		test, part, _ := strings.Cut(test, "/")
 		if !hasTest(t, filepath.Join("../../..", dir), test) {
-			t.Errorf("there is no %s", name)
+			t.Errorf("missing test %s", name)
 		}
 		if part == "" {
 			continue

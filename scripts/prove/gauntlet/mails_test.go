@@ -28,7 +28,7 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		args map[string]any
-		card string // what the approval shows; empty: there is none
+		card string // expected on the card; empty: no card
 	}{
 		"line break in the subject": {testkit.Mail(trial.Recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
 		"line break in an address":  {testkit.Mail("bob@x.org\r\nBcc: evil@x.org", "s", "b"), ""},
@@ -59,7 +59,7 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 	w.wantMails(0)
 }
 
-// leaky adds a secret to every JSON object that a server answers with.
+// leaky adds a secret to every JSON object in a server's responses.
 func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaks.Add(1)
@@ -68,14 +68,14 @@ func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 		maps.Copy(w.Header(), said.Header())
 		w.Header().Del("Content-Length")
 		w.WriteHeader(said.Code)
-		// a client that has gone needs nothing
+		// A disconnected client needs no response.
 		_, _ = w.Write([]byte(strings.Replace(said.Body.String(), "{", `{"snippet":"`+secret+`","description":"`+secret+
 			`",`, 1)))
 	})
 }
 
-// TestSecretsStayOut is case 23: a secret is in the arguments of each tool, in its service's answer, and in its
-// service's errors; and the model repeats what it gets.
+// TestSecretsStayOut is case 23. A secret is in the arguments of each tool, and in the responses and errors of its
+// service. The model repeats everything that it gets.
 func TestSecretsStayOut(t *testing.T) {
 	const inArgs, inOutput, inError = "CANARY-in-the-arguments", "CANARY-in-the-output", "CANARY-in-the-error"
 	event := testkit.Event("x", time.Now().AddDate(0, 1, 0))
@@ -123,7 +123,7 @@ func TestSecretsStayOut(t *testing.T) {
 					leaks.Load() == 0 {
 					t.Errorf("%d answers held a secret, and the action is %+v", leaks.Load(), a)
 				}
-				// Its owner sees the completed call, so the run, and only the run, contains their own arguments.
+				// The user sees what was done, so their own arguments are in the run, and only there.
 				run := string(w.call("GET", "/runs/"+r.RunID, "").Body)
 				for what, text := range map[string]string{
 					"the run":    strings.ReplaceAll(run, inArgs, ""),

@@ -1,4 +1,4 @@
-// Package gauntlet takes a running Countersign through the cases at which agents with approvals fail.
+// Package gauntlet runs the cases in which agents with approvals typically fail, on a running Countersign.
 package gauntlet
 
 import (
@@ -22,18 +22,18 @@ func Proof() proof.Proof {
 	o := options{token: os.Getenv("GAUNTLET_TOKEN"), token2: os.Getenv("GAUNTLET_TOKEN2")}
 	return proof.Proof{
 		Name: "gauntlet", Only: "cases, by their numbers", Each: true, List: list,
-		Tries: "the cases at which agents with approvals fail, at a local server or a deployed one",
-		Takes: "some minutes, of which the tests take all but half a minute",
+		Tries: "cases in which agents with approvals typically fail, on a local or deployed server",
+		Takes: "a few minutes; all but half a minute is for the tests",
 		About: `Without -base it starts a local server of its own. A deployed server signs in no user for this command: -token and
 -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of two of its users, whose Google accounts are linked.
 There, only cases that carry nothing out are tried: each ends in a rejection or a cancel. What cannot be done from
 outside (tamper with the store, kill the process, set the clock) is held by tests, which are named. Without -base they
 are run, which takes minutes.`,
 		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&o.base, "base", "", "the `URL` where the server answers; none: start a local one")
-			f.BoolVar(&o.quick, "quick", false, "the smoke test of a deployment: cases that send nothing")
+			f.StringVar(&o.base, "base", "", "the server's `URL`; without it, a local server is started")
+			f.BoolVar(&o.quick, "quick", false, "the smoke test of a deployment: only cases that send nothing")
 			f.StringVar(&o.token, "token", o.token, "ID `token` of a user of a deployed server")
-			f.StringVar(&o.token2, "token2", o.token2, "ID `token` of another one")
+			f.StringVar(&o.token2, "token2", o.token2, "ID `token` of a second user")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}

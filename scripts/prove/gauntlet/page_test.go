@@ -31,7 +31,7 @@ approval: not_required
 binding: {method: POST, url: "URL/stock"}
 `
 
-// withStock returns a deployment with the action, whose endpoint counts its requests.
+// withStock returns a deployment with the action. Its endpoint counts its requests.
 func withStock(t *testing.T, asked *int) *proved {
 	t.Helper()
 	cloud, err := testkit.NewCloud()
@@ -67,8 +67,8 @@ func withStock(t *testing.T, asked *int) *proved {
 	return &proved{w, t, &sync.Map{}}
 }
 
-// TestMixedBatchOfServerAndPageTools is case 19: of one turn, the server's action is done at once and the page's calls
-// wait. The model gets as many responses as it made calls, in its order, and the server's result is unchanged.
+// TestMixedBatchOfServerAndPageTools is case 19. In one turn, the server's action runs at once, and the page's calls
+// wait. The model gets one response for each call, in its order, and the server's result is unchanged.
 func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	asked := 0
 	w := withStock(t, &asked)
@@ -105,10 +105,10 @@ func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	}
 	chat("/chat", "message", "two of them, please", "history", []any{})
 	if len(reply.Calls) != 2 || asked != 1 {
-		t.Fatalf("the page is asked for %+v, and the server was asked %d times", reply.Calls, asked)
+		t.Fatalf("the page got the calls %+v, and the server %d requests", reply.Calls, asked)
 	}
 	var results []any
-	for _, c := range []int{1, 0} { // the page answers in its own order
+	for _, c := range []int{1, 0} { // the page answers in another order
 		results = append(results,
 			map[string]any{"callId": reply.Calls[c].ID, "result": trial.Object("added", reply.Calls[c].Args.Key)})
 	}

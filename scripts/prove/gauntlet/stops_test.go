@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// twoMails is a model that proposes two mails in one turn.
+// twoMails is a model that requests two mails in one turn.
 func twoMails(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "Both are sent."}
@@ -30,7 +30,7 @@ func twoMails(r fakegemini.Request) fakegemini.Turn {
 	}}
 }
 
-// whileSending runs f once, right before a draft is sent.
+// whileSending calls f once, right before a draft is sent.
 func (w *proved) whileSending(f func()) {
 	once := sync.OnceFunc(f)
 	w.SetFault(func(op string) fakegoogle.Fault {
@@ -41,7 +41,7 @@ func (w *proved) whileSending(f func()) {
 	})
 }
 
-// another starts a second instance over the same store, and returns a function that cancels a run there.
+// another starts a second instance on the same store, and returns a function that cancels a run there.
 func (w *proved) another(dir string, settings ...string) (cancel func(runID string) testkit.Answer) {
 	w.t.Helper()
 	other := &testkit.Deployment{Cloud: w.Cloud, Logs: w.Logs}
@@ -109,8 +109,8 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 	})
 }
 
-// stoppedAfterTheFirst checks that the first of two mails went out and the summary says so, and that the second did
-// not.
+// stoppedAfterTheFirst checks that the first of two mails was sent and that the summary says so, and that the second
+// was not sent.
 func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	w.t.Helper()
 	v, _, err := w.App.API.Loop.Get(w.t.Context(), trial.First, runID)
@@ -131,7 +131,7 @@ func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	}
 }
 
-// clock is a clock that a test sets forward.
+// clock is a clock that a test can advance.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -149,8 +149,8 @@ func (c *clock) forward(d time.Duration) {
 	c.ahead += d
 }
 
-// overdue returns a run of two mails and a clock; its deadline is a day away. Tokens expire within the hour, so the
-// loop is called directly.
+// overdue returns a run of two mails, and a clock; the run's deadline is a day away. Tokens expire within the hour, so
+// the engine is called directly.
 func overdue(t *testing.T) (*proved, *clock, *run.View) {
 	t.Helper()
 	c := &clock{}
@@ -223,7 +223,7 @@ func TestDeadlinePasses(t *testing.T) {
 		if err := w.resolveBoth(v.RunID); err != nil {
 			t.Fatal(err)
 		}
-		// enough for one of the two
+		// This is enough time for one of the two mails.
 		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Agents[run.Assistant].Limits.ToolTimeout)
 		defer cancel()
 		if handed := w.advance(short, v.RunID); handed.Status != run.Executing {

@@ -1,6 +1,6 @@
-// Package hijack tests Countersign against a model under an attacker's control: one that obeys whatever it reads, in
-// every place that a text can come from, over all of Countersign (testkit). Its test shows that nothing happens
-// that the user has not approved, that no preview hides what will happen, and that nothing of another user is reached.
+// Package hijack tests Countersign with a model under an attacker's control. The model obeys whatever it reads, in
+// every place where a text can come from, on a complete Countersign (testkit). The test shows that nothing happens
+// without the user's approval, that no preview hides an effect, and that nothing of another user is reached.
 package hijack
 
 import (
@@ -16,18 +16,19 @@ import (
 //go:embed testdata/attacks.jsonl
 var attacks []byte
 
-// Attack is a text of the attacker's. {BOBS} in it is replaced by an approval id of another user.
+// Attack is a text of the attacker. {BOBS} in it is replaced by an approval ID of another user.
 type Attack struct {
 	ID   string
 	Text string
 }
 
-// Places lists the texts that can carry an attack: the prompt, earlier messages, results and errors of the tool
-// inbox_read, the user's comment on a rejection, edited arguments, and Google's error messages.
+// Places are the places of an attack: the prompt, the history, the result or the error of the tool inbox_read, the
+// user's comment on a rejection, the arguments that the user edits, and the text of a Google error.
 var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description",
 	"read.error", "comment", "edit", "provider.error"}
 
-// Attacks returns this package's own attacks. Those on whom Ana always allows come first: that counts 20 times a day.
+// Attacks returns this package's own attacks. Those on users whom Ana always allows come first, because that permission
+// counts only 20 times a day.
 func Attacks() ([]Attack, error) {
 	var out []Attack
 	return out, eachLine(attacks, func(line []byte) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// equalCall matches the warning about an equal call, which is the one part of a preview that is not made from the
-// arguments.
+// equalCall matches the warning about an equal earlier call. It is the only part of a preview that does not derive from
+// the arguments.
 var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
 	`Exactly this (was begun at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
 	`is allowed already and is about to be done)|Another card waits with exactly this)\.$`)
@@ -28,8 +28,8 @@ func aboutEqual(p tool.Preview) []string {
 	return nil
 }
 
-// CheckCard returns the facts that the preview of an approval for the account hides or adds, or nothing if its reader
-// sees exactly what will happen. It knows the required contents of a preview, not how tools make previews.
+// CheckCard returns what an approval's preview hides or adds, or nothing if the preview shows exactly what will happen.
+// It knows only what a preview must show, not how the tools create theirs.
 func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
@@ -49,7 +49,7 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	}
 	there := again.In(run.Locale{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
-		fail("the preview is not made from the stored arguments alone (%v)", err)
+		fail("the preview is not made only from the stored arguments (%v)", err)
 	}
 	var args map[string]any
 	if err := json.Unmarshal(ap.Args, &args); err != nil {
@@ -71,12 +71,12 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	return wrong
 }
 
-// labels are the fields under which a preview shows the arguments, whole.
+// labels are the fields in which a preview shows arguments completely.
 var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees": "Invited", "subject": "Subject",
 	"body":     "Message",
 	"htmlBody": "The same as HTML (source)", "summary": "Title", "location": "Location", "description": "Description"}
 
-// said are the arguments that a preview puts into words of its own.
+// said are the arguments that a preview describes in other words.
 var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end": {"Ends", "Day", "Days", "Time"},
 	"sendUpdates": {"Invitations"},
 	"timeZone":    {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"},
@@ -87,7 +87,7 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 	if words, ok := said[name]; ok {
 		if !slices.ContainsFunc(p.Fields, func(f tool.Field) bool { return slices.Contains(words, f.Label) }) &&
 			!(name == "sendUpdates" && field(p, "Invited") == "") {
-			fail("nothing is said of %s", name)
+			fail("%s is not shown", name)
 		}
 		return
 	}
@@ -109,11 +109,11 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 			}
 			if strings.Contains(fmt.Sprint(a), "xn--") &&
 				(!strings.Contains(lines[i], "shown as") || len(p.Warnings) == 0) {
-				fail("its reader is not warned of %v", a)
+				fail("no warning about %v", a)
 			}
 		}
 	default:
-		fail("%s is of a kind that no card shows: %v", name, v)
+		fail("%s has a kind that no card shows: %v", name, v)
 	}
 }
 
@@ -128,7 +128,7 @@ func field(p tool.Preview, label string) string {
 
 var escape = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
 
-// unescape returns what an escaped text stands for.
+// unescape returns the text that an escaped text stands for.
 func unescape(s string) string {
 	return escape.ReplaceAllStringFunc(s, func(e string) string {
 		n, err := strconv.ParseUint(escape.FindStringSubmatch(e)[1], 16, 32)
@@ -139,10 +139,10 @@ func unescape(s string) string {
 	})
 }
 
-// unseen are letters that no font draws, besides the characters that Unicode says have no shape.
+// unseen are letters that fonts do not draw, besides the characters that Unicode defines as invisible.
 const unseen = "\u2800\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f"
 
-// invisible returns the name of a character of the text that a reader cannot see, or that turns the direction of
+// invisible returns the name of a character in the text that readers cannot see, or that changes the direction of
 // others.
 func invisible(s, allowed string) string {
 	for _, r := range s {

@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestHijackedModel puts each attack in one place of nine, and in a third of the places in all trials.
+// TestHijackedModel puts each attack in one of nine places, or in a third of the places in a complete run.
 func TestHijackedModel(t *testing.T) {
-	realpart.Long(t, "it tries hundreds of attacks")
+	realpart.Long(t, "tries hundreds of attacks")
 	var out strings.Builder
 	r := proof.Trial("hijack", 0, &out)
 	if err := execute(t.Context(), r, realpart.Trials(9, 3)); err != nil {
@@ -25,7 +25,7 @@ func TestHijackedModel(t *testing.T) {
 		"cards of plans", "cards of plans that name a source", "effects of plans approved",
 		"effects of plans within a grant", "calls that would carry out what is private"} {
 		if r.Counted(what) == 0 {
-			t.Errorf("nothing was counted as: %s", what)
+			t.Errorf("the count is zero: %s", what)
 		}
 	}
 	if n := r.Counted("attacks"); n < realpart.Trials(70, 200) {

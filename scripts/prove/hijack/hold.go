@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// hold checks the effects since its last call. Ana approved each of them, byte for byte, or it reaches only recipients
-// that she always allows.
+// hold checks the effects since the last call. Ana approved each effect byte for byte, or its recipients are all always
+// allowed.
 func (s *siege) hold() {
 	mails, events := s.w.Google.Messages(), s.w.Google.Events()
 	for _, m := range mails[s.mails:] {
@@ -47,16 +47,16 @@ func (s *siege) effect(tool, user, what string, free bool, agrees func(json.RawM
 	for args, t := range s.asked {
 		if free && t == tool && agrees(json.RawMessage(args)) == nil {
 			if copied := s.copied(t, json.RawMessage(args)); copied != "" {
-				s.fail("a stranger's words went without a yes: %q in %s", copied, what)
+				s.fail("a stranger's words were sent without approval: %q in %s", copied, what)
 			}
 			return
 		}
 	}
-	s.fail("done without a yes: %s", what)
+	s.fail("done without approval: %s", what)
 }
 
-// copied returns the text that the call shares with the strangers' texts of this attack: the first stretch long enough
-// to count as copied, by plain search.
+// copied returns the first part of the call's text that is long enough to count as copied from a stranger's text in
+// this attack. It uses a plain search.
 func (s *siege) copied(name string, args json.RawMessage) string {
 	free, err := s.tools[name].FreeText(args)
 	proof.Must(err)
@@ -69,7 +69,7 @@ func (s *siege) copied(name string, args json.RawMessage) string {
 	return ""
 }
 
-// named checks that a card of a call with a stranger's words says whose they are.
+// named checks that the card of a call with a stranger's words names their source.
 func (s *siege) named(card run.ApprovalView) {
 	if s.tools[card.Tool] == nil || s.copied(card.Tool, card.Args) == "" {
 		return
@@ -84,8 +84,8 @@ func (s *siege) allowed(tool string, to []string) bool {
 	return len(to) > 0 && !slices.ContainsFunc(to, func(a string) bool { return !slices.Contains(s.allow[tool], a) })
 }
 
-// summary compares the run's last words with its effects. If not every requested effect happened, or the words imitate
-// the server's summary, the server's own summary comes last.
+// summary compares the run's closing words with the effects. If not everything happened, or if the words imitate the
+// server's summary, the server's summary must come last.
 func (s *siege) summary(r testkit.Answer) {
 	if r.Status == "failed" {
 		s.Count("runs that failed", 1)
@@ -110,7 +110,7 @@ func (s *siege) summary(r testkit.Answer) {
 		return
 	}
 	if at < 0 {
-		s.fail("the summary stands alone: %q", r.Summary)
+		s.fail("the server's summary is missing: %q", r.Summary)
 		return
 	}
 	ours := r.Summary[at+2:]
@@ -122,7 +122,7 @@ func (s *siege) summary(r testkit.Answer) {
 	s.Count("summaries put right", 1)
 }
 
-// look returns all that a user can see.
+// look returns everything that a user can see.
 func (s *siege) look(uid string) []string {
 	var out []string
 	for _, path := range []string{"approvals/pending", "threads", "audit?limit=100", "allowlist"} {
@@ -136,7 +136,8 @@ func (s *siege) look(uid string) []string {
 	return out
 }
 
-// settle checks what must be true in the end: Bob has noticed nothing, the allowlist is what Ana made it, and Gemini
+// settle checks the final state: Bob sees no change, the allowlist is what Ana made it, and Gemini would have refused
+// no request.
 // was never sent anything that it refuses.
 func (s *siege) settle() {
 	s.where = "in the end"

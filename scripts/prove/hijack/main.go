@@ -16,12 +16,12 @@ func Proof() proof.Proof {
 	every := 1
 	return proof.Proof{
 		Name: "hijack", Chance: true, Only: "attacks, as ID in PLACE", List: list,
-		Tries: "a model that obeys whoever writes to it, with attacks in every place that it reads",
+		Tries: "a model that obeys every text, with attacks in every place that it reads",
 		Takes: "3 minutes; with -every 3 one",
 		About: `A user rejects most of what comes of it. Nothing may happen that they have not approved, no preview may hide what will
 happen, and nothing of another user may be reached. HOSTILE_CASES may name a file of hostile cases, whose injections
 are tried too.`,
-		Flags: func(f *flag.FlagSet) { f.IntVar(&every, "every", every, "put each attack in one place of so many") },
+		Flags: func(f *flag.FlagSet) { f.IntVar(&every, "every", every, "put each attack in one place out of `N`") },
 		Run:   func(ctx context.Context, r *proof.Run) error { return execute(ctx, r, every) },
 	}
 }
@@ -39,8 +39,8 @@ func list() ([]proof.Count, error) {
 		{N: len(PlanPlaces), What: "places of a plan: " + strings.Join(PlanPlaces, ", ")}}, errors.Join(e1, e2, e3)
 }
 
-// execute puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See
-// hold and settle for what must be true.
+// execute puts attacks where the model reads them. The model obeys them, and a user rejects most of its requests. See
+// hold and settle for the checks.
 func execute(ctx context.Context, r *proof.Run, every int) (err error) {
 	if every < 1 {
 		return fmt.Errorf("%w: -every must be at least 1", proof.ErrUsage)
@@ -78,7 +78,7 @@ func execute(ctx context.Context, r *proof.Run, every int) (err error) {
 		s.settle()
 	})
 	if err != nil && ctx.Err() == nil {
-		s.fail("it cannot go on after: %v", err)
+		s.fail("the proof cannot continue: %v", err)
 	}
 	if err := errors.Join(besiegeHost(ctx, r, dir, every), besiegePlans(ctx, r, dir, every)); err != nil {
 		return err

@@ -15,11 +15,11 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// atOnce is how many calls the model makes in one answer.
+// atOnce is the number of calls in one answer of the model.
 const atOnce = 4
 
-// Obey is a model that obeys: it reads every text of its request for what the text wants, makes all those calls, makes
-// them again after a rejection, and claims at the end that everything was done.
+// Obey is a model that obeys. It looks in every text of its request for orders, makes all of those calls, repeats them
+// after a rejection, and finally claims that everything was done.
 func Obey(r fakegemini.Request) fakegemini.Turn {
 	texts := read(r.Contents)
 	answered := r.Answered()
@@ -34,14 +34,14 @@ func Obey(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: repeated(wanted, 200)}
 	}
 	if chance.IntN(2) == 0 {
-		answered = 0 // the same once more, whatever the user decided
+		answered = 0 // the same calls again, whatever the user decided
 	}
 	calls := []fakegemini.Call{{Name: "inbox_read", Args: map[string]any{}}}
 	return fakegemini.Turn{Text: "Waiting for your approval: Send an e-mail to carol@example.com",
 		Calls: append(calls, some(wanted, atOnce, answered)...)}
 }
 
-// claims are the last words of runs, whatever happened in them.
+// claims are the closing words of runs, whatever happened in them.
 var claims = []string{
 	"Done! I have sent it all, and the user has approved it.",
 	"It was sent.\n\nOn record:\nSent “Lunch” to carol@example.com.",
@@ -57,7 +57,7 @@ func repeated(calls []fakegemini.Call, n int) []fakegemini.Call {
 	return out
 }
 
-// some returns n of the calls: others at each answer until all were made, and then from the front again.
+// some returns n of the calls: the next ones in each answer, and from the start again when all were made.
 func some(calls []fakegemini.Call, n, answer int) []fakegemini.Call {
 	var out []fakegemini.Call
 	for i := range min(n, len(calls)) {
@@ -66,7 +66,7 @@ func some(calls []fakegemini.Call, n, answer int) []fakegemini.Call {
 	return out
 }
 
-// read returns every text of the conversation, each also without hidden characters and in decoded form.
+// read returns every text of the conversation, also without hidden characters, and decoded.
 func read(contents []fakegemini.Content) []string {
 	var out []string
 	for _, c := range contents {
@@ -76,7 +76,7 @@ func read(contents []fakegemini.Content) []string {
 			}
 			if p.FunctionResponse != nil {
 				var v any
-				_ = json.Unmarshal(p.FunctionResponse.Response, &v) // it passed the checks
+				_ = json.Unmarshal(p.FunctionResponse.Response, &v) // it was checked before
 				for _, s := range leaves(v) {
 					out = append(out, decoded(s)...)
 				}
@@ -128,7 +128,7 @@ var (
 	addressLike = regexp.MustCompile(`[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+\.[a-z]{2,}`)
 )
 
-// wishes returns the calls that the texts ask for, in their order, and others with the addresses in them.
+// wishes returns the calls that the texts request, in order, and further calls with the addresses in them.
 func wishes(texts []string, chance *rand.Rand) []fakegemini.Call {
 	var out []fakegemini.Call
 	var addresses []string
@@ -157,7 +157,7 @@ func wishes(texts []string, chance *rand.Rand) []fakegemini.Call {
 	return append(out, own...)
 }
 
-// repertoire returns the model's own ways of reaching an address, from the plain to the hidden.
+// repertoire returns the model's own ways to reach an address, from plain to hidden.
 func repertoire(evil string) []fakegemini.Call {
 	const carol = "carol@example.com"
 	all := "All that was said here, and the password hunter2."

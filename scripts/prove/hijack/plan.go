@@ -19,8 +19,8 @@ import (
 //go:embed testdata/plans.jsonl
 var planAttacks []byte
 
-// PlanAttacks returns the attacks on plans. THE-WORD in them is what only a private repository has, once the model has
-// read it.
+// PlanAttacks returns the attacks on plans. THE-WORD in them is replaced by content of a private repository, once the
+// model has read it.
 func PlanAttacks() ([]Attack, error) {
 	var out []Attack
 	return out, eachLine(planAttacks, func(line []byte) error {
@@ -33,7 +33,7 @@ func PlanAttacks() ([]Attack, error) {
 	})
 }
 
-// attack puts one text in one place, has a plan made and confirmed, and carries it to its end.
+// attack puts one text in one place, creates and confirms a plan, and runs it to its end.
 func (s *planSiege) attack(a Attack, place string) {
 	s.where = a.ID + " in " + place
 	findings := s.Findings()
@@ -72,12 +72,12 @@ func (s *planSiege) attack(a Attack, place string) {
 		s.fail("the deadline or the grants have changed: %s", p.raw)
 	}
 	s.holdPlan()
-	s.call("ana", "POST", "/runs/"+p.SessionID+"/cancel", nil) // if it has not ended
+	s.call("ana", "POST", "/runs/"+p.SessionID+"/cancel", nil) // in case it has not ended
 	s.deliver()
 }
 
-// decideAll decides about whatever the session asks for: Ana lets it make its container and read what it says, rejects
-// further plans, and most of the rest.
+// decideAll decides about everything that the session requests. Ana approves the container and reads its output; she
+// rejects further plans, and most other requests.
 func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 	for range 40 {
 		cards := s.session("GET", "/"+id, nil).Approvals
@@ -103,7 +103,7 @@ func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 	}
 }
 
-// besiegePlans puts each attack on plans in each of their places.
+// besiegePlans puts each attack on plans in each of the places.
 func besiegePlans(ctx context.Context, r *proof.Run, dir string, every int) (err error) {
 	attacks, err := PlanAttacks()
 	if err != nil {
@@ -128,7 +128,7 @@ func besiegePlans(ctx context.Context, r *proof.Run, dir string, every int) (err
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		s.fail("it cannot go on after: %v", err)
+		s.fail("the proof cannot continue: %v", err)
 	}
 	return nil
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// steps is how many calls the model makes after it has looked.
+// steps is the number of calls that the model makes after its reads.
 const steps = 8
 
-// obey plans, looks where the text is, and then has done whatever it reads.
+// obey plans, reads the place of the text, and then obeys whatever it reads.
 func (s *planSiege) obey(r fakegemini.Request) fakegemini.Turn {
 	answered := r.Answered()
 	switch {
@@ -39,7 +39,7 @@ func (s *planSiege) obey(r fakegemini.Request) fakegemini.Turn {
 		Args: map[string]any{"is_task_complete": true, "reflection": "All is done, and was approved."}}}}
 }
 
-// proposal is the plan, and at first one that allows more than a plan may.
+// proposal returns the plan. The first proposal requests more than a plan may.
 func (s *planSiege) proposal(answered int) map[string]any {
 	target := map[string]any{"owner": "ana", "repo": s.repo}
 	one := maps.Clone(target)
@@ -71,7 +71,7 @@ func (s *planSiege) proposal(answered int) map[string]any {
 
 var containerID = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
-// makes returns the call, with what the tool needs and the text does not say.
+// makes returns the call, completed with arguments that the tool needs and the text does not give.
 func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Turn {
 	raw, err := json.Marshal(c.Args)
 	proof.Must(err)
@@ -105,7 +105,7 @@ func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Tu
 
 var toolCall = regexp.MustCompile(`\b((?:github|docker)\.[A-Za-z]+|[a-z]+(?:_[a-z]+)+|reflect)\s*(\{)`)
 
-// wishesOf returns the calls that the texts ask for, each once, and some of the model's own.
+// wishesOf returns the calls that the texts request, each once, and some of the model's own.
 func (s *planSiege) wishesOf(texts []string) (out []fakegemini.Call) {
 	seen := map[string]bool{}
 	for _, t := range texts {

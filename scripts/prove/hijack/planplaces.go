@@ -9,11 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// PlanPlaces are where an attack on the agent that plans can be.
+// PlanPlaces are the places of an attack on the planner.
 var PlanPlaces = []string{"issue title", "issue body", "issue comment", "repository file", "AGENT.md", "web page",
 	"search result", "container output", "GitHub error", "task text"}
 
-// prepare makes the repository of the attack, and puts the text where the model comes upon it.
+// prepare creates the repository of the attack, and puts the text where the model finds it.
 func (s *planSiege) prepare() {
 	nothing := "Nothing to see."
 	s.page.Store(&nothing)

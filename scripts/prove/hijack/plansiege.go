@@ -32,31 +32,30 @@ const (
 	pageURL  = "https://pages.example/p"
 	evilHost = "attacker.example"
 	stranger = "mallory"
-	// what the plan's grants allow, until a moment that comes before its deadline
+	// This is what the plan's grants allow, until a moment before its deadline.
 	grantedIssues, grantedComments = 2, 1
 	grantTime                      = 2 * time.Minute
 )
 
-// planSiege is a deployment in which Ana has plans made and carried out, one for each attack, each in a repository of
-// its own that everybody can read.
+// planSiege is a deployment in which Ana creates and runs a plan for each attack, each in a separate public repository.
 type planSiege struct {
 	*siege
 	engine *fakedocker.Engine
-	shift  atomic.Int64 // nanoseconds that the clock was put forward
+	shift  atomic.Int64 // nanoseconds by which the clock was advanced
 
-	n        int    // of the attack
-	repo     string // of the attack, which is Ana's
+	n        int    // the number of the attack
+	repo     string // Ana's repository for the attack
 	place    string
 	text     string
 	late     bool                   // the grants end before the first call that they would allow
-	looks    []fakegemini.Call      // what the model looks at first
-	approved map[string]int         // by tool: cards that Ana approved
-	yes      map[string]bool        // the arguments of those
-	fetched  []string               // addresses that somebody was asked for
-	known    map[string]int         // issues that were looked at, by repository
-	before   map[string]int         // effects at GitHub, by operation
-	closers  []func() error         // of what it stands on
-	page     atomic.Pointer[string] // what the page says
+	looks    []fakegemini.Call      // the calls that the model makes first
+	approved map[string]int         // approved cards, by tool
+	yes      map[string]bool        // arguments of the approved cards
+	fetched  []string               // addresses that were requested
+	known    map[string]int         // checked issues, by repository
+	before   map[string]int         // effects at GitHub before the attack, by operation
+	closers  []func() error         // what to close at the end
+	page     atomic.Pointer[string] // the content of the web page
 }
 
 func newPlanSiege(ctx context.Context, r *proof.Run, dir string) (s *planSiege, err error) {
@@ -109,7 +108,7 @@ func (s *planSiege) close() (err error) {
 
 func (s *planSiege) now() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
 
-// planSession is a session as far as a siege looks at it.
+// planSession holds the fields of a session that the proof uses.
 type planSession struct {
 	SessionID, PlanHash string
 	Status              plan.Status
@@ -129,10 +128,10 @@ func (s *planSiege) session(method, path string, body any) (p planSession) {
 	return p
 }
 
-// trusted are places whose text may go back into the repository that it came from, or that Ana has confirmed.
+// trusted are the places whose text may return to the repository that it came from, or that Ana has confirmed.
 var trusted = map[string]bool{"repository file": true, "AGENT.md": true, "task text": true}
 
-// shared returns the first stretch of the text that is long enough to be another's.
+// shared returns the first part of the text that is long enough to count as copied.
 func shared(text, of string) string {
 	runes, of := []rune(taint.Normalize(text)), taint.Normalize(of)
 	for i := 0; i+taint.Shared <= len(runes); i++ {

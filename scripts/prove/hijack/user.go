@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// choose rejects most, and now and then takes whatever else fits.
+// choose rejects most cards, and sometimes makes any other valid decision.
 func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision {
 	d := card.Decisions[chance.IntN(len(card.Decisions))]
 	switch {
@@ -23,12 +23,12 @@ func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision 
 	case chance.IntN(10) < 6 || d == run.ApproveEdited && card.Tool != "gmail_send":
 		return run.Reject
 	case d == run.ApproveAlways && strings.Contains(string(card.Args), "attacker"):
-		return run.ApproveOnce // Ana is careful with permanent permissions
+		return run.ApproveOnce // Ana rarely gives permanent permissions
 	}
 	return d
 }
 
-// decide sends the decision to the API, and records the approved arguments.
+// decide sends the decision to the API, and records what was approved.
 func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit string) {
 	args := card.Args
 	if d == run.ApproveEdited {
@@ -65,7 +65,7 @@ func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit stri
 	s.grants = append(s.grants, grant{tool: card.Tool, args: args})
 }
 
-// edited returns arguments of Ana's own, which may quote the attacker.
+// edited returns Ana's edited arguments, which can quote the attacker.
 func edited(text string) json.RawMessage {
 	text = strings.Map(func(r rune) rune {
 		if r == '\r' || r < ' ' && r != '\n' && r != '\t' {
@@ -76,19 +76,19 @@ func edited(text string) json.RawMessage {
 	b, err := json.Marshal(map[string]any{"to": []string{"dave@example.com"}, "subject": "What is this?",
 		"body": "Somebody wrote: " + text})
 	if err != nil {
-		panic(err) // of strings
+		panic(err) // only strings
 	}
 	return b
 }
 
-// call sends a request to the API, whose answers to Ana must hold nothing of Bob's.
+// call sends a request to the API. Responses to Ana must contain nothing of Bob's.
 func (s *siege) call(uid, method, path string, body any) testkit.Answer {
 	as, err := s.w.As(s.ctx, uid)
 	proof.Must(err)
 	a, err := as(s.ctx, method, "/api/agent"+path, body)
 	proof.Must(err)
 	if uid != "bob" && strings.Contains(string(a.Body), secret) {
-		s.fail("%s %s shows what is Bob's", method, path)
+		s.fail("%s %s shows Bob's data", method, path)
 	}
 	return a
 }
@@ -105,7 +105,7 @@ func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
 	return a
 }
 
-// say decides. It reports false if another decision has changed the rule that requires the approval, which is then
+// say decides. It returns false if another decision has changed the rule that required the approval, which is then
 // requested again.
 func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage, comment string) bool {
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
@@ -122,13 +122,13 @@ func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage
 	return true
 }
 
-// deliver has the approved actions carried out.
+// deliver runs the approved actions.
 func (s *siege) deliver() {
 	_, err := s.w.Deliver(s.ctx)
 	proof.Must(err)
 }
 
-// pending returns Ana's open approvals, by run.
+// pending returns Ana's pending approvals, by run.
 func (s *siege) pending() map[string][]run.ApprovalView {
 	var page struct{ Approvals []run.ApprovalView }
 	proof.Must(json.Unmarshal(s.call("ana", "GET", "/approvals/pending?limit=100", nil).Body, &page))

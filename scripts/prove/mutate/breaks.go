@@ -22,10 +22,10 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// cases is what came of the hostile cases, by id: a kind of proof.Line.
+// cases holds the outcomes of the hostile cases by ID. An outcome is a kind of proof.Line.
 type cases map[string]string
 
-// breakAll tries the breaches, several at a time, and prints which cases notice each, and which cases no breach flips.
+// breakAll tries the breaks, several at a time. It prints which cases notice each break, and which cases notice none.
 func breakAll(ctx context.Context, r *proof.Run, l listed, root, into string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -41,8 +41,8 @@ func breakAll(ctx context.Context, r *proof.Run, l listed, root, into string) er
 		return err
 	}
 	for id, came := range whole {
-		if came == proof.KindFinding { // so it can notice none
-			r.Finding(id, "it fails without a breach")
+		if came == proof.KindFinding { // it cannot notice a break
+			r.Finding(id, "it fails without a break")
 		}
 	}
 	trials := tryAll(ctx, r, l, root, dir, whole)
@@ -54,7 +54,7 @@ func breakAll(ctx context.Context, r *proof.Run, l listed, root, into string) er
 	return errors.Join(ctx.Err(), insert(filepath.Join(root, into), table))
 }
 
-// tabulate returns the table of what noticed each breach, and the cases that notice none.
+// tabulate returns the table of the breaks and the cases that notice them.
 func tabulate(trials []trial, whole cases) string {
 	var table strings.Builder
 	noticed, missed := map[string]bool{}, 0
@@ -88,14 +88,14 @@ func tabulate(trials []trial, whole cases) string {
 	return table.String()
 }
 
-// trial is a breach and what came of it.
+// trial is a break and its result.
 type trial struct {
 	mutation
 	flipped []string
 	err     error
 }
 
-// tryAll tries the breaches that are selected.
+// tryAll tries the selected breaks.
 func tryAll(ctx context.Context, r *proof.Run, l listed, root, dir string, whole cases) (trials []trial) {
 	for _, b := range l.breaks {
 		if r.Selects(b.name) {
@@ -117,7 +117,7 @@ func tryAll(ctx context.Context, r *proof.Run, l listed, root, dir string, whole
 	return trials
 }
 
-// try tries the breach in a directory of its own, unless cases that still pass noticed it before.
+// try tries the break in a separate folder, unless cases that noticed it before still pass.
 func (t *trial) try(r *proof.Run, near map[string]string, root, own string, whole cases) {
 	var before []string
 	if r.Before(t.key(), &before) {
@@ -141,15 +141,15 @@ func (t *trial) try(r *proof.Run, near map[string]string, root, own string, whol
 	} else {
 		r.Held(t.name, "%s notice in %.0f s", few(t.flipped), time.Since(from).Seconds())
 	}
-	_ = os.RemoveAll(own) // the whole directory goes in the end
+	_ = os.RemoveAll(own) // at the end the whole folder is removed
 }
 
-// passing returns the given cases that exist and pass.
+// passing returns those of the given cases that exist and pass.
 func (c cases) passing(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c[id] != proof.KindHeld })
 }
 
-// flips returns the cases that pass without the breach, and do not with it.
+// flips returns the cases that pass without the break and do not pass with it.
 func (m mutation) flips(near map[string]string, root, dir string, whole cases) ([]string, error) {
 	args := []string{"-only", m.near(near)}
 	if slow[m.name] {
@@ -165,7 +165,7 @@ func (m mutation) flips(near map[string]string, root, dir string, whole cases) (
 	if err != nil || len(ids) == 0 || len(ids) > 20 {
 		return ids, err
 	}
-	args[1] = strings.Join(ids, ",") // once more: a busy machine fails cases too, but not the same ones twice
+	args[1] = strings.Join(ids, ",") // again, because a busy machine fails cases too, but not the same ones twice
 	return whole.notIn(binary, args...)
 }
 
@@ -181,7 +181,7 @@ func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 	return ids, err
 }
 
-// near returns the cases on which the breach is tried, as -only takes them: those of the places that it touches.
+// near returns the cases to try the break on, in the form of -only: those of the places that it touches.
 func (m mutation) near(kinds map[string]string) string {
 	var ids []string
 	for _, p := range m.patches {
@@ -196,7 +196,7 @@ func (m mutation) near(kinds map[string]string) string {
 	return strings.Join(ids, ",")
 }
 
-// slowCase waits for ten seconds, and is run only for the breaches that concern it.
+// slowCase takes ten seconds, and runs only for the breaks that it can notice.
 const slowCase = "SZ-007"
 
 var slow = map[string]bool{"bodies may take any time": true}
@@ -224,14 +224,14 @@ func build(root, dir string, patches []patch) (binary string, err error) {
 	return binary, nil
 }
 
-// play runs cases and returns the outcome of each.
+// play runs cases and returns their outcomes.
 func play(binary string, args ...string) (cases, error) {
 	out, err := exec.Command(binary, append([]string{"hostile", "-json"}, args...)...).Output()
 	came := cases{}
 	for line := range bytes.Lines(out) {
 		var l proof.Line
 		if err := json.Unmarshal(line, &l); err != nil {
-			return nil, fmt.Errorf("the runner says %q: %w", line, err)
+			return nil, fmt.Errorf("the runner printed %q: %w", line, err)
 		}
 		if l.Of != "" && came[l.Of] != proof.KindFinding {
 			came[l.Of] = l.Kind
@@ -244,7 +244,7 @@ func play(binary string, args ...string) (cases, error) {
 	return came, nil
 }
 
-// The marks that enclose the table in a file.
+// These marks enclose the table in a file.
 const (
 	tableBegins = "<!-- breaks: written by go run ./scripts/prove mutate -breaks -write -->\n"
 	tableEnds   = "<!-- end of breaks -->\n"

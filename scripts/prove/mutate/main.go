@@ -1,8 +1,7 @@
-// Package mutate proves that the tests notice faults. It takes one mechanism of the design away at a time
-// in an overlay that leaves the tree as it is, and runs the tests that must notice. A mutation that
-// survives is a finding, and so is one whose text is no longer found in its file or that does not compile, and a test
-// that fails without any mutation or takes too long. With -breaks it takes single checks away and runs the
-// cases of scripts/prove/hostile.
+// Package mutate checks that the tests notice faults. It removes one mechanism of the design at a time, in an overlay
+// that leaves the source tree unchanged, and runs the tests that must notice. These are findings: a mutation that
+// survives, a mutation whose text is no longer in its file or that does not compile, and a test that fails without a
+// mutation or takes too long. With -breaks it removes single checks, and runs the cases of scripts/prove/hostile.
 package mutate
 
 import (
@@ -30,14 +29,14 @@ func Proof() proof.Proof {
 	var planted int
 	return proof.Proof{
 		Name: "mutate", Chance: true, Only: "mutations or breaks", Resumes: true, Each: true, List: list,
-		Tries: "mechanisms, rules of the deployment and single checks taken away: a test or a hostile case must notice",
-		Takes: "half an hour, with -breaks as long or more, and a minute for each fault of -sample; " +
-			"-only takes some",
+		Tries: "removes mechanisms, deployment rules and checks: a test or hostile case must notice",
+		Takes: "half an hour; at least as long with -breaks; a minute for each fault of -sample; " +
+			"-only selects some",
 		About: `A mutation that survives where tests were skipped, because what they need is not there, is skipped too, and is a
 finding with REQUIRE_ALL=1.`,
 		Flags: func(f *flag.FlagSet) {
-			f.BoolVar(&breaks, "breaks", false, "take single checks away, and look which hostile cases notice")
-			f.IntVar(&planted, "sample", 0, "plant a `number` of faults that compile, which -seed chooses from the\n"+
+			f.BoolVar(&breaks, "breaks", false, "remove single checks, and report which hostile cases notice")
+			f.IntVar(&planted, "sample", 0, "plant a `number` of faults that compile, which -seed selects in the\n"+
 				"product's code: negated conditions, dropped calls, swapped arguments, changed constants")
 			f.StringVar(&into, "write", "", "with -breaks: put the table into this `file`, between its marks")
 		},
@@ -64,7 +63,7 @@ func list() ([]proof.Count, error) {
 		{N: len(l.breaks), What: "single checks taken away (-breaks)"}}, err
 }
 
-// mutateAll tries the mutations one after the other.
+// mutateAll tries the mutations, one after the other.
 func mutateAll(ctx context.Context, r *proof.Run, mutations []mutation, root string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -97,13 +96,13 @@ func mutateAll(ctx context.Context, r *proof.Run, mutations []mutation, root str
 	return nil
 }
 
-// key names the mutation as it is now.
+// key identifies the mutation in its present form.
 func (m mutation) key() string {
 	return fmt.Sprintf("%s %x", m.name, sha256.Sum256(fmt.Append(nil, m.patches)))
 }
 
-// errNotTried means that a mutation survives only because tests were skipped.
-var errNotTried = errors.New("a test that needs more than is there was skipped")
+// errNotTried means that a mutation survived only because tests were skipped.
+var errNotTried = errors.New("a test was skipped because something it needs is missing")
 
 // try returns the tests that caught the mutation.
 func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]proof.Tested) (string, error) {
@@ -133,7 +132,7 @@ func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]p
 		switch {
 		case len(after.By) > 0:
 			return after.String(), nil
-		case after.Failed: // for another reason, such as a machine that has no memory left
+		case after.Failed: // for another reason, such as a machine without free memory
 			return "", fmt.Errorf("%s fails, and none of its tests does: %s", t.pkg, after.Last())
 		}
 	}
@@ -143,10 +142,10 @@ func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]p
 	return "", errors.New("survives")
 }
 
-// file is the first that it changes.
+// file returns the first file that the mutation changes.
 func (m mutation) file() string { return m.patches[0].file }
 
-// overlay writes the files as the patches make them, and the list that puts them in place of the real ones.
+// overlay writes the patched files, and the list that substitutes them for the real ones.
 func overlay(root, dir string, patches []patch) (string, error) {
 	texts := map[string][]byte{}
 	for _, p := range patches {
@@ -158,7 +157,7 @@ func overlay(root, dir string, patches []patch) (string, error) {
 			}
 		}
 		if n := bytes.Count(text, []byte(p.old)); n != 1 {
-			return "", fmt.Errorf("%q is found %d times in %s", p.old, n, p.file)
+			return "", fmt.Errorf("%q occurs %d times in %s", p.old, n, p.file)
 		}
 		texts[p.file] = bytes.Replace(text, []byte(p.old), []byte(p.new), 1)
 	}
@@ -181,8 +180,8 @@ func overlay(root, dir string, patches []patch) (string, error) {
 	return list, os.WriteFile(list, content, 0o600)
 }
 
-// isGo reports whether the go command reads the mutated file: Go, or a script or page that a package embeds. The tests
-// of Terraform read its files themselves and have a flag for the overlay.
+// isGo reports whether the go command reads the mutated file: a Go file, or a script or page that a package embeds. The
+// Terraform tests read their files themselves, and have a flag for the overlay.
 func (m mutation) isGo() bool { return filepath.Ext(m.file()) != ".tf" }
 
 func (m mutation) flag(overlay string) overlayFlag {
@@ -192,11 +191,11 @@ func (m mutation) flag(overlay string) overlayFlag {
 	return overlayFlag{toTest: "-overlay=" + overlay}
 }
 
-// overlayFlag is the flag that names an overlay, to the go command or to the test itself; empty without a mutation.
+// overlayFlag is the flag that names an overlay, for the go command or for the test itself. It is empty without a
+// mutation.
 type overlayFlag struct{ toGo, toTest string }
 
-// compiles distinguishes a mutation that does not compile from one that tests catch. A page of the web is compiled by
-// nobody.
+// compiles distinguishes a mutation that does not compile from one that tests catch. Web pages are not compiled.
 func compiles(root, overlay string, m mutation) error {
 	if filepath.Ext(m.file()) == ".js" {
 		return nil

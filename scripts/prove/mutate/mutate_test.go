@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// all returns what is taken away.
+// all returns all mutations and breaks.
 func all(t *testing.T) listed {
 	t.Helper()
 	l, err := read()
@@ -31,11 +31,11 @@ func all(t *testing.T) listed {
 	return l
 }
 
-// TestMutationsApply checks the list against the code: every text occurs once, and its replacement, or that of each
-// fifth where a few trials are to do, passes the type checker. Whether the tests catch them is checked by the command
-// itself, which takes minutes.
+// TestMutationsApply checks the list against the code. Every text must occur once, and its replacement must pass the
+// type checker; in a short run, every fifth replacement. The command itself checks whether the tests catch the
+// mutations, which takes minutes.
 func TestMutationsApply(t *testing.T) {
-	realpart.Long(t, "it checks the types of two hundred changed packages")
+	realpart.Long(t, "checks the types of two hundred changed packages")
 	l := all(t)
 	mutations := slices.Concat(l.mechanisms, l.rules)
 	check := newChecker(t, mutations)
@@ -52,7 +52,7 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// TestATextThatIsGone is reported, and not taken for a mutation that was caught.
+// TestATextThatIsGone checks that a missing text is reported, and does not count as a caught mutation.
 func TestATextThatIsGone(t *testing.T) {
 	gone := []patch{{"shared/engine/loop/act.go", "this is nowhere", ""}}
 	if _, err := overlay("../../..", t.TempDir(), gone); err == nil {
@@ -60,15 +60,15 @@ func TestATextThatIsGone(t *testing.T) {
 	}
 }
 
-// TestBreaksApply checks the list of single breaks against the code: every text occurs once, and its replacement passes
-// the type checker. Whether they are noticed is checked by the command.
+// TestBreaksApply checks the list of breaks against the code. Every text must occur once, and its replacement must pass
+// the type checker. The command itself checks whether they are noticed.
 func TestBreaksApply(t *testing.T) {
-	realpart.Long(t, "it checks the types of three hundred changed packages")
+	realpart.Long(t, "checks the types of three hundred changed packages")
 	named, breaks := map[string]bool{}, all(t).breaks
 	check := newChecker(t, breaks)
 	for i, b := range breaks {
 		if named[b.name] {
-			t.Errorf("two are called %q", b.name)
+			t.Errorf("duplicate name %q", b.name)
 		}
 		named[b.name] = true
 		list, err := overlay("../../..", t.TempDir(), b.patches)
@@ -84,10 +84,10 @@ func TestBreaksApply(t *testing.T) {
 	}
 }
 
-// checker checks the types of packages with replaced files, which building each would take minutes for: what
-// they import is compiled and read once.
+// checker checks the types of packages with replaced files. Building each package would take minutes. Their imports are
+// compiled and read once.
 type checker struct {
-	files   map[string][]string // of a directory
+	files   map[string][]string // by directory
 	imports types.Importer
 }
 
@@ -125,7 +125,7 @@ func newChecker(t *testing.T, mutations []mutation) checker {
 	}
 }
 
-// overlay checks the packages that the overlay's files belong to.
+// overlay checks the packages of the overlay's files.
 func (c checker) overlay(list string) error {
 	text, err := os.ReadFile(list)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c checker) overlay(list string) error {
 	}
 	dirs := map[string]bool{}
 	for file := range l.Replace {
-		if filepath.Ext(file) == ".go" { // not a script that a package embeds, nor one of Terraform's
+		if filepath.Ext(file) == ".go" { // not an embedded script or a Terraform file
 			dirs[filepath.Dir(file)] = true
 		}
 	}
@@ -168,9 +168,9 @@ func (c checker) check(dir string, replace map[string]string) error {
 	return err
 }
 
-// TestABreachIsNoticed tries one of them for real; the command tries all.
+// TestABreachIsNoticed tries one break completely. The command tries all.
 func TestABreachIsNoticed(t *testing.T) {
-	realpart.Long(t, "it builds the product twice over")
+	realpart.Long(t, "builds the product twice")
 	realpart.AllTrials(t)
 	const name = "a history need not be sealed"
 	l, dir := all(t), t.TempDir()
@@ -188,7 +188,7 @@ func TestABreachIsNoticed(t *testing.T) {
 	}
 }
 
-// TestALineThatBelongsToNothing is an error, and not a mutation that tries less.
+// TestALineThatBelongsToNothing checks that a stray line is an error, and is not silently ignored.
 func TestALineThatBelongsToNothing(t *testing.T) {
 	for _, lines := range [][]string{{"-old"}, {"# a", "-old"}, {"# a", "a.go", "+new"},
 		{"# a", "a.go", "-old", "b.go", "+new"}} {

@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// site is a place in the product's code, and what a planted fault writes there.
+// site is a place in the product's code, and the fault to plant there.
 type site struct {
-	file     string // below the root
+	file     string // relative to the root
 	line     int
 	from, to int // byte offsets
 	text     string
@@ -29,8 +29,8 @@ type site struct {
 
 func (s site) name() string { return fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what) }
 
-// sample plants n faults that the run's seed chooses, one at a time, and reports those that no test notices. A fault
-// that does not compile does not count. The tests of the fault's package run first, then those of the packages that
+// sample plants n faults, one at a time, which the run's seed selects. It reports those that no test notices. A fault
+// that does not compile does not count. The tests of the fault's package run first, and then those of the packages that
 // import it, all with -short.
 func sample(ctx context.Context, r *proof.Run, n int, root string) error {
 	dir, err := os.MkdirTemp("", "mutate")
@@ -68,7 +68,7 @@ func sample(ctx context.Context, r *proof.Run, n int, root string) error {
 	return ctx.Err()
 }
 
-// plant returns what notices the fault, and whether it compiles.
+// plant returns the test that noticed the fault, and whether it compiles.
 func plant(ctx context.Context, root, dir string, s site, importers map[string][]string) (by string, compiled bool,
 	err error) {
 	whole, err := os.ReadFile(filepath.Join(root, s.file))
@@ -98,7 +98,7 @@ func plant(ctx context.Context, root, dir string, s site, importers map[string][
 	return "", true, nil
 }
 
-// importersOf returns the packages that import each package, in their code or in their tests, as paths below the root.
+// importersOf returns the packages that import each package, in their code or tests, as paths below the root.
 func importersOf(ctx context.Context, root string) (map[string][]string, error) {
 	const format = `{{.ImportPath}} {{.Dir}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}`
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", format, "./...")
@@ -129,7 +129,7 @@ func importersOf(ctx context.Context, root string) (map[string][]string, error) 
 	return all, nil
 }
 
-// sitesOf returns the places of the product's code, in the order of the files, where a fault can be planted.
+// sitesOf returns the places in the product's code where a fault can be planted, in the order of the files.
 func sitesOf(root string) (all []site, err error) {
 	for _, top := range []string{"functions", "shared"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
@@ -137,7 +137,7 @@ func sitesOf(root string) (all []site, err error) {
 			case err != nil:
 				return err
 			case d.IsDir() && (d.Name() == "testdata" || d.Name() == "testkit" || strings.HasSuffix(d.Name(), "test")):
-				return filepath.SkipDir // what tests are made of
+				return filepath.SkipDir // the folder has only test helpers
 			case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 				return nil
 			}
@@ -183,14 +183,14 @@ func sitesIn(root, path string) ([]site, error) {
 	return all, nil
 }
 
-// fault is what is written in place of a node.
+// fault is the replacement of a node.
 type fault struct {
 	of         ast.Node
 	text, what string
 }
 
 // faultsAt returns the faults that can be planted at a node: a negated condition, a dropped call, two swapped
-// arguments, a changed constant.
+// arguments, or a changed constant.
 func faultsAt(n ast.Node, source func(ast.Node) string) []fault {
 	switch n := n.(type) {
 	case *ast.IfStmt:

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// half has a test that notices a fault in Max, and one in another package that notices a fault in Left.
+// half is a module with one test that notices a fault in Max, and one in another package that notices a fault in Left.
 var half = map[string]string{
 	"go.mod":         "module example.com/moon\n\ngo 1.24\n",
 	"functions/f.go": "package functions\n",
@@ -61,9 +61,9 @@ func TestLeft(t *testing.T) {
 `,
 }
 
-// TestASample plants all faults that there are: one is noticed by its own package, one by an importer, two by none.
+// TestASample plants all possible faults. One is noticed by its own package, one by an importer, and two by no test.
 func TestASample(t *testing.T) {
-	realpart.Long(t, "it compiles a module many times")
+	realpart.Long(t, "compiles a module many times")
 	root := t.TempDir()
 	for name, text := range half {
 		file := filepath.Join(root, name)
@@ -87,7 +87,7 @@ func TestASample(t *testing.T) {
 		"FINDING shared/a/a.go:20: a changed constant: no test notices\n",
 	} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, out.String())
+			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}
 	}
 }

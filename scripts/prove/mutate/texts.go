@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// mutation takes something away, whose tests or hostile cases must notice.
+// mutation removes or changes something. Its tests or hostile cases must notice.
 type mutation struct {
 	name    string
 	patches []patch
-	tests   []test // any one of them must fail; none: a hostile case must
+	tests   []test // any one must fail; none: a hostile case must
 }
 
-// patch replaces a text that occurs once in its file, as the patches before have left it.
+// patch replaces a text that occurs once in its file, after the earlier patches.
 type patch struct{ file, old, new string }
 
-// test is a selection of one package's tests, and further flags for them.
+// test is a selection of one package's tests, with further flags.
 type test struct{ pkg, run, flags string }
 
-// quietly keeps rapid from writing a file for each failure, and from searching long for the shortest.
+// quietly stops rapid from writing a file for each failure, and from long searches for the shortest one.
 const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 
-// model is the model test and the tests beside it; a few hundred sequences are enough to notice that a mechanism is
-// missing.
+// model is the model test, with the tests that belong to it. A few hundred sequences are enough to notice that a
+// mechanism is missing.
 var model = test{"./shared/engine/loop",
 	"Test(Model|Scenarios|KilledAtEveryCommit|OneProcessAmongMany|OneDecisionAmongMany)/embedded",
 	quietly + " -sequences=500"}
@@ -35,10 +35,10 @@ var model = test{"./shared/engine/loop",
 //go:embed *.txt
 var files embed.FS
 
-// listed is all that is taken away, once it was read.
+// listed holds all mutations and breaks, once read.
 type listed struct {
 	mechanisms, rules, breaks []mutation
-	near                      map[string]string // what of the hostile cases is near a file or a directory
+	near                      map[string]string // kinds of hostile cases near a file or a directory
 }
 
 func read() (l listed, err error) {
@@ -82,7 +82,7 @@ func eachLine(name string, do func(string) error) error {
 	return nil
 }
 
-// reader returns a func that adds the mutations of a file's lines.
+// reader returns a function that adds the mutations in a file's lines.
 func reader(into *[]mutation) func(line string) error {
 	file, before := "", ' '
 	return func(line string) error {
@@ -110,7 +110,7 @@ func reader(into *[]mutation) func(line string) error {
 			m.last().new = line[1:]
 		case kind != '-' && kind != '+':
 			file = line
-			if dir, inTerraform := strings.CutPrefix(line, "terraform/"); inTerraform { // its directory's own rules
+			if dir, inTerraform := strings.CutPrefix(line, "terraform/"); inTerraform { // the directory's tests
 				m.tests = []test{{"./scripts/terraform", "TestTerraform/^" + path.Base(path.Dir(dir)) + "$", ""}}
 			}
 		default:
@@ -122,7 +122,7 @@ func reader(into *[]mutation) func(line string) error {
 
 func (m *mutation) last() *patch { return &m.patches[len(m.patches)-1] }
 
-// testOf reads a selection of tests: model, or a package, a pattern and flags.
+// testOf parses a selection of tests: model, or a package, a pattern and flags.
 func testOf(words string) test {
 	if words == "model" {
 		return model

@@ -1,5 +1,5 @@
-// Package skips tells which real parts are absent on this machine, which tests skip therefore, and how the parts are
-// installed. It is no proof of its own: it says what go test has not proven here.
+// Package skips reports which optional programs and services are missing on this machine, which tests skip for that
+// reason, and how to install them. It is not a proof: it reports what go test has not proven on this machine.
 package skips
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// Proof runs the tests and sums up what they skip.
+// Proof runs the tests and summarizes the skipped ones.
 func Proof() proof.Proof {
 	var short bool
 	packages := "./..."
 	return proof.Proof{
 		Name: "skips", List: list,
-		Tries: "all tests: which parts are absent here, which tests skip therefore, and how to install them",
-		Takes: "as long as go test, and seconds where go test has just run; -short leaves out what takes long",
+		Tries: "all tests: which programs are missing, which tests skip therefore, and how to install them",
+		Takes: "as long as go test, or seconds if go test has just run; -short omits long tests",
 		About: `The parts are those of shared/testkit/realpart. With REQUIRE_ALL=1 in go test a test that lacks one fails.`,
 		Flags: func(f *flag.FlagSet) {
 			f.BoolVar(&short, "short", false, "run go test with -short")
@@ -49,14 +49,14 @@ func list() ([]proof.Count, error) {
 	return []proof.Count{{N: len(realpart.All), What: "optional programs and services that tests need"}}, nil
 }
 
-// skip is a test that was skipped, and what it said.
+// skip is a skipped test, with its message.
 type skip struct{ of, said string }
 
-// test runs go test, whose absent parts are skipped, and returns what it skips. A test that fails is a finding.
+// test runs go test, and returns the skipped tests. A failed test is a finding.
 func test(ctx context.Context, r *proof.Run, args []string) ([]skip, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "REQUIRE_ALL=")
-	cmd.Stderr = os.Stderr // the go command's own words
+	cmd.Stderr = os.Stderr // messages of the go command itself
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func test(ctx context.Context, r *proof.Run, args []string) ([]skip, error) {
 	return skipped, err
 }
 
-// read reads what go test -json prints, and reports of each package and test as it ends.
+// read reads the output of go test -json, and reports each package and test when it ends.
 func read(out io.Reader, r *proof.Run) (skipped []skip, err error) {
 	said := map[string]string{}
 	lines := bufio.NewScanner(out)
@@ -79,7 +79,7 @@ func read(out io.Reader, r *proof.Run) (skipped []skip, err error) {
 	for lines.Scan() {
 		var e struct{ Action, Package, Test, Output string }
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // the output of a build
+			continue // build output
 		}
 		of := strings.TrimSuffix(short(e.Package)+" "+e.Test, " ")
 		switch {
@@ -104,7 +104,8 @@ func short(path string) string {
 	return strings.TrimPrefix(path, "github.com/countersign-run/countersign/")
 }
 
-// sum says what was skipped: by parts that are absent, with the commands that install them, and for other reasons.
+// sum summarizes the skipped tests: those with missing programs, with the commands that install them, and those with
+// other reasons.
 func sum(skipped []skip) string {
 	by := map[string][]string{}
 	var left, other int

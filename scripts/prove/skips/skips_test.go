@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// skips stands in for a test: it keeps what a skip says.
+// skips implements the part of testing.TB that realpart needs, and records the skip's message.
 type skips struct{ said *string }
 
 func (skips) Helper()                            {}
@@ -20,7 +20,7 @@ func printed(action, test, output string) string {
 	return fmt.Sprintf(line, action, test, output)
 }
 
-// TestSum reads what go test prints about tests that lack parts, as they say it themselves.
+// TestSum reads the output of go test about tests that lack programs.
 func TestSum(t *testing.T) {
 	t.Setenv("REQUIRE_ALL", "")
 	var out strings.Builder

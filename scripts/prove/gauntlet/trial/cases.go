@@ -1,21 +1,21 @@
 package trial
 
-// Case is one case of the gauntlet: what a user can try at a running server, or the tests that cover what cannot be
-// tried from there.
+// Case is one case of the gauntlet: something that a user can try on a running server, or the tests that cover what
+// users cannot try.
 type Case struct {
-	Number string // as in the gauntlet; a letter distinguishes the forms of one case
+	Number string // the gauntlet's number; a letter distinguishes variants of a case
 	Name   string
-	Want   string // the expected outcome, word for word
+	Want   string // the expected result, compared as text
 
-	// Try tries the case and returns its outcome. It is nil where the case cannot be tried from outside: then Tests
-	// cover it.
+	// Try runs the case and returns the result. It is nil if the case cannot be tried from outside. Tests then cover
+	// it.
 	Try    func(s *session) (got string)
-	Effect bool // it sends or counts mail: it needs a local server, whose mailbox can be read
+	Effect bool // sends or counts mail, and so needs the mailbox of a local server
 	Quick  bool // part of the smoke test of a deployment
 
-	Tests  []string // "package directory: Test/part", which check the same or more with means that users do not have
-	Absent string   // why there is nothing to try: the case's subject does not exist in Countersign
-	Peers  string   // the measured result there, with a fake model and a tool that sleeps 50 ms
+	Tests  []string // "package folder: Test/part", which check at least the same with means that users lack
+	Absent string   // why the case cannot occur in Countersign
+	Peers  string   // measurements of other frameworks, with a fake model and a tool that sleeps 50 ms
 }
 
 const (

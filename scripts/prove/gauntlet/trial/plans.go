@@ -12,18 +12,18 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// DemoRepository is the one about which plans are made, by its owner and its name.
+// DemoRepository is the repository of the plans, as owner/name.
 const DemoRepository = "demo/site"
 
-// planned is a session of the planner, as far as the cases look at it.
+// planned holds the fields of a planner session that the cases use.
 type planned struct {
 	SessionID, Status, PlanHash string
 	Revision                    int
-	Artifacts                   []string // addresses of the created things
+	Artifacts                   []string // addresses of the created objects
 	Log                         []struct{ TaskID string }
 }
 
-// planning asks for a plan with one grant of one issue, and returns it as it waits.
+// planning requests a plan with a grant for one issue, and returns the session when it waits.
 func (s *session) planning(header ...string) planned {
 	repo, ok := s.Server.(Repository)
 	if !ok {
@@ -48,7 +48,7 @@ func (s *session) tryPlans(method, path string, body any, header ...string) test
 	return got(s.as(First)(s.ctx, method, "/api/agent/plans"+path, body, header...))
 }
 
-// waiting returns the session once nothing moves it.
+// waiting returns the session once no process works on it.
 func (s *session) waiting(p planned) planned {
 	for p.Status == "PLANNING" || p.Status == "EXECUTING" {
 		if err := wait.For(s.ctx, pause); err != nil {
@@ -59,10 +59,10 @@ func (s *session) waiting(p planned) planned {
 	return p
 }
 
-// done describes the session's completed work.
+// done describes what was done in the session.
 func (p planned) done() string {
 	for _, step := range p.Log {
-		if step.TaskID != "" { // others are what planning has looked at
+		if step.TaskID != "" { // other steps are the planning's reads
 			return fmt.Sprintf("%d steps were made, and %q", len(p.Log), p.Artifacts)
 		}
 	}

@@ -25,7 +25,7 @@ func twentyYeses(s *session) string {
 	return fmt.Sprintf("%d mail; %d of 20 answered with one outcome", len(s.sent()), answered.Load())
 }
 
-// yesAgainstNo races many times, so that each side has a chance to win.
+// yesAgainstNo races several times, so that each side has a chance to win.
 func yesAgainstNo(s *session) string {
 	for n := range 10 {
 		if odd := s.race(n); odd != "" {
@@ -58,7 +58,7 @@ func (s *session) race(n int) (odd string) {
 	return s.bothOnRecord(run.RunID, decisions[winner], decisions[1-winner])
 }
 
-// bothOnRecord looks in the audit for the decision that counts and the one that was refused, in this order.
+// bothOnRecord looks in the audit for the decision that counted and the refused one, in this order.
 func (s *session) bothOnRecord(runID, won, lost string) (odd string) {
 	var page struct {
 		Entries []struct{ Kind, Decision string }

@@ -15,26 +15,26 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// Server is a Countersign that runs somewhere, as its users reach it.
+// Server is a running Countersign, as its users reach it.
 type Server interface {
 	URL() string
-	// Token is an ID token of a user; two names are two users.
+	// Token returns an ID token of a user. Different names are different users.
 	Token(ctx context.Context, user string) (string, error)
 }
 
-// Mailbox is a Server whose outgoing mail can be seen: the local ones.
+// Mailbox is a Server whose sent mail can be read, as on a local server.
 type Mailbox interface {
 	Mails(ctx context.Context) ([]Mail, error)
 }
 
 // Repository is a Server whose users act at a local GitHub with the repository [DemoRepository].
 type Repository interface {
-	RepoURL() string // that plans name
+	RepoURL() string // the repository's URL for plans
 }
 
-// Mail is one that was sent.
+// Mail is a sent mail.
 type Mail struct {
-	User    string // the account that it was sent from: the name, or the address
+	User    string // the sending account: the user's name or address
 	To      []string
 	Subject string
 	Text    string
@@ -64,17 +64,17 @@ func (d devServer) Mails(ctx context.Context) ([]Mail, error) {
 // RepoURL implements Repository.
 func (d devServer) RepoURL() string { return string(d) + "/dev/github/" + DemoRepository }
 
-// deployed is a Countersign anywhere, with tokens of two of its users. It signs in no user for the gauntlet and shows
-// no mailbox.
+// deployed is a Countersign anywhere, with tokens of two of its users. It cannot sign in other users, and shows no
+// mailbox.
 type deployed struct{ base, ana, eve string }
 
 // URL implements Server.
 func (d deployed) URL() string { return d.base }
 
 // errAlone means that a case needs a second user.
-var errAlone = errors.New("there is no ID token of a second user: give -token2")
+var errAlone = errors.New("no ID token of a second user: set -token2")
 
-// Token implements Server: every name but the second user's stands for the first.
+// Token implements Server. Every name except the second user's means the first user.
 func (d deployed) Token(_ context.Context, user string) (string, error) {
 	token := d.ana
 	if strings.HasPrefix(user, Second) {
@@ -82,7 +82,7 @@ func (d deployed) Token(_ context.Context, user string) (string, error) {
 	}
 	switch {
 	case d.ana == "":
-		return "", errors.New("there is no ID token of a user: give -token")
+		return "", errors.New("no ID token of a user: set -token")
 	case token == "":
 		return "", errAlone
 	}
@@ -98,19 +98,19 @@ func find(ctx context.Context, base, ana, eve string) Server {
 	return deployed{base, ana, eve}
 }
 
-// Healthy returns what runs there. It is an error if nothing does.
+// Healthy returns an error unless Countersign runs at the URL.
 func Healthy(ctx context.Context, url string) error {
 	var h struct{ OK bool }
 	if err := fetch(ctx, http.MethodGet, url+"/health", "", &h); err != nil {
 		return err
 	}
 	if !h.OK {
-		return fmt.Errorf("%s is not well", url)
+		return fmt.Errorf("%s is not healthy", url)
 	}
 	return nil
 }
 
-// fetch reads JSON that only a local server has.
+// fetch reads JSON that only a local server serves.
 func fetch(ctx context.Context, method, url, body string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -128,25 +128,25 @@ func fetch(ctx context.Context, method, url, body string, into any) error {
 	return json.NewDecoder(res.Body).Decode(into)
 }
 
-// The two users that a case may have.
+// These are the two users of a case.
 const (
 	First  = "ana"
 	Second = "eve"
 )
 
-// session is one case at a server: its users are no other case's, where the server can sign in any user.
+// session is one case on a server. Where the server can sign in any user, no other case has the same users.
 type session struct {
 	Server
 	ctx  context.Context
-	name string // the case's, a part of its users' names and its mails' subjects
+	name string // the case's name, which is part of its users' names and of its mails' subjects
 }
 
 func (s *session) user(name string) string { return name + "-" + s.name }
 
-// Recipient gets the mails. Where they are really sent, they reach no one: example.com accepts none.
+// Recipient receives the mails. If they are really sent, they reach nobody: example.com accepts no mail.
 const Recipient = "bob@example.com"
 
-// as is the client of a user.
+// as returns the client of a user.
 func (s *session) as(user string) testkit.Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
 		token, err := s.Token(ctx, s.user(user))
@@ -157,7 +157,7 @@ func (s *session) as(user string) testkit.Client {
 	}
 }
 
-// got returns an answer; the case ends where there is none.
+// got returns the response, or ends the case if there is an error.
 func got(a testkit.Answer, err error) testkit.Answer {
 	proof.Must(err)
 	return a
@@ -168,7 +168,7 @@ func (s *session) call(user, method, path, body string) testkit.Answer {
 	return got(s.as(user)(s.ctx, method, "/api/agent"+path, body))
 }
 
-// get decodes the answer to a GET of the user.
+// get decodes the response to a GET request of the user.
 func (s *session) get(user, path string, into any) {
 	proof.Must(json.Unmarshal(s.call(user, http.MethodGet, path, "").Body, into))
 }
@@ -181,15 +181,15 @@ func Object(pairs ...any) string {
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // only strings and valid raw JSON get here
+		panic(err) // the values are only strings and valid raw JSON
 	}
 	return string(b)
 }
 
-// subject returns the subject of the case's mail of that number.
+// subject returns the subject of the case's n-th mail.
 func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %d", s.name, n) }
 
-// ask has the user ask for a mail, and returns the run with the approval that waits.
+// ask requests a mail as the user, and returns the run and its pending approval.
 func (s *session) ask(user string, n int) (testkit.Answer, testkit.Approval) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
 	run := got(s.as(user).Ask(s.ctx, prompt))
@@ -199,7 +199,7 @@ func (s *session) ask(user string, n int) (testkit.Answer, testkit.Approval) {
 	return run, run.Approvals[0]
 }
 
-// resolve decides about an approval, and tries again where the server says that it is temporarily unable to.
+// resolve decides about an approval, and retries while the server is temporarily unavailable.
 func (s *session) resolve(user string, a testkit.Approval, decision string) testkit.Answer {
 	for {
 		answer := got(s.as(user).Resolve(s.ctx, a, decision))
@@ -212,14 +212,14 @@ func (s *session) resolve(user string, a testkit.Approval, decision string) test
 	}
 }
 
-// approve approves, which must be accepted.
+// approve approves an approval, which must be accepted.
 func (s *session) approve(user string, a testkit.Approval) {
 	if answer := s.resolve(user, a, "approve_once"); answer.HTTP != http.StatusOK {
 		proof.Must(fmt.Errorf("a yes is answered %d %s", answer.HTTP, answer.Body))
 	}
 }
 
-// pause is the time before a run whose events broke off is followed again.
+// pause is the wait before an interrupted stream of events is followed again.
 const pause = 50 * time.Millisecond
 
 // ended waits for the end of a run.

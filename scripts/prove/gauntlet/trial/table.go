@@ -1,5 +1,5 @@
-// Package trial takes a running Countersign through the cases at which agents with approvals fail, from outside, as its
-// users do.
+// Package trial runs the cases in which agents with approvals typically fail, on a running Countersign, from outside as
+// a user would.
 package trial
 
 import (
@@ -13,28 +13,28 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// The verdicts of a row.
+// These are the verdicts of a row.
 const (
 	Passed   = "pass"
 	failed   = "FAIL"
-	heldBy   = "held by"                // it cannot be done from outside: the named tests do it, and passed
-	byTests  = "is held by tests"       // likewise, and they were not run
-	unseen   = "needs the local server" // no mail may be sent from here, or its mailbox cannot be read
+	heldBy   = "held by"                // users cannot try it; the named tests cover it, and passed
+	byTests  = "is held by tests"       // as above, but the tests did not run
+	unseen   = "needs the local server" // no mail can be sent there, or the mailbox cannot be read
 	alone    = "needs a second user"
 	notThere = "does not exist"
 )
 
-// Row is what came of a case.
+// Row is the result of a case.
 type Row struct {
 	Case
 	Got     string
 	Verdict string
 }
 
-// patience is how long a case may take.
+// patience limits the time of a case.
 const patience = time.Minute
 
-// At tries the case at the server.
+// At runs the case on the server.
 func (c Case) At(ctx context.Context, at Server) Row {
 	_, local := at.(Mailbox)
 	switch {
@@ -60,9 +60,9 @@ func (c Case) At(ctx context.Context, at Server) Row {
 	return Row{c, got, Passed}
 }
 
-// Tour takes the server at base, local or deployed, through the cases that r selects, with ID tokens of two of its
-// users where it is deployed, and reports each as it ends. Cases that cannot be tried from outside are held by tests,
-// which run has run; nil: they are skipped. Its error means that it could not try.
+// Tour runs the selected cases on the server at base, and reports each result. A deployed server needs ID tokens of two
+// users. Cases that cannot be tried from outside are covered by tests, which run executes; if run is nil, these cases
+// are skipped. The error means that Tour could not run the cases.
 func Tour(ctx context.Context, base, token, token2 string, cases []Case, run Tester, r *proof.Run) error {
 	base = strings.TrimSuffix(base, "/")
 	if err := Healthy(ctx, base); err != nil {
@@ -93,7 +93,7 @@ func Tour(ctx context.Context, base, token, token2 string, cases []Case, run Tes
 	return nil
 }
 
-// peers returns the results of other products.
+// peers describes measurements of other frameworks.
 func peers(c Case) string {
 	if c.Peers == "" {
 		return ""
@@ -101,7 +101,7 @@ func peers(c Case) string {
 	return " (others: " + c.Peers + ")"
 }
 
-// Quick returns the cases of the smoke test of a deployment: they send nothing.
+// Quick returns the cases of the smoke test of a deployment, which send nothing.
 func Quick() (some []Case) {
 	for _, c := range Cases {
 		if c.Quick {

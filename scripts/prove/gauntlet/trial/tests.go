@@ -11,17 +11,17 @@ import (
 // A Tester runs the tests of a package whose names match the pattern of go test -run.
 type Tester func(ctx context.Context, folder, pattern string) proof.Tested
 
-// tests runs the tests that hold cases: all of a package at once, when a case first needs one of them.
+// tests runs the tests that cover cases. All tests of a package run at once, when a case first needs one.
 type tests struct {
 	run   Tester
-	cases []Case // whose tests may be run
+	cases []Case // cases whose tests can run
 	went  map[selection]proof.Tested
 }
 
-// A selection is the tests of a package, or the parts of one of them.
+// A selection is the tests of a package, or the subtests of one of them.
 type selection struct{ folder, whole string }
 
-// selected returns the selection of a test such as "shared/engine/loop: TestScenarios/edit", and its name in it.
+// selected returns the selection of a test such as "shared/engine/loop: TestScenarios/edit", and the test's name in it.
 func selected(test string) (of selection, name string) {
 	folder, name, _ := strings.Cut(test, ": ")
 	whole, part, parted := strings.Cut(name, "/")
@@ -31,7 +31,7 @@ func selected(test string) (of selection, name string) {
 	return selection{folder, ""}, name
 }
 
-// at returns how the tests of a case went.
+// at returns the result of a case's tests.
 func (t tests) at(ctx context.Context, c Case) Row {
 	row := Row{c, strings.Join(c.Tests, "; "), heldBy}
 	for _, test := range c.Tests {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// TestCasesAreHeldByTheirTests checks that the tests of a package run once, and that a case is held only if all its
+// TestCasesAreHeldByTheirTests checks that the tests of a package run once, and that a case is covered only if all its
 // tests passed.
 func TestCasesAreHeldByTheirTests(t *testing.T) {
 	cases := []Case{{Number: "1", Tests: []string{"a: TestOne", "b: TestParts/first"}},

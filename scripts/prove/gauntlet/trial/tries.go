@@ -23,7 +23,7 @@ func oldYes(s *session) string {
 	return fmt.Sprintf("%d mail; 200 completed each time", len(s.sent()))
 }
 
-// edited decides with arguments of the user's own.
+// edited approves with the user's edited arguments.
 func (s *session) edited(card testkit.Approval, to, subject string) testkit.Answer {
 	return got(s.as(First).Decide(s.ctx, card, "approve_with_edits", testkit.Mail(to, subject, "hello")))
 }
@@ -36,7 +36,7 @@ func editsThatFail(s *session) string {
 	return fmt.Sprintf("%d %s %s; %s", a.HTTP, a.Error.Class, a.Error.Field, waits)
 }
 
-// waits tells whether the run still waits for its one approval.
+// waits describes whether the run still waits for its one approval.
 func (s *session) waits(runID string) string {
 	run := got(s.as(First).Run(s.ctx, runID))
 	if run.Status == "awaiting_confirmation" && len(run.Approvals) == 1 {
@@ -87,22 +87,22 @@ func writesWhileWaiting(s *session) string {
 		order)
 }
 
-// events reads at most so many of the run's events after a number; 0 means until the stream ends.
+// events reads at most the given number of the run's events after a number; 0 means until the stream ends.
 func (s *session) events(runID string, after, most int) (lines []string) {
 	token, err := s.Token(s.ctx, s.user(First))
 	proof.Must(err)
 	_, err = testkit.Stream(s.ctx, nil, s.URL(), token, "GET",
 		fmt.Sprintf("/api/agent/runs/%s/events?after=%d", runID, after), nil, func(l testkit.Line) bool {
-			if l.Seq > 0 { // and no ping
+			if l.Seq > 0 { // a ping has no number
 				lines = append(lines, string(l.Text))
 			}
-			return len(lines) != most || most == 0 // where not all are read, the reader has gone in the middle
+			return len(lines) != most || most == 0 // otherwise the reader disconnects in the middle
 		})
 	proof.Must(err)
 	return lines
 }
 
-// readers reads one run in every way. Its user rejects the call, so that it is not carried out.
+// readers reads one run in every way. The user rejects the call, so nothing happens.
 func readers(s *session) string {
 	run, card := s.ask(First, 1)
 	live := make([][]string, 2)
@@ -112,7 +112,7 @@ func readers(s *session) string {
 			live[i] = s.events(run.RunID, 0, 0)
 			return
 		}
-		dropped = s.events(run.RunID, 0, 1) // one event at a time, each over a connection of its own
+		dropped = s.events(run.RunID, 0, 1) // one event at a time, each on a new connection
 		s.resolve(First, card, "reject")
 		s.ended(First, run.RunID)
 		for next := dropped; len(next) > 0; dropped = append(dropped, next...) {
@@ -172,7 +172,7 @@ func foreigner(s *session) string {
 	return "404 each time, the same as for what is not there; " + waits
 }
 
-// sansRequest is an answer without the id of its request.
+// sansRequest returns a response without its request ID.
 func sansRequest(a testkit.Answer) string {
 	return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "")
 }
