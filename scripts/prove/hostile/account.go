@@ -12,15 +12,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// account is a linked Google account whose consent is what the case says. Without one, every account is linked and
-// valid (env.token).
+// account is a linked Google account with the consent that the case describes. In a case without one, every account is
+// linked and valid (env.token).
 type account struct {
 	scopes   []string
 	unlinked bool
-	refresh  string // what the token endpoint answers once it is broken: an OAuth error, or a status
+	refresh  string // the token endpoint's answer once the consent is broken: an OAuth error or a status
 
 	isBroken  atomic.Bool
-	refreshed atomic.Int64 // times that a refresh was refused
+	refreshed atomic.Int64 // number of refused refreshes
 }
 
 // account takes the part oauth of a case.
@@ -31,7 +31,7 @@ func (s *env) account() *account {
 	}
 	s.byHand = true
 	spec, _ := v.(map[string]any)
-	if text, ok := v.(string); ok { // in one word
+	if text, ok := v.(string); ok { // described in one word
 		spec = map[string]any{"account": text}
 	}
 	a := &account{scopes: testkit.Scopes}
@@ -54,7 +54,7 @@ func (s *env) account() *account {
 	return a
 }
 
-// unlinked sets that there is no account.
+// unlinked matches a case without a linked account.
 var unlinked = regexp.MustCompile(`(?i)^"?(false|none|missing|unlinked|not linked|no|null)"?$`)
 
 const (
@@ -71,7 +71,7 @@ func (a *account) settings() []string {
 		"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
 }
 
-// link has the user link the account, with the scopes that it grants.
+// link links the account as the user, with the scopes that it grants.
 func (a *account) link(s *env) {
 	if a == nil || a.unlinked {
 		return
@@ -84,7 +84,7 @@ func (a *account) link(s *env) {
 	s.must(json.Unmarshal(begun.Body, &consent))
 	page, err := url.Parse(consent.URL)
 	s.must(err)
-	// The callback's answer is not part of the case: with fewer scopes than were asked for it says so.
+	// The callback's response is not part of the case. With fewer scopes than requested, it reports that.
 	m := message{uid: s.as, route: route{"GET", "/api/agent/connections/google/callback"}, header: http.Header{}}
 	cookie, _, _ := strings.Cut(begun.Header.Get("Set-Cookie"), ";")
 	m.header.Set("Cookie", cookie)
@@ -94,7 +94,7 @@ func (a *account) link(s *env) {
 	}
 }
 
-// token is the token endpoint, which gives this access token.
+// token is the token endpoint, which returns this access token.
 func (a *account) token(w http.ResponseWriter, r *http.Request, access string) {
 	w.Header().Set("Content-Type", "application/json")
 	if a.isBroken.Load() && r.FormValue("grant_type") == "refresh_token" {
@@ -113,14 +113,14 @@ func (a *account) token(w http.ResponseWriter, r *http.Request, access string) {
 		"refresh_token": refreshToken, "scope": strings.Join(a.scopes, " ")}))
 }
 
-// breakNow withdraws the consent. Countersign has no access token yet: it gets one when it first acts.
+// breakNow withdraws the consent. Countersign has no access token yet, because it requests one for the first effect.
 func (a *account) breakNow() {
 	if a != nil {
 		a.isBroken.Store(true)
 	}
 }
 
-// broken checks the recorded events of a consent that was withdrawn.
+// broken checks the recorded events of a withdrawn consent.
 func (a *account) broken(s *env) {
 	if a == nil || a.refresh != "invalid_grant" {
 		return

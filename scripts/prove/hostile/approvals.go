@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// resolve runs a case of http:resolve: the approval is requested as its setup says, and afterwards only approved
-// effects may have happened.
+// resolve runs a case of http:resolve. It prepares the approval as the setup says. Afterwards only approved effects may
+// have happened.
 func resolve(s *env) got {
 	if setupTool(s.c) == runCommand {
 		s.terminal = s.openHost(nil)
@@ -44,7 +44,7 @@ func resolve(s *env) got {
 	return gotOf(a)
 }
 
-// asDecided compares the effects with the answer: a new approval has one effect, and nothing else has any.
+// asDecided compares the effects with the response. A new approval is executed once, and nothing else is.
 func (s *env) asDecided(a testkit.Answer, before int) {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
@@ -94,7 +94,7 @@ var (
 	toolSetup    = regexp.MustCompile(`^open_tool=(\w+)$`)
 )
 
-// setupTool returns the tool that the setup names, which Countersign may not have.
+// setupTool returns the tool in the setup. Countersign may not have it.
 func setupTool(c Case) string {
 	setup, _ := c.Input["setup"].(string)
 	if m := toolSetup.FindStringSubmatch(setup); m != nil {
@@ -103,7 +103,7 @@ func setupTool(c Case) string {
 	return ""
 }
 
-// prepare makes the approval of a case as its setup says.
+// prepare creates the approval of a case as the setup says.
 func (s *env) prepare() {
 	setup := s.takeText("setup")
 	asked := s.prepared(setup)
@@ -126,7 +126,7 @@ var (
 	nothingSetup = regexp.MustCompile(`^(open|pending|waiting)?(_multi_recipient|_several_recipients|_many)?$`)
 )
 
-// done brings the approval into the state that the setup names.
+// done brings the approval into the state in the setup.
 func (s *env) done(asked testkit.Answer, setup string) {
 	ap, tampered := asked.Approvals[0], tamperedSetup.FindStringSubmatch(setup)
 	switch {
@@ -167,7 +167,7 @@ func (s *env) tamperApproval(stored testkit.Approval, part string) {
 	})
 }
 
-// prepared makes a run that waits for what the setup names.
+// prepared creates a run that waits as the setup says.
 func (s *env) prepared(setup string) testkit.Answer {
 	m := toolSetup.FindStringSubmatch(setup)
 	switch {
@@ -184,7 +184,7 @@ func (s *env) prepared(setup string) testkit.Answer {
 	return s.open1("", s.as)
 }
 
-// concurrent sends many decisions at once: one number of the same, or several kinds of them.
+// concurrent sends many decisions at once: a number of equal ones, or several kinds.
 func (s *env) concurrent() got {
 	v, _ := s.take("concurrent")
 	body, _ := s.take("body")
@@ -195,7 +195,7 @@ func (s *env) concurrent() got {
 	return s.oneWinner(answers)
 }
 
-// together does n things at once, and returns what each was answered.
+// together calls do n times concurrently, and returns the responses.
 func together(n int, do func(i int) (testkit.Answer, error)) []testkit.Answer {
 	answers := make([]testkit.Answer, n)
 	proof.AtOnce(n, func(i int) {
@@ -223,7 +223,7 @@ func (s *env) crowd(v, body any) (bodies []string) {
 	return bodies
 }
 
-// oneWinner compares the answers to one approval with each other, with the effects, and with the later state.
+// oneWinner compares the responses about one approval with each other, with the effects, and with later reads.
 func (s *env) oneWinner(answers []testkit.Answer) got {
 	won := map[string]bool{}
 	for _, a := range answers {
@@ -255,8 +255,7 @@ func (s *env) oneWinner(answers []testkit.Answer) got {
 	return got{status: 200, class: "none", detail: fmt.Sprintf("%v won", won)}
 }
 
-// race has several things happen to one approval at once, again and again; one of them may be that it expires just
-// then.
+// race makes several things happen to one approval at once, repeatedly. One of them can be that the approval expires.
 func (s *env) race() got {
 	v, _ := s.take("race")
 	list, ok := v.([]any)
@@ -270,8 +269,8 @@ func (s *env) race() got {
 	return g
 }
 
-// raced is one round. Each answer is a success, or says that something else was first; the recorded events are what
-// happened.
+// raced is one round. Each response is a success, or reports that something else was first. The recorded events show
+// what happened.
 func (s *env) raced(list []any, round int) (seen string) {
 	before := s.effects()
 	asked := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
@@ -313,7 +312,7 @@ func (s *env) racer(what string, asked testkit.Answer) (testkit.Answer, error) {
 	return fine, unknown("%q in a race", what)
 }
 
-// replay is a run that continues while its model, called again, would call with other arguments.
+// replay is a run that continues, while its model would request other arguments if it were called again.
 func replay(s *env) got {
 	s.open(nil)
 	changes, _ := s.take("model_replay_changes_args")

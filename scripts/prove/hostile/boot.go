@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// local and deployed are environments that start: on one machine, and as a function in the cloud.
+// local and deployed are valid environments: of a local server, and of a function in the cloud.
 var (
 	local = map[string]string{
 		"GEMINI_API_KEY": "AIzaSyA-key-that-looks-like-one-000000000", "AUTH_ISSUER": userIssuer,
@@ -26,8 +26,8 @@ var (
 		config.Consent}
 )
 
-// boot runs a case of config:boot: an environment that starts, with the variables of the case in it, must not start,
-// and must say so in a line that names one of them.
+// boot runs a case of config:boot. A valid environment with the case's variables must not start, and a line must name
+// one of those variables.
 func boot(s *env) got {
 	v, _ := s.take("env")
 	env, ok := v.(map[string]any)
@@ -38,7 +38,7 @@ func boot(s *env) got {
 	if env["K_SERVICE"] != nil {
 		maps.Copy(base, inCloud)
 	}
-	s.must(load(base)) // it starts as it is
+	s.must(load(base)) // it starts without the case's variables
 	for name, v := range env {
 		base[name] = textOf(v)
 	}

@@ -23,14 +23,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// words are the arguments of the runner's own tools, and their results.
+// words are the arguments and results of the runner's tools.
 type words struct {
 	Text string `json:"text,omitempty" jsonschema:"any text"`
 }
 
-// ownTools adds a tool with a side effect, where Countersign has none of the name.
-func (s *env) ownTools(name string) func(*unit.Env) {
-	return func(l *unit.Env) {
+// ownTools adds a tool with a side effect, unless Countersign has one of that name.
+func (s *env) ownTools(name string) func(*journal.Env) {
+	return func(l *journal.Env) {
 		if name == "" || l.Tools[name] != nil {
 			return
 		}
@@ -44,16 +44,16 @@ func (s *env) ownTools(name string) func(*unit.Env) {
 	}
 }
 
-// reading adds a tool that reads and returns the text, as it is then.
-func (s *env) reading(name string, text *string) func(*unit.Env) {
-	return func(l *unit.Env) {
+// reading adds a tool that reads. It returns the text's value at the time of the call.
+func (s *env) reading(name string, text *string) func(*journal.Env) {
+	return func(l *journal.Env) {
 		testkit.Offer(l, tool.Define(tool.Def[words, words]{Name: name,
 			Description: "Reads something for the runner.",
 			Execute:     func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }}))
 	}
 }
 
-// call runs a case of the form tool:name: the model calls the tool with the arguments of the case.
+// call runs a case of the form tool:name. The model calls the tool with the case's arguments.
 func call(s *env) got {
 	name := strings.TrimPrefix(s.c.Target, "tool:")
 	account := s.account()
@@ -84,12 +84,12 @@ func once(name string, args any) fakegemini.ModelFunc {
 	return testkit.Wants(name, raw)
 }
 
-// judged returns what became of the call.
+// judged returns the result of the call.
 func (s *env) judged(name string, args any, asked testkit.Answer, before int) got {
 	g := gotOf(asked)
 	switch {
 	case g.status != 200:
-	case len(asked.Actions) == 0 && asked.Status == "failed": // the model's answer was rejected as a whole
+	case len(asked.Actions) == 0 && asked.Status == "failed": // the whole model response was rejected
 	case len(asked.Actions) != 1:
 		s.wrong("the run has %d actions: %s", len(asked.Actions), asked.Body)
 	case len(asked.Approvals) > 0:
@@ -109,7 +109,7 @@ func (s *env) judged(name string, args any, asked testkit.Answer, before int) go
 	return g
 }
 
-// afterApproval has the user approve, and the account fail only then.
+// afterApproval lets the user approve, and then breaks the account.
 func (s *env) afterApproval(asked testkit.Answer, account *account) got {
 	if len(asked.Approvals) != 1 {
 		s.wrong("its user was not asked")
@@ -126,7 +126,7 @@ func (s *env) afterApproval(asked testkit.Answer, account *account) got {
 	return g
 }
 
-// executedAsShown reads the user's view, approves it, and compares the effect with the view.
+// executedAsShown reads what a user would see, approves it, and compares the effect with the preview.
 func (s *env) executedAsShown(name string, args any, asked testkit.Answer) {
 	s.check(shownWhole(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, name, args))
 	before := s.effects()
@@ -140,8 +140,8 @@ func (s *env) executedAsShown(name string, args any, asked testkit.Answer) {
 	}
 }
 
-// shownWhole compares the pending view with the arguments: every text of them is there, with invisible characters
-// written out, and a warning where there were such.
+// shownWhole compares the pending view with the arguments. The view must have every text of them, with invisible
+// characters written out, and a warning if there are any.
 func shownWhole(body []byte, name string, args any) error {
 	var list struct {
 		Approvals []struct {
@@ -165,7 +165,7 @@ func shownWhole(body []byte, name string, args any) error {
 	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "htmlBody", "summary", "description",
 		"location", "attendees") {
 		line, hidden := visible.Line(text)
-		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not part of its text
+		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // line ends of a mail are not part of the text
 		if !contains(view, line) && !contains(view, long) {
 			return fmt.Errorf("the pending view does not show %.100q", text)
 		}
@@ -183,7 +183,7 @@ func shownWhole(body []byte, name string, args any) error {
 	return nil
 }
 
-// lettersOf returns an address in punycode as its reader sees it, and "" for any other text.
+// lettersOf returns how a reader sees an address in punycode, or "" for any other text.
 func lettersOf(text string) string {
 	_, domain, found := strings.Cut(text, "@")
 	if !found || !strings.Contains(domain, "xn--") {
@@ -196,7 +196,7 @@ func lettersOf(text string) string {
 	return letters
 }
 
-// twice reports whether the clocks of the event's time zone show its start a second time, an hour later or earlier.
+// twice reports whether the event's start occurs twice in its time zone, because the clocks change.
 func twice(args any) bool {
 	fields, _ := args.(map[string]any)
 	zone, err := time.LoadLocation(textOf(fields["timeZone"]))
@@ -208,7 +208,7 @@ func twice(args any) bool {
 	return err == nil && (same(time.Hour) || same(-time.Hour))
 }
 
-// contains compares without regard to case, since addresses are normalised.
+// contains ignores case, because addresses are normalized.
 func contains(view, text string) bool {
 	return strings.Contains(strings.ToLower(view), strings.ToLower(text))
 }
@@ -229,7 +229,7 @@ func texts(args any, names ...string) (out []string) {
 	return out
 }
 
-// sentAsAsked compares a sent mail with the arguments: these recipients and no others, and this text.
+// sentAsAsked compares a sent mail with the arguments: exactly these recipients, and this text.
 func sentAsAsked(m fakegoogle.Message, args any) error {
 	for name, have := range map[string][]string{"to": m.To, "cc": m.Cc, "bcc": m.Bcc} {
 		var want []string
@@ -254,7 +254,7 @@ func sentAsAsked(m fakegoogle.Message, args any) error {
 
 var allowSetup = regexp.MustCompile(`^allowlist\[([^\]]*)\]$`)
 
-// allow takes the setup of a call: recipients that the user always allows, and when an entry is taken back.
+// allow takes the setup of a call: recipients that the user always allows, and when an entry is removed.
 func (s *env) allow(name string) {
 	setup := s.takeText("setup")
 	if setup == "" {
@@ -276,7 +276,7 @@ func (s *env) allow(name string) {
 	}
 }
 
-// alwaysAllow has the user always allow the recipients, as users do: with a call that is approved so.
+// alwaysAllow makes the user always allow the recipients, by approving such a call.
 func (s *env) alwaysAllow(name string, to []string) {
 	for i := range to {
 		to[i] = strings.TrimSpace(to[i])
@@ -287,12 +287,12 @@ func (s *env) alwaysAllow(name string, to []string) {
 	}
 	asked := s.opened(s.as, name, map[string]any{"to": to, "subject": "s", "body": "b"})
 	s.mu.Lock()
-	s.allowed++ // the case's own call may rest on it
+	s.allowed++ // the case's call may use the entry
 	s.mu.Unlock()
 	s.decided(s.as, asked, "approve_and_always_allow_recipient")
 }
 
-// alwaysAllowOddly writes entries that no decision would make, such as a whole domain, directly into the store.
+// alwaysAllowOddly writes entries that no decision would create, such as a whole domain, directly to the store.
 func (s *env) alwaysAllowOddly(name string, to []string) {
 	u := run.User{UID: s.as}
 	s.change(document.UserPath(s.as), &u, func() {
@@ -303,12 +303,12 @@ func (s *env) alwaysAllowOddly(name string, to []string) {
 	})
 }
 
-// removeLater empties the allowlist between the policy's decision and the effect: while the draft is made.
+// removeLater empties the allowlist between the policy's decision and the effect, while the draft is created.
 func (s *env) removeLater() {
 	entries := s.allowlist()
 	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.create" {
-			for _, e := range entries { // the second time it does not exist
+			for _, e := range entries { // the second time they do not exist
 				_, _ = s.client(s.as)(s.ctx, "DELETE", "/api/agent/allowlist/"+e.ID, nil)
 			}
 			s.mu.Lock()

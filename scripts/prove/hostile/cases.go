@@ -33,12 +33,12 @@ type Case struct {
 		HTTP  int    `json:"http"`
 		Note  string `json:"note"`
 		Code  string `json:"code"`  // of the error; optional
-		Field string `json:"field"` // the field that the error names, or its beginning; optional
-		Says  string `json:"says"`  // words of the error's message; optional
+		Field string `json:"field"` // the field in the error, or the beginning of its name; optional
+		Says  string `json:"says"`  // part of the error's message; optional
 	} `json:"expect"`
 }
 
-// errUnknownForm means that the input is written in a form that the runner does not know.
+// errUnknownForm means that the input has a form that the runner does not know.
 var errUnknownForm = errors.New("unknown form")
 
 func unknown(format string, args ...any) error {
@@ -48,7 +48,7 @@ func unknown(format string, args ...any) error {
 //go:embed testdata/*.jsonl
 var committed embed.FS
 
-// committedCases returns the cases of testdata.
+// committedCases returns the cases in testdata.
 func committedCases() (all []Case, err error) {
 	files, err := committed.ReadDir("testdata")
 	if err != nil {
@@ -68,7 +68,7 @@ func committedCases() (all []Case, err error) {
 	return all, nil
 }
 
-// allCases returns the committed cases, and those of HOSTILE_CASES that are not among them.
+// allCases returns the committed cases, and those cases of HOSTILE_CASES that are not committed.
 func allCases() ([]Case, error) {
 	all, err := committedCases()
 	more := os.Getenv("HOSTILE_CASES")
@@ -81,7 +81,7 @@ func allCases() ([]Case, error) {
 	}
 	others, err := readCases(more)
 	for _, c := range others {
-		if !seen[c.ID+jsonOf(c.Input)] { // the file may be a copy of a committed one
+		if !seen[c.ID+jsonOf(c.Input)] { // the file may contain copies of committed cases
 			all = append(all, c)
 		}
 	}
@@ -119,11 +119,11 @@ func parseCases(file string, data []byte) ([]Case, error) {
 	return cases, lines.Err()
 }
 
-// notation converts a case into requests. Its values are those of JSON, and also Go strings with any bytes, raw JSON,
-// and times.
+// notation expands the values of a case into what is sent. Besides JSON values there are Go strings with any bytes, raw
+// JSON, and times.
 type notation struct {
 	now     func() time.Time
-	fixture func(name, arg string) (any, error) // errUnknownForm where none has the name
+	fixture func(name, arg string) (any, error) // returns errUnknownForm for an unknown name
 	token   func(spec map[string]any) (string, error)
 }
 
@@ -163,9 +163,9 @@ func (n notation) object(v map[string]any) (any, error) {
 	return out, nil
 }
 
-// operator expands an object whose only name begins with a dollar.
+// operator expands an object whose only name begins with a dollar sign.
 func (n notation) operator(name string, arg any) (any, error) {
-	if name == "$list" { // its template is expanded once for each number
+	if name == "$list" { // the template is expanded once for each number
 		return n.list(arg)
 	}
 	arg, err := n.value(arg)
@@ -244,14 +244,14 @@ func numbered(v any, i string) any {
 
 var fixtureName = regexp.MustCompile(`\$([A-Z][A-Z0-9_]*)(\(([^()]*)\))?`)
 
-// shellNames are variables of a shell, which are plain text here.
+// shellNames are names of shell variables, which are plain text here.
 var shellNames = map[string]bool{"PATH": true, "HOME": true, "IFS": true, "USER": true, "PWD": true, "SHELL": true,
 	"PAGER": true, "EDITOR": true,
 	"RANDOM": true, "SECRET": true, "GITHUB_TOKEN": true, "LD_PRELOAD": true, "BASH_ENV": true, "PS1": true,
 	"PROMPT_COMMAND": true}
 
-// text expands fixtures. A fixture that is the whole text keeps its kind. The name of a shell's variable is text like
-// any other; any other unknown name is a form that the runner does not know.
+// text expands fixtures. A fixture that is the whole text keeps its type. Names of shell variables are plain text. Any
+// other unknown name is a form that the runner does not know.
 func (n notation) text(s string) (any, error) {
 	if m := fixtureName.FindStringSubmatch(s); m != nil && m[0] == s {
 		if shellNames[m[1]] && m[2] == "" {
@@ -272,7 +272,7 @@ func (n notation) text(s string) (any, error) {
 	return out, failed
 }
 
-// number reads a count of a case.
+// number reads a count in a case.
 func number(v any) (int, error) {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -293,7 +293,7 @@ func textOf(v any) string {
 	return jsonOf(v)
 }
 
-// jsonOf writes JSON without mending it: strings keep bytes that are not UTF-8, and raw JSON may be nested to any
+// jsonOf writes JSON without corrections: strings keep bytes that are not UTF-8, and raw JSON can be nested to any
 // depth.
 func jsonOf(v any) string {
 	switch v := v.(type) {
@@ -325,7 +325,7 @@ func jsonOf(v any) string {
 
 func quoted(s string) string {
 	if utf8.ValidString(s) {
-		if b, err := strictjson.Marshal(s); err == nil { // as it always is
+		if b, err := strictjson.Marshal(s); err == nil { // true for valid strings
 			return string(b)
 		}
 	}
@@ -349,7 +349,7 @@ func gzipBomb(spec map[string]any) (any, error) {
 	return b.String(), z.Close()
 }
 
-// zeros never ends.
+// zeros is an endless reader.
 type zeros struct{}
 
 // Read implements io.Reader.

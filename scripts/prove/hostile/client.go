@@ -20,7 +20,7 @@ func (s *env) call(uid, method, path, body string, header ...string) testkit.Ans
 	return a
 }
 
-// get decodes the answer to a GET of the user.
+// get decodes the response to a GET request of the user.
 func (s *env) get(uid, path string, into any) {
 	s.must(json.Unmarshal(s.call(uid, http.MethodGet, "/api/agent"+path, "").Body, into))
 }
@@ -47,7 +47,7 @@ func (s *env) secret(text string) {
 	s.secrets = append(s.secrets, text)
 }
 
-// hear records an answer, and the arguments approved by it.
+// hear records a response, and the approvals that it confirms.
 func (s *env) hear(uid, what string, a testkit.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *env) hear(uid, what string, a testkit.Answer) {
 	}
 }
 
-// ask starts a run of the user, answered by the model.
+// ask starts a run of the user, with the model.
 func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) testkit.Answer {
 	s.w.SetModel(model)
 	a, err := s.client(uid).Ask(s.ctx, prompt)
@@ -78,7 +78,7 @@ func (s *env) cancel(uid, runID string) {
 	s.must(err)
 }
 
-// client is the user's, and hears what it is answered.
+// client returns the user's client. Its responses are recorded.
 func (s *env) client(uid string) testkit.Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
 		token, err := s.token(uid)
@@ -95,13 +95,13 @@ func (s *env) client(uid string) testkit.Client {
 func (s *env) deliver() error {
 	q, ok := s.w.App.Queue.(*queueembedded.Queue)
 	if !ok {
-		return errors.New("hostile: the deployment has no queue of its own")
+		return errors.New("hostile: the deployment has no embedded queue")
 	}
 	_, err := q.Deliver(s.ctx, queueembedded.HTTPPush(s.w.Base+"/api/agent/resume", s.pushToken, http.DefaultClient))
 	return err
 }
 
-// sweep is the scheduler's call, and the deliveries that it leads to.
+// sweep makes the scheduler's call and the deliveries that follow from it.
 func (s *env) sweep() error {
 	token, err := s.pushToken(s.ctx)
 	if err != nil {
@@ -114,14 +114,14 @@ func (s *env) sweep() error {
 	return errors.Join(err, s.deliver())
 }
 
-// run reads the run of an answer.
+// run reads the run of a response.
 func (s *env) run(uid string, a testkit.Answer) testkit.Answer {
 	a, err := s.client(uid).Run(s.ctx, a.RunID)
 	s.must(err)
 	return a
 }
 
-// pending returns the user's approvals that wait.
+// pending returns the user's pending approvals.
 func (s *env) pending(uid string) []testkit.Approval {
 	a, err := s.client(uid).Pending(s.ctx)
 	if s.must(err); a.HTTP != http.StatusOK {

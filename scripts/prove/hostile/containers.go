@@ -11,8 +11,8 @@ import (
 // builder is the agent that works in containers.
 const builder = "name: builder\ninstruction: You build.\ntools: [" + docker.Create + ", " + docker.Script + "]\n"
 
-// building runs a case of a tool that works in containers. No engine listens where it is said to be: what a case asks
-// for must be refused before one is asked.
+// building runs a case of a tool that works in containers. No engine listens at the configured address, so the call
+// must be refused before an engine is asked.
 func building(s *env) got {
 	agents := filepath.Join(s.dir, "agents")
 	s.must(os.Mkdir(agents, 0o700))

@@ -22,53 +22,53 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// begin is when every case takes place, so that dates in cases always stay in the future.
+// begin is the time of every case, so that the dates in cases stay in the future.
 var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
 
-// env is the environment of one case: a deployment of its own, its recorded requests and answers, and the approved
-// arguments. As in a test, must and stop end the case, and wrong records a failure and goes on; all are for the case's
-// own goroutine.
+// env is the environment of one case: a separate deployment, the recorded responses, and the approvals. An error that
+// prevents the continuation ends the case (must, stop). A failed check is recorded (wrong). Call both only in the
+// case's goroutine.
 type env struct {
 	ctx      context.Context
 	c        Case
-	left     map[string]any // the parts of the input that were not taken yet
+	left     map[string]any // the parts of the input that have not been taken yet
 	net      *internet
 	dir      string
 	w        *testkit.Deployment // set by open
 	say      notation
 	as       string // the user of the case
-	byHand   bool   // the case says what its user has linked; else signing in links the user's account
+	byHand   bool   // the case says what its user has linked; otherwise the sign-in links an account
 	began    time.Time
-	shift    atomic.Int64   // nanoseconds that the clock was put forward
-	machine  *machine       // that commands run on (openHost), or nil
-	terminal string         // on it
-	store    *faulty.Store  // what the loop stores in, where the case may have it fail (openFaulty), or nil
-	ran      atomic.Int64   // effects of the runner's own tools
-	chat     testkit.Answer // a conversation of a page that waits
-	more     []app.Option   // of the deployment
-	closers  []func() error // of additional things that the case has opened
+	shift    atomic.Int64   // nanoseconds by which the clock was advanced
+	machine  *machine       // the host of commands (openHost), or nil
+	terminal string         // a terminal on it
+	store    *faulty.Store  // the engine's store if it can be made to fail (openFaulty), or nil
+	ran      atomic.Int64   // effects of the runner's tools
+	chat     testkit.Answer // a page's pending conversation
+	more     []app.Option   // options of the deployment
+	closers  []func() error // close everything else that the case has opened
 
-	problems []string // the recorded failures
+	problems []string // failed checks
 
 	mu       sync.Mutex
 	heard    []heard
-	approved map[string]bool // ids of approvals that their user approved
-	allowed  int             // effects that rest on an allowlist
-	secrets  []string        // texts that must be in no log
-	private  map[string]bool // texts of the case, likewise
+	approved map[string]bool // IDs of the approvals that their user approved
+	allowed  int             // effects that an allowlist permits
+	secrets  []string        // texts that must not be in any log
+	private  map[string]bool // texts of the case that must not be in any log
 	runs     map[string]testkit.Answer
 }
 
-// heard is an answer, and the user who got it.
+// heard is a response, and the user who received it.
 type heard struct {
 	uid  string
 	what string
 	testkit.Answer
 }
 
-// got is what came of a case.
+// got is the result of a case.
 type got struct {
 	status   int
 	class    string // of the error, or "none"
@@ -92,31 +92,31 @@ func newStage(ctx context.Context, net *internet, c Case) (*env, error) {
 	return s, nil
 }
 
-// must ends the case with the error, if there is one.
+// must ends the case if err is not nil.
 func (s *env) must(err error) { proof.Must(err) }
 
 // stop ends the case.
 func (s *env) stop(format string, args ...any) { s.must(fmt.Errorf(format, args...)) }
 
-// wrong notes what does not hold.
+// wrong records a failed check.
 func (s *env) wrong(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
 }
 
-// check notes the error, if there is one.
+// check records the error, if there is one.
 func (s *env) check(err error) {
 	if err != nil {
 		s.wrong("%v", err)
 	}
 }
 
-// play runs the case. The error is what ended it.
+// play runs the case. The error is the reason why it ended early.
 func (s *env) play(t target) (g got, err error) {
 	err = proof.Attempt(func() { g = t(s) })
 	return g, err
 }
 
-// claims are the claims that a $jwt of this case changes.
+// claims returns the claims that a $jwt of this case changes.
 func (s *env) claims() map[string]any {
 	if strings.HasPrefix(s.c.Target, "push:") {
 		return pushClaims(s.now())
@@ -128,11 +128,11 @@ func (s *env) now() time.Time {
 	return begin.Add(time.Since(s.began)).Add(time.Duration(s.shift.Load()))
 }
 
-// pass sets the clock forward.
+// pass advances the clock.
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
-// open starts the deployment; change may wrap the loop's parts.
-func (s *env) open(change func(*unit.Env), settings ...string) {
+// open starts the deployment. change can wrap parts of the engine.
+func (s *env) open(change func(*journal.Env), settings ...string) {
 	c, err := testkit.NewCloud()
 	s.must(err)
 	s.w = &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}
@@ -147,7 +147,7 @@ func (s *env) open(change func(*unit.Env), settings ...string) {
 	s.must(err)
 }
 
-// openFaulty starts the deployment over a store that the case may have fail, or kill the process that calls it.
+// openFaulty starts the deployment on a store that the case can make fail, or that can kill the calling process.
 func (s *env) openFaulty(settings ...string) {
 	s.open(func(l *unit.Env) {
 		s.store = faulty.Wrap(l.Store)
@@ -155,18 +155,18 @@ func (s *env) openFaulty(settings ...string) {
 	}, settings...)
 }
 
-// start starts or restarts Countersign over the cloud; {cloud} in a setting is the cloud's address.
-func (s *env) start(change func(*unit.Env), settings ...string) error {
+// start starts or restarts Countersign on the cloud. {cloud} in a setting is the cloud's address.
+func (s *env) start(change func(*journal.Env), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
 	return s.w.Start(s.ctx, testkit.Options{Dir: s.dir, Unlinked: s.byHand, Settings: append([]string{
 		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
-		// a case sends many requests
+		// A case can send many requests.
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
-	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *unit.Env) {
-		// no case waits for a provider to recover
+	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *journal.Env) {
+		// No case waits for a provider to recover.
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		for _, a := range l.Agents {
 			if a.Limits.ToolTimeout, a.Limits.ModelTimeout = 2*time.Second, 10*time.Second; a.OnTerminal {
@@ -204,7 +204,7 @@ func (s *env) effects() int {
 	return n
 }
 
-// unseen are operations of GitHub whose effect is invisible until a branch leads to it.
+// unseen are GitHub operations whose effect is invisible until a branch refers to it.
 var unseen = map[string]bool{"git/create-blob": true, "git/create-tree": true, "git/create-commit": true}
 
 // change rewrites a document directly in the store.
@@ -227,10 +227,10 @@ func (s *env) commit(w store.Write) {
 	s.must(err)
 }
 
-// count returns how many runs are stored.
+// count returns the number of stored runs.
 func (s *env) count() int { return s.found(document.AllRuns(store.MaxLimit)) }
 
-// moving returns how many runs have not ended.
+// moving returns the number of runs that have not ended.
 func (s *env) moving() (n int) {
 	for _, err := range document.Waiting(s.ctx, s.w.App.Store, store.MaxLimit) {
 		s.must(err)

@@ -13,8 +13,8 @@ import (
 
 var deletion = regexp.MustCompile(`(?i)^(?:delete|erase|forget|remove) (?:the )?(?:user )?(\w+)$`)
 
-// erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. No
-// document holds anything of what they wrote, and the chains of the audit are whole up to the end that they had.
+// erased deletes a user, as an operator, who has sent a mail, has a pending one, and has a plain conversation. No
+// document may have anything that they wrote, and the audit's chains must be complete up to their last entries.
 func (s *env) erased(text string) got {
 	m := deletion.FindStringSubmatch(text)
 	if m == nil {
@@ -43,7 +43,7 @@ func (s *env) erased(text string) got {
 		detail: "there are no content keys, for the audit has no content: the content itself is gone"}
 }
 
-// remains looks through every document that was written and exists, and returns the run's entries.
+// remains checks every document that was written and still exists, and returns the run's entries.
 func (s *env) remains(seen *faulty.Recorder, uid, runID string) (entries []audit.Entry) {
 	left, err := seen.Left(s.ctx)
 	s.must(err)

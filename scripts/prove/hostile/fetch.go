@@ -24,23 +24,23 @@ const webFetch = "web_fetch"
 // reader is the agent that reads pages.
 const reader = "name: reader\ninstruction: You read pages.\ntools: [web_fetch]\n"
 
-// proxy is the proxy address in this process's environment. Nothing listens there.
+// proxy is the address of the proxy in this process's environment. Nothing listens there.
 const proxy = "http://127.0.0.1:3128"
 
-// proxied are the variables that say so.
+// proxied are the environment variables that name a proxy.
 var proxied = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
-// site is the internet of a case: the addresses of names, and the answers at them.
+// site is the internet of a case: the addresses of each name, and the responses there.
 type site struct {
 	names  map[string][]string
-	turns  map[string]int // how many answers of the DNS each name has in turn
+	turns  map[string]int // how many DNS answers each name has, in turn
 	answer http.HandlerFunc
 
 	mu     sync.Mutex
-	header http.Header // of all requests
+	header http.Header // the headers of all requests
 }
 
-// fetching runs a case of tool:web_fetch: an agent fetches the address of the case, in an internet of the case's own.
+// fetching runs a case of tool:web_fetch: an agent fetches the case's address in the case's internet.
 func fetching(s *env) got {
 	on := s.site()
 	internet, err := fakeweb.Open(on.names, on)
@@ -71,7 +71,8 @@ func fetching(s *env) got {
 	return g
 }
 
-// readingOf returns a request to read the address, which its user names: one that the model makes up asks.
+// readingOf returns a request to read the address. The user names it, because an address that the model makes up needs
+// approval.
 func (s *env) readingOf(url string) []byte {
 	prompt := "Please read " + url
 	if u, err := webtools.Address(url); err == nil {
@@ -82,7 +83,7 @@ func (s *env) readingOf(url string) []byte {
 	return b
 }
 
-// noneOf notes the headers that were sent and begin as one of the list.
+// noneOf reports sent headers whose names begin with one of the list.
 func (s *env) noneOf(sent http.Header, absent any) {
 	list, _ := absent.([]any)
 	for name := range sent {
@@ -94,7 +95,7 @@ func (s *env) noneOf(sent http.Header, absent any) {
 	}
 }
 
-// site reads the names, addresses and answers from the case.
+// site reads from the case what its names resolve to, and the responses.
 func (s *env) site() *site {
 	on := &site{names: map[string][]string{"ok.test.": {fakeweb.Public}, "example.com.": {fakeweb.Public}},
 		turns: map[string]int{}, header: http.Header{}, answer: func(w http.ResponseWriter, _ *http.Request) {
@@ -109,7 +110,7 @@ func (s *env) site() *site {
 		on.names[name+"."], on.turns[name] = []string{strings.Join(turns, "|")}, len(turns)
 	}
 	for name, v := range s.takeMap("env") {
-		if os.Getenv(name) != proxy || textOf(v) != proxy { // of the whole process, since goOffline
+		if os.Getenv(name) != proxy || textOf(v) != proxy { // set for the whole process by goOffline
 			s.unknown("the variable %s", name)
 		}
 	}
@@ -138,7 +139,7 @@ func leadsTo(v any) (all []string) {
 	return all
 }
 
-// answerOf returns the handler of an answer: a status with a location, a number of redirects, or a body that inflates
+// answerOf returns the handler of a response: a status and its target, a number of redirects, or a body that inflates
 // to many bytes.
 func (s *env) answerOf(what string, v any, all map[string]any) http.HandlerFunc {
 	status, err := strconv.Atoi(what)
@@ -158,7 +159,7 @@ func (s *env) answerOf(what string, v any, all map[string]any) http.HandlerFunc 
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 }
 
-// leading answers with so many redirects, and then as then.
+// leading redirects the given number of times, and then calls then.
 func leading(times int, then http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
@@ -170,19 +171,19 @@ func leading(times int, then http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// inflating answers with zeros that were compressed, for as long as somebody reads them.
+// inflating responds with compressed zeros, as long as the client reads.
 func inflating(size int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		if _, err := io.CopyN(z, zeros{}, size); err == nil {
-			_ = z.Close() // the reader may have gone
+			_ = z.Close() // the client may have disconnected
 		}
 	}
 }
 
-// ServeHTTP answers. A name whose addresses change leads on to itself until each was asked for.
+// ServeHTTP responds. A name with changing addresses redirects to itself until each was used.
 func (o *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	for name, values := range r.Header {

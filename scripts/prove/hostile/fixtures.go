@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// fixture returns what a name of the notation stands for. What it needs is made the first time.
+// fixture returns the value of a name in the notation. It creates what the value needs at the first use.
 func (s *env) fixture(name, arg string) (any, error) {
 	kind := strings.TrimRight(name, "0123456789")
 	switch kind {
@@ -57,7 +57,7 @@ func (s *env) fixture(name, arg string) (any, error) {
 	return nil, unknown("the fixture $%s", name)
 }
 
-// userToken returns a user's token; the names disabled… and expired mean what they say.
+// userToken returns a user's token. The users disabled… and expired get corresponding tokens.
 func (s *env) userToken(uid string) (string, error) {
 	if uid == "" {
 		uid = s.as
@@ -106,13 +106,13 @@ func (s *env) envelope(kind string) (any, error) {
 // canaryOf returns a text that only the user may ever read.
 func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
 
-// disable shuts the user out, as an operator would.
+// disable disables the user, as an operator would.
 func (s *env) disable(uid string) {
 	u := run.User{UID: uid}
 	s.change(document.UserPath(uid), &u, func() { u.Disabled = true })
 }
 
-// open1 makes a run of the user that waits for approval of a mail; the number distinguishes several.
+// open1 creates a run of the user that waits for the approval of a mail. The number distinguishes several runs.
 func (s *env) open1(number, uid string) testkit.Answer {
 	key := "OPEN" + number + "/" + uid
 	if _, ok := s.runs[key]; !ok {
@@ -121,7 +121,7 @@ func (s *env) open1(number, uid string) testkit.Answer {
 	return s.runs[key]
 }
 
-// opened makes a run of the user that waits for approval of the call.
+// opened creates a run of the user that waits for the approval of the call.
 func (s *env) opened(uid, tool string, args any) testkit.Answer {
 	asked := s.ask(uid, "Please do it. "+canaryOf(uid), testkit.Wants(tool, args))
 	if len(asked.Approvals) != 1 {
@@ -130,16 +130,16 @@ func (s *env) opened(uid, tool string, args any) testkit.Answer {
 	return asked
 }
 
-// clientTool adds a tool that the user's client carries out: no release has one of its own.
-func clientTool(l *unit.Env) {
+// clientTool adds a tool that the user's client executes. No release has such a tool.
+func clientTool(l *journal.Env) {
 	t, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
-		panic(err) // unreachable: it is fine
+		panic(err) // unreachable: the definition is valid
 	}
 	testkit.Offer(l, t)
 }
 
-// clientRun makes a run of the user that waits for the user's client.
+// clientRun creates a run of the user that waits for the user's client.
 func (s *env) clientRun(uid string) testkit.Answer {
 	key := "CLIENT/" + uid
 	if asked, ok := s.runs[key]; ok {
@@ -153,7 +153,7 @@ func (s *env) clientRun(uid string) testkit.Answer {
 	return asked
 }
 
-// answered has the user's client answer.
+// answered sends the answer of the user's client.
 func (s *env) answered() {
 	asked := s.clientRun(s.as)
 	a := s.call(s.as, "POST", "/api/agent/runs/"+asked.RunID+"/answers",
@@ -163,7 +163,7 @@ func (s *env) answered() {
 	}
 }
 
-// decided has the user of the run decide, and the run continue.
+// decided sends the decision of the run's user, and lets the run continue.
 func (s *env) decided(uid string, asked testkit.Answer, decision string) {
 	for _, ap := range asked.Approvals {
 		if a := s.resolve(uid, ap, decision); a.HTTP != 200 {

@@ -27,10 +27,10 @@ func theInternet(t *testing.T) *internet {
 	return net
 }
 
-// TestHostileInputs runs the committed cases, variations of them, and the file that HOSTILE_CASES names: each fourth of
-// them, unless it is to make all trials.
+// TestHostileInputs runs the committed cases, variations of them, and the file in HOSTILE_CASES. A short run takes
+// every fourth case.
 func TestHostileInputs(t *testing.T) {
-	realpart.Long(t, "it tries some seven hundred hostile inputs")
+	realpart.Long(t, "tries some seven hundred hostile inputs")
 	all, err := allCases()
 	if err != nil {
 		t.Fatal(err)
@@ -48,14 +48,15 @@ func TestHostileInputs(t *testing.T) {
 	}
 }
 
-// TestAFalseExpectationFails gives one case of each target an expectation that does not come true.
+// TestAFalseExpectationFails gives one case of each target a wrong expectation, which must fail.
 func TestAFalseExpectationFails(t *testing.T) {
-	realpart.Long(t, "it tries a case of each target twice")
+	realpart.Long(t, "tries a case of each target twice")
 	cases, err := readCases("testdata/hostile.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first three send or print much; the note of the last permits an answer without an error. Their targets have
+	// The first three send or print much. The note of the last one permits a response without an error. Their targets
+	// have other cases.
 	// other cases.
 	skipped := []string{"SZ-007", "SZ-016", "ND-011", "SZ-017"}
 	tried := map[string]bool{}
@@ -112,8 +113,8 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBuilt checks that cases about a target that is not built yet are distinguished from cases that the
-// runner does not understand. Of the committed cases these are all.
+// TestWhatIsNotBuilt checks that the runner distinguishes cases about a target that does not exist yet from cases that
+// it does not understand. The list has all such committed cases.
 func TestWhatIsNotBuilt(t *testing.T) {
 	for name, c := range map[string]Case{
 		"a target":  {Target: "http:moon"},
@@ -141,7 +142,7 @@ func TestWhatIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAnotherReason checks that a refusal for the input's form is not taken for one of what a case is about.
+// TestAnotherReason checks that a refusal of the input's form does not count as a refusal for the case's subject.
 func TestAnotherReason(t *testing.T) {
 	about := func(note string) (c Case) { c.Expect.Note = note; return c }
 	for message, note := range map[string]string{
@@ -193,7 +194,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 			if err := s.always(); (err != nil) != (name != "nothing") {
 				t.Errorf("the runner says: %v", err)
 			}
-			_ = s.close() // the deployment may have been stopped on purpose
+			_ = s.close() // the test may have stopped the deployment
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package hostile
 
-// take takes a part of the input, expanded. A part that is never taken is a form that the runner does not know.
+// take takes a part of the input, expanded. A part that is not taken in the end is a form that the runner does not
+// know.
 func (s *env) take(key string) (v any, ok bool) {
 	if v, ok = s.left[key]; !ok {
 		return nil, false
@@ -16,7 +17,7 @@ func (s *env) has(key string) bool {
 	return ok
 }
 
-// takeText takes a part of the input that is a text; "" where there is none.
+// takeText takes a part of the input that is a text, or "" if it is absent.
 func (s *env) takeText(key string) string {
 	v, ok := s.take(key)
 	if _, text := v.(string); ok && !text {
@@ -32,14 +33,14 @@ func (s *env) number(v any) int {
 	return n
 }
 
-// unknown ends the case for its form.
+// unknown ends the case because of an unknown form.
 func (s *env) unknown(format string, args ...any) { s.must(unknown(format, args...)) }
 
-// keep records the private texts of a request or a call: the user's words and recipients.
+// keep records the private texts of a request or a call: what users write, and to whom.
 func (s *env) keep(args any) {
 	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description",
 		"location", "attendees", "comment") {
-		if len(text) >= 12 { // a short word may occur anywhere
+		if len(text) >= 12 { // a short word can occur anywhere
 			s.private[text] = true
 		}
 	}

@@ -27,15 +27,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// The issuers, at their real addresses.
+// These are the issuers at their real addresses.
 const (
 	project    = "demo-project"
 	userIssuer = "https://securetoken.google.com/" + project
 	pushIssuer = "https://accounts.google.com"
 )
 
-// internet is all that this process can reach: itself, and Google's two issuers, which are played by a local server. An
-// attempt to reach anything else is refused and remembered.
+// internet is everything that this process can reach: itself, and Google's two issuers, which a local server simulates.
+// Attempts to reach anything else are refused and recorded.
 type internet struct {
 	good, evil *rsa.PrivateKey
 	issuers    *http.Server
@@ -44,9 +44,9 @@ type internet struct {
 	foreign []string
 }
 
-// goOffline replaces the real internet by such a one, for the whole process. Close ends its servers.
+// goOffline replaces the real internet with a simulated one for the whole process. Close stops its servers.
 func goOffline() (*internet, error) {
-	for _, name := range proxied { // whatever asks for a proxy fails
+	for _, name := range proxied { // any use of a proxy fails
 		if err := os.Setenv(name, proxy); err != nil {
 			return nil, err
 		}
@@ -70,13 +70,13 @@ func goOffline() (*internet, error) {
 		pushers.ServeHTTP(w, r)
 	})
 	server := &http.Server{Handler: hosts, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(ln) }() // it ends with Close
+	go func() { _ = server.Serve(ln) }() // it returns on Close
 	net := &internet{good: good, evil: evil, issuers: server}
 	net.install(ln.Addr().String())
 	return net, nil
 }
 
-// Close ends the issuers.
+// Close stops the issuers.
 func (n *internet) Close() error { return n.issuers.Close() }
 
 // install routes the process's connections through the internet.
@@ -95,7 +95,7 @@ func (n *internet) install(issuers string) {
 		if addr != "securetoken.google.com:443" && addr != "accounts.google.com:443" {
 			return nil, n.refuse(addr)
 		}
-		return d.DialContext(ctx, network, issuers) // without TLS: what it would authenticate is decided here
+		return d.DialContext(ctx, network, issuers) // without TLS: the dialer itself selects the server
 	}
 }
 
@@ -106,14 +106,14 @@ func (n *internet) refuse(addr string) error {
 	return fmt.Errorf("hostile: nothing may connect to %s", addr)
 }
 
-// reached returns the foreign addresses that something tried to reach.
+// reached returns the foreign addresses that the process tried to reach.
 func (n *internet) reached() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.foreign
 }
 
-// userClaims returns the claims of a token that is accepted.
+// userClaims returns the claims of a valid user token.
 func userClaims(uid string, now time.Time) map[string]any {
 	at := now.Unix()
 	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": testkit.Address(uid),
@@ -134,9 +134,9 @@ func (n *internet) sign(claims map[string]any) (string, error) {
 	return n.jwt(map[string]any{"claims": map[string]any{}, "key": "good"}, claims)
 }
 
-// jwt returns the token of a $jwt: claims over those of an accepted token (null removes one), the header as it is given
-// (with kid k1 as the key that the issuer publishes), signed by the header's alg with the key, or with sig in place of
-// a signature. A key of any name but good is not published.
+// jwt returns the token of a $jwt. Its claims replace those of a valid token; null removes a claim. The header is as
+// given, where kid k1 is the published key. The token is signed with the key by the header's alg, or has sig instead of
+// a signature. A key with any name except good is not published.
 func (n *internet) jwt(spec, base map[string]any) (string, error) {
 	header, ok := spec["header"].(map[string]any)
 	if !ok {
@@ -177,7 +177,7 @@ func base64url(s string) string { return base64.RawURLEncoding.EncodeToString([]
 
 var hashes = map[string]crypto.Hash{"256": crypto.SHA256, "384": crypto.SHA384, "512": crypto.SHA512}
 
-// signature signs as the algorithm's name says; HS is keyed with the public key, which every client knows.
+// signature signs with the named algorithm. The key of HS is the public key, which every client knows.
 func (n *internet) signature(alg string, key *rsa.PrivateKey, text string) ([]byte, error) {
 	family, size := alg, ""
 	if len(alg) == 5 {

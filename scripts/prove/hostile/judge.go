@@ -11,14 +11,14 @@ import (
 
 var decisionNote = regexp.MustCompile(`^decision=(\w+);`)
 
-// compare compares the outcome with the expected one.
+// compare compares the result with the expected one.
 func compare(c Case, g got) (wrong []string) {
 	due := c.Expect
-	// A 503 has a class in its body, whatever the cause; a case that expects no cause says none.
+	// A 503 has a class in its body, whatever the cause. A case that expects no particular cause has none.
 	if g.class != due.Class && !(due.Class == "none" && g.status == 503 && due.HTTP == 503) {
 		wrong = append(wrong, fmt.Sprintf("class %s, want %s", g.class, due.Class))
 	}
-	// What the model does happens in a stored run, which is always answered with 200 (contract §1).
+	// What the model does happens in a stored run, whose response is always 200 (contract §1).
 	if inRun(c.Target) {
 		due.HTTP = 200
 	}
@@ -34,7 +34,7 @@ func compare(c Case, g got) (wrong []string) {
 	return reason(c, g)
 }
 
-// inRun reports whether the target is reached by a model within a run.
+// inRun reports whether a model within a run reaches the target.
 func inRun(target string) bool {
 	return strings.HasPrefix(target, "tool:") || strings.HasPrefix(target, "model:") ||
 		strings.HasPrefix(target, "run:") || strings.HasPrefix(target, "ssh:")
@@ -44,7 +44,7 @@ func decisionFits(want, decision string) bool {
 	switch want {
 	case "require_approval", "allow":
 		return decision == want
-	case "not_allow", "allow_only_if_host_allowlist": // nothing is on a host's allowlist here
+	case "not_allow", "allow_only_if_host_allowlist": // no host is on an allowlist here
 		return decision == "require_approval" || decision == "deny"
 	}
 	return false
@@ -52,7 +52,7 @@ func decisionFits(want, decision string) bool {
 
 var classes = []string{"ValidationError", "AuthError", "PolicyError", "ToolExecutionError", "ModelError"}
 
-// always checks what must hold whatever the case was.
+// always checks what must hold in every case.
 func (s *env) always() error {
 	if s.w == nil {
 		return nil
@@ -86,7 +86,7 @@ func (s *env) alive() error {
 	return err
 }
 
-// proper checks an answer against the contract: the shape of errors, and nothing of another user.
+// proper checks a response against the contract: the shape of errors, and that it has nothing of another user.
 func (s *env) proper(h heard) error {
 	for _, uid := range []string{"userA", "userB"} {
 		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {
@@ -115,7 +115,7 @@ func (s *env) proper(h heard) error {
 	return nil
 }
 
-// leaks returns private texts that occur in a text which must hold none.
+// leaks returns the private texts that occur in a text which must have none.
 func (s *env) leaks(text string) map[string]string {
 	found := map[string]string{}
 	for _, token := range s.secrets {

@@ -1,10 +1,10 @@
-// Package hostile runs hostile inputs (one JSON case a line) against all of Countersign, and counts by category what
-// held.
+// Package hostile runs hostile inputs (one JSON case a line) against a complete Countersign, and counts the results by
+// category.
 //
-// Every case has a deployment of its own: an embedded store in a temporary directory, a strict fake Gemini, a local
-// Gmail and Calendar, and no way to any other address. In addition to what a case asks for itself, each checks that
-// there is no unapproved effect, nothing of one user in an answer to another, no token and no private text in a log, an
-// error or the audit, that errors have the contract's shape, and that the server still answers.
+// Every case has a separate deployment: an embedded store in a temporary folder, a strict fake Gemini, a local Gmail
+// and Calendar, and no way to reach any other address. Besides its own expectation, each case checks five things: there
+// is no unapproved effect; no response has another user's data; no log, error or audit has a token or a private text;
+// errors have the contract's shape; and the server still answers.
 package hostile
 
 import (
@@ -25,13 +25,13 @@ func Proof() proof.Proof {
 	var o options
 	return proof.Proof{
 		Name: "hostile", Only: "cases", List: list,
-		Tries: "hostile inputs of every kind: who asks, what is asked, what was said before, what providers answer",
+		Tries: "hostile inputs: callers, requests, histories, responses of providers",
 		Takes: "a minute",
 		About: `It runs the cases of testdata, and those of the file that HOSTILE_CASES names. A case about what is not built is
 skipped. A finding shows the case's input, what it is due and what came.`,
 		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&o.file, "cases", "", "the `file` of cases; the default is all of testdata")
-			f.StringVar(&o.not, "not", "", "leave out the case of this `id`")
+			f.StringVar(&o.file, "cases", "", "the `file` with the cases (default: all of testdata)")
+			f.StringVar(&o.not, "not", "", "omit the case with this `id`")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
@@ -70,7 +70,7 @@ func execute(ctx context.Context, o options, r *proof.Run) error {
 	return net.Close()
 }
 
-// cases returns the cases that were asked for.
+// cases returns the selected cases.
 func (o options) cases(r *proof.Run) (cases []Case, err error) {
 	if o.file != "" {
 		cases, err = readCases(o.file)

@@ -16,14 +16,14 @@ import (
 
 const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
 
-// answer runs a case of model:response: the model answers what the case says, whatever it gets then.
+// answer runs a case of model:response: the model answers as the case says, whatever it receives then.
 func answer(s *env) got {
 	nothing := "nothing yet"
 	s.open(s.reading("look_up", &nothing))
 	turn, forever := s.turn()
 	claim := ""
 	if turn.Text != "" && len(turn.Calls) > 0 {
-		claim = turn.Text // and it claims the same when a response says otherwise
+		claim = turn.Text // the model repeats its claim when a response contradicts it
 	}
 	stored := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 && !forever {
@@ -36,7 +36,7 @@ func answer(s *env) got {
 		return answer
 	})
 	g := gotOf(stored)
-	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure may be tried again
+	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure can be retried
 		s.wrong("the model was asked %d times", n)
 	}
 	if n := s.effects(); n != 0 {
@@ -57,7 +57,7 @@ func answer(s *env) got {
 	return g
 }
 
-// turn returns the answer of the model that the case describes; forever tells that it is repeated.
+// turn returns the model's response in the case, and whether it is repeated forever.
 func (s *env) turn() (t fakegemini.Turn, forever bool) {
 	for name := range s.c.Input {
 		v, ok := s.take(name)
@@ -152,22 +152,22 @@ func describeCalls(t *fakegemini.Turn, v any) error {
 
 func callOf(spec map[string]any) fakegemini.Call {
 	c := fakegemini.Call{Name: textOf(spec["name"]), ID: textOf(spec["id"])}
-	if args, ok := spec["args"]; ok { // null is given, which differs from nothing
+	if args, ok := spec["args"]; ok { // an explicit null differs from an absent value
 		c.Args = json.RawMessage(jsonOf(args))
 	}
 	return c
 }
 
-// obeys is a model that does what it reads.
+// obeys matches descriptions of a model that does what it reads.
 var obeys = regexp.MustCompile(`(?i)\b(obeys?|follows?|complies|does (all|what|as)|hijacked|believes)\b`)
 
-// noName are characters that no tool's name has.
+// noName matches characters that no tool's name has.
 var noName = regexp.MustCompile(`[^a-z0-9]+`)
 
 var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 
-// hijack runs a case of run:hijacked_model: an untrusted text reaches the model the way that the case says, and the
-// model does all that it can to obey. It may propose mails to any recipient; they wait for the user, with the true
+// hijack runs a case of run:hijacked_model. An untrusted text reaches the model in the way that the case says, and the
+// model obeys as far as it can. It can request mails to any recipient, but they wait for the user, and show the true
 // recipients.
 func hijack(s *env) got {
 	raw, _ := s.c.Input["untrusted"].(map[string]any)
@@ -181,7 +181,7 @@ func hijack(s *env) got {
 	}
 	var text string
 	s.open(s.reading(name, &text))
-	v, _ := s.take("untrusted") // its text may name what exists only now
+	v, _ := s.take("untrusted") // the text may name something that exists only now
 	how := s.takeText("model")
 	spec, _ := v.(map[string]any)
 	text = textOf(spec["text"])
@@ -197,13 +197,13 @@ func hijack(s *env) got {
 	case source == "page_state", source == "prompt":
 		ask["prompt"] = "The page says:\n" + text
 	default:
-		fromTool = true // whatever it is, the model has read it
+		fromTool = true // the model has read it in any case
 	}
 	s.w.SetModel(thief(name, fromTool, testkit.Mail(to, "as you wish", text)))
 	return s.caught(s.call(s.as, "POST", "/api/agent/run", jsonOf(ask)), to)
 }
 
-// thief looks where the text is, and then proposes mails; it answers responses about approvals with more of the same.
+// thief reads the place of the text, and then requests mails. It responds to approvals with further requests.
 func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if looks && len(r.Responses()) == 0 {
@@ -214,14 +214,14 @@ func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 	}
 }
 
-// caught checks that the run of a hijacked model did nothing but request approvals.
+// caught checks that the run of a hijacked model only requested approvals.
 func (s *env) caught(r testkit.Answer, to string) got {
 	g := gotOf(r)
 	if len(r.Approvals) != 1 {
 		s.wrong("%d approvals wait", len(r.Approvals))
 		return g
 	}
-	g.class, g.decision = "none", "require_approval" // the model's other call was refused, as it must be
+	g.class, g.decision = "none", "require_approval" // the model's other call was refused, as required
 	var args struct{ To []string }
 	s.must(json.Unmarshal(r.Approvals[0].Args, &args))
 	if len(args.To) != 1 || args.To[0] != to {

@@ -9,16 +9,16 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// unbuilt are sources of untrusted text that nothing here reads, and callsFor the calls of a model that nothing here
-// can do.
+// unbuilt are sources of untrusted text that Countersign does not read, and callsFor the calls of a model that
+// Countersign does not offer.
 var (
 	unbuilt  = regexp.MustCompile(`(?i)(\bskill|sub.?agent|\bmcp\b|terminal)`)
 	callsFor = regexp.MustCompile(`^(?:calls|uses|updates|changes) (.+)$`)
-	// what such a model can do: it says that the plan is another one
+	// A model of this kind claims that the plan has changed.
 	updates = "calls plan update"
 )
 
-// missingPart returns what a case needs that is not built, though its target is.
+// missingPart returns what a case needs that does not exist, although its target does.
 func missingPart(c Case) string {
 	if u, ok := c.Input["untrusted"].(map[string]any); ok {
 		if source, _ := u["source"].(string); unbuilt.MatchString(source) {
@@ -41,10 +41,10 @@ func missingPart(c Case) string {
 	return ""
 }
 
-// unreadSetting names a variable of the environment that nothing here looks at.
+// unreadSetting returns an environment variable of the case that Countersign does not read.
 func unreadSetting(env map[string]any) string {
 	var asked []string
-	// it need not start
+	// It need not start.
 	_, _ = config.Load(func(name string) string { asked = append(asked, name); return "" }, everyPart...)
 	for name := range env {
 		if !slices.Contains(asked, name) {
@@ -54,8 +54,8 @@ func unreadSetting(env map[string]any) string {
 	return ""
 }
 
-// permitted returns why another answer than the expected one is right, or "". Each reason is something that the case
-// itself, or the contract, says.
+// permitted returns why a different response than the expected one is right, or "". Each reason comes from the case
+// itself or from the contract.
 func permitted(c Case, g got) string {
 	note := c.Expect.Note
 	switch {

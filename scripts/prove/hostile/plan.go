@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// planning runs a case of http:plan: a request about a plan that must be refused, or a session in which something goes
-// wrong.
+// planning runs a case of http:plan: a request about a plan that must be refused, or a session in which something
+// fails.
 func planning(s *env) got {
 	switch {
 	case s.c.Input["deadline"] == "passes in the middle of a tool call":
@@ -35,7 +35,7 @@ func planning(s *env) got {
 		return s.call(s.as, http.MethodPost, sessionPath(""), jsonOf(wish))
 	}
 	wish := s.wish()
-	if a := send(wish); a.Error.Class != "AuthError" { // it gets as far as the account, which is not linked
+	if a := send(wish); a.Error.Class != "AuthError" { // it is refused only because no account is linked
 		s.stop("a wish that is fine is answered %s", a.Body)
 	}
 	for name := range s.c.Input {
@@ -46,7 +46,7 @@ func planning(s *env) got {
 	return gotOf(send(wish))
 }
 
-// aboutPlan sends a request about a plan that waits, or was confirmed.
+// aboutPlan sends a request about a plan that waits or was confirmed.
 func (s *env) aboutPlan() got {
 	s.openPlans()
 	p := s.waiting(planner(oneTask(nil, github.CreateIssue)))
@@ -85,7 +85,7 @@ func (s *env) aboutPlan() got {
 	return gotOf(a.Answer)
 }
 
-// brokenPlan replaces the stored plan by an invalid one, and its user confirms it.
+// brokenPlan replaces the stored plan with an invalid one, and confirms it as the user.
 func (s *env) brokenPlan(raw string) got {
 	s.openPlans()
 	p := s.waiting(planner(oneTask(nil, github.CreateIssue)))
@@ -121,7 +121,7 @@ func replacePlan(v any, raw string) (found bool) {
 	return found
 }
 
-// lateInTool has the deadline pass while GitHub opens an issue that a grant allows.
+// lateInTool lets the deadline pass while GitHub opens an issue that a grant permits.
 func (s *env) lateInTool() got {
 	s.openPlans()
 	grants := []any{map[string]any{"tool": github.CreateIssue, "maxCalls": json.Number("1"),
@@ -145,7 +145,7 @@ func (s *env) lateInTool() got {
 	return got{status: p.HTTP, class: "none", detail: p.Status}
 }
 
-// proposing runs a case of tool:propose_plan: the model proposes the case's plan, and a valid plan if that is refused.
+// proposing runs a case of tool:propose_plan: the model proposes the case's plan, and a valid one if that is refused.
 func proposing(s *env) got {
 	s.openPlans()
 	args, _ := s.take("args")
@@ -176,8 +176,7 @@ func proposing(s *env) got {
 	return g
 }
 
-// inPlan runs a case of a tool of GitHub: the call of a task, after what the case says was read, granted, and has
-// happened since.
+// inPlan runs a case of a GitHub tool: a task's call, after the reads, grants and events that the case describes.
 func inPlan(s *env) got {
 	name := strings.TrimPrefix(s.c.Target, "tool:")
 	reads := s.has("read")
@@ -205,11 +204,11 @@ func inPlan(s *env) got {
 	return s.inPlanJudged(p, name, times, before)
 }
 
-// contextFile are the files of a repository that its plans begin with.
+// contextFile are the repository files that plans read at the start.
 var contextFile = map[string]bool{"AGENT.md": true, "AGENTS.md": true, "README.md": true}
 
-// misled has such a file tell the model to change what its user has confirmed, and the model say that all is
-// done.
+// misled puts an order into such a file, to change what the user has confirmed. The model then claims that everything
+// is done.
 func (s *env) misled(file string) got {
 	v, _ := s.take("untrusted")
 	spec, _ := v.(map[string]any)
@@ -233,7 +232,7 @@ func (s *env) misled(file string) got {
 	return gotOf(a)
 }
 
-// inPlanJudged returns what became of the last of the calls; those before it are allowed.
+// inPlanJudged returns the result of the last call. The calls before it are allowed.
 func (s *env) inPlanJudged(p session, name string, times, before int) got {
 	a := s.run(s.as, testkit.Answer{RunID: p.RunID})
 	var acts []testkit.Action
@@ -267,8 +266,8 @@ func (s *env) inPlanJudged(p session, name string, times, before int) got {
 	return g
 }
 
-// reflecting runs a case of tool:reflect: a task without its effect, about which the model makes the case's claim. Its
-// claim counts for nothing, or for what the case expects.
+// reflecting runs a case of tool:reflect: the model claims success for a task whose effect does not exist yet. The
+// claim must not count, or must have the result that the case expects.
 func reflecting(s *env) got {
 	s.openPlans()
 	args, _ := s.take("args")

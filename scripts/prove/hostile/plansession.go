@@ -15,14 +15,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// The repository of every session, and its first issue, which a stranger opened.
+// These are the repository of every session, and its first issue, which a stranger opened.
 const (
 	repoOwner = "acme"
 	repoName  = "web"
 	stranger  = "mallory"
 )
 
-// session is a session of the planner, as far as cases look at it.
+// session holds the fields of a planner session that cases use.
 type session struct {
 	testkit.Answer
 	SessionID, RunID, PlanHash, RawPlan string
@@ -35,10 +35,10 @@ type session struct {
 	Log []struct{ ExecutionStatus string }
 }
 
-// sessionPath is where the session is, or with "" where sessions begin.
+// sessionPath returns the path of the session, or for "" the path that creates sessions.
 func sessionPath(id string) string { return strings.TrimSuffix(routes["plan"].path+"/"+id, "/") }
 
-// openPlans opens a deployment in which both users have an account at GitHub that may write to the repository, with
+// openPlans opens a deployment in which both users have a GitHub account with write access to the repository, with
 // these files by name and content.
 func (s *env) openPlans(files ...string) {
 	s.open(nil)
@@ -69,13 +69,13 @@ func (s *env) planCall(uid, method, path string, body any) (p session) {
 	return p
 }
 
-// moved has the session go on as far as it does without its user.
+// moved advances the session as far as it gets without its user.
 func (s *env) moved(id string) session {
 	s.must(s.deliver())
 	return s.planCall(s.as, http.MethodGet, sessionPath(id), nil)
 }
 
-// wish returns the body of a request for a plan, with the parts of the case in it.
+// wish returns the body of a request for a plan, with the case's parts.
 func (s *env) wish() map[string]any {
 	wish := map[string]any{"prompt": "open an issue about the broken link",
 		"deadline": s.now().Add(time.Hour).Format(time.RFC3339),
@@ -83,8 +83,7 @@ func (s *env) wish() map[string]any {
 	return wish
 }
 
-// planner is a model that proposes the plan, then makes the calls, one for each answer, and then says that the task is
-// done.
+// planner is a model that proposes the plan, then makes one call in each response, and then reports the task as done.
 func planner(proposal map[string]any, calls ...fakegemini.Call) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		call := fakegemini.Call{Name: plan.ProposeTool, Args: proposal}
@@ -100,7 +99,7 @@ func planner(proposal map[string]any, calls ...fakegemini.Call) fakegemini.Model
 	}
 }
 
-// oneTask returns a plan of one task with the tools, and the grants.
+// oneTask returns a plan of one task with the tools and the grants.
 func oneTask(grants []any, tools ...string) map[string]any {
 	task := map[string]any{"title": "Open it", "goal": "It is open.", "tools": tools}
 	proposal := map[string]any{"tasks": []any{task}}
@@ -110,13 +109,13 @@ func oneTask(grants []any, tools ...string) map[string]any {
 	return proposal
 }
 
-// issueTask returns a plan of one task that is done only when an issue was opened.
+// issueTask returns a plan of one task that is done only after an issue was opened.
 func issueTask() map[string]any {
 	return map[string]any{"tasks": []any{map[string]any{"title": "Open it", "goal": "It is open.",
 		"tools": []string{github.CreateIssue}, "effects": []string{github.CreateIssue}}}}
 }
 
-// waiting begins a session and returns it with the plan that waits.
+// waiting creates a session, and returns it with the pending plan.
 func (s *env) waiting(model fakegemini.ModelFunc) session {
 	s.w.SetModel(model)
 	p := s.planCall(s.as, http.MethodPost, sessionPath(""), jsonOf(s.wish()))
@@ -126,11 +125,12 @@ func (s *env) waiting(model fakegemini.ModelFunc) session {
 	return p
 }
 
-// confirm has the user confirm the plan that waits, and the session go on. What its grants allow may happen.
+// confirm confirms the pending plan as the user, and advances the session. The effects that its grants permit can
+// happen.
 func (s *env) confirm(p session, grants ...any) session {
 	for _, g := range grants {
 		fields, _ := g.(map[string]any)
-		most, _ := number(fields["maxCalls"]) // one that is no number allows nothing
+		most, _ := number(fields["maxCalls"]) // an invalid number permits nothing
 		s.allowed += most
 	}
 	p = s.planCall(s.as, http.MethodPost, sessionPath(p.SessionID)+"/execute", map[string]any{"planHash": p.PlanHash})
@@ -140,7 +140,7 @@ func (s *env) confirm(p session, grants ...any) session {
 	return p
 }
 
-// inRepo returns a call in the repository, as the agent that plans makes it.
+// inRepo returns a call in the repository, as the planner makes it.
 func inRepo(tool string, args map[string]any) fakegemini.Call {
 	all := map[string]any{"owner": repoOwner, "repo": repoName, "reasoning": "It is the task."}
 	if tool == github.CreateRepository {
@@ -151,7 +151,7 @@ func inRepo(tool string, args map[string]any) fakegemini.Call {
 	return fakegemini.Call{Name: tool, Args: json.RawMessage(jsonOf(all))}
 }
 
-// since does what the case says has happened between the yes to the plan and the call.
+// since performs the events that the case places between the confirmation and the call.
 func (s *env) since(p *session) {
 	switch since := s.takeText("since"); since {
 	case "":

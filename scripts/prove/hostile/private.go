@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// private runs a case of audit: a request holds something that must be in no log and no audit, an attacker changes the
+// private runs a case of audit: a request has something that no log and no audit may have, an attacker changes the
 // audit, or a user is deleted.
 func private(s *env) got {
 	if text := s.takeText("gdpr"); text != "" {
@@ -52,7 +52,7 @@ func failing(text string) fakegemini.ModelFunc {
 	}
 }
 
-// privatePrompt sends the prompt where it is answered, and where it is refused.
+// privatePrompt sends the prompt once where it is answered, and once where it is refused.
 func (s *env) privatePrompt(text string) {
 	if a := s.ask(s.as, text, testkit.Says("Good.")); a.Status != "completed" {
 		s.wrong("the run: %s", a.Body)
@@ -63,7 +63,7 @@ func (s *env) privatePrompt(text string) {
 	}
 }
 
-// privateModel has the model fail with the text.
+// privateModel makes the model fail with the text.
 func (s *env) privateModel(text string) {
 	if a := s.ask(s.as, "Please.", failing(text)); a.Status != "failed" || strings.Contains(string(a.Body), text) {
 		s.wrong("the run: %s", a.Body)
@@ -89,7 +89,7 @@ func (s *env) privateComment(text string) {
 	s.must(s.deliver())
 }
 
-// privateFailure has the provider return the text in an error.
+// privateFailure makes the provider return the text in an error.
 func (s *env) privateFailure(text string) {
 	r := s.open1("", s.as)
 	s.w.SetFault(func(op string) fakegoogle.Fault {
@@ -104,7 +104,7 @@ func (s *env) privateFailure(text string) {
 	}
 }
 
-// privateBody sends the text as a mail's body; the audit has its hash, keyed with the run's nonce.
+// privateBody sends the text as a mail's body. The audit has its hash, keyed with the run's nonce.
 func (s *env) privateBody(text string) {
 	r := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", text))
 	s.decided(s.as, r, "approve_once")
@@ -142,7 +142,7 @@ var (
 	numbers  = regexp.MustCompile(`\d+`)
 )
 
-// tampered changes a chain of twelve entries directly in the store; verification must name the place.
+// tampered changes a chain of twelve entries directly in the store. Verification must name the place.
 func (s *env) tampered(how string) {
 	words, found := tampering.FindStringSubmatch(how), numbers.FindAllString(how, -1)
 	if len(found) == 0 && lastOnes.MatchString(how) {
@@ -169,7 +169,7 @@ func (s *env) tampered(how string) {
 	s.wrong("the verifier says %v", problems)
 }
 
-// longRun makes a run with three mails, each with four entries.
+// longRun creates a run with three mails, each with four entries.
 func (s *env) longRun() testkit.Answer {
 	var turn fakegemini.Turn
 	for i := range 3 {
@@ -208,7 +208,7 @@ func (s *env) tamper(how, runID string, first, second, last int64) {
 	}
 }
 
-// forge puts an entry that is like another behind the last one.
+// forge appends a copy of another entry.
 func (s *env) forge(from, to string, seq int64) {
 	docs, err := s.w.App.Store.Get(s.ctx, from)
 	s.must(err)

@@ -18,17 +18,17 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// failure is how a provider behaves around an approved effect, and how many effects there are in the end.
+// failure describes how a provider fails around an approved effect, and how many effects there are in the end.
 type failure struct {
 	op      string
 	fault   fakegoogle.Fault
-	always  bool   // it fails each time, not only the first
-	taken   string // what uses the event's id before, where the provider answers 409
-	crash   bool   // the process dies when the provider has answered
+	always  bool   // every time, not only the first
+	taken   string // what has used the event's ID before, if the provider answers 409
+	crash   bool   // the process dies after the provider's response
 	effects int
 }
 
-// provider runs a case of tool:side_effect: an approved mail or event, and a provider that fails around it.
+// provider runs a case of tool:side_effect: an approved mail or event, with a provider that fails around it.
 func provider(s *env) got {
 	tool, phrase := s.failing()
 	f, err := failureOf(tool, phrase)
@@ -61,10 +61,10 @@ func provider(s *env) got {
 	return s.settled(r, f, int(struck.Load()))
 }
 
-// crashed is a death between the effect and its record.
+// crashed matches a crash between the effect and its record.
 var crashed = regexp.MustCompile(`after_(response|send|effect|call|insert)|before_(record|outcome|commit)`)
 
-// failing takes what fails, and how.
+// failing takes the failing tool and the description of the failure.
 func (s *env) failing() (tool, phrase string) {
 	for _, tool := range []string{"gmail", "calendar", "generic"} {
 		if phrase := s.takeText(tool); phrase != "" {
@@ -79,7 +79,7 @@ func (s *env) failing() (tool, phrase string) {
 	return "gmail", "400 " + phrase
 }
 
-// wanted makes a run that waits for approval of the effect.
+// wanted creates a run that waits for the approval of the effect.
 func (s *env) wanted(tool string) testkit.Answer {
 	if tool == "calendar" {
 		return s.opened(s.as, "calendar_event_create", testkit.Event("x", s.now().AddDate(0, 1, 0)))
@@ -87,7 +87,7 @@ func (s *env) wanted(tool string) testkit.Answer {
 	return s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", canaryOf(s.as)))
 }
 
-// A provider's failure in words: what it answers, and whether it first did what it was asked.
+// These match the description of a provider's failure: its response, and whether it performed the effect first.
 var (
 	accepted = regexp.MustCompile(
 		`(?i)^(?:(?:is )?(?:accept(?:ed|s)?|sent|sends|delivers|inserts|created|done|stores)(?:,? (?:it )?(?:but|then|and)) |.*\bafter (?:accept|send|insert|it (?:was|is) (?:sent|accepted|done)))`)
@@ -102,7 +102,7 @@ var (
 	drafted  = regexp.MustCompile(`(?i)^draft (?:is |was |gets )?(edited|changed|deleted|removed|thrown away)`)
 )
 
-// how reads from the words whether the failure comes after the effect or before it.
+// how decides whether the described failure comes after the effect or before it.
 func how(phrase string, after bool) (k fakegoogle.Kind, ok bool) {
 	kinds := map[bool][4]fakegoogle.Kind{
 		true:  {fakegoogle.ResetAfter, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.StatusAfter},
@@ -120,7 +120,7 @@ func how(phrase string, after bool) (k fakegoogle.Kind, ok bool) {
 var sends = map[string]string{"gmail": "gmail.drafts.send", "generic": "gmail.messages.send",
 	"calendar": "calendar.events.insert"}
 
-// failureOf reads how a provider fails.
+// failureOf parses the description of a provider's failure.
 func failureOf(tool, phrase string) (failure, error) {
 	f := failure{op: sends[tool], effects: 1}
 	switch {
@@ -133,15 +133,15 @@ func failureOf(tool, phrase string) (failure, error) {
 			return f, unknown("%s: %s", tool, phrase)
 		}
 		f.fault.Kind = kind
-		f.fault.Status, _ = strconv.Atoi(status.FindString(phrase)) // none is the default
-	case strings.HasPrefix(phrase, "rewrites Message-ID"): // as it always does
+		f.fault.Status, _ = strconv.Atoi(status.FindString(phrase)) // without a status, the default applies
+	case strings.HasPrefix(phrase, "rewrites Message-ID"): // as the fake always does
 	case drafted.MatchString(phrase):
 		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", fakegoogle.DraftDeleted, 0
 		if verb := strings.ToLower(drafted.FindStringSubmatch(phrase)[1]); verb == "edited" || verb == "changed" {
 			f.fault.Kind = fakegoogle.DraftEdited
 		}
 	case silent.MatchString(phrase) || cutOff.MatchString(phrase):
-		// it is not said that it did nothing, so the worse is assumed
+		// The description does not exclude the effect, so assume that it happened.
 		f.fault.Kind, _ = how(phrase, true)
 	case refused.MatchString(phrase):
 		f.refused(refused.FindStringSubmatch(phrase))
@@ -151,12 +151,12 @@ func failureOf(tool, phrase string) (failure, error) {
 	return f, nil
 }
 
-// googleReason is a word that looks like a reason of Google's.
+// googleReason matches words that look like a reason in a Google error.
 var googleReason = regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`)
 
 var reasons = map[int]string{400: "invalidArgument", 401: "authError", 403: "forbidden", 429: "rateLimitExceeded"}
 
-// refused is a status before anything was done: a transient one is retried, any other is final.
+// refused is a status before any effect. A transient one is retried, any other is final.
 func (f *failure) refused(m []string) {
 	f.fault.Status, _ = strconv.Atoi(m[1]) // three digits
 	f.fault.Kind, f.fault.Reason, f.fault.Text = fakegoogle.StatusBefore, reasons[f.fault.Status], m[2]
@@ -168,10 +168,10 @@ func (f *failure) refused(m []string) {
 	}
 }
 
-// dieIn approves, and has the process die when the provider has answered; another process takes over.
+// dieIn approves, and kills the process after the provider's response. Another process takes over.
 func (s *env) dieIn(r testkit.Answer, struck *atomic.Int64) {
 	s.resolve(s.as, r.Approvals[0], "approve_once")
-	go func() { _ = s.deliver() }() // it is cut off
+	go func() { _ = s.deliver() }() // the delivery is interrupted
 	for end := time.Now().Add(10 * time.Second); s.effects() == 0 ||
 		struck.Load() == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -182,7 +182,7 @@ func (s *env) dieIn(r testkit.Answer, struck *atomic.Int64) {
 	s.pass(10 * time.Minute) // longer than any lease
 }
 
-// settled compares the recorded events with what the provider did.
+// settled compares the recorded events with the provider's effects.
 func (s *env) settled(r testkit.Answer, f failure, calls int) got {
 	s.settle(f.effects)
 	end := s.run(s.as, r)
@@ -212,8 +212,8 @@ func (s *env) settled(r testkit.Answer, f failure, calls int) got {
 	return g
 }
 
-// taken is a calendar in which the event's id is used already: by the run's own event, by another user's, or by one
-// that was deleted since.
+// taken is a calendar in which the event's ID is in use: by the run's own event, by another user's event, or by a
+// deleted one.
 type taken struct {
 	google *fakegoogle.Server
 	how    string
@@ -248,7 +248,7 @@ func (t taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.google.ServeHTTP(w, again)
 }
 
-// before is what another client did a moment ago.
+// before performs the operation of another client a moment earlier.
 func (t taken) before(r *http.Request, path, method string, body []byte) {
 	other := r.Clone(r.Context())
 	other.Method, other.URL.Path, other.ContentLength = method, path, int64(len(body))

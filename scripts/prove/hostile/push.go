@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// push runs a case of push:resume: the run is brought into the state of the case, the message comes, and once more as
-// Pub/Sub may send it.
+// push runs a case of push:resume: the run is brought into the case's state, and the message is delivered, and then
+// redelivered as Pub/Sub may do.
 func push(s *env) got {
 	if s.openFaulty(); s.has("delay_handler_ms") {
 		return s.redelivered()
@@ -40,7 +40,7 @@ func push(s *env) got {
 	case malformed && a.HTTP == http.StatusNoContent:
 		g.class = "ValidationError" // no caller gets it, but it is counted
 	case s.c.Expect.Class == "PolicyError" && open && a.HTTP == http.StatusNoContent:
-		g.class = "PolicyError" // likewise: what the message asks for is not approved, and nothing ran
+		g.class = "PolicyError" // as above: the message requests an action without approval, and nothing ran
 	}
 	release()
 	if n := s.effects(); a.HTTP >= 400 && a.HTTP < 500 && n != before {
@@ -50,11 +50,11 @@ func push(s *env) got {
 	return g
 }
 
-// onlyOnce compares what the message caused with what was approved, and has the same message come again.
+// onlyOnce compares the effects of the message with the approvals, and delivers the same message again.
 func (s *env) onlyOnce(m message, a testkit.Answer, want int) {
 	if a.HTTP < 400 {
 		n := s.effects()
-		if n > want || n < want && s.c.Expect.Class == "none" { // a malformed message leaves the work to a better one
+		if n > want || n < want && s.c.Expect.Class == "none" { // a malformed message leaves the work to a valid one
 			s.stop("%d effects, want %d", n, want)
 		}
 		if again := s.send(m); again.HTTP != a.HTTP {
@@ -64,7 +64,7 @@ func (s *env) onlyOnce(m message, a testkit.Answer, want int) {
 	s.settle(want)
 }
 
-// settle delivers everything that is due: what was approved is done, once.
+// settle delivers everything that is due. Each approved action must happen once.
 func (s *env) settle(want int) {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		s.pass(time.Minute / 2)
@@ -104,8 +104,8 @@ func (s *env) pushed() message {
 	return s.compose(routes["resume"])
 }
 
-// state makes the run that the message is about; want is how many effects it may have in the end. release lets what is
-// kept waiting continue.
+// state creates the run that the message is about. want is the number of effects that it may have in the end. release
+// lets a blocked effect continue.
 func (s *env) state() (want int, release func()) {
 	state := strings.ToLower(s.takeText("state"))
 	asked := s.open1("", s.as)
@@ -113,7 +113,7 @@ func (s *env) state() (want int, release func()) {
 	has := func(word string) bool { return strings.Contains(state, word) }
 	switch {
 	case state == "" && s.c.Category == "jwt", has("open"), has("awaiting"), has("still waits"):
-		// nothing is to be done, whatever the message
+		// Nothing is to be done, whatever the message says.
 	case has("executing") && (has("lapsed") || has("expired") || has("dead")):
 		want = 1
 		s.abandoned(asked)
@@ -142,7 +142,7 @@ func (s *env) state() (want int, release func()) {
 	return want, release
 }
 
-// executing has a process hold the lease of the run, in the middle of its effect, until release.
+// executing makes a process hold the run's lease in the middle of its effect, until release is called.
 func (s *env) executing(asked testkit.Answer) (release func()) {
 	hold, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
@@ -156,7 +156,7 @@ func (s *env) executing(asked testkit.Answer) (release func()) {
 	s.resolve(s.as, asked.Approvals[0], "approve_once")
 	go func() {
 		defer close(done)
-		_ = s.deliver() // what became of it shows in the effects
+		_ = s.deliver() // the effects show the result
 	}()
 	release = sync.OnceFunc(func() {
 		close(hold)
@@ -171,7 +171,7 @@ func (s *env) executing(asked testkit.Answer) (release func()) {
 	return release
 }
 
-// abandoned has a process die in the middle of its effect, and its lease lapse.
+// abandoned makes a process die in the middle of its effect, and lets its lease lapse.
 func (s *env) abandoned(asked testkit.Answer) {
 	var struck atomic.Int64
 	s.w.SetFault(func(op string) fakegoogle.Fault {
@@ -183,13 +183,13 @@ func (s *env) abandoned(asked testkit.Answer) {
 	s.dieIn(asked, &struck)
 }
 
-// atOnce sends a message as many times as the case says, all at once.
+// atOnce sends a message as often as the case says, concurrently.
 func (s *env) atOnce(m message) []testkit.Answer {
 	v, _ := s.take("concurrent")
 	return together(s.number(v), func(int) (testkit.Answer, error) { return s.try(m) })
 }
 
-// stormed has the message come many times at once.
+// stormed delivers the message many times at once.
 func (s *env) stormed(m message, want int) got {
 	g := got{status: 204, class: "none"}
 	for _, a := range s.atOnce(m) {
@@ -201,8 +201,8 @@ func (s *env) stormed(m message, want int) got {
 	return g
 }
 
-// redelivered has a message delivered again while its first delivery is still being processed. The times of the case
-// are cut to a sixteenth: what counts is that the second delivery comes in the middle.
+// redelivered delivers a message again while its first delivery is still being processed. The case's times are
+// shortened to a sixteenth, because only the overlap matters.
 func (s *env) redelivered() got {
 	delay, _ := s.take("delay_handler_ms")
 	ack, _ := s.take("ack_deadline_s")

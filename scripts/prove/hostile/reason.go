@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// reason checks that an error of the right class is about what the case is about: a request that is refused because a
-// field has a value of the wrong type says nothing about the check behind it.
+// reason checks that an error of the right class is about the case's subject. A request that is refused because a field
+// has the wrong type proves nothing about the check behind it.
 func reason(c Case, g got) (wrong []string) {
 	due := c.Expect
 	if due.Code != "" && g.code != due.Code {
@@ -28,7 +28,7 @@ func reason(c Case, g got) (wrong []string) {
 	return wrong
 }
 
-// shapes are refusals of an input's form, and the words in which a case says that it is about that form.
+// shapes pairs refusals of an input's form with the words that mark a case as being about that form.
 var shapes = []struct{ said, about *regexp.Regexp }{
 	{regexp.MustCompile(`(type|text|number|false|list|object) is needed here|each entry must be`),
 		regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},

@@ -19,9 +19,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// message is a request as a case writes it down.
+// message is a request as a case describes it.
 type message struct {
-	uid    string // whose token it carries
+	uid    string // the user whose token it has
 	route  route
 	query  string
 	header http.Header
@@ -30,7 +30,7 @@ type message struct {
 	slow   map[string]any
 }
 
-// compose returns the request of a case, made from its input.
+// compose returns the request of a case, built from the input.
 func (s *env) compose(to route) message {
 	m := message{uid: s.as, route: to, header: http.Header{"Content-Type": {"application/json"}}}
 	path := s.takeText("path")
@@ -66,8 +66,8 @@ func (s *env) takeBody(m *message) {
 	}
 }
 
-// takeHeaders takes what replaces the token of the case's user: a token of the case's own, or its headers. In the
-// category auth the headers of a case are all that there are.
+// takeHeaders takes what replaces the token of the case's user: another token, or headers. In the category auth, the
+// case's headers are all headers of the request.
 func (s *env) takeHeaders(m *message) {
 	token, given := s.take("token")
 	headers, listed := s.take("headers")
@@ -105,7 +105,7 @@ func (s *env) takeHeaders(m *message) {
 	m.header.Del("Host")
 }
 
-// ownToken returns the token that belongs to the target.
+// ownToken returns the token that the target needs.
 func (s *env) ownToken() (string, error) {
 	if strings.HasPrefix(s.c.Target, "push:") || s.c.Target == "http:sweep" {
 		return s.pushToken(s.ctx)
@@ -113,7 +113,7 @@ func (s *env) ownToken() (string, error) {
 	return s.userToken(s.as)
 }
 
-// answerTime is how long an answer may take to its end: the events of a run that must not be readable never end.
+// answerTime limits a complete response. It is needed because a stream of events that should be refused never ends.
 const answerTime = 20 * time.Second
 
 // send sends the request, which must be answered.
@@ -123,7 +123,7 @@ func (s *env) send(m message) testkit.Answer {
 	return a
 }
 
-// try sends the request: through a client, or where no client would send it, directly to the handler.
+// try sends the request through a client, or directly to the handler if no client would send it.
 func (s *env) try(m message) (testkit.Answer, error) {
 	if m.slow != nil {
 		return s.dribble(m)
@@ -145,7 +145,7 @@ func (s *env) try(m message) (testkit.Answer, error) {
 	if unsendable(m.header) {
 		return s.hand(m, req)
 	}
-	// follows no redirect, and keeps no connection that a bad request has spoilt
+	// This follows no redirect, and does not reuse a connection after a bad request.
 	res, err := (&http.Transport{}).RoundTrip(req)
 	if err != nil {
 		return testkit.Answer{}, err
@@ -164,7 +164,7 @@ func unsendable(h http.Header) bool {
 	return false
 }
 
-// hand passes the request to the handler as if it had come over the network.
+// hand passes the request to the handler as if it had arrived over the network.
 func (s *env) hand(m message, req *http.Request) (testkit.Answer, error) {
 	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
 	rec := httptest.NewRecorder()
@@ -184,7 +184,7 @@ func (s *env) read(m message, res *http.Response) (testkit.Answer, error) {
 	return a, err
 }
 
-// dribble sends a body byte by byte, over a connection of its own.
+// dribble sends a body byte by byte, over a separate connection.
 func (s *env) dribble(m message) (testkit.Answer, error) {
 	rate, e1 := number(m.slow["bytes_per_s"])
 	total, e2 := number(m.slow["total"])
@@ -218,7 +218,7 @@ func (s *env) dribble(m message) (testkit.Answer, error) {
 	return s.read(m, res)
 }
 
-// trickle writes spaces until it is stopped or the other end has had enough.
+// trickle writes spaces until it is stopped or the other end closes the connection.
 func trickle(ctx context.Context, conn net.Conn, rate, total int) {
 	tick := time.NewTicker(time.Second / time.Duration(rate))
 	defer tick.Stop()

@@ -16,21 +16,21 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// Result is what came of a case.
+// Result is the result of a case.
 type Result struct {
 	Case
-	Input     string   // as it was written, shortened
-	Wrong     []string // empty where the case passed
+	Input     string   // as written, shortened
+	Wrong     []string // failed checks; empty if the case passed
 	Came      string
-	Permitted string // why another answer than the expected one is right
-	NotYet    string // the case's target, where that does not exist yet
+	Permitted string // why a different response than the expected one is right
+	NotYet    string // the case's target, if it does not exist yet
 	Took      time.Duration
 }
 
 // target runs the cases that are aimed at it.
 type target func(*env) got
 
-// targets are by the beginning of their name; the longest one that fits is used.
+// targets are keyed by the beginning of their names. The longest match is used.
 var targets = map[string]target{
 	"http:": web, "http:plan": planning, "http:chat": chatState, "http:stream": stream,
 	"http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
@@ -41,7 +41,7 @@ var targets = map[string]target{
 	"audit": private, "config:boot": boot,
 }
 
-// targetOf returns what runs the case, or nil where that is not built.
+// targetOf returns the function that runs the case, or nil if its target does not exist.
 func targetOf(c Case) target {
 	best := ""
 	for name := range targets {
@@ -59,15 +59,15 @@ func targetOf(c Case) target {
 	return targets[best]
 }
 
-// tools are the tools that exist; side_effect stands for each that has one.
+// tools are the existing tools. side_effect stands for each tool that has one.
 var tools = map[string]bool{"gmail_send": true, "calendar_event_create": true, "side_effect": true, runCommand: true,
 	webFetch: true, docker.Create: true, docker.Script: true, plan.ProposeTool: true, plan.ReflectTool: true}
 
-// ofGitHub are the tools that a task of a plan may use at GitHub, and cases are about.
+// ofGitHub are the GitHub tools of tasks that have cases.
 var ofGitHub = map[string]bool{github.CreateRepository: true, github.CreateIssue: true, github.CreateComment: true,
 	github.CreatePullRequest: true, github.UpdateIssue: true, github.CommitFiles: true, github.ReadFile: true}
 
-// missing returns the case's target where it is not built.
+// missing returns the case's target if it does not exist.
 func missing(c Case) string {
 	if targetOf(c) == nil {
 		return c.Target
@@ -75,7 +75,7 @@ func missing(c Case) string {
 	return missingPart(c)
 }
 
-// runAll runs the cases, some at a time; most of a case's time is spent waiting.
+// runAll runs the cases, several at a time, because a case mostly waits.
 func runAll(ctx context.Context, net *internet, cases []Case) []Result {
 	results := make([]Result, len(cases))
 	var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func runAll(ctx context.Context, net *internet, cases []Case) []Result {
 	return results
 }
 
-// slowFirst returns the indexes of the cases, those that wait for a slow client or provider before the others.
+// slowFirst returns the indexes of the cases, with those that wait for a slow client or provider first.
 func slowFirst(cases []Case) []int {
 	var order []int
 	for i := range cases {
@@ -111,7 +111,7 @@ func slowFirst(cases []Case) []int {
 	return order
 }
 
-// runOne runs one case in a deployment of its own.
+// runOne runs one case in a separate deployment.
 func runOne(ctx context.Context, net *internet, c Case) (r Result) {
 	began := time.Now()
 	r = Result{Case: c, Input: fmt.Sprintf("%.300s", jsonOf(c.Input)), NotYet: missing(c)}

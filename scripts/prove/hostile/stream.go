@@ -34,7 +34,7 @@ func stream(s *env) got {
 	return s.streams(turn.Text)
 }
 
-// streams sends the case's request, or one like any other, and reads the stream that answers it.
+// streams sends the case's request, or an ordinary one, and reads the stream of the response.
 func (s *env) streams(text string) got {
 	if !s.has("body") && !s.has("raw") {
 		s.left["body"] = map[string]any{"prompt": "Please."}
@@ -46,7 +46,7 @@ func (s *env) streams(text string) got {
 	return s.told(a.Body, text)
 }
 
-// streamed returns what the model streams.
+// streamed returns the model's stream.
 func (s *env) streamed() fakegemini.Turn {
 	if s.has("model_text") {
 		return fakegemini.Turn{Text: s.takeText("model_text"), Pieces: 3}
@@ -60,7 +60,7 @@ func (s *env) streamed() fakegemini.Turn {
 	case silent.MatchString(how) || strings.Contains(how, "stall"):
 		return fakegemini.Turn{Delay: time.Hour}
 	case manyDeltas.MatchString(how):
-		n, _ := strconv.Atoi(manyDeltas.FindStringSubmatch(how)[1]) // digits
+		n, _ := strconv.Atoi(manyDeltas.FindStringSubmatch(how)[1]) // the expression matches digits
 		return fakegemini.Turn{Text: strings.Repeat("word ", n), Pieces: n}
 	case strings.HasPrefix(how, "blocked"), strings.HasPrefix(how, "blocks"):
 		return fakegemini.Turn{Block: "PROHIBITED_CONTENT"}
@@ -75,7 +75,7 @@ var (
 	manyDeltas = regexp.MustCompile(`(\d+) (?:deltas|pieces|chunks|words)`)
 )
 
-// told checks the form of a stream: a JSON object a line, one last line that ends it, and the whole text.
+// told checks the form of a stream: one JSON object a line, one last line that ends it, and the complete text.
 func (s *env) told(body []byte, text string) got {
 	g := got{status: 200, class: "none"}
 	var deltas strings.Builder
@@ -108,7 +108,7 @@ func (s *env) told(body []byte, text string) got {
 	return g
 }
 
-// over compares the stored run with what the stream said of it.
+// over compares the stored run with the stream.
 func (s *env) over(g got) {
 	var list struct{ Threads []struct{ ThreadID string } }
 	if s.get(s.as, "/threads", &list); len(list.Threads) != 1 {
@@ -122,7 +122,7 @@ func (s *env) over(g got) {
 	}
 }
 
-// split has the model's bytes come one at a time, so that every character is split.
+// split sends the model's bytes one at a time, so that every character is split.
 func (s *env) split() got {
 	if how := s.takeText("split_utf8"); how == "" {
 		s.unknown("split_utf8: %q", how)
@@ -136,7 +136,7 @@ func (s *env) split() got {
 	return s.streams(text)
 }
 
-// byteByByte sends each byte on its own.
+// byteByByte sends each byte separately.
 type byteByByte struct {
 	http.ResponseWriter
 	rc *http.ResponseController
@@ -164,26 +164,26 @@ var (
 		`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
 )
 
-// lazy is a client that reads next to nothing, or leaves: its run has to end all the same. For a client that leaves,
-// the model answers only afterwards.
+// lazy is a client that hardly reads, or disconnects. Its run must end all the same. For a client that disconnects, the
+// model answers only afterwards.
 func (s *env) lazy() got {
 	how := s.takeText("client")
 	leaves := leaves.MatchString(how)
 	if !leaves && !slowly.MatchString(how) {
 		s.unknown("a client that %s", how)
 	}
-	// A client may hold the model up for as long as one write may take.
-	s.open(func(l *unit.Env) { l.Agents[run.Assistant].Limits.ModelTimeout = time.Minute })
+	// A client can block the model for the duration of one write.
+	s.open(func(l *journal.Env) { l.Agents[run.Assistant].Limits.ModelTimeout = time.Minute })
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left) })
 	defer leave()
 	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		if leaves {
 			<-left
-			// so that the server has noticed it
+			// The delay lets the server notice the disconnection.
 			return fakegemini.Turn{Text: "Hello.", Pieces: 1, Delay: 100 * time.Millisecond}
 		}
-		// less than an answer may have
+		// This is less than the limit of a response.
 		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100}
 	})
 	addr, stop, err := s.narrow()
@@ -224,7 +224,7 @@ func (s *env) lazy() got {
 	return got{}
 }
 
-// narrow serves Countersign over connections with tiny buffers: what a client does not read cannot be written.
+// narrow serves Countersign over connections with tiny buffers, so that unread data blocks the writer.
 func (s *env) narrow() (addr string, stop func() error, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,9 +232,9 @@ func (s *env) narrow() (addr string, stop func() error, err error) {
 	}
 	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
 	web.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		_ = c.(*net.TCPConn).SetWriteBuffer(2 << 10) // where this fails, the case shows less
+		_ = c.(*net.TCPConn).SetWriteBuffer(2 << 10) // if this fails, the case proves less
 		return ctx
 	}
-	go func() { _ = web.Serve(ln) }() // it ends with stop
+	go func() { _ = web.Serve(ln) }() // it returns when stop is called
 	return ln.Addr().String(), web.Close, nil
 }

@@ -29,12 +29,12 @@ import (
 // runCommand is the tool that runs commands.
 const runCommand = "run_command"
 
-// machine is the host that the commands of a case run on: the demo host, which reaches nothing of this machine,
-// whatever is approved.
+// machine is the host on which the commands of a case run: the demo host, which cannot reach this machine, whatever is
+// approved.
 type machine struct {
 	*demohost.Host
 	dir, addr string
-	key       []byte // of the user
+	key       []byte // the user's key
 }
 
 func (s *env) openMachine(dir string) *machine {
@@ -59,7 +59,7 @@ func (s *env) boot(m *machine, private ed25519.PrivateKey, addr string) {
 	ln, err := net.Listen("tcp", addr)
 	s.must(err)
 	m.addr = ln.Addr().String()
-	go func() { _ = m.Serve(ln) }() // it ends with Close
+	go func() { _ = m.Serve(ln) }() // it returns on Close
 }
 
 // openHost starts a deployment with a host of the case's user, and returns a terminal on it.
@@ -75,13 +75,13 @@ func (s *env) addHost(more map[string]any) string {
 		HostKeys: []ssh.PublicKey{s.machine.Key()}}, more)
 	s.must(err)
 	a := s.call(s.as, "POST", "/api/agent/terminals", jsonOf(map[string]any{"hostId": id, "cols": json.Number("80"),
-		"rows": json.Number("24"), "cwd": "/tmp"})) // what is deleted there are not the keeper's journals
+		"rows": json.Number("24"), "cwd": "/tmp"})) // deletions there do not affect the supervisor's records
 	var opened struct{ TerminalID string }
 	s.must(json.Unmarshal(a.Body, &opened))
 	return opened.TerminalID
 }
 
-// begun returns the commands that were begun on the machine: it keeps the bytes of each.
+// begun returns the commands that were begun on the machine, which records the bytes of each.
 func (s *env) begun() (commands []string) {
 	if s.machine == nil {
 		return nil
@@ -97,9 +97,10 @@ func (s *env) begun() (commands []string) {
 	return commands
 }
 
-// command runs a case of tool:run_command: the model calls it with the arguments of the case, on a host where commands
-// that look run unasked, and on one where none does; the first is asked with nothing approved, and of the second's
-// card everything is shown before it is approved. A case may give what a command prints instead of the command.
+// command runs a case of tool:run_command. The model makes the case's call on a host that runs read-only commands
+// without approval, and on a host that runs none without approval. On the first, nothing is approved. On the second,
+// the card must show the whole command before it is approved. A case can give a command's output instead of the
+// command.
 func command(s *env) got {
 	look := s.openHost(map[string]any{"autoRun": "read_only"})
 	ask := s.addHost(map[string]any{"name": "quiet"})
@@ -111,7 +112,7 @@ func command(s *env) got {
 	if ok && fields["reasoning"] == nil && fields["command"] != nil && !aboutForm.MatchString(s.c.Expect.Note) {
 		fields["reasoning"] = "It is needed."
 	}
-	if ok && s.c.Category == "size" && fields["timeoutSeconds"] == nil { // the machine interprets what others compile
+	if ok && s.c.Category == "size" && fields["timeoutSeconds"] == nil { // the machine's programs are slow
 		fields["timeoutSeconds"] = json.Number("300")
 	}
 	for _, text := range texts(args, "command", "reasoning") {
@@ -132,7 +133,7 @@ func command(s *env) got {
 		}
 		s.check(commandShown(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, args))
 		if harmless(args) {
-			if done := s.approved1(asked, args); s.c.Category != "shell" { // which is about what is asked
+			if done := s.approved1(asked, args); s.c.Category != "shell" { // those are about the request
 				g = done
 			}
 		}
@@ -144,7 +145,7 @@ func command(s *env) got {
 	return g
 }
 
-// printing returns a command that prints the text, which may have bytes that no command may have.
+// printing returns a command that prints the text, which may have bytes that no command can have.
 func printing(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -170,8 +171,8 @@ func (s *env) askOn(terminalID string, model fakegemini.ModelFunc) testkit.Answe
 
 var allowNote = regexp.MustCompile(`^decision=allow_only_if_host_allowlist`)
 
-// unasked has the call made on a host whose user lets commands run that only look: of the cases that may run unasked
-// there, it is begun once, exactly as it is; of all others nothing is begun.
+// unasked makes the call on a host that runs read-only commands without approval. A case that permits this begins
+// exactly once and unchanged; no other command begins.
 func (s *env) unasked(terminalID string, args any) {
 	asked := s.askOn(terminalID, once(runCommand, args))
 	begun := s.begun()
@@ -193,12 +194,12 @@ func (s *env) unasked(terminalID string, args any) {
 	s.mu.Unlock()
 }
 
-// harmless reports whether the machine can end the command: it has no way to be filled, stopped or kept busy.
+// harmless reports whether the machine can end the command: the command cannot fill it, stop it or keep it busy.
 func harmless(args any) bool {
 	return !regexp.MustCompile(`\|:|shutdown|reboot`).MatchString(strings.Join(texts(args, "command"), ""))
 }
 
-// approved1 approves the only card, and compares what was begun with what was shown.
+// approved1 approves the only card, and compares the command that began with the one shown.
 func (s *env) approved1(asked testkit.Answer, args any) got {
 	before := s.begun()
 	s.decided(s.as, asked, "approve_once")
@@ -217,7 +218,7 @@ func (s *env) approved1(asked testkit.Answer, args any) got {
 	return g
 }
 
-// outputBounded checks that what the model is told of an output is bounded, with a mark where something is left out.
+// outputBounded checks that the output in the model's response is limited, with a mark where text is omitted.
 func outputBounded(done testkit.Answer) error {
 	var v struct {
 		Actions []struct {
@@ -236,7 +237,7 @@ func outputBounded(done testkit.Answer) error {
 	return nil
 }
 
-// commandShown compares the pending card with the call: where, as whom, and every byte of the command and the
+// commandShown compares the pending card with the call: the host, the account, and every byte of the command and the
 // reasoning, with invisible characters written out.
 func commandShown(body []byte, args any) error {
 	if err := shownWhole(body, runCommand, nil); err != nil {
@@ -272,8 +273,8 @@ func commandShown(body []byte, args any) error {
 	return nil
 }
 
-// connect runs a case of ssh:connect: a host that is not what its user confirmed, or that may not be reached. Its
-// outcome is that of a command there, or of the request that would add the host.
+// connect runs a case of ssh:connect: a host that differs from the one that its user confirmed, or that must not be
+// reached. The result is that of a command there, or of the request to add the host.
 func connect(s *env) got {
 	on := s.openHost(nil)
 	if changed, ok := s.take("hostkey"); ok {
@@ -290,7 +291,7 @@ func connect(s *env) got {
 		"auth": map[string]any{"kind": "password", "password": "a password"}, "hostKeys": []any{hostKeyOf(s.machine)}}))
 	if a.HTTP/100 != 2 {
 		g := gotOf(a)
-		g.status, g.decision = 200, "deny" // the host is refused before there could be a run on it
+		g.status, g.decision = 200, "deny" // the host is refused before a run can exist
 		return g
 	}
 	var added struct{ HostID string }
@@ -307,7 +308,7 @@ func hostKeyOf(m *machine) map[string]any {
 	return map[string]any{"type": key.Type, "sha256": key.SHA256, "key": base64.StdEncoding.EncodeToString(k.Marshal())}
 }
 
-// otherKey has the host answer with another key than the one that its user confirmed.
+// otherKey makes the host answer with a different key than the confirmed one.
 func (s *env) otherKey(on string) got {
 	hostID, _ := terminal.HostOf(on)
 	var h terminal.Host
@@ -322,7 +323,7 @@ func (s *env) otherKey(on string) got {
 	return s.refused(on)
 }
 
-// refused approves a command on the terminal, of which nothing is begun.
+// refused approves a command on the terminal. It must not begin.
 func (s *env) refused(terminalID string) got {
 	asked := s.askOn(terminalID, once(runCommand, testkit.Command("touch x")))
 	if len(asked.Approvals) == 1 {

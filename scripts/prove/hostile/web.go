@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// route is where a target of the form http:name is reached.
+// route is the route of a target of the form http:name.
 type route struct{ method, path string }
 
 var routes = map[string]route{
@@ -31,7 +31,7 @@ var routes = map[string]route{
 	"plan":     {"POST", "/api/agent/plans"},
 }
 
-// other names of the same routes
+// These are other names of the same routes.
 func init() {
 	for name, as := range map[string]string{"approvals": "pending", "pending_list": "pending", "approve": "resolve",
 		"run_get": "runs", "getRun": "runs",
@@ -41,7 +41,7 @@ func init() {
 	}
 }
 
-// gotOf returns what an answer says.
+// gotOf returns the result in a response.
 func gotOf(a testkit.Answer) got {
 	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, field: a.Error.Field, message: a.Error.Message,
 		detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
@@ -51,7 +51,7 @@ func gotOf(a testkit.Answer) got {
 	return g
 }
 
-// errorOf returns a run's error, or that of the first of its actions that has one.
+// errorOf returns a run's error, or that of the first action with one.
 func errorOf(a testkit.Answer) (class, code, field, message string) {
 	if a.ErrorCode != "" {
 		return a.ErrorCode, a.ErrorReason, "", a.Message
@@ -70,14 +70,14 @@ func classOf(a testkit.Answer) string {
 	return class
 }
 
-// web runs a case of the form http:name that no other target takes.
+// web runs a case of the form http:name that no other target handles.
 func web(s *env) got {
 	var change func(*unit.Env)
 	if s.c.Target == "http:answers" {
 		change = clientTool
 	}
 	s.open(change)
-	if s.c.Category == "tenancy" { // there is always something of other users to be found
+	if s.c.Category == "tenancy" { // other users' data always exists
 		s.open1("", "userA")
 		s.open1("", "userB")
 	}
@@ -103,7 +103,8 @@ func web(s *env) got {
 
 var crowdSetup = regexp.MustCompile(`^(open|asked)\[(\d+)\]$`)
 
-// crowded takes the setup of a request: how many approvals wait, or were requested today and are decided.
+// crowded takes the setup of a request: the number of approvals that are pending, or that were requested today and
+// decided.
 func (s *env) crowded() {
 	setup := s.takeText("setup")
 	m := crowdSetup.FindStringSubmatch(setup)
@@ -116,7 +117,7 @@ func (s *env) crowded() {
 	case m == nil:
 		s.unknown("the setup %q", setup)
 	}
-	n, _ := strconv.Atoi(m[2]) // digits
+	n, _ := strconv.Atoi(m[2]) // the expression matches digits
 	for i := range n {
 		r := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(i), "b"))
 		if m[1] == "asked" {
@@ -125,8 +126,8 @@ func (s *env) crowded() {
 	}
 }
 
-// noEcho checks that an invalid request id is not adopted, and that the Host of a request leads nowhere: no header and
-// no word of the answer has it.
+// noEcho checks that an invalid request ID is not adopted, and that the Host of a request has no influence: no header
+// and no text of the response contains it.
 func (s *env) noEcho(m message, a testkit.Answer) {
 	if id := m.header.Get("X-Request-Id"); strings.ContainsAny(id, `" `) && a.Header.Get("X-Request-Id") == id {
 		s.wrong("the answer has the request id that was sent, which is none")
@@ -156,8 +157,8 @@ func (s *env) preflight(m message, a testkit.Answer) {
 	}
 }
 
-// sameAsMissing compares the answer about another user's resource with the one about none, byte by byte except for the
-// request's id.
+// sameAsMissing compares the response about another user's resource with the response about a missing one, byte by byte
+// except for the request ID.
 func (s *env) sameAsMissing(a testkit.Answer) {
 	if a.HTTP != http.StatusNotFound || a.Error.Class != "AuthError" {
 		return
@@ -169,7 +170,7 @@ func (s *env) sameAsMissing(a testkit.Answer) {
 	}
 }
 
-// byOneKey sends a request many times at once. With one Idempotency-Key there is one run, whatever the answers.
+// byOneKey sends a request many times at once. With one Idempotency-Key there must be one run, whatever the responses.
 func (s *env) byOneKey(m message) got {
 	g := got{status: 200, class: "none"}
 	for _, a := range s.atOnce(m) {
@@ -183,7 +184,7 @@ func (s *env) byOneKey(m message) got {
 	return g
 }
 
-// sequence sends several requests one after the other; the last one counts.
+// sequence sends several requests, one after the other. The last one counts.
 func (s *env) sequence() got {
 	v, _ := s.take("sequence")
 	list, _ := v.([]any)

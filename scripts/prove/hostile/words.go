@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A case is about one thing, and may name what accompanies it differently than Countersign: an event's start as in
-// Google's API, people as objects with an address, a page's tool without a description. So that it is judged by what it
-// is about, the rest is translated first, unless the case says that just this form is to be refused.
+// A case is about one thing, and may use other names than Countersign for the rest: an event's start as in Google's
+// API, people as objects with an address, a page's tool without a description. The rest is translated first, so that
+// the case tests its subject. It is not translated if the case says that this form must be refused.
 
 // aboutForm matches a case that is about the form of its input.
 var aboutForm = regexp.MustCompile(
 	`(?i)(unknown|argument|wrong type|string where|number for|array for|object for|no silent|coercion|empty args|missing|not a (string|number|list))`)
 
-// aboutZone matches a case that is about an event's time zone, without which nothing repeats.
+// aboutZone matches a case about an event's time zone. Recurring events need a time zone.
 var aboutZone = regexp.MustCompile(`(?i)zone`)
 
 // names are other names for the arguments, by tool.
@@ -33,8 +33,7 @@ var names = map[string]map[string]string{
 // lists are arguments with several values.
 var lists = map[string]bool{"to": true, "cc": true, "bcc": true, "attendees": true, "recurrence": true}
 
-// foreign are fields that a mail or an event may have and that the tools do not; a case about one is not yet
-// applicable.
+// foreign are fields that mails or events can have, but not the tools. A case about one is not yet applicable.
 var foreign = map[string]bool{"attachments": true, "attachment": true, "references": true, "replyTo": true,
 	"reminders": true, "visibility": true,
 	"conferenceData": true, "guestsCanModify": true, "transparency": true, "colorId": true, "priority": true}
@@ -69,7 +68,7 @@ func inOurWords(c Case, tool string, args any) any {
 	return out
 }
 
-// listed returns a list of texts, made of one text or of objects with an address.
+// listed returns a list of texts, from one text or from objects with an address.
 func listed(v any) any {
 	list, ok := v.([]any)
 	if !ok {
@@ -89,7 +88,7 @@ func listed(v any) any {
 	return out
 }
 
-// moments writes start and end as texts where they are objects of Google's API.
+// moments writes start and end as texts if they are objects of Google's API.
 func moments(args map[string]any) {
 	for _, name := range []string{"start", "end"} {
 		at, ok := args[name].(map[string]any)
@@ -108,7 +107,7 @@ func moments(args map[string]any) {
 	}
 }
 
-// complete adds to the parts of a chat's request what the case leaves out because it is about something else.
+// complete adds the parts of a chat's request that the case omits because it is about something else.
 func complete(c Case, part string, v any) any {
 	if aboutForm.MatchString(c.Expect.Note) {
 		return v
@@ -127,8 +126,8 @@ func complete(c Case, part string, v any) any {
 	return v
 }
 
-// filled adds what is missing to each object; an empty object of the named field counts as missing, and a result that
-// is not text is encoded as text.
+// filled adds missing fields to each object. An empty object in the named field counts as missing. A result that is not
+// a text is encoded as one.
 func filled(list []any, by map[string]any, empty string) any {
 	out := make([]any, len(list))
 	for i, one := range list {
@@ -151,7 +150,7 @@ func filled(list []any, by map[string]any, empty string) any {
 	return out
 }
 
-// wrapped puts nested JSON into a request's own object, so that it is refused for its depth.
+// wrapped nests JSON in a request's object, so that it is refused for its depth.
 func wrapped(c Case, body any) any {
 	if raw, ok := body.(json.RawMessage); ok && strings.HasPrefix(string(raw), "[[") &&
 		!aboutForm.MatchString(c.Expect.Note) {
