@@ -143,8 +143,8 @@ func TestHomes(t *testing.T) {
 		for _, agent := range f.Agents {
 			got = append(got, agent+" lives in "+f.Name)
 		}
-		if f.Rest() && f.Name != registry.DefaultHome {
-			t.Errorf("%s advances the runs of all other agents, want %s", f.Name, registry.DefaultHome)
+		if f.Rest() && f.Name != registry.DefaultWorker {
+			t.Errorf("%s advances the runs of all other agents, want %s", f.Name, registry.DefaultWorker)
 		}
 	}
 	for name, a := range w.App.API.Loop.Agents {

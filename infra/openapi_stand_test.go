@@ -137,7 +137,7 @@ func closed(t *testing.T, end func() error) {
 func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
 
 // between puts the failing store under the engine, and removes the waits between retries.
-func (s *stand) between(l *journal.Env) {
+func (s *stand) between(l *unit.Env) {
 	s.store = faulty.Wrap(l.Store)
 	l.Store = s.store
 	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }

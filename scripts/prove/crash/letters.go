@@ -63,7 +63,7 @@ func (l *letters) addTo(settings map[string]string) {
 }
 
 // mail makes a worker send its mails soon, with points around its calls to the store and to the mail server.
-func (p *points) mail(l *journal.Env) {
+func (p *points) mail(l *unit.Env) {
 	r, on := l.Reminders.(*reminder.Reminders)
 	if !on {
 		return

@@ -107,7 +107,7 @@ func quiet() inbox {
 }
 
 // change adds a tool that reads, which exists only here.
-func (s *siege) change(l *journal.Env) {
+func (s *siege) change(l *unit.Env) {
 	type none struct{}
 	read := tool.Define(tool.Def[none, inbox]{
 		Name: "inbox_read", Description: "Reads the user's newest mail and next event.", Untrusted: true,

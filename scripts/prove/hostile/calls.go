@@ -29,8 +29,8 @@ type words struct {
 }
 
 // ownTools adds a tool with a side effect, unless Countersign has one of that name.
-func (s *env) ownTools(name string) func(*journal.Env) {
-	return func(l *journal.Env) {
+func (s *env) ownTools(name string) func(*unit.Env) {
+	return func(l *unit.Env) {
 		if name == "" || l.Tools[name] != nil {
 			return
 		}
@@ -45,8 +45,8 @@ func (s *env) ownTools(name string) func(*journal.Env) {
 }
 
 // reading adds a tool that reads. It returns the text's value at the time of the call.
-func (s *env) reading(name string, text *string) func(*journal.Env) {
-	return func(l *journal.Env) {
+func (s *env) reading(name string, text *string) func(*unit.Env) {
+	return func(l *unit.Env) {
 		testkit.Offer(l, tool.Define(tool.Def[words, words]{Name: name,
 			Description: "Reads something for the runner.",
 			Execute:     func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }}))

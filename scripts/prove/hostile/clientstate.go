@@ -137,7 +137,7 @@ func (s *env) keptHistory(how string) (any, error) {
 var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 
 // offerAction gives the action to the agent of pages.
-func (s *env) offerAction(l *journal.Env) {
+func (s *env) offerAction(l *unit.Env) {
 	s.ownTools(shopAction)(l)
 	page := l.Agents[run.Page]
 	page.Tools = []string{shopAction}

@@ -132,7 +132,7 @@ func (s *env) now() time.Time {
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
 // open starts the deployment. change can wrap parts of the engine.
-func (s *env) open(change func(*journal.Env), settings ...string) {
+func (s *env) open(change func(*unit.Env), settings ...string) {
 	c, err := testkit.NewCloud()
 	s.must(err)
 	s.w = &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}
@@ -156,7 +156,7 @@ func (s *env) openFaulty(settings ...string) {
 }
 
 // start starts or restarts Countersign on the cloud. {cloud} in a setting is the cloud's address.
-func (s *env) start(change func(*journal.Env), settings ...string) error {
+func (s *env) start(change func(*unit.Env), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
@@ -165,7 +165,7 @@ func (s *env) start(change func(*journal.Env), settings ...string) error {
 		// A case can send many requests.
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
-	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *journal.Env) {
+	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *unit.Env) {
 		// No case waits for a provider to recover.
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		for _, a := range l.Agents {

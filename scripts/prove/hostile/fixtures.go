@@ -131,7 +131,7 @@ func (s *env) opened(uid, tool string, args any) testkit.Answer {
 }
 
 // clientTool adds a tool that the user's client executes. No release has such a tool.
-func clientTool(l *journal.Env) {
+func clientTool(l *unit.Env) {
 	t, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		panic(err) // unreachable: the definition is valid

@@ -173,7 +173,7 @@ func (s *env) lazy() got {
 		s.unknown("a client that %s", how)
 	}
 	// A client can block the model for the duration of one write.
-	s.open(func(l *journal.Env) { l.Agents[run.Assistant].Limits.ModelTimeout = time.Minute })
+	s.open(func(l *unit.Env) { l.Agents[run.Assistant].Limits.ModelTimeout = time.Minute })
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left) })
 	defer leave()
