@@ -136,7 +136,7 @@ func TestDeadEvents(t *testing.T) {
 	g.publishDeadLetter([]byte(event(another)), nil)
 	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
 	g.publishDeadLetter(queue.Body(stuck), nil) // a resume does not belong to this topic
-	out := g.ops([]string{"run " + stuck + "  notice " + stuck + ".8  type run.countersign.run.ended  attempts 100",
+	out := g.ops([]string{"run " + stuck + "  event " + stuck + ".8  type run.countersign.run.ended  attempts 100",
 		"it can only be dropped", "4 dead letters"}, "list", "-events")
 	if strings.Contains(out, "cinnamon") {
 		t.Errorf("a message's content is shown:\n%s", out)

@@ -19,7 +19,7 @@ const steps = {
 
   'a request can be tried': async (page) => {
     await page.goto(`${BASE_URL}/docs#?route=get-/api/agent/agents`);
-    await page.getByText('Who can be asked').last().waitFor();
+    await page.getByText('List the agents').last().waitFor();
     await shot(page, 'docs-operation');
     const answered = page.waitForResponse((r) => new URL(r.url()).pathname === '/api/agent/agents');
     await page.getByRole('button', { name: /^(Execute|Try|Send)/i }).last().click();
