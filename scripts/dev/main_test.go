@@ -55,7 +55,7 @@ func TestTheLauncherIsSmall(t *testing.T) {
 // local server.
 func TestAPortInUse(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
-		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "Countersign v1.2 already runs at "},
+		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "release v1.2 of Countersign already runs at "},
 		"another program": {"hello", "is used by another program: choose another port"},
 		"a mute program":  {"", "is used by another program"},
 	} {

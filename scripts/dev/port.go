@@ -44,8 +44,8 @@ func taken(addr string) error {
 	_, _ = io.WriteString(conn, "GET /health HTTP/1.0\r\n\r\n")
 	said, _ := io.ReadAll(io.LimitReader(conn, 64<<10))
 	if found := release.FindSubmatch(said); found != nil {
-		return fmt.Errorf("Countersign %s already runs at http://%s/: open it, or stop it first. To run a "+
-			"second one, set another -addr 127.0.0.1:PORT and another DATA_DIR", found[1], addr)
+		return fmt.Errorf("release %s of Countersign already runs at http://%s/: open it, or stop it first. To run "+
+			"a second one, set another -addr 127.0.0.1:PORT and another DATA_DIR", found[1], addr)
 	}
 	return fmt.Errorf("%s is used by another program: choose another port with -addr 127.0.0.1:PORT, or "+
 		"set PORT", addr)
