@@ -37,8 +37,11 @@ const signedIn = (page) => async () => {
   await page.getByRole('link', { name: 'Terminal', exact: true }).waitFor(); // the answer about the agents has come
 };
 
+/** small expects few requests and bytes. An open page polls its approvals, so only the first request for them counts. */
 const small = (what, { paths, bytes }, most) => {
-  expect(`${what} makes at most ${most} requests: ${paths.join(' ')}`, paths.length > 0 && paths.length <= most);
+  const polled = '/api/agent/approvals/pending';
+  const loaded = paths.filter((path, i) => path !== polled || paths.indexOf(path) === i);
+  expect(`${what} makes at most ${most} requests: ${paths.join(' ')}`, loaded.length > 0 && loaded.length <= most);
   expect(`${what} takes at most 100 kB: ${bytes}`, bytes <= 100_000);
 };
 
@@ -49,7 +52,7 @@ await run({
 
   'who is signed in loads little': async (page) => {
     await signIn(page, 'nova');
-    small('the console', await counted(page, await fresh(page), signedIn(page)), 9);
+    small('the console', await counted(page, await fresh(page), signedIn(page)), 8);
   },
 
   'what is known is not loaded again': async (page) => {
