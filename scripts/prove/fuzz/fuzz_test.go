@@ -61,7 +61,7 @@ func TestASearch(t *testing.T) {
 		code       int
 	}{
 		"FuzzNew": {"10m", `FINDING phase FuzzNew: .*\n?.*phase_test.go:9: it is new\n(?s:.*)` +
-			`written to phase/testdata/fuzz/FuzzNew/\w+: commit it with the mend\n`, proof.Found},
+			`written to phase/testdata/fuzz/FuzzNew/\w+: commit it with the fix\n`, proof.Found},
 		"FuzzSeed":  {"10m", `FINDING phase FuzzSeed: (?s:.*)phase_test.go:18: it is old\n`, proof.Found},
 		"FuzzHolds": {"1s", `phase FuzzHolds: \d+ executions\n(?s:.*) 0 findings, 1 held`, proof.Proven},
 		"FuzzNone":  {"1s", "has a matching fuzz target", proof.Misused},
