@@ -37,7 +37,7 @@ const signedIn = (page) => async () => {
   await page.getByRole('link', { name: 'Terminal', exact: true }).waitFor(); // the answer about the agents has come
 };
 
-/** small expects few requests and bytes. An open page polls its approvals, so only the first request for them counts. */
+/** small expects few requests and bytes. An open page polls its approvals: only the first poll counts. */
 const small = (what, { paths, bytes }, most) => {
   const polled = '/api/agent/approvals/pending';
   const loaded = paths.filter((path, i) => path !== polled || paths.indexOf(path) === i);

@@ -26,7 +26,7 @@ func Proof() proof.Proof {
 		Tries: "random inputs for each fuzz target: an input that makes a target fail is a finding",
 		Takes: "the time of -for for all targets together, and the time to build them",
 		About: `Each target begins with its committed seeds alone. As many targets run at once as there are cores. An input at which
-a target fails is written to testdata/fuzz beside the target: commit it with the mend, and go test runs it from then on.
+a target fails is written to testdata/fuzz beside the target: commit it with the fix, and go test runs it from then on.
 It is for a change of a parser, a validator or a state machine, and for each night.`,
 		Flags: func(f *flag.FlagSet) {
 			f.DurationVar(&long, "for", long, "search for this `time`, divided among the targets")
