@@ -63,7 +63,7 @@ func refusedByAll(t *testing.T, d *described) {
 				_ *http.Request) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}))
-	}, oauth...) // nobody can sign in there, so no account can be linked
+	}, oauth...) // no user can sign in there, so no account can be linked
 	silent.each(t, 502, func(*ask) {}, "googleCallback", "githubCallback")
 }
 

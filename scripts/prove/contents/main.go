@@ -1,7 +1,7 @@
 // Package contents checks that Gemini would accept every request, and that the contents of the requests are true.
 //
 // It plays random stories. The user writes, also while something waits, approves, edits, rejects, confirms, starts
-// anew, lets approvals expire, cancels and compresses. The model makes parallel calls, calls tools that do not exist,
+// again, lets approvals expire, cancels and compresses. The model makes parallel calls, calls tools that do not exist,
 // repeats itself, writes malformed answers, and fails. The provider loses answers. Processes die before and after their
 // commits, and others continue. A strict fake checks each request, and the proof compares each response in it with the
 // user's decisions and the provider's effects.

@@ -99,7 +99,7 @@ func (w *walk) told(contents []fakegemini.Content) {
 	}
 }
 
-// tried holds the actions of one call, oldest first. It has more than one if the call was started anew.
+// tried holds the actions of one call, oldest first. It has more than one if the call was started again.
 type tried []*run.Action
 
 // actions returns the run's actions by call, in the model's order.

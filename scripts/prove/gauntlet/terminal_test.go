@@ -388,7 +388,7 @@ func (h *onHost) onlyRun() string {
 	return messages.Messages[0].RunID
 }
 
-// TestSecretsOfCommandsStayOut is case 23 on a terminal. Secrets in a command's output reach nobody, the command's text
+// TestSecretsOfCommandsStayOut is case 23 on a terminal. Secrets in a command's output reach no one, the command's text
 // is in no log and no audit, and the host's login data is nowhere.
 func TestSecretsOfCommandsStayOut(t *testing.T) {
 	h := onServer(t)

@@ -62,8 +62,8 @@ func seeThread(tx *unit.Tx, input *run.Input) *run.Input {
 }
 
 // tellVerbatim gives the run a context window over the contents of the thread's earlier runs. If the thread has none
-// yet, because its runs saw only text so far, newInput adds the text once more. From then on it is part of the thread's
-// contents.
+// yet, because its runs saw only text so far, seeThread adds the text once more. From then on it is part of the
+// thread's contents.
 func tellVerbatim(tx *unit.Tx, input *run.Input) {
 	if tx.Thread.Mark == "" { // one mark for all runs keeps the service's cache of the conversation valid
 		tx.Thread.Mark = tx.Ex.Mark

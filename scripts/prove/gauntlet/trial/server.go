@@ -143,7 +143,7 @@ type session struct {
 
 func (s *session) user(name string) string { return name + "-" + s.name }
 
-// Recipient receives the mails. If they are really sent, they reach nobody: example.com accepts no mail.
+// Recipient receives the mails. If they are really sent, no one gets them: example.com accepts no mail.
 const Recipient = "bob@example.com"
 
 // as returns the client of a user.
