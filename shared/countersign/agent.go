@@ -67,6 +67,7 @@ type Options struct {
 	Effects Effects // what becomes of effects that would wait
 	Policy  Policy  // whom effects reach; it comes before Approve and Effects, always
 	Budget  Budget  // what one run may use
+	Hooks   Hooks   // functions around the model and the tools
 
 	// CompressionThreshold is the share of the model's window above which a session is compressed before the model is
 	// asked: results of tools are cut, and then closed turns become a summary. 0: 0.5; -1: never.
@@ -267,7 +268,7 @@ func (c *core) setTools() error {
 		case c.tools[made.Name] != nil:
 			wrong = append(wrong, fault.Invalid(field, "two tools are called %q", made.Name))
 		}
-		c.tools[made.Name] = made
+		c.tools[made.Name] = c.hooked(made)
 		if t.stop != nil {
 			c.stop = append(c.stop, t.stop)
 		}
@@ -300,7 +301,8 @@ func (c *core) setLoop() error {
 	if st == nil {
 		st = memory.New(time.Now)
 	}
-	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: loggedModel{c.model, c.log, c.options.Debug},
+	asked := hookedModel{loggedModel{c.model, c.log, c.options.Debug}, c}
+	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked,
 		Tools: c.tools, Rules: rules, Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
 	return err

@@ -35,12 +35,17 @@
 // [ErrCommandDenied] with errors.Is, and for [OpenError], [OutputError] and [BudgetError] with errors.As. An action
 // returns a [ToolError] to give the model a text. For any other error the model learns only that the tool failed,
 // unless [ToolConfig].SendErrorsToModel is set; the program gets the error in [ToolFinished]. [Session.Send] returns an
-// error of Options.InstructionsFunc or Options.Approve unchanged; neither the store nor the log has its text.
+// error of Options.InstructionsFunc, Options.Approve or a hook unchanged; neither the store nor the log has its text.
 //
 // # Bounds and traces
 //
 // Options.Budget limits the tokens, the effects and the money of one run, in any number of processes. A run that
 // reaches a limit ends with a [*BudgetError]. Options.TracerProvider receives OpenTelemetry spans of runs.
+//
+// # Hooks
+//
+// Options.Hooks are functions of the program that see each request to the model, each answer, each call of a tool and
+// each result. They can remove private data from what the model reads, and stop a run or a call. They cannot approve.
 //
 // # Tests
 //

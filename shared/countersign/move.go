@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/queue"
@@ -60,6 +62,7 @@ func (m *move) step(ctx context.Context, sink unit.Sink) (*run.View, error) {
 	defer leave()
 	begin := m.begin
 	m.begin = m.resume
+	ctx = context.WithValue(ctx, moveKey{}, m)
 	for {
 		v, err := begin(ctx, sink)
 		if v != nil {
@@ -74,6 +77,30 @@ func (m *move) step(ctx context.Context, sink unit.Sink) (*run.View, error) {
 		}
 		begin = m.resume
 	}
+}
+
+// moveKey is the context key of the *move that makes a step, and stopKey that of the function that makes it leave.
+type (
+	moveKey struct{}
+	stopKey struct{}
+)
+
+// contextIn returns what a hook knows of the session whose run the step with ctx moves.
+func (c *core) contextIn(ctx context.Context) *SessionContext {
+	m, ok := ctx.Value(moveKey{}).(*move)
+	if !ok { // a request without a session
+		return c.contextOf(tool.Call{})
+	}
+	return c.contextOf(tool.Call{UID: m.s.agent.user, ThreadID: m.s.id, RunID: m.runID})
+}
+
+// stopMove makes the step with ctx leave its run, and the call that moves the run return err. It returns the error of
+// the model call that ends with it.
+func stopMove(ctx context.Context, err error) error {
+	if stop, ok := ctx.Value(stopKey{}).(context.CancelCauseFunc); ok {
+		stop(programError{err})
+	}
+	return fault.New(fault.Model, model.CodeCancelled, "A function of the program stopped the model call.")
 }
 
 // log says how far the run came.
@@ -245,13 +272,17 @@ func (c *core) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	if ctx.Err() != nil {
 		cancel(context.Cause(ctx))
 	}
-	return bound, func() { ends(); closes(); cancel(nil) }
+	return context.WithValue(bound, stopKey{}, cancel), func() { ends(); closes(); cancel(nil) }
 }
 
 // why returns why a run was left before it rested.
 func why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		cause := context.Cause(ctx)
+		if returned := (programError{}); errors.As(cause, &returned) {
+			return returned.error
+		}
+		return cause
 	}
 	return public(err)
 }

@@ -117,7 +117,7 @@ func (c *core) setSkills() error {
 			wrong = errors.Join(wrong,
 				fault.Invalid("Skills", "a tool is called %q, as one of those for skills is", t.Name))
 		}
-		c.tools[t.Name] = t
+		c.tools[t.Name] = c.hooked(t)
 	}
 	c.catalogue = library.Catalogue()
 	c.its.Instructions = registry.Text(c.withSkills(c.options.Instructions))

@@ -1,0 +1,261 @@
+package countersign_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// counted is an effect that counts its calls.
+func counted(calls *int) *countersign.Tool {
+	return notify(func() (any, error) {
+		*calls++
+		return "sent to Porto", nil
+	})
+}
+
+func send(t *testing.T, s *countersign.Session, prompt string) *countersign.Result {
+	t.Helper()
+	res, err := s.Send(t.Context(), prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestBeforeModelChangesOneRequest checks that a change reaches the model in that request alone, and that a tool can be
+// taken away but not added.
+func TestBeforeModelChangesOneRequest(t *testing.T) {
+	m := newScript(say("Hello."), say("Again."))
+	first := true
+	s := newAgent(t, countersign.Options{Provider: m, Instructions: "Be kind.", Tools: []*countersign.Tool{getWeather},
+		Hooks: countersign.Hooks{BeforeModel: func(_ context.Context, s *countersign.SessionContext,
+			r *countersign.ModelRequest) error {
+			if first && (s.SessionID == "" || s.User != "local" || !slices.Equal(r.Tools, []string{"get_weather"})) {
+				t.Errorf("the hook gets the session %+v and the tools %q", s, r.Tools)
+			}
+			if first {
+				r.Instructions += " Be brief."
+				r.Contents[0] = json.RawMessage(strings.ReplaceAll(string(r.Contents[0]), "4111", "****"))
+				r.Tools, r.MaxOutputTokens = []string{"another"}, 100
+			}
+			first = false
+			return nil
+		}}}).NewSession()
+	send(t, s, "My card is 4111.")
+	send(t, s, "And now?")
+	asked := m.Requests()
+	if r := asked[0]; r.System != "Be kind. Be brief." || !strings.Contains(string(r.Contents[0]), "My card is ****.") ||
+		len(r.Tools) != 0 || r.Settings.MaxOutputTokens != 100 {
+		t.Errorf("the first request is %+v", r)
+	}
+	if r := asked[1]; r.System != "Be kind." || !strings.Contains(string(r.Contents[0]), "My card is 4111.") ||
+		len(r.Tools) != 1 || r.Settings.MaxOutputTokens != 0 {
+		t.Errorf("the second request is %+v", r)
+	}
+}
+
+// TestModelHookStops checks that Send returns the very error of a hook, that nothing is shown of an answer that
+// AfterModel stopped, and that Continue asks again.
+func TestModelHookStops(t *testing.T) {
+	own := &failure{"postgres://u:hunter2@10.0.0.1"}
+	for name, asked := range map[string]int{"BeforeModel": 0, "AfterModel": 1} {
+		t.Run(name, func(t *testing.T) {
+			var wrong error = own
+			var hooks countersign.Hooks
+			if name == "BeforeModel" {
+				hooks.BeforeModel = func(context.Context, *countersign.SessionContext, *countersign.ModelRequest) error {
+					return wrong
+				}
+			} else {
+				hooks.AfterModel = func(context.Context, *countersign.SessionContext, *countersign.ModelAnswer) error {
+					return wrong
+				}
+			}
+			m := newScript(append(slices.Repeat([]script.Turn{say("Stopped.")}, asked), say("Hello."))...)
+			s := newAgent(t, countersign.Options{Provider: m, Hooks: hooks}).NewSession()
+			var events []countersign.Event
+			var got error
+			for e, err := range s.SendStream(t.Context(), "hi") {
+				if got = err; err == nil {
+					events = append(events, e)
+				}
+			}
+			if got != error(own) || len(events) > 0 || len(m.Requests()) != asked {
+				t.Fatalf("got the error %v and the events %+v after %d requests", got, events, len(m.Requests()))
+			}
+			wrong = nil
+			var last countersign.Event
+			for e, err := range s.Continue(t.Context()) {
+				if last = e; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if end, ok := last.(*countersign.Finished); !ok || end.Text != "Hello." {
+				t.Errorf("it ends with %+v", last)
+			}
+		})
+	}
+}
+
+// TestAfterModelChangesTheText checks that the stream, the result and the next request have the changed text, and that
+// the calls of an answer stay.
+func TestAfterModelChangesTheText(t *testing.T) {
+	m := newScript(script.Turn{Text: "I look at 4111.", Calls: []script.Call{{Name: "get_weather",
+		Args: map[string]any{"city": "Lisbon"}}}}, say("It is 4111."), say("Yes."))
+	var calls []countersign.CallInfo
+	s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{getWeather},
+		Hooks: countersign.Hooks{AfterModel: func(_ context.Context, _ *countersign.SessionContext,
+			a *countersign.ModelAnswer) error {
+			a.Text = strings.ReplaceAll(a.Text, "4111", "****")
+			calls = append(calls, a.Calls...)
+			return nil
+		}}}).NewSession()
+	var text strings.Builder
+	var end *countersign.Finished
+	for e, err := range s.SendStream(t.Context(), "hi") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.(type) {
+		case *countersign.Text:
+			text.WriteString(e.Delta)
+		case *countersign.Finished:
+			end = e
+		}
+	}
+	if text.String() != "I look at ****.It is ****." || end == nil || end.Text != "It is ****." {
+		t.Errorf("the stream has %q and ends with %+v", text.String(), end)
+	}
+	if len(calls) != 1 || calls[0].Tool != "get_weather" || calls[0].Effect ||
+		string(calls[0].Args) != `{"city":"Lisbon"}` {
+		t.Errorf("the hook sees the calls %+v", calls)
+	}
+	send(t, s, "Really?")
+	told := asLines(m.Requests()[2].Contents)
+	if strings.Contains(told, "4111") || !strings.Contains(told, "It is ****.") {
+		t.Errorf("the model is later told\n%s", told)
+	}
+}
+
+// finished returns how the calls of the prompt's run ended.
+func finished(t *testing.T, s *countersign.Session) (all []*countersign.ToolFinished) {
+	t.Helper()
+	for e, err := range s.SendStream(t.Context(), "hi") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := e.(*countersign.ToolFinished); ok {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// TestBeforeToolRefuses checks that a call that the hook refuses does not run, even after a yes. The model reads
+// the text of a ToolError, and nothing of another error.
+func TestBeforeToolRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		told string
+	}{
+		"with words for the model": {countersign.ToolErrorf("not on Sundays"), "not on Sundays"},
+		"with another error":       {errors.New("dsn hunter2"), "The tool failed."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls int
+			var seen []countersign.CallInfo
+			m := newScript(call("mail", map[string]any{"city": "Porto"}), say("It was not sent."))
+			s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{counted(&calls)},
+				Approve: func(context.Context, countersign.Approval) (countersign.Decision, error) {
+					return countersign.Yes(), nil
+				},
+				Hooks: countersign.Hooks{BeforeTool: func(_ context.Context, s *countersign.SessionContext,
+					call countersign.CallInfo) error {
+					if s.ActionID == "" || s.RunID == "" {
+						t.Errorf("the hook gets the session %+v", s)
+					}
+					seen = append(seen, call)
+					return c.err
+				}}}).NewSession()
+			ends := finished(t, s)
+			if len(ends) != 1 || ends[0].Err != c.err || calls != 0 {
+				t.Errorf("%d calls ran; they ended with %+v", calls, ends)
+			}
+			if len(seen) != 1 || seen[0].Tool != "mail" || !seen[0].Effect || string(seen[0].Args) != `{"city":"Porto"}` {
+				t.Errorf("the hook was called for %+v", seen)
+			}
+			told := asLines(m.Requests()[1].Contents)
+			if !strings.Contains(told, c.told) || strings.Contains(told, "hunter2") {
+				t.Errorf("the model is told\n%s", told)
+			}
+		})
+	}
+}
+
+// TestAfterTool checks that the changed result of a tool and of an effect is what the model reads, and that an error of
+// the hook replaces the result of a call that ran once.
+func TestAfterTool(t *testing.T) {
+	wrong := countersign.ToolErrorf("withheld")
+	for name, c := range map[string]struct {
+		hook func(*countersign.ToolResult) error
+		told string
+		err  error
+	}{
+		"another result": {func(r *countersign.ToolResult) error {
+			r.Result = json.RawMessage(`"hidden"`)
+			return nil
+		}, "hidden", nil},
+		"an error": {func(*countersign.ToolResult) error { return wrong }, "", wrong},
+		"no JSON": {func(r *countersign.ToolResult) error {
+			r.Result = json.RawMessage(`{`)
+			return nil
+		}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls int
+			m := newScript(call("mail", map[string]any{"city": "Porto"}), say("It was sent."))
+			s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{counted(&calls)},
+				Effects: countersign.AutoApprove,
+				Hooks: countersign.Hooks{AfterTool: func(_ context.Context, _ *countersign.SessionContext,
+					call countersign.CallInfo, r *countersign.ToolResult) error {
+					if call.Tool != "mail" || string(r.Result) != `"sent to Porto"` || r.Err != nil {
+						t.Errorf("the hook gets %+v and %+v", call, r)
+					}
+					return c.hook(r)
+				}}}).NewSession()
+			ends := finished(t, s)
+			if len(ends) != 1 || calls != 1 || c.err != nil && ends[0].Err != c.err {
+				t.Fatalf("%d calls ran; they ended with %+v", calls, ends)
+			}
+			if told := asLines(m.Requests()[1].Contents); strings.Contains(told, "sent to Porto") ||
+				!strings.Contains(told, c.told) {
+				t.Errorf("the model is told\n%s", told)
+			}
+		})
+	}
+}
+
+// TestAfterToolSeesErrors checks that the hook sees the error of a tool and cannot change it.
+func TestAfterToolSeesErrors(t *testing.T) {
+	own := &failure{"postgres://u:hunter2@10.0.0.1"}
+	look := countersign.DefineTool(countersign.ToolConfig{Name: "mail", Description: "It looks."},
+		func(context.Context, *countersign.SessionContext, place) (any, error) { return nil, own })
+	var seen error
+	s := newAgent(t, countersign.Options{Tools: []*countersign.Tool{look},
+		Provider: newScript(call("mail", map[string]any{"city": "Porto"}), say("It failed.")),
+		Hooks: countersign.Hooks{AfterTool: func(_ context.Context, _ *countersign.SessionContext,
+			_ countersign.CallInfo, r *countersign.ToolResult) error {
+			seen, r.Err, r.Result = r.Err, nil, json.RawMessage(`"all is well"`)
+			return errors.New("another")
+		}}}).NewSession()
+	if ends := finished(t, s); len(ends) != 1 || ends[0].Err != error(own) || ends[0].Result != nil || seen != error(own) {
+		t.Errorf("the hook saw %v; the call ended with %+v", seen, ends)
+	}
+}
