@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -23,8 +24,9 @@ import (
 // ask decodes the request of POST /run and /run/stream.
 func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 	var in struct {
-		Prompt   string  `json:"prompt"`
-		ThreadID *string `json:"threadId"`
+		Prompt         string          `json:"prompt"`
+		ThreadID       *string         `json:"threadId"`
+		ResponseSchema json.RawMessage `json:"responseSchema"`
 		chosenBody
 	}
 	hash, err := r.decode(&in)
@@ -43,6 +45,9 @@ func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 		q.ThreadID = *in.ThreadID
 	}
 	p.Text = in.Prompt
+	if string(in.ResponseSchema) != "null" {
+		p.Answer = in.ResponseSchema
+	}
 	err = r.asks(&q, &p, "prompt", in.chosenBody)
 	return q, p, err
 }

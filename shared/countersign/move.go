@@ -245,7 +245,7 @@ func (m *move) result(r rest) (*Result, error) {
 	case run.Completed:
 		res.Status, res.Text = Completed, v.Text()
 		if m.answer != nil {
-			*m.answer = v.Answer()
+			*m.answer = v.Output
 		}
 	case run.Failed:
 		res.Status, res.Text = Failed, v.LastWords()

@@ -92,6 +92,7 @@ func (c *checker) check(a Agent) {
 		c.needs(a.Has(name), "ask", "%q is not a tool of the agent", name)
 	}
 	c.model(a)
+	c.responseSchema(a)
 	c.limits(a)
 	c.budget(a)
 	c.needs(slices.Contains([]History{HistoryWords, HistoryNone, HistoryVerbatim}, a.History), "history",
@@ -123,6 +124,17 @@ func (c *checker) plans(a Agent) {
 	c.needs(a.History != HistoryVerbatim, "history", why+"%s or %s", string(HistoryWords), string(HistoryNone))
 	c.needs(a.Model.Calling == "" && a.Model.Forced == "", "model.calling", why+"empty, and so is model.forced")
 	c.needs(!a.Page && !a.OnTerminal, "plans", "a planner session cannot use a page or a terminal")
+}
+
+func (c *checker) responseSchema(a Agent) {
+	if a.ResponseSchema == nil {
+		return
+	}
+	c.needs(!a.Page && !a.Plans, "responseSchema", "an agent with page or plans answers in words")
+	if _, err := tool.Answer(a.ResponseSchema); err != nil {
+		f := fault.As(fault.Within("responseSchema", err))
+		c.fail(f.Field, "%s", f.Message)
+	}
 }
 
 // Limits of an agent's examples. Each must fit on a button.

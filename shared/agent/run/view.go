@@ -15,31 +15,33 @@ import (
 
 // A View is a run in the form that its owner sees (contract §1; seed 000 §2).
 type View struct {
-	OK          bool          `json:"ok"`
-	RunID       string        `json:"runId"`
-	ThreadID    string        `json:"threadId"`
-	Terminal    string        `json:"terminalId,omitempty"` // the terminal that the run works on, if any
-	Agent       string        `json:"agent"`
-	DelegatedBy *Delegate     `json:"via,omitempty"` // another program's agent that started the run
-	Status      Status        `json:"status"`
-	Summary     string        `json:"summary"`
-	Record      string        `json:"record,omitempty"` // what an ended run has done and what it has not
-	Actions     []*ActionView `json:"actions"`
-	Calls       []CallView    `json:"calls,omitempty"` // calls that wait for the client
-	ErrorCode   fault.Class   `json:"errorCode,omitempty"`
-	ErrorReason fault.Code    `json:"errorReason,omitempty"`
-	Message     string        `json:"message,omitempty"`
-	ModelCalls  int           `json:"modelCalls"`
-	Usage       model.Usage   `json:"usage"`
-	LastEvent   int64         `json:"lastEvent"`
-	TimeZone    string        `json:"timeZone"`
-	Locale      string        `json:"locale,omitempty"`
-	CreatedAt   time.Time     `json:"createdAt"`
-	UpdatedAt   time.Time     `json:"updatedAt"`
-	Nonce       []byte        `json:"-"` // the run's nonce
-	Moving      bool          `json:"-"` // the server continues the run without a client, here or elsewhere
-	Cost        int64         `json:"-"` // cost of the model calls so far, if the agent's budget has prices
-	Overrun     *Overrun      `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
+	OK          bool      `json:"ok"`
+	RunID       string    `json:"runId"`
+	ThreadID    string    `json:"threadId"`
+	Terminal    string    `json:"terminalId,omitempty"` // the terminal that the run works on, if any
+	Agent       string    `json:"agent"`
+	DelegatedBy *Delegate `json:"via,omitempty"` // another program's agent that started the run
+	Status      Status    `json:"status"`
+	Summary     string    `json:"summary"`
+	Record      string    `json:"record,omitempty"` // what an ended run has done and what it has not
+	// Output is the typed answer of a run that began with a schema for it ([State.Answer]).
+	Output      json.RawMessage `json:"output,omitempty"`
+	Actions     []*ActionView   `json:"actions"`
+	Calls       []CallView      `json:"calls,omitempty"` // calls that wait for the client
+	ErrorCode   fault.Class     `json:"errorCode,omitempty"`
+	ErrorReason fault.Code      `json:"errorReason,omitempty"`
+	Message     string          `json:"message,omitempty"`
+	ModelCalls  int             `json:"modelCalls"`
+	Usage       model.Usage     `json:"usage"`
+	LastEvent   int64           `json:"lastEvent"`
+	TimeZone    string          `json:"timeZone"`
+	Locale      string          `json:"locale,omitempty"`
+	CreatedAt   time.Time       `json:"createdAt"`
+	UpdatedAt   time.Time       `json:"updatedAt"`
+	Nonce       []byte          `json:"-"` // the run's nonce
+	Moving      bool            `json:"-"` // the server continues the run without a client, here or elsewhere
+	Cost        int64           `json:"-"` // cost of the model calls so far, if the agent's budget has prices
+	Overrun     *Overrun        `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
 
 	// Waiting holds the approvals and reviews that the run waits for, if they were loaded.
 	Waiting []ApprovalView `json:"-"`
@@ -47,9 +49,6 @@ type View struct {
 	state     *State
 	takenBack map[string]string // Run.TakenBack
 }
-
-// Answer returns the run's typed answer ([State.Answer]).
-func (v *View) Answer() json.RawMessage { return v.state.Answer() }
 
 // LastWords returns the model's last answer in full: its text, or the arguments of its last call if there is no text.
 func (v *View) LastWords() string {
@@ -124,7 +123,7 @@ func NewView(r Run, s *State, summary string) *View {
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Locale.TimeZone, timezone.UTC), Locale: r.Locale.Language, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack}
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack, Output: s.Answer()}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {

@@ -16,6 +16,12 @@ import (
 // object come from outside too. If they are unusable, Remote returns an error. For the schema it is a ValidationError
 // whose field is the place in the schema (see [schema.Import]).
 func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
+	return remote(name, description, raw, false)
+}
+
+// remote returns the tool of [Remote]. With defaults, missing arguments get the schema's defaults, unless one of those
+// does not fit the schema.
+func remote(name, description string, raw json.RawMessage, defaults bool) (*Tool, error) {
 	if !validName.MatchString(name) {
 		return nil, errors.New("need a name of up to 63 letters, digits, '_', '.' and '-' that begins with a " +
 			"letter")
@@ -24,7 +30,11 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := objectSchema(s, false)
+	in, err := objectSchema(s, defaults)
+	if err != nil && defaults {
+		defaults = false
+		in, err = objectSchema(s, false)
+	}
 	if err != nil {
 		return nil, inSchema(err)
 	}
@@ -35,7 +45,7 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	return &Tool{
 		Spec: Spec{Name: name, Description: description, Schema: shown, Class: ClassRead, Approval: NotRequired},
 		functions: &declared{Declaration: Declaration{Name: name}, normal: affordable(in,
-			func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })},
+			func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, defaults) })},
 	}, nil
 }
 

@@ -175,7 +175,16 @@ func TestWrong(t *testing.T) {
 		"a user's tool": {small + "tools: [press]", "x.agent.yaml:3: tools: \"press\" is called by users alone"},
 		"examples": {small + "examples: try",
 			"x.agent.yaml:3: examples: a list of at most 6 requests was expected"},
-		"example":       {small + "examples: [a, 2]", "x.agent.yaml:3: examples: the words of a request were expected"},
+		"example": {small + "examples: [a, 2]", "x.agent.yaml:3: examples: the words of a request were expected"},
+		"a schema in words": {small + "responseSchema: total", "x.agent.yaml:3: responseSchema: the JSON Schema of an " +
+			"object was expected"},
+		"a schema of a list": {small + "responseSchema: {type: array}", "x.agent.yaml:3: responseSchema: a JSON Schema " +
+			"of type object is needed"},
+		"a schema with a mistake": {small + "responseSchema: {type: object, properties: {a: {type: text}}}",
+			"x.agent.yaml:3: responseSchema/properties/a/type: a type is one of string, number, integer, boolean, " +
+				"array, object, null"},
+		"a page with a schema": {small + "page: true\nresponseSchema: {type: object}",
+			"x.agent.yaml:4: responseSchema: an agent with page or plans answers in words"},
 		"blank example": {small + "examples: ['']", "x.agent.yaml:3: examples: \"\": need one line"},
 		"tool twice":    {small + "tools: [book, {name: book}]", "x.agent.yaml:3: tools: \"book\" stands there twice"},
 		"args": {small + "tools: [{name: book, args: {}}]",

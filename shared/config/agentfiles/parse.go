@@ -2,6 +2,7 @@ package agentfiles
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -35,7 +36,7 @@ func Parse(file string, data []byte, o Options) (registry.Agent, error) {
 		return registry.Agent{}, err
 	}
 	s, wrong := d.Fields(d.Root, "name", "model", "description", "examples", "instruction", "tools", "temperature",
-		"limits", "onReject", "page", "origins")
+		"limits", "onReject", "page", "origins", "responseSchema")
 	p := &parser{Options: o, doc: d, at: map[string]*yaml.Node{}, wrong: wrong}
 	a := p.agent(s, strings.TrimSuffix(file, extension))
 	p.check(a)
@@ -88,6 +89,7 @@ func (p *parser) agent(s strictyaml.Section, name string) registry.Agent {
 	a.Model.Temperature = p.temperature(s.Values["temperature"])
 	p.page(s, &a)
 	p.origins(s, &a)
+	p.responseSchema(s, &a)
 	p.tools(s, &a)
 	a.Limits = p.limits(s.Values["limits"])
 	onReject, err := s.OneOf("onReject", "", string(registry.RejectCompletes), string(registry.RejectFails),
@@ -153,6 +155,26 @@ func (p *parser) origins(s strictyaml.Section, a *registry.Agent) {
 	}
 }
 
+// responseSchema reads the schema of the agent's answers, which is JSON Schema written as YAML.
+func (p *parser) responseSchema(s strictyaml.Section, a *registry.Agent) {
+	n := s.Values["responseSchema"]
+	if n == nil {
+		return
+	}
+	var schema map[string]any
+	if err := n.Decode(&schema); err != nil || n.Kind != yaml.MappingNode {
+		p.fail(n, "responseSchema: the JSON Schema of an object was expected")
+		return
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		p.fail(n, "responseSchema: a JSON Schema was expected, with texts as keys")
+		return
+	}
+	p.at["responseSchema"] = n
+	a.ResponseSchema = raw
+}
+
 // check validates the agent with the registry, and reports the registry's errors at the fields in the file.
 func (p *parser) check(a registry.Agent) {
 	_, err := registry.New(p.Tools, nil, []registry.Agent{a})
@@ -163,8 +185,9 @@ func (p *parser) check(a registry.Agent) {
 	for _, err := range joined.Unwrap() {
 		f := fault.As(err)
 		field := strings.TrimPrefix(f.Field, a.Name+".")
+		at, _, _ := strings.Cut(field, "/") // the place in a schema
 		name := strings.TrimSuffix(field, ".name") // the registry's model.name is the file's model
-		p.fail(cmp.Or(p.at[field], p.doc.Root), "%s: %s", strings.TrimPrefix(name, "model."), f.Message)
+		p.fail(cmp.Or(p.at[at], p.doc.Root), "%s: %s", strings.TrimPrefix(name, "model."), f.Message)
 	}
 }
 

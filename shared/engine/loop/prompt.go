@@ -82,8 +82,10 @@ func (p Prompt) check(_ context.Context, _ *unit.Execution, agent *registry.Agen
 	if p.Answer == nil {
 		return nil
 	}
-	_, err := tool.Answer(p.Answer)
-	return err
+	if _, err := tool.Answer(p.Answer); err != nil {
+		return fault.Within("responseSchema", err)
+	}
+	return nil
 }
 
 func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
@@ -92,6 +94,9 @@ func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 }
 
 func (p Prompt) stored(tx *unit.Tx) *run.Input {
+	if p.Answer == nil {
+		p.Answer = tx.Ex.Agents.Get(tx.Run.Agent).ResponseSchema
+	}
 	input := &run.Input{Prompt: p.Text, Instructions: p.Instructions, Tools: p.Tools, Barred: p.Barred,
 		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Thoughts: p.Thoughts}
 	if p.Client == nil {
