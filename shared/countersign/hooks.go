@@ -34,7 +34,7 @@ type Hooks struct {
 	AfterTool func(ctx context.Context, s *SessionContext, c CallInfo, r *ToolResult) error
 }
 
-// ModelRequest is one request to the model. A change applies to this request alone; the session keeps what was said.
+// ModelRequest is one request to the model. A change applies to this request alone; the session keeps the original.
 type ModelRequest struct {
 	Instructions    string
 	Contents        []json.RawMessage // Gemini contents, oldest first; the service refuses invalid ones

@@ -51,8 +51,9 @@ func TestBeforeModelChangesOneRequest(t *testing.T) {
 	send(t, s, "My card is 4111.")
 	send(t, s, "And now?")
 	asked := m.Requests()
-	if r := asked[0]; r.System != "Be kind. Be brief." || !strings.Contains(string(r.Contents[0]), "My card is ****.") ||
-		len(r.Tools) != 0 || r.Settings.MaxOutputTokens != 100 {
+	if r := asked[0]; r.System != "Be kind. Be brief." ||
+		!strings.Contains(string(r.Contents[0]), "My card is ****.") || len(r.Tools) != 0 ||
+		r.Settings.MaxOutputTokens != 100 {
 		t.Errorf("the first request is %+v", r)
 	}
 	if r := asked[1]; r.System != "Be kind." || !strings.Contains(string(r.Contents[0]), "My card is 4111.") ||
@@ -70,7 +71,8 @@ func TestModelHookStops(t *testing.T) {
 			var wrong error = own
 			var hooks countersign.Hooks
 			if name == "BeforeModel" {
-				hooks.BeforeModel = func(context.Context, *countersign.SessionContext, *countersign.ModelRequest) error {
+				hooks.BeforeModel = func(context.Context, *countersign.SessionContext,
+					*countersign.ModelRequest) error {
 					return wrong
 				}
 			} else {
@@ -255,7 +257,8 @@ func TestAfterToolSeesErrors(t *testing.T) {
 			seen, r.Err, r.Result = r.Err, nil, json.RawMessage(`"all is well"`)
 			return errors.New("another")
 		}}}).NewSession()
-	if ends := finished(t, s); len(ends) != 1 || ends[0].Err != error(own) || ends[0].Result != nil || seen != error(own) {
+	ends := finished(t, s)
+	if len(ends) != 1 || ends[0].Err != error(own) || ends[0].Result != nil || seen != error(own) {
 		t.Errorf("the hook saw %v; the call ended with %+v", seen, ends)
 	}
 }

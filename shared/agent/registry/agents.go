@@ -53,8 +53,8 @@ type Agent struct {
 	// other request can begin one.
 	Page bool
 
-	// ResponseSchema is the JSON Schema of the answers of the agent's runs, unless the request has one (run.Input.Answer).
-	// Nil means that the answers are text. An agent with Page or Plans has none.
+	// ResponseSchema is the JSON Schema of the answers of the agent's runs, unless the request has one
+	// (run.Input.Answer). Nil means that the answers are text. An agent with Page or Plans has none.
 	ResponseSchema json.RawMessage
 
 	// Origins are the origins of the web pages that an agent with Page answers. Nil means all permitted origins.

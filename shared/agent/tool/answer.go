@@ -16,8 +16,8 @@ const answerDescription = "Gives your answer and ends the task. Call it once, an
 	"answer needs; an answer in words does not count."
 
 // Answer returns the tool with which a run gives a typed answer. schema is the JSON Schema of an object, from any
-// source ([Remote]). The arguments of a call that fits it, with the schema's defaults, are the answer, and the call ends
-// the run. Answer returns a ValidationError if the schema is unusable. Its field is the place in the schema.
+// source ([Remote]). The arguments of a call that fits it, with the schema's defaults, are the answer, and the call
+// ends the run. Answer returns a ValidationError if the schema is unusable. Its field is the place in the schema.
 func Answer(schema json.RawMessage) (*Tool, error) {
 	t, err := remote(FinalAnswer, answerDescription, schema, true)
 	if err != nil {

@@ -185,7 +185,7 @@ func (p *parser) check(a registry.Agent) {
 	for _, err := range joined.Unwrap() {
 		f := fault.As(err)
 		field := strings.TrimPrefix(f.Field, a.Name+".")
-		at, _, _ := strings.Cut(field, "/") // the place in a schema
+		at, _, _ := strings.Cut(field, "/")        // the place in a schema
 		name := strings.TrimSuffix(field, ".name") // the registry's model.name is the file's model
 		p.fail(cmp.Or(p.at[at], p.doc.Root), "%s: %s", strings.TrimPrefix(name, "model."), f.Message)
 	}
