@@ -43,6 +43,7 @@ require (
 require (
 	codeberg.org/readeck/go-readability/v2 v2.1.3
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
+	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/docker/go-connections v0.8.2
 	github.com/google/go-github/v92 v92.0.0
 	github.com/moby/moby/api v1.56.1

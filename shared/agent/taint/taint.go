@@ -59,7 +59,14 @@ type Call struct {
 	Text       []string // free text of all fields, in the schema's order
 	Repository string   // the repository that the call acts on, as in Source; empty: none
 	Files      []string // paths of the repository's files that the call replaces
+	Changes    []Change // texts that the call changes
 	Public     bool     // everyone can read the result of the call
+}
+
+// Change is a text that a call changes. What the text already contains is not what the call says.
+type Change struct {
+	Stood string // text that is there already
+	Added string // text that the call adds
 }
 
 // Record holds what the user wrote and what the run read. It is not safe for concurrent use.
@@ -131,13 +138,13 @@ func (r *Record) Judge(c Call) (found []Finding) {
 			found = append(found, Finding{Target, r.origin(n, wordEnds), quote(t)})
 		}
 	}
-	joined := strings.Join(c.Text, "\n")
+	joined := c.words()
 	for _, m := range mentions(joined) {
-		if !m.into(c.Repository) && !r.saidIn(m.forms(), m.ends) && !r.stoodThere(m, c) {
+		if !m.into(c.Repository) && !r.saidIn(m.forms(), m.ends) && !r.stoodThere(m, c) && !c.keeps(m) {
 			found = append(found, Finding{Mention, r.origin(m.text, m.ends), quote(m.text)})
 		}
 	}
-	return append(found, r.copied(joined, c.Repository)...)
+	return append(found, r.copied(joined, c)...)
 }
 
 // said reports whether the user's words contain the whole token.
@@ -185,7 +192,7 @@ func (t text) form(ends boundary) string {
 
 // copied returns a finding for each source that shares a stretch with the text, if the user's words do not contain it.
 // It compares the normal forms and the skeletons.
-func (r *Record) copied(raw, repository string) (found []Finding) {
+func (r *Record) copied(raw string, c Call) (found []Finding) {
 	if len(r.read) == 0 {
 		return nil
 	}
@@ -197,9 +204,14 @@ func (r *Record) copied(raw, repository string) (found []Finding) {
 		plain.forget(" "+r.own[i].normal+" ", nil) // as a part of a longer text
 		hidden.forget(r.own[i].marked())
 	}
+	for _, change := range c.Changes {
+		stood := newText(change.Stood)
+		plain.forget(" "+stood.normal+" ", nil)
+		hidden.forget(stood.marked())
+	}
 	for i := range r.read {
 		s := &r.read[i]
-		if s.Repository != "" && s.Repository == repository {
+		if s.Repository != "" && s.Repository == c.Repository {
 			continue
 		}
 		shared := plain.in(s.normal)

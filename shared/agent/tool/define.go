@@ -40,6 +40,14 @@ type Def[In, Out any] struct {
 	// Revise returns the user's edited arguments. It changes the fields that the user did not edit where the edit
 	// requires that. Optional.
 	Revise func(before, edited In) In
+	// Complete adds facts about the present state to the arguments, such as what the call would change in a file. The
+	// arguments of the model are completed once, when the call is proposed, so the card shows these facts and the
+	// approval covers them. After an error the call is refused. Needs Bare. Optional.
+	Complete func(context.Context, Call, In) (In, error)
+	// Bare returns the arguments without the facts that Complete adds: neither the model nor the user sets them.
+	Bare func(In) In
+	// Changes returns the texts that the call changes, and the arguments without these texts. Optional.
+	Changes func(In) (rest In, changes []Change)
 	// Targets returns the people and things that the call reaches, each once. Optional.
 	Targets func(In) []Target
 	// Pinned returns the pinned arguments: those that are not free text, as a value that encodes as JSON. A user who
@@ -155,6 +163,8 @@ func (t *Tool) complete(previews bool) (err error) {
 			validName)
 	case t.has.rule && !t.SideEffect:
 		return fmt.Errorf("%q: Rule needs a side effect", t.Name)
+	case t.has.complete && !t.has.bare:
+		return fmt.Errorf("%q: Complete needs Bare", t.Name)
 	case t.Wait < 0 || t.Wait > 0 && t.has.execute:
 		return fmt.Errorf("%q: %w", t.Name, errWait)
 	}

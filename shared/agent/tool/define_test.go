@@ -192,3 +192,43 @@ func TestMarks(t *testing.T) {
 		t.Error("an ended context must be ambiguous, and a plain error must not")
 	}
 }
+
+// TestCompleteIsNotTheModels completes arguments with a fact that neither the model nor a user can set.
+func TestCompleteIsNotTheModels(t *testing.T) {
+	type note struct {
+		Text   string `json:"text"`
+		Before string `json:"before,omitempty"`
+	}
+	d := tool.Def[note, answer]{Name: "note", Description: "Changes a note.", SideEffect: true,
+		Preview: func(n note) tool.Preview { return tool.Preview{Title: n.Before + " becomes " + n.Text} },
+		Refine:  func(s *jsonschema.Schema) { delete(s.Properties, "before") },
+		Complete: func(_ context.Context, _ tool.Call, n note) (note, error) {
+			n.Before = "old"
+			return n, nil
+		},
+		Changes: func(n note) (note, []tool.Change) {
+			return note{}, []tool.Change{{Stood: n.Before, Added: n.Text}}
+		},
+		Execute: func(context.Context, tool.Call, note) (answer, error) { return answer{}, nil }}
+	if _, err := tool.Make(d); err == nil {
+		t.Error("a tool completes its arguments, and cannot tell what it added")
+	}
+	d.Bare = func(n note) note {
+		n.Before = ""
+		return n
+	}
+	tl := tool.Define(d)
+	args, err := tl.Normalize(json.RawMessage(`{"text":"new","before":"the model's"}`))
+	if err != nil || string(args) != `{"text":"new"}` {
+		t.Fatalf("normalised to %s, %v", args, err)
+	}
+	args, err = tl.Complete(t.Context(), tool.Call{Args: args})
+	if p, _ := tl.Preview(args); err != nil || p.Title != "old becomes new" {
+		t.Errorf("completed to %s, %v", args, err)
+	}
+	free, err := tl.FreeText(args)
+	_, changes, _ := tl.Changes(args)
+	if err != nil || len(free) != 0 || len(changes) != 1 || changes[0].Added != "new" {
+		t.Errorf("free text %q, changes %+v, %v", free, changes, err)
+	}
+}

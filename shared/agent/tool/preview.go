@@ -27,6 +27,12 @@ func (p *Preview) AddText(label, s string) {
 	p.addText(Field{Label: label, Value: shown, Long: true}, s, hidden)
 }
 
+// AddDiff adds a unified diff in visible form, with warnings about hidden characters. A folded one is opened on demand.
+func (p *Preview) AddDiff(label, diff string, folded bool) {
+	shown, hidden := visible.Text(diff)
+	p.addText(Field{Label: label, Value: shown, Long: true, Diff: true, Folded: folded}, diff, hidden)
+}
+
 // longText is the length in bytes above which a value gets its own lines.
 const longText = 100
 

@@ -44,9 +44,13 @@ func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {
 func (t *Tool) FetchesAddress() bool { return t.has.fetches && !t.SideEffect }
 
 // FreeText returns the strings of the arguments that are free text, in the schema's order. These are the strings that
-// [Tool.Pinned] leaves out. If the tool has no Bound, they are all strings except the targets. The arguments must come
-// from Normalize.
+// [Tool.Pinned] leaves out. If the tool has no Bound, they are all strings except the targets. The texts that the call
+// changes are left out; [Tool.Changes] returns them. The arguments must come from Normalize or Complete.
 func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
+	args, _, err := t.Changes(args)
+	if err != nil {
+		return nil, err
+	}
 	fixed := map[string]string{}
 	if t.has.bound {
 		bound, err := t.Pinned(args)

@@ -224,6 +224,9 @@ type Field struct {
 	Label string `json:"label"`
 	Value string `json:"value"`          // invisible and direction-changing characters are made visible
 	Long  bool   `json:"long,omitempty"` // text of several lines, such as a mail body
+	// Diff means that the value is a unified diff. Folded means that a reader opens the value only on demand.
+	Diff   bool `json:"diff,omitempty"`
+	Folded bool `json:"folded,omitempty"`
 	// At is the moment that the value names, if any: RFC 3339 with the value's own offset.
 	At string `json:"at,omitempty"`
 	// Argument is the call's argument that the value comes from, if the label does not name it.

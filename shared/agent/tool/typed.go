@@ -15,6 +15,8 @@ import (
 type functions interface {
 	normalize(args json.RawMessage) (json.RawMessage, error)
 	revise(before, edited json.RawMessage) (json.RawMessage, error)
+	completed(context.Context, Call) (json.RawMessage, error)
+	changes(args json.RawMessage) (rest json.RawMessage, changes []Change, err error)
 	targets(args json.RawMessage) ([]Target, error)
 	bound(args json.RawMessage) (json.RawMessage, error)
 	preview(args json.RawMessage) (Preview, error)
@@ -43,6 +45,8 @@ type parts struct {
 	revise, bound, heading, step, link, narrow, rule, note, reading, shows, replaces, fetches bool
 
 	limit, interrupt, prepare, execute, reconcile, compensate bool
+
+	complete, bare, changes bool
 }
 
 // typed erases the types of a definition. Each method decodes the arguments, and the result if it has one, and calls
@@ -62,6 +66,7 @@ func (d *Def[In, Out]) parts() parts {
 		reading: d.Reading != nil, shows: d.Shows != nil, replaces: d.Replaces != nil, fetches: d.Fetches != nil,
 		limit: d.Limit != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil, execute: d.Execute != nil,
 		reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
+		complete: d.Complete != nil, bare: d.Bare != nil, changes: d.Changes != nil,
 	}
 }
 
@@ -99,6 +104,12 @@ func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err
 	var v In
 	if err = strictjson.Decode(args, &v); err != nil {
 		return nil, err
+	}
+	if t.Bare != nil {
+		v = t.Bare(v)
+		if args, err = canonical(v); err != nil {
+			return nil, err
+		}
 	}
 	if err = t.in.check(args); err != nil {
 		return nil, err

@@ -81,6 +81,13 @@ func fetched(tx *unit.Tx, url string) ([]taint.Finding, error) {
 // the repository is known to be private.
 func callOf(tx *unit.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err error) {
 	c.Text, err = t.FreeText(in.Args)
+	if err != nil {
+		return c, err
+	}
+	_, changes, err := t.Changes(in.Args)
+	for _, change := range changes {
+		c.Changes = append(c.Changes, taint.Change(change))
+	}
 	for _, to := range in.Targets {
 		c.Targets = append(c.Targets, to.Value)
 		if to.Kind == tool.TargetRepository {

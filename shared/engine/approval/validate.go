@@ -21,6 +21,8 @@ import (
 type Placement struct {
 	tool.Place
 	Err error
+
+	Completed Completion // of the one call that is validated
 }
 
 // Places holds the places where tools' calls would act for the run's user.
@@ -37,7 +39,7 @@ func AskPlaces(ctx context.Context, ex *unit.Execution, scope tool.Scope, tools 
 		if _, asked := out[t]; !asked {
 			in, err := t.Place(ctx, scope)
 			ex.LogPanic(ctx, "", err)
-			out[t] = Placement{in, err}
+			out[t] = Placement{Place: in, Err: err}
 		}
 	}
 	return out
@@ -67,7 +69,7 @@ func (p Places) Of(ctx context.Context, tx *unit.Tx, t *tool.Tool) (Placement, e
 	}
 	in, err, missing := tx.PlaceIn(ctx, t)
 	tx.Ex.LogPanic(ctx, "", err)
-	return Placement{in, err}, missing
+	return Placement{Place: in, Err: err}, missing
 }
 
 var validDisplayName = lazyregexp.New(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -106,6 +108,12 @@ func Validate(tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Pla
 	}
 	if err := readWhole(tx, t, call); err != nil {
 		return Reject(tx, id, call, err)
+	}
+	switch done := at.Completed; {
+	case done.Err != nil:
+		return Reject(tx, id, call, done.Err)
+	case done.Args != nil:
+		call.Args, call.ArgsHash = done.Args, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, done.Args)
 	}
 	return applyPolicy(tx, id, call, t)
 }

@@ -64,6 +64,7 @@ func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Req
 	called := toolsOf(ex, reply.Calls)
 	approval.LookAgain(ctx, ex, called...)
 	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
+	completed := approval.CompleteCalls(ctx, ex, turn, reply.Calls)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
 	err := ex.Transition(ctx, func(tx *unit.Tx) error {
 		started = effect.ActionOf(tx, intent) // set already if the commit's answer was lost
@@ -73,7 +74,7 @@ func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Req
 		if st, _ := tx.Next(); st != run.StepCallModel {
 			return nil // cancelled or out of time in the meantime: the answer no longer matters
 		}
-		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places); err != nil {
+		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places, completed); err != nil {
 			return err
 		}
 		var err error
@@ -217,7 +218,8 @@ func newTurn(ex *unit.Execution, req model.Request, r *model.Reply) *run.Turn {
 
 // recordTurn adds the model's answer to the run, with the first [model.MaxCalls] of its calls. The others are not run,
 // and the next request says so.
-func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
+func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply, places approval.Places,
+	completed []approval.Completion) error {
 	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
@@ -233,6 +235,7 @@ func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply
 		if err != nil {
 			return err
 		}
+		at.Completed = completed[i]
 		call := run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: c.Name}
 		if tx.State.Plan != nil {
 			err = session.propose(call, c.Args, at)

@@ -223,6 +223,18 @@ func (s *Server) Add(seed Seed) {
 	}
 }
 
+// Push commits a file to the repository's default branch, as its owner does with git.
+func (s *Server) Push(owner, name, path, content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.find(owner, name)
+	on := r.at("HEAD")
+	files := maps.Clone(r.trees[on.tree])
+	files[path] = file{r.addBlob(content), cmp.Or(files[path].mode, modeFile)}
+	r.branches[r.defaultBranch] = r.addCommit(commit{tree: r.addTree(files), message: "Write " + path, author: owner,
+		parents: []string{on.sha}, at: s.now()}).sha
+}
+
 func (s *Server) addIssue(r *repository, i issue) *issue {
 	i.id, i.number, i.state, i.created = s.id(), len(r.issues)+1, "open", s.now()
 	i.updated = i.created

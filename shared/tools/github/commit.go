@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/tools/internal/patch"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
@@ -40,6 +41,10 @@ type FileChange struct {
 	Delete  bool   `json:"delete,omitempty" jsonschema:"Whether the file goes."`
 	SHA256  string `json:"sha256,omitempty" jsonschema:"In place of content: what docker.readFileInContainer says of the file in the container. Only a file with this sum is committed."`
 	Source  string `json:"source,omitempty" jsonschema:"That file, absolute or in /work; left out: the path in /work."`
+
+	Edits []patch.Replacement `json:"edits,omitempty" jsonschema:"In place of content: exact replacements in the file that the branch has. The way to change a file that you have not read to its end."`
+	SHA   string              `json:"sha,omitempty" jsonschema:"With edits: the sha that github.readFile returned for the file."`
+	Base  *Base               `json:"base,omitempty"`
 }
 
 // Committed is the result of commitFiles.
@@ -60,9 +65,15 @@ func (h *hub) commitFiles() *tool.Tool {
 			files := s.Properties["files"]
 			files.MinItems, files.MaxItems = jsonschema.Ptr(1), jsonschema.Ptr(MaxFiles)
 			bounded(files.Items, map[string]int{"path": maxPath, "content": MaxCommit})
+			files.Items.Properties["sha"].Pattern = `^[0-9a-f]{40}$`
+			delete(files.Items.Properties, "base")
 			h.refineContained(s)
 		},
 		Normalize: normalCommit,
+		Complete:  h.completeCommit,
+		Bare:      bareCommit,
+		Revise:    reviseCommit,
+		Changes:   changesOf,
 		Targets:   func(in NewCommit) []tool.Target { return reached(in.Owner, in.Repo, nil) },
 		Replaces:  replacedFiles,
 		Pinned:    boundCommit,
@@ -121,7 +132,11 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 		if strings.ContainsRune(f.Content, 0) {
 			return nil, fault.Invalid(field("content"), "this is no text")
 		}
-		if size += len(f.Content); size > MaxCommit {
+		edited, err := normalEdits(f, field)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(f.Content) + edited; size > MaxCommit {
 			return nil, fault.Invalid("files", "all files together have at most %d octets", MaxCommit)
 		}
 	}
@@ -137,7 +152,7 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 // replacedFiles returns the files that the commit writes as a whole, in the words of the model.
 func replacedFiles(in NewCommit) (all []tool.Text) {
 	for _, f := range in.Files {
-		if !f.Delete && f.SHA256 == "" {
+		if !f.Delete && f.SHA256 == "" && len(f.Edits) == 0 {
 			all = append(all, fileIn(in.Owner, in.Repo, f.Path))
 		}
 	}
@@ -149,47 +164,12 @@ func sortFiles(files []FileChange) {
 }
 
 func boundCommit(in NewCommit) any {
-	in.Files = slices.Clone(in.Files)
-	for i := range in.Files {
-		in.Files[i].Content = ""
-	}
+	in, _ = changesOf(in)
 	sortFiles(in.Files)
 	return struct {
 		NewCommit
 		Message string `json:"message,omitempty"` // shadows the embedded field, which leaves the pinned arguments
 	}{NewCommit: in}
-}
-
-func previewCommit(in NewCommit) tool.Preview {
-	c := newCard("Commit to GitHub", in.Owner, in.Repo)
-	c.AddField("Branch", in.Branch)
-	if in.From != "" {
-		c.AddField("New, from the branch", in.From)
-	}
-	c.AddText("Message", in.Message)
-	if in.ContainerID != "" {
-		c.AddField("Container", in.ContainerID)
-		c.Warn("What comes from the container is not shown here: exactly the files with these sums are committed.")
-	}
-	for _, f := range in.Files {
-		switch {
-		case f.Delete:
-			c.AddField("Delete "+f.Path, "The file goes")
-		case f.SHA256 != "":
-			addSource(&c.Preview, f)
-		default:
-			c.AddText("Write "+f.Path, f.Content)
-		}
-		if runs(f.Path) {
-			c.Warn("GitHub itself, or a build of this repository, runs %s.", f.Path)
-		}
-	}
-	return c.Preview
-}
-
-// runs reports whether a file is one that machines run without being asked to.
-func runs(path string) bool {
-	return strings.HasPrefix(strings.ToLower(path), ".github/")
 }
 
 // built is the handle: the commit that is made and on no branch yet, and what it stands on.
@@ -224,28 +204,45 @@ func (h *hub) prepareCommit(ctx context.Context, c tool.Call, in NewCommit) (str
 }
 
 func build(ctx context.Context, api *githubapi.Client, in NewCommit) (built, error) {
-	from, isNew, err := base(ctx, api, in)
+	at, isNew, err := stand(ctx, api, in)
+	if err != nil || at == nil {
+		return built{}, err
+	}
+	there, err := entriesThere(ctx, api, in, at.root)
+	if err != nil || there == nil {
+		return built{}, err
+	}
+	files, err := patched(ctx, api, in, there)
 	if err != nil {
 		return built{}, err
 	}
-	parent, _, err := api.Git.GetCommit(ctx, in.Owner, in.Repo, from)
-	if err != nil || parent.GetTree().GetSHA() == "" {
-		return built{}, err
-	}
-	is, err := modes(ctx, api, in, parent.GetTree().GetSHA())
-	if err != nil || is == nil {
-		return built{}, err
-	}
-	tree, _, err := api.Git.CreateTree(ctx, in.Owner, in.Repo, parent.GetTree().GetSHA(), entries(in.Files, is))
+	tree, _, err := api.Git.CreateTree(ctx, in.Owner, in.Repo, at.root, entries(files, there))
 	if err != nil || tree.GetSHA() == "" {
 		return built{}, err
 	}
-	if tree.GetSHA() == parent.GetTree().GetSHA() {
+	if tree.GetSHA() == at.root {
 		return built{}, fault.Invalid("files", "the branch has these files already")
 	}
 	made, _, err := api.Git.CreateCommit(ctx, in.Owner, in.Repo, githubapi.Commit{Message: &in.Message, Tree: tree,
-		Parents: []*githubapi.Commit{{SHA: &from}}}, nil)
-	return built{made.GetSHA(), from, isNew, made.GetHTMLURL()}, err
+		Parents: []*githubapi.Commit{{SHA: &at.commit}}}, nil)
+	return built{made.GetSHA(), at.commit, isNew, made.GetHTMLURL()}, err
+}
+
+// ground is a commit that another commit is built on, with its tree.
+type ground struct{ commit, root string }
+
+// stand returns the commit on which the new one stands, and whether the branch is to be made. It returns nil if an
+// answer of GitHub cannot be used.
+func stand(ctx context.Context, api *githubapi.Client, in NewCommit) (_ *ground, isNew bool, err error) {
+	from, isNew, err := base(ctx, api, in)
+	if err != nil {
+		return nil, false, err
+	}
+	parent, _, err := api.Git.GetCommit(ctx, in.Owner, in.Repo, from)
+	if err != nil || parent.GetTree().GetSHA() == "" {
+		return nil, false, err
+	}
+	return &ground{from, parent.GetTree().GetSHA()}, isNew, nil
 }
 
 // base returns the commit on which the new one stands, and whether the branch is to be made.
@@ -265,9 +262,10 @@ func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string,
 }
 
 // entries returns the files as parts of a tree: a file that is there keeps its mode.
-func entries(files []FileChange, is map[string]string) (out []*githubapi.TreeEntry) {
+func entries(files []FileChange, is map[string]*githubapi.TreeEntry) (out []*githubapi.TreeEntry) {
 	for _, f := range files {
-		e := &githubapi.TreeEntry{Path: new(f.Path), Mode: new(cmp.Or(is[f.Path], modeFile)), Type: new("blob")}
+		mode := cmp.Or(is[f.Path].GetMode(), modeFile)
+		e := &githubapi.TreeEntry{Path: new(f.Path), Mode: &mode, Type: new("blob")}
 		if !f.Delete {
 			e.Content = new(f.Content)
 		}

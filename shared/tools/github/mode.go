@@ -19,25 +19,26 @@ const (
 	modeModule  = "160000"
 )
 
-// modes returns the modes of those of the files that the tree has. A commit writes ordinary files in the place of
-// ordinary files: it refuses links, submodules and folders, which it would replace without a word on its card. The
+// entriesThere returns the entries of those of the files that the tree has. A commit writes ordinary files in the place
+// of ordinary files: it refuses links, submodules and folders, which it would replace without a word on its card. The
 // result is nil where an answer cannot be used.
-func modes(ctx context.Context, api *githubapi.Client, in NewCommit, root string) (map[string]string, error) {
+func entriesThere(ctx context.Context, api *githubapi.Client, in NewCommit,
+	root string) (map[string]*githubapi.TreeEntry, error) {
 	w := walker{api: api, in: in, seen: map[string][]*githubapi.TreeEntry{}}
-	is := map[string]string{}
+	there := map[string]*githubapi.TreeEntry{}
 	for _, f := range in.Files {
-		mode, err := w.mode(ctx, root, f.Path)
+		e, err := w.entry(ctx, root, f.Path)
 		if err != nil {
 			return nil, err
 		}
-		if mode != "" {
-			is[f.Path] = mode
+		if e != nil {
+			there[f.Path] = e
 		}
 	}
 	if w.odd {
 		return nil, nil
 	}
-	return is, nil
+	return there, nil
 }
 
 // walker goes down trees folder by folder: a list of all files of a repository can be longer than any answer.
@@ -48,23 +49,23 @@ type walker struct {
 	odd  bool                              // whether an answer could not be used
 }
 
-// mode returns the mode of the file, or "" if there is none.
-func (w *walker) mode(ctx context.Context, tree, path string) (string, error) {
+// entry returns the entry of the file, or nil if there is none.
+func (w *walker) entry(ctx context.Context, tree, path string) (*githubapi.TreeEntry, error) {
 	for rest := path; ; {
 		all, err := w.list(ctx, tree)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		name, below, deeper := strings.Cut(rest, "/")
 		i := slices.IndexFunc(all, func(e *githubapi.TreeEntry) bool { return e.GetPath() == name })
 		if i < 0 {
-			return "", nil
+			return nil, nil
 		}
 		if !deeper {
-			return all[i].GetMode(), ordinary(all[i].GetMode(), path)
+			return all[i], ordinary(all[i].GetMode(), path)
 		}
 		if all[i].GetMode() != modeFolder {
-			return "", fault.Invalid("files", "%s is inside something that is not a folder", path)
+			return nil, fault.Invalid("files", "%s is inside something that is not a folder", path)
 		}
 		tree, rest = all[i].GetSHA(), below
 	}

@@ -17,7 +17,7 @@ func showsOf(in, out any) []tool.Part {
 		}
 		return []tool.Part{{Text: fileIn(in.Owner, in.Repo, in.Path), Version: f.SHA, From: f.Offset,
 			To: f.Offset + len(f.Content), Size: f.Size,
-			Rest: "Read the rest with " + ReadFile + " and an offset."}}
+			Rest: "Read the rest with " + ReadFile + " and an offset, or change only parts of it with edits."}}
 	case IssueToRead:
 		i := as[Issue](out)
 		return bodies(nil, bodyOf(in.Owner, in.Repo, "issue", in.IssueNumber), ReadIssue, i.UpdatedAt, i.Text)

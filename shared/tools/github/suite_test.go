@@ -204,7 +204,7 @@ var suites = map[string]toolstest.Suite{
 		Free: []string{"message"},
 		Labels: []string{"Repository", "Branch", "New, from the branch", "Message", "Write README.md",
 			"Write docs/a.md", "Container",
-			"Delete docs/a.md", "Write .github/workflows/a.yml"},
+			"Delete docs/a.md", "Write .github/workflows/a.yml", "Replace in README.md, 1", "With, 1"},
 		Texts: map[string]string{"message": "Message"},
 		Previews: map[string]toolstest.Shown{
 			"all of it": {Want: []string{"Branch: main", "Message: Mend it", "Write README.md: # Mended"}},
@@ -215,8 +215,10 @@ var suites = map[string]toolstest.Suite{
 				taken("README.md", "out/a", "x")}}, Want: []string{"Container: " + boxID,
 				"Write README.md: /work/out/a in the container, with the SHA-256 " + sumOf("x"),
 				"! What comes from the container is not shown here"}},
+			"edits": {Change: map[string]any{"files": []any{edited("README.md", someSHA, "Old", "New")}},
+				Want: []string{"Replace in README.md, 1: Old", "With, 1: New"}},
 			"one that is run": {Change: map[string]any{"files": files(".github/workflows/a.yml", "on: push")},
-				Want: []string{"! GitHub itself, or a build of this repository, runs .github/workflows/a.yml"}},
+				Want: []string{"! Look closely at .github/workflows/a.yml: a build service runs it."}},
 		},
 		Refused: nowhere(map[string]toolstest.Refused{
 			"no files":        refused("files", []any{}),
@@ -234,6 +236,16 @@ var suites = map[string]toolstest.Suite{
 				"path": "a", "source": "b"}}}, Field: "files/0/sha256"},
 			"both": {Change: map[string]any{"containerId": boxID, "files": []any{map[string]any{"path": "a",
 				"content": "x", "sha256": sumOf("x")}}}, Field: "files/0/sha256"},
+			"edits without a sha": {Change: map[string]any{"files": []any{edited("a", "", "b", "c")}},
+				Field: "files/0/sha"},
+			"edits beside content": {Change: map[string]any{"files": []any{map[string]any{"path": "a", "content": "x",
+				"sha": someSHA, "edits": edits("b", "c")}}}, Field: "files/0/edits"},
+			"a sha without edits": {Change: map[string]any{"files": []any{map[string]any{"path": "a", "content": "x",
+				"sha": someSHA}}}, Field: "files/0/edits"},
+			"an edit of nothing": {Change: map[string]any{"files": []any{edited("a", someSHA, "", "c")}},
+				Field: "files/0/edits/0/old"},
+			"an edit to the same": {Change: map[string]any{"files": []any{edited("a", someSHA, "b", "b")}},
+				Field: "files/0/edits/0/new"},
 			"a source of two lines": {Change: map[string]any{"containerId": boxID, "files": []any{taken("a", "b\nc",
 				"x")}}, Field: "files/0/source"},
 			"a file twice":        refused("files", append(files("a", "x"), files("a", "y")...)),
@@ -247,6 +259,19 @@ var suites = map[string]toolstest.Suite{
 
 func files(path, content string) []any {
 	return []any{map[string]any{"path": path, "content": content}}
+}
+
+const someSHA = "0123456789abcdef0123456789abcdef01234567"
+
+func edits(old, with string) []any { return []any{map[string]any{"old": old, "new": with}} }
+
+// edited is a file of a commit in which one text is replaced. Without a sha it names no version.
+func edited(path, sha, old, with string) map[string]any {
+	f := map[string]any{"path": path, "edits": edits(old, with)}
+	if sha != "" {
+		f["sha"] = sha
+	}
+	return f
 }
 
 func suite(name string) toolstest.Suite {

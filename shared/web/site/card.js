@@ -259,10 +259,21 @@ function onward(node, following) {
   document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: 'nearest' });
 }
 
-// long returns a text in a scrollable box, which the keyboard can scroll too.
-const long = (f, code) => el('div', { class: 'copied' },
-  el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value),
+// long returns a text in a scrollable box, which the keyboard can scroll too. A folded text opens on demand.
+function long(f, code) {
+  const kind = `long${code ? ' code' : ''}${f.diff ? ' code diff' : ''}`;
+  const box = el('div', { class: 'copied' },
+    el('div', { class: kind, tabindex: 0, role: 'group', 'aria-label': f.label },
+      ...(f.diff ? diff(f.value) : [f.value])),
     copy(f.value, f.label.toLowerCase()));
+  return f.folded ? el('details', {}, el('summary', {}, 'Show this generated file'), box) : box;
+}
+
+/** @type {Record<string, string>} the elements of a diff's lines, by their first character */
+const sides = { '+': 'ins', '-': 'del' };
+
+// diff returns the lines of a unified diff, in which screen readers find what is inserted and deleted.
+const diff = (text) => text.split(/(?<=\n)/).map((line) => el(sides[line[0]] ?? 'span', {}, line));
 
 // own returns the field's time in the reader's time zone, if that differs.
 function own(f, timeZone) {

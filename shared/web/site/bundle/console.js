@@ -3099,12 +3099,22 @@ function onward(node, following) {
   if (next3.matches(".card")) next3.scrollIntoView({ block: "nearest" });
   document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: "nearest" });
 }
-var long2 = (f, code2) => el(
-  "div",
-  { class: "copied" },
-  el("div", { class: `long${code2 ? " code" : ""}`, tabindex: 0, role: "group", "aria-label": f.label }, f.value),
-  copy(f.value, f.label.toLowerCase())
-);
+function long2(f, code2) {
+  const kind = `long${code2 ? " code" : ""}${f.diff ? " code diff" : ""}`;
+  const box = el(
+    "div",
+    { class: "copied" },
+    el(
+      "div",
+      { class: kind, tabindex: 0, role: "group", "aria-label": f.label },
+      ...f.diff ? diff(f.value) : [f.value]
+    ),
+    copy(f.value, f.label.toLowerCase())
+  );
+  return f.folded ? el("details", {}, el("summary", {}, "Show this generated file"), box) : box;
+}
+var sides = { "+": "ins", "-": "del" };
+var diff = (text2) => text2.split(/(?<=\n)/).map((line3) => el(sides[line3[0]] ?? "span", {}, line3));
 function own2(f, timeZone) {
   const words3 = ownClock(f, timeZone);
   return words3 && el("span", { class: "own quiet" }, "By your clock: ", el("time", { datetime: f.at }, words3));

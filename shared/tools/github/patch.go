@@ -1,0 +1,135 @@
+package github
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/tools/internal/patch"
+)
+
+// Base is what the branch has in the place of a file, and how the commit differs from it. This program sets it when the
+// commit is proposed. The commit is made only if the branch still has this.
+type Base struct {
+	SHA    string     `json:"sha,omitempty"`    // of the blob; empty: the file is new
+	Result string     `json:"result,omitempty"` // SHA-256 of the text that the commit writes
+	Diff   patch.Diff `json:"diff,omitzero"`
+	Moved  string     `json:"moved,omitempty"`  // path of the deleted file that this new file continues
+	Binary bool       `json:"binary,omitempty"` // the file there is no text
+	Unread bool       `json:"unread,omitempty"` // the file there is too long to compare
+	Folded bool       `json:"folded,omitempty"` // a program generates the file
+	Note   string     `json:"note,omitempty"`   // what a careful reader should know about the file
+}
+
+// bareCommit returns the arguments without what completeCommit adds.
+func bareCommit(in NewCommit) NewCommit {
+	in.Files = slices.Clone(in.Files)
+	for i := range in.Files {
+		in.Files[i].Base = nil
+	}
+	return in
+}
+
+// reviseCommit returns the user's edits with the comparisons of the files that the user left as they were.
+func reviseCommit(before, edited NewCommit) NewCommit {
+	if before.Owner != edited.Owner || before.Repo != edited.Repo || before.Branch != edited.Branch ||
+		before.From != edited.From || before.ContainerID != edited.ContainerID {
+		return edited
+	}
+	for i, f := range edited.Files {
+		for _, was := range before.Files {
+			if sameFile(was, f) {
+				edited.Files[i].Base = was.Base
+			}
+		}
+	}
+	return edited
+}
+
+func sameFile(a, b FileChange) bool {
+	edits := slices.Equal(a.Edits, b.Edits)
+	a.Edits, b.Edits, a.Base, b.Base = nil, nil, nil, nil
+	return edits && a.Path == b.Path && a.Content == b.Content && a.Delete == b.Delete && a.SHA256 == b.SHA256 &&
+		a.Source == b.Source && a.SHA == b.SHA
+}
+
+// changesOf returns the texts that the commit changes, and the arguments without them.
+func changesOf(in NewCommit) (NewCommit, []tool.Change) {
+	rest := bareCommit(in)
+	var changes []tool.Change
+	for i, f := range in.Files {
+		rest.Files[i].Content, rest.Files[i].Edits, rest.Files[i].SHA = "", nil, ""
+		switch {
+		case f.Base != nil && f.Base.Diff.Text != "":
+			added, stood := f.Base.Diff.Sides()
+			changes = append(changes, tool.Change{Stood: stood, Added: added})
+		case f.Content != "":
+			changes = append(changes, tool.Change{Added: f.Content})
+		}
+		if f.Base == nil || f.Base.Diff.Text == "" {
+			for _, e := range f.Edits {
+				changes = append(changes, tool.Change{Stood: e.Old, Added: e.New})
+			}
+		}
+	}
+	return rest, changes
+}
+
+// normalEdits checks the replacements of a file. It returns their size in bytes.
+func normalEdits(f FileChange, at func(name string) string) (size int, err error) {
+	switch {
+	case len(f.Edits) == 0 && f.SHA != "":
+		return 0, fault.Invalid(at("edits"), "the replacements are needed, or leave sha out")
+	case len(f.Edits) == 0:
+		return 0, nil
+	case f.Content != "" || f.Delete || f.SHA256 != "" || f.Source != "":
+		return 0, fault.Invalid(at("edits"), "a file has edits, or content, or a sum in a container, or goes")
+	case f.SHA == "":
+		return 0, fault.Invalid(at("sha"), "the sha that "+ReadFile+" returned is needed")
+	}
+	return patch.Check(f.Edits, func(i int, name string) string {
+		return at(strings.TrimSuffix(fmt.Sprintf("edits/%d/%s", i, name), "/"))
+	})
+}
+
+// stand checks that the branch has what the commit was approved or written for. there is nil if the file is missing.
+func (f FileChange) stand(there *githubapi.TreeEntry) error {
+	want, known := f.SHA, f.SHA != ""
+	if f.Base != nil {
+		want, known = f.Base.SHA, true
+	}
+	if !known || there.GetSHA() == want {
+		return nil
+	}
+	how := "is another version by now"
+	switch {
+	case there == nil:
+		how = "is missing"
+	case want == "":
+		how = "exists by now"
+	}
+	err := fault.New(fault.Policy, fault.CodeStaleView, "On the branch, %s %s. Nothing was committed: read it, and "+
+		"propose the commit again.", f.Path, how)
+	err.Field = "files"
+	return err
+}
+
+// result checks that the text is the one that was approved.
+func (f FileChange) result(text string) error {
+	if f.Base != nil && f.Base.Result != "" && f.Base.Result != sumOf(text) {
+		return fault.New(fault.Policy, fault.CodeIntegrity, "The text for %s is not the one that was approved. "+
+			"Nothing was committed.", f.Path)
+	}
+	return nil
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
