@@ -16,7 +16,8 @@ import (
 // names, even if it does not link the tools.
 var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_event_delete",
 	"calendar_events_list", "docker.cleanupGroupContainers", "docker.createContainer", "docker.destroyContainer",
-	"docker.executeScript", "docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
+	"docker.editFile", "docker.executeScript", "docker.getAllSourceFiles", "docker.listContainers",
+	"docker.readFileInContainer",
 	"github.configureGitClientInContainer", "gmail_search", "gmail_send", "google_web_search", "run_command",
 	"run_shell_command", "task_complete", "web_fetch"}, repositoryTools...)
 

@@ -27,13 +27,15 @@ const (
 	Cleanup      = "docker.cleanupGroupContainers"
 	Script       = "docker.executeScript"
 	ReadFile     = "docker.readFileInContainer"
+	EditFile     = "docker.editFile"
 	SourceFiles  = "docker.getAllSourceFiles"
 	ConfigureGit = "github.configureGitClientInContainer"
 	Shell        = "run_shell_command"
 )
 
 // Names are all of them.
-var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, SourceFiles, ConfigureGit, Shell}
+var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, EditFile, SourceFiles, ConfigureGit,
+	Shell}
 
 // Engine runs containers (package docker of shared). Its errors are those of that package.
 type Engine interface {
@@ -65,8 +67,8 @@ type tools struct{ Options }
 func New(o Options) tool.Set {
 	t := &tools{o}
 	t.Images = slices.Clone(o.Images)
-	return tool.NewSet(t.list(), t.create(), t.destroy(), t.cleanup(), t.script(), t.readFile(), t.sourceFiles(),
-		t.configureGit(), t.shell())
+	return tool.NewSet(t.list(), t.create(), t.destroy(), t.cleanup(), t.script(), t.readFile(), t.editFile(),
+		t.sourceFiles(), t.configureGit(), t.shell())
 }
 
 // engine returns what carries calls out.

@@ -101,32 +101,45 @@ func (t *tools) readFile() *tool.Tool {
 				s.Properties[name].Minimum, s.Properties[name].Maximum = &least, jsonschema.Ptr(float64(maxFile))
 			}
 		},
-		Normalize: func(a FileArgs) (FileArgs, error) {
-			if strings.ContainsFunc(a.Path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-				return a, fault.Invalid("path", "a path without control characters is needed")
-			}
-			if !path.IsAbs(a.Path) {
-				a.Path = container.Work + "/" + a.Path
-			}
-			a.Path = path.Clean(a.Path)
-			return a, nil
+		Normalize: func(a FileArgs) (_ FileArgs, err error) {
+			a.Path, err = inWork(a.Path)
+			return a, err
 		},
 		Execute: func(ctx context.Context, c tool.Call, a FileArgs) (FileText, error) {
-			name := strings.TrimPrefix(a.Path, "/")
-			tree, err := t.archive(ctx, c, a.ContainerID,
-				container.Bounds{Files: 1, File: maxFile, All: maxFile + maxPath},
-				"tar", "-chf", "-", "-C", "/", "--", name)
-			switch {
-			case err != nil:
+			tree, err := t.packed(ctx, c, a.ContainerID, a.Path)
+			if err != nil || len(tree.Files) == 0 {
 				return FileText{}, err
-			case len(tree.Files) == 0 && tree.LeftOut == 0:
-				return FileText{}, nil
-			case len(tree.Files) == 0 || tree.Files[0].Path != name:
-				return FileText{}, fault.New(fault.Tool, "no_text_file", "This is no text file of at most 1 MiB.")
 			}
 			return pieceOf(tree.Files[0].Content, a)
 		},
 	})
+}
+
+// inWork returns the absolute form of a path, which is in /work unless it is absolute.
+func inWork(file string) (string, error) {
+	if strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return file, fault.Invalid("path", "a path without control characters is needed")
+	}
+	if !path.IsAbs(file) {
+		file = container.Work + "/" + file
+	}
+	return path.Clean(file), nil
+}
+
+// packed returns a tree with the text file at the absolute path, or an empty one if the container has no such file.
+func (t *tools) packed(ctx context.Context, c tool.Call, id, file string) (container.Tree, error) {
+	name := strings.TrimPrefix(file, "/")
+	tree, err := t.archive(ctx, c, id, container.Bounds{Files: 1, File: maxFile, All: maxFile + maxPath},
+		"tar", "-chf", "-", "-C", "/", "--", name)
+	switch {
+	case err != nil:
+		return container.Tree{}, err
+	case len(tree.Files) == 0 && tree.LeftOut == 0:
+		return container.Tree{}, nil
+	case len(tree.Files) == 0 || tree.Files[0].Path != name:
+		return container.Tree{}, fault.New(fault.Tool, "no_text_file", "This is no text file of at most 1 MiB.")
+	}
+	return tree, nil
 }
 
 // pieceOf returns the part of a file that is asked for. Offsets count the bytes of the file without its secrets.
@@ -159,8 +172,8 @@ func partsOf(out Tree) (parts []tool.Part) {
 // partOf says what a result shows of a file.
 func partOf(a FileArgs, out FileText) tool.Part {
 	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: out.Offset, To: out.Offset, Size: out.Size,
-		Rest: "Read the rest with " + ReadFile + " and an offset, or commit the file from the " +
-			"container by its sha256."}
+		Rest: "Read the rest with " + ReadFile + " and an offset, change only parts of it with edits, or commit the " +
+			"file from the container by its sha256."}
 	if out.Content != nil {
 		p.To += len(*out.Content)
 	}

@@ -1,0 +1,264 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
+	"github.com/countersign-run/countersign/shared/tools/internal/patch"
+)
+
+// EditArgs are the arguments of docker.editFile.
+type EditArgs struct {
+	ContainerID string              `json:"containerId" jsonschema:"The id that createContainer has returned."`
+	Path        string              `json:"path" jsonschema:"The file, absolute or in /work."`
+	SHA256      string              `json:"sha256,omitempty" jsonschema:"The sha256 that readFileInContainer returned for the file; left out: the file is new."`
+	Edits       []patch.Replacement `json:"edits,omitempty" jsonschema:"Exact replacements in the file."`
+	Content     string              `json:"content,omitempty" jsonschema:"In place of edits: the whole of the file, as text."`
+	Base        *EditBase           `json:"base,omitempty"`
+}
+
+// EditBase is how the file in the container changes. This program sets it when the call is proposed.
+type EditBase struct {
+	Result string     `json:"result"` // SHA-256 of the text that is written
+	Diff   patch.Diff `json:"diff"`   // without secrets
+}
+
+// Edited is the result of docker.editFile.
+type Edited struct {
+	SHA256 string `json:"sha256"` // of the whole file, for the next edit or a commit
+	Size   int    `json:"size"`
+}
+
+// maxContent limits the texts of one edit, in bytes.
+const maxContent = 256 << 10
+
+func (t *tools) editFile() *tool.Tool {
+	return tool.Define(tool.Def[EditArgs, Edited]{
+		Name: EditFile,
+		Description: "Changes a text file of at most 1 MiB in a container of this task by exact replacements, or " +
+			"writes it as a whole. The user sees the change.",
+		SideEffect: true, Contained: t.Network == "",
+		Refine: func(s *jsonschema.Schema) {
+			delete(s.Properties, "base")
+			s.Properties["containerId"].Pattern, s.Properties["sha256"].Pattern = idPattern, idPattern
+			s.Properties["path"].MinLength, s.Properties["path"].MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(maxPath)
+		},
+		Normalize: normalEdit,
+		Complete:  t.completeEdit,
+		Bare:      bareEdit,
+		Revise:    reviseEdit,
+		Changes:   changesOfEdit,
+		Replaces: func(a EditArgs) []tool.Text {
+			if len(a.Edits) > 0 {
+				return nil
+			}
+			return []tool.Text{{Name: a.Path}}
+		},
+		Pinned:  func(EditArgs) any { return struct{}{} }, // in the run's own containers, and there are no others
+		Preview: previewEdit,
+		Summary: func(a EditArgs) string {
+			return fmt.Sprintf("Changed a file in the container %.12s.", a.ContainerID)
+		},
+		Prepare: t.prepareEdit, Execute: t.edit, Reconcile: t.settleEdit,
+	})
+}
+
+func normalEdit(a EditArgs) (EditArgs, error) {
+	var err error
+	if a.Path, err = inWork(a.Path); err != nil {
+		return a, err
+	}
+	size, err := patch.Check(a.Edits, func(i int, name string) string {
+		return strings.TrimSuffix("edits/"+strconv.Itoa(i)+"/"+name, "/")
+	})
+	switch {
+	case err != nil:
+		return a, err
+	case len(a.Edits) > 0 && a.Content != "":
+		return a, fault.Invalid("edits", "a file has edits or content, not both")
+	case len(a.Edits) > 0 && a.SHA256 == "":
+		return a, fault.Invalid("sha256", "the sha256 that %s returned is needed", ReadFile)
+	case strings.ContainsRune(a.Content, 0):
+		return a, fault.Invalid("content", "a text without NUL is needed")
+	case size+len(a.Content) > maxContent:
+		return a, fault.Invalid("content", "%d bytes; the limit is %d", size+len(a.Content), maxContent)
+	}
+	return a, nil
+}
+
+func bareEdit(a EditArgs) EditArgs {
+	a.Base = nil
+	return a
+}
+
+// reviseEdit keeps the comparison if the user left the text as it was.
+func reviseEdit(before, edited EditArgs) EditArgs {
+	if before.ContainerID == edited.ContainerID && before.Path == edited.Path && before.SHA256 == edited.SHA256 &&
+		before.Content == edited.Content && slices.Equal(before.Edits, edited.Edits) {
+		edited.Base = before.Base
+	}
+	return edited
+}
+
+func changesOfEdit(a EditArgs) (EditArgs, []tool.Change) {
+	var changes []tool.Change
+	switch {
+	case a.Base != nil && a.Base.Diff.Text != "":
+		added, stood := a.Base.Diff.Sides()
+		changes = []tool.Change{{Stood: stood, Added: added}}
+	case len(a.Edits) == 0:
+		changes = []tool.Change{{Added: a.Content}}
+	default:
+		for _, e := range a.Edits {
+			changes = append(changes, tool.Change{Stood: e.Old, Added: e.New})
+		}
+	}
+	return EditArgs{ContainerID: a.ContainerID, Path: a.Path, SHA256: a.SHA256}, changes
+}
+
+func previewEdit(a EditArgs) tool.Preview {
+	p := tool.Preview{Title: "Change a file in a container"}
+	p.AddLine("File", a.Path)
+	p.AddLine("Container", a.ContainerID)
+	if a.SHA256 != "" {
+		p.AddField("Only if its SHA-256 is", a.SHA256)
+	}
+	switch {
+	case a.Base != nil && a.Base.Diff.Text != "":
+		p.AddDiff(fmt.Sprintf("Change, +%d −%d", a.Base.Diff.Added, a.Base.Diff.Removed), a.Base.Diff.Text, false)
+	case len(a.Edits) == 0:
+		p.AddText("The whole file", a.Content)
+	}
+	if a.Base == nil || a.Base.Diff.Text == "" {
+		for i, e := range a.Edits {
+			p.AddText(fmt.Sprintf("Replace, %d", i+1), e.Old)
+			p.AddText(fmt.Sprintf("With, %d", i+1), e.New)
+		}
+	}
+	return p
+}
+
+// completeEdit compares the file in the container with the text that the call writes.
+func (t *tools) completeEdit(ctx context.Context, c tool.Call, a EditArgs) (EditArgs, error) {
+	was, is, err := t.edited(ctx, c, a)
+	if err != nil {
+		return a, err
+	}
+	d, err := patch.Between(was, is)
+	d.Text = obs.RemoveSecrets(d.Text)
+	a.Base = &EditBase{Result: sumOf(is), Diff: d}
+	return a, err
+}
+
+// edited returns the text that the container has, and the one that the call writes. The error is of a file that is not
+// the one that was read.
+func (t *tools) edited(ctx context.Context, c tool.Call, a EditArgs) (was, is string, err error) {
+	was, there, err := t.text(ctx, c, a.ContainerID, a.Path)
+	if err != nil {
+		return "", "", err
+	}
+	if there != (a.SHA256 != "") || there && sumOf(was) != a.SHA256 {
+		err := fault.New(fault.Policy, fault.CodeStaleView, "The file in the container is not the one with this "+
+			"sha256. Nothing was changed: read it, and propose the change again.")
+		err.Field = "sha256"
+		return "", "", err
+	}
+	if is = a.Content; len(a.Edits) > 0 {
+		is, err = patch.Apply(was, a.Edits)
+	}
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(is) > maxFile:
+		return "", "", fault.Invalid("edits", "the file would have %d bytes; the limit is %d", len(is), maxFile)
+	case a.Base != nil && a.Base.Result != sumOf(is):
+		return "", "", fault.New(fault.Policy, fault.CodeIntegrity, "The text is not the one that was approved. "+
+			"Nothing was changed.")
+	}
+	return was, is, nil
+}
+
+// text returns the file at a path, and whether it exists.
+func (t *tools) text(ctx context.Context, c tool.Call, id, path string) (text string, there bool, err error) {
+	tree, err := t.packed(ctx, c, id, path)
+	if err != nil || len(tree.Files) == 0 {
+		return "", false, err
+	}
+	return tree.Files[0].Content, true, nil
+}
+
+// prepareEdit returns the sum of the text that is written. It first checks that the container has the approved file.
+func (t *tools) prepareEdit(ctx context.Context, c tool.Call, a EditArgs) (string, error) {
+	_, is, err := t.edited(ctx, c, a)
+	return sumOf(is), err
+}
+
+// write writes its input to $1, if that is $2 bytes, and keeps the permissions of a file that exists.
+const write = `f=$(readlink -f "$1") || f=$1
+mkdir -p "${f%/*}" && { [ ! -e "$f" ] || cp -p "$f" "$f.countersign"; } && cat >"$f.countersign" &&
+[ "$(wc -c <"$f.countersign")" -eq "$2" ] && mv -f "$f.countersign" "$f" || { rm -f "$f.countersign"; exit 1; }`
+
+// edit writes the text, unless an earlier try has written it.
+func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
+	if out, err := t.editedAlready(ctx, c, a); err != nil || out.SHA256 != "" {
+		return out, err
+	}
+	_, is, err := t.edited(ctx, c, a)
+	if err != nil {
+		return Edited{}, err
+	}
+	e, err := t.engine()
+	if err != nil {
+		return Edited{}, err
+	}
+	exit, err := e.Feed(ctx, a.ContainerID, []string{"/bin/sh", "-c", write, "countersign", a.Path,
+		strconv.Itoa(len(is))}, []byte(is))
+	switch {
+	case err != nil:
+		return Edited{}, tool.Ambiguous(err)
+	case exit != 0:
+		return Edited{}, fault.New(fault.Tool, "write_failed", "The container could not write the file: its folder is "+
+			"read-only, or the container has too little memory.")
+	}
+	return Edited{SHA256: c.Handle, Size: len(is)}, nil
+}
+
+// editedAlready returns the result if the container has the text that the call writes.
+func (t *tools) editedAlready(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
+	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
+	if err != nil || !there || sumOf(text) != c.Handle {
+		return Edited{}, err
+	}
+	return Edited{SHA256: c.Handle, Size: len(text)}, nil
+}
+
+func (t *tools) settleEdit(ctx context.Context, c tool.Call, a EditArgs) (tool.Verdict, Edited, string, error) {
+	out, err := t.editedAlready(ctx, c, a)
+	switch {
+	case fault.Is(err, fault.Auth, fault.CodeNotFound) || fault.Is(err, fault.Tool, CodeNotReady):
+		return tool.Unknown, Edited{}, "Its container is gone or does not run.", nil
+	case err != nil:
+		return "", Edited{}, "", err
+	case out.SHA256 != "":
+		return tool.Done, out, "", nil
+	}
+	if _, _, err := t.edited(ctx, c, a); err != nil {
+		return tool.Unknown, Edited{}, "The file is neither as it was nor as it was to be.", nil
+	}
+	return tool.NotDone, Edited{}, "", nil
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,116 @@
+package docker_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/toolstest"
+	"github.com/countersign-run/countersign/shared/tools/docker"
+)
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func edit(id, path, sum, old, with string) map[string]any {
+	return map[string]any{"containerId": id, "path": path, "sha256": sum,
+		"edits": []any{map[string]any{"old": old, "new": with}}}
+}
+
+func TestEditSuite(t *testing.T) {
+	sum := strings.Repeat("0b", 32)
+	toolstest.Suite{
+		Tool: judging[docker.EditFile],
+		Args: edit(anID, "a.go", sum, "x", "y"),
+		Other: map[string]map[string]any{"containerId": {"containerId": sum}, "path": {"path": "b.go"},
+			"sha256": {"sha256": anID}, "edits": {"edits": []any{map[string]any{"old": "x", "new": "z"}}},
+			"content": {"edits": []any{}, "content": "z"}},
+		Free:   []string{"containerId", "path", "sha256", "edits", "content"},
+		Labels: []string{"File", "Container", "Only if its SHA-256 is", "Replace, 1", "With, 1", "The whole file"},
+		Previews: map[string]toolstest.Shown{
+			"edits": {Want: []string{"File: /work/a.go", "Replace, 1: x", "With, 1: y"}},
+			"a new file": {Change: map[string]any{"edits": nil, "sha256": nil, "content": "new\n"},
+				Want: []string{"The whole file: new"}}},
+		Refused: map[string]toolstest.Refused{
+			"edits without a sum": {Change: map[string]any{"sha256": nil}, Field: "sha256"},
+			"edits and content":   {Change: map[string]any{"content": "x"}, Field: "edits"},
+			"an edit of nothing": {Change: map[string]any{"edits": []any{map[string]any{"old": "", "new": "z"}}},
+				Field: "edits/0/old"},
+			"a path of two lines": {Change: map[string]any{"path": "a\nb"}, Field: "path"},
+			"a short id":          {Change: map[string]any{"containerId": "0a"}, Field: "containerId"},
+			"NUL":                 {Change: map[string]any{"edits": nil, "content": "a\x00"}, Field: "content"},
+			"too much": {Change: map[string]any{"edits": nil, "content": strings.Repeat("x", 256<<10+1)},
+				Field: "content"},
+		},
+	}.Run(t)
+}
+
+// TestAnEdit changes and creates files in a container, and refuses what it was not approved for.
+func TestAnEdit(t *testing.T) {
+	r := onPodman(t)
+	id := r.create(t, "build")
+	long := strings.Repeat("a line that makes the file long\n", 12_000)
+	was := "#!/bin/sh\necho one\n"
+	must[docker.Result](t, r, docker.Script, script(id, `printf '#!/bin/sh\necho one\n' >run.sh; chmod 755 run.sh
+yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`))
+
+	c, err := r.prepared(t, docker.EditFile, edit(id, "run.sh", sumOf(was), "one", "two"))
+	if err == nil {
+		c.Args, err = r.tools[docker.EditFile].Complete(t.Context(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.tools[docker.EditFile].Preview(c.Args)
+	if last := p.Fields[len(p.Fields)-1]; err != nil || !last.Diff || last.Label != "Change, +1 −1" ||
+		last.Value != "@@ -1,2 +1,2 @@\n #!/bin/sh\n-echo one\n+echo two\n" {
+		t.Errorf("the card shows %+v, %v", p, err)
+	}
+	wants := func(want tool.Verdict) {
+		t.Helper()
+		if out, err := r.tools[docker.EditFile].Reconcile(t.Context(), c); err != nil || out.Verdict != want {
+			t.Errorf("it is settled as %+v, %v; want %s", out, err, want)
+		}
+	}
+	wants(tool.NotDone)
+	for range 2 { // a second try changes nothing
+		if _, err := r.tools[docker.EditFile].Execute(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants(tool.Done)
+	ran := must[docker.Result](t, r, docker.Script, script(id, "./run.sh; ls"))
+	if ran.Stdout != "two\nlink\nlong\nrun.sh\n" {
+		t.Errorf("the script prints %+v", ran)
+	}
+	for name, args := range map[string]map[string]any{"another version": edit(id, "run.sh", sumOf(was), "one", "two"),
+		"a missing file":     edit(id, "none", sumOf(was), "one", "two"),
+		"a file that exists": {"containerId": id, "path": "run.sh", "content": "x"}} {
+		if _, err := r.do(t, docker.EditFile, args); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must[docker.Edited](t, r, docker.EditFile, map[string]any{"containerId": id, "path": "new/deep/a.txt",
+		"content": "ü\n"})
+	must[docker.Edited](t, r, docker.EditFile, edit(id, "link", sumOf("#!/bin/sh\necho two\n"), "two", "three"))
+	must[docker.Edited](t, r, docker.EditFile, map[string]any{"containerId": id, "path": "long", "sha256": sumOf(long),
+		"content": "short\n"})
+	got := must[docker.Result](t, r, docker.Script, script(id, "cat new/deep/a.txt run.sh long; readlink link"))
+	if got.Stdout != "ü\n#!/bin/sh\necho three\nshort\nrun.sh\n" {
+		t.Errorf("the files are %q", got.Stdout)
+	}
+	must[docker.Result](t, r, docker.Script, script(id, "echo other >run.sh"))
+	wants(tool.Unknown)
+	if _, err := r.do(t, docker.EditFile, edit(id, "/etc/passwd", sumOf(""), "a", "b")); err == nil {
+		t.Error("another file than the one that was read was changed")
+	}
+	_, changes, err := r.tools[docker.EditFile].Changes(c.Args)
+	if err != nil || len(changes) != 1 || changes[0].Added != "echo two\n" {
+		t.Errorf("the changes are %+v, %v", changes, err)
+	}
+}
