@@ -217,7 +217,7 @@ func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 	}
 	inContainer := func(offset int) (string, map[string]any) {
 		return "docker.readFileInContainer", map[string]any{"containerId": engine.Containers()[0].ID, "path": "a.txt",
-			"offset": offset}
+			"byteOffset": offset}
 	}
 	for name, c := range map[string]struct {
 		read  func(offset int) (string, map[string]any)
@@ -227,7 +227,7 @@ func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 		"a file in a container": {inContainer, func(s string) (string, map[string]any) { return commit("a.txt", s) },
 			"by its sha256"},
 		"a file of the repository": {func(n int) (string, map[string]any) {
-			return of("github.readFile", map[string]any{"path": "b.txt", "offset": n})
+			return of("github.readFile", map[string]any{"path": "b.txt", "byteOffset": n})
 		}, func(s string) (string, map[string]any) { return commit("b.txt", s) }, "github.readFile and an offset"},
 		"an issue": {func(n int) (string, map[string]any) {
 			return of("github.readIssue", map[string]any{"issueNumber": 1, "bodyOffset": n})

@@ -47,7 +47,7 @@ func patching(t *testing.T, change func(sha string) map[string]any, grants ...an
 	}
 	return w, &steps{grants: grants, tools: []string{"github.readFile", "github.commitFiles"},
 		calls: []func(string) (string, map[string]any){func(string) (string, map[string]any) {
-			return of("github.readFile", map[string]any{"path": "long.txt", "offset": 30_000, "limit": 1000})
+			return of("github.readFile", map[string]any{"path": "long.txt", "offset": 1490, "limit": 50})
 		}, commit}}
 }
 
@@ -149,5 +149,28 @@ func TestAGrantHoldsForRealFiles(t *testing.T) {
 				t.Errorf("it is %s, and waits for %+v, told %q", got.Status, got.Approvals, s.told)
 			}
 		})
+	}
+}
+
+// TestAFileIsReadToItsEnd reads the last lines of a long file, with its size and its sha.
+func TestAFileIsReadToItsEnd(t *testing.T) {
+	w, s := patching(t, replacing("line 2999 of the file\n", "the end\n"))
+	s.calls[0] = func(string) (string, map[string]any) {
+		return "github.readFile", map[string]any{"owner": "acme", "repo": "web", "path": "long.txt", "offset": 2998}
+	}
+	w.carriedOut(s)
+	var got struct {
+		Output struct {
+			Content, SHA      string
+			Size, Line, Lines int
+			Truncated         bool
+		}
+	}
+	if err := json.Unmarshal([]byte(s.told[0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if f := got.Output; f.Content != "line 2997 of the file\nline 2998 of the file\nline 2999 of the file\n" ||
+		f.SHA == "" || f.Size != len(longFile()) || f.Line != 2999 || f.Lines != 3001 || f.Truncated {
+		t.Errorf("the model sees %+v", f)
 	}
 }

@@ -64,18 +64,25 @@ func (t *tools) list() *tool.Tool {
 type FileArgs struct {
 	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
 	Path        string `json:"path" jsonschema:"The file, absolute or in /work."`
-	Offset      int    `json:"offset,omitempty" jsonschema:"The byte to begin at; left out: the first."`
-	Limit       int    `json:"limit,omitempty" jsonschema:"Bytes to return at most; left out: as many as fit, some 48 KiB."`
+	Offset      int    `json:"offset,omitempty" jsonschema:"Lines to skip; left out: none."`
+	Limit       int    `json:"limit,omitempty" jsonschema:"Lines to return at most; left out: as many as fit, some 48 KiB."`
+	ByteOffset  int    `json:"byteOffset,omitempty" jsonschema:"In place of offset: the byte to begin at, within a long line."`
 }
 
 // FileText is its result.
 type FileText struct {
 	Content   *string `json:"content,omitempty"`   // nil where there is no such file
-	Offset    int     `json:"offset,omitempty"`    // of the content in the file
+	Offset    int     `json:"offset,omitempty"`    // From, in results of earlier releases
+	From      int     `json:"from,omitempty"`      // byte of the file at which the content begins
+	Line      int     `json:"line,omitempty"`      // number of the content's first line
+	Lines     int     `json:"lines,omitempty"`     // of the whole file
 	Size      int     `json:"size"`                // bytes of the whole file
 	Truncated bool    `json:"truncated,omitempty"` // there is more behind the content
 	Redacted  bool    `json:"redacted,omitempty"`  // a secret was taken out of the content
 	SHA256    string  `json:"sha256,omitempty"`    // of the whole file; a commit of the file names it
+
+	NextOffset     int `json:"nextOffset,omitempty"`     // where the rest begins, if truncated
+	NextByteOffset int `json:"nextByteOffset,omitempty"` // the same, within a long line
 }
 
 // Limits of reads, in bytes. The result is short enough that it is not cut again.
@@ -97,7 +104,7 @@ func (t *tools) readFile() *tool.Tool {
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["containerId"].Pattern = idPattern
 			s.Properties["path"].MinLength, s.Properties["path"].MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(maxPath)
-			for name, least := range map[string]float64{"offset": 0, "limit": 1} {
+			for name, least := range map[string]float64{"offset": 0, "limit": 1, "byteOffset": 0} {
 				s.Properties[name].Minimum, s.Properties[name].Maximum = &least, jsonschema.Ptr(float64(maxFile))
 			}
 		},
@@ -145,12 +152,13 @@ func (t *tools) packed(ctx context.Context, c tool.Call, id, file string) (conta
 // pieceOf returns the part of a file that is asked for. Offsets count the bytes of the file without its secrets.
 func pieceOf(file string, a FileArgs) (FileText, error) {
 	shown, sum := obs.RemoveSecrets(file), sha256.Sum256([]byte(file))
-	text, from, err := tool.Piece(shown, a.Offset, a.Limit, maxTold)
+	v, err := tool.Within(shown, tool.Window{Offset: a.Offset, Limit: a.Limit, ByteOffset: a.ByteOffset}, maxTold)
 	if err != nil {
 		return FileText{}, err
 	}
-	return FileText{Content: &text, Offset: from, Size: len(shown), Truncated: from+len(text) < len(shown),
-		Redacted: shown != file, SHA256: hex.EncodeToString(sum[:])}, nil
+	return FileText{Content: &v.Text, From: v.From, Line: v.Line, Lines: v.All, Size: len(shown),
+		Truncated: v.From+len(v.Text) < len(shown), Redacted: shown != file, SHA256: hex.EncodeToString(sum[:]),
+		NextOffset: v.NextOffset, NextByteOffset: v.NextByteOffset}, nil
 }
 
 // lostSecret says what the model has not seen of a text without its secrets.
@@ -171,7 +179,8 @@ func partsOf(out Tree) (parts []tool.Part) {
 
 // partOf says what a result shows of a file.
 func partOf(a FileArgs, out FileText) tool.Part {
-	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: out.Offset, To: out.Offset, Size: out.Size,
+	from := out.From + out.Offset
+	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: from, To: from, Size: out.Size,
 		Rest: "Read the rest with " + ReadFile + " and an offset, change only parts of it with edits, or commit the " +
 			"file from the container by its sha256."}
 	if out.Content != nil {

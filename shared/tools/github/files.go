@@ -113,8 +113,9 @@ type OneFile struct {
 	Path  string `json:"path" jsonschema:"The file's path in the repository."`
 	Ref   string `json:"ref,omitempty" jsonschema:"A branch, a tag or a commit; left out: the default branch."`
 
-	Offset int `json:"offset,omitempty" jsonschema:"The byte to begin at; left out: the first."`
-	Limit  int `json:"limit,omitempty" jsonschema:"Bytes to return at most; left out: as many as fit, some 56 KiB."`
+	Offset     int `json:"offset,omitempty" jsonschema:"Lines to skip; left out: none."`
+	Limit      int `json:"limit,omitempty" jsonschema:"Lines to return at most; left out: as many as fit, some 56 KiB."`
+	ByteOffset int `json:"byteOffset,omitempty" jsonschema:"In place of offset: the byte to begin at, within a long line."`
 }
 
 // File is a file's content.
@@ -122,16 +123,23 @@ type File struct {
 	Path      string `json:"path"`
 	SHA       string `json:"sha"`
 	Size      int    `json:"size"`                // octets
-	Offset    int    `json:"offset,omitempty"`    // of the content in the file
+	Lines     int    `json:"lines,omitempty"`     // of the whole file
+	Line      int    `json:"line,omitempty"`      // number of the content's first line
+	From      int    `json:"from,omitempty"`      // byte of the file at which the content begins
+	Offset    int    `json:"offset,omitempty"`    // From, in results of earlier releases
 	Content   string `json:"content"`             // UTF-8
 	Truncated bool   `json:"truncated,omitempty"` // whether there is more behind the content
 	Binary    bool   `json:"binary,omitempty"`    // it is no text, and its content is left out
+
+	NextOffset     int `json:"nextOffset,omitempty"`     // where the rest begins, if truncated
+	NextByteOffset int `json:"nextByteOffset,omitempty"` // the same, within a long line
 }
 
 func (h *hub) readFile() *tool.Tool {
 	return reader(h, ReadFile, "Reads a text file of a GitHub repository: some 56 KiB from the offset on, with its "+
-		"size; null if there is none that the user may see.",
-		inRepository(map[string]int{"ref": 200, "path": maxPath, "offset": maxRead, "limit": maxRead}),
+		"size and sha; null if there is none that the user may see.",
+		inRepository(map[string]int{"ref": 200, "path": maxPath, "offset": maxRead, "limit": maxRead,
+			"byteOffset": maxRead}),
 		func(in OneFile) error {
 			if err := repository(in.Owner, in.Repo); err != nil {
 				return err
@@ -176,13 +184,15 @@ func whole(ctx context.Context, api *githubapi.Client, f *githubapi.RepositoryCo
 	return s, nil
 }
 
-func content(f *githubapi.RepositoryContent, s string, in OneFile) (_ *File, err error) {
+func content(f *githubapi.RepositoryContent, s string, in OneFile) (*File, error) {
 	out := &File{Path: clip.Text(f.GetPath(), maxLine), SHA: f.GetSHA(), Size: f.GetSize()}
 	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 		out.Binary = true
 		return out, nil
 	}
-	out.Content, out.Offset, err = tool.Piece(s, in.Offset, in.Limit, maxContent)
-	out.Truncated = out.Offset+len(out.Content) < len(s)
+	v, err := tool.Within(s, tool.Window{Offset: in.Offset, Limit: in.Limit, ByteOffset: in.ByteOffset}, maxContent)
+	out.Content, out.From, out.Line, out.Lines = v.Text, v.From, v.Line, v.All
+	out.NextOffset, out.NextByteOffset = v.NextOffset, v.NextByteOffset
+	out.Truncated = v.From+len(v.Text) < len(s)
 	return out, err
 }

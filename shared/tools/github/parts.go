@@ -15,8 +15,9 @@ func showsOf(in, out any) []tool.Part {
 		if f.SHA == "" || f.Binary {
 			return nil
 		}
-		return []tool.Part{{Text: fileIn(in.Owner, in.Repo, in.Path), Version: f.SHA, From: f.Offset,
-			To: f.Offset + len(f.Content), Size: f.Size,
+		from := f.From + f.Offset
+		return []tool.Part{{Text: fileIn(in.Owner, in.Repo, in.Path), Version: f.SHA, From: from,
+			To: from + len(f.Content), Size: f.Size,
 			Rest: "Read the rest with " + ReadFile + " and an offset, or change only parts of it with edits."}}
 	case IssueToRead:
 		i := as[Issue](out)
