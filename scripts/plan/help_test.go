@@ -10,7 +10,8 @@ import (
 // TestHelp checks that each command's help has the usage, the flags and an example, and exits with success.
 func TestHelp(t *testing.T) {
 	none := func(string) string { return "" }
-	for _, name := range []string{"start", "refine", "confirm", "show", "log", "cancel"} {
+	for _, name := range []string{"start", "refine", "confirm", "watch", "approve", "reject", "show", "log",
+		"cancel"} {
 		var out, errs strings.Builder
 		err := execute(t.Context(), []string{name, "-h"}, none, strings.NewReader(""), &out, &errs)
 		if !errors.Is(err, flag.ErrHelp) || errs.Len() > 0 {

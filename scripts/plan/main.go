@@ -1,8 +1,12 @@
-// Command plan creates, refines and confirms plans.
+// Command plan creates, refines and confirms plans, and decides about their cards.
 //
 //	go run ./scripts/plan start -repo URL [-by 6h] WISH  create a session, and print the plan
 //	go run ./scripts/plan refine SESSION WORDS           ask for a change of the plan
 //	go run ./scripts/plan confirm SESSION                print the plan, and run it if you type yes
+//	go run ./scripts/plan list                           print your newest sessions
+//	go run ./scripts/plan watch SESSION                  print each change, until the session needs you or ends
+//	go run ./scripts/plan approve SESSION                print a card, and approve it if you type its hash
+//	go run ./scripts/plan reject SESSION                 reject the card that waits
 //	go run ./scripts/plan show SESSION                   print the session
 //	go run ./scripts/plan log SESSION                    print each step with its reason
 //	go run ./scripts/plan cancel SESSION                 cancel the session
@@ -30,15 +34,20 @@ import (
 // errNo means that the result is negative and has been printed.
 var errNo = errors.New("no")
 
-const usage = "usage: plan start|refine|confirm|show|log|cancel [flags] …; COMMAND -h prints its flags"
+const usage = "usage: plan start|refine|confirm|list|watch|approve|reject|show|log|cancel [flags] …; " +
+	"COMMAND -h prints its flags"
 
 const help = `usage: go run ./scripts/plan COMMAND [flags] ARGUMENTS
 
-Creates, refines and confirms plans on the local server or a deployment.
+Creates, refines and confirms plans on the local server or a deployment, and decides about their cards.
 
   go run ./scripts/plan start "plan: fix the broken link of demo/site and open an issue about it, by tonight"
   go run ./scripts/plan refine SESSION make step 2 smaller
   go run ./scripts/plan confirm SESSION          prints the plan, and runs it if you type yes
+  go run ./scripts/plan list
+  go run ./scripts/plan watch SESSION            prints each change, until the session needs you or ends
+  go run ./scripts/plan approve SESSION          prints the card that waits, and approves it if you type its hash
+  go run ./scripts/plan reject SESSION
   go run ./scripts/plan show SESSION             (log SESSION also prints each step)
   go run ./scripts/plan cancel SESSION
 
@@ -51,7 +60,7 @@ type command struct {
 	base, user, repo, by string
 	hash, card           string
 	json                 bool
-	wait                 time.Duration
+	wait, every          time.Duration
 	args                 []string
 	in                   *bufio.Reader
 	out                  io.Writer
@@ -84,7 +93,8 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 		_, err := io.WriteString(out, help)
 		return err
 	}
-	c := &command{name: args[0], in: bufio.NewReader(io.LimitReader(in, 4096)), out: out, getenv: getenv, now: time.Now}
+	c := &command{name: args[0], in: bufio.NewReader(io.LimitReader(in, 4096)), out: out, getenv: getenv, now: time.Now,
+		every: time.Second}
 	do, least, most := c.do()
 	if do == nil {
 		return errors.New(usage)
@@ -109,6 +119,11 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	case "start":
 		f.StringVar(&c.repo, "repo", "", "the repository's URL (default: demo/site of the local server)")
 		f.StringVar(&c.by, "by", "6h", "the deadline: a duration from now, or an RFC 3339 time")
+	case "approve":
+		f.StringVar(&c.hash, "yes-hash", "", "approve the card with this hash, without typing it")
+		f.StringVar(&c.card, "card", "", "the approval ID of the card, if several wait")
+	case "reject":
+		f.StringVar(&c.card, "card", "", "the approval ID of the card, if several wait")
 	case "confirm":
 		f.StringVar(&c.hash, "hash", "", "confirm the plan with this hash, without typing yes")
 		f.StringVar(&c.card, "card", "",
@@ -137,6 +152,12 @@ func (c *command) do() (do func(context.Context) error, least, most int) {
 		return c.refine, 2, words
 	case "confirm":
 		return c.confirm, 1, 1
+	case "list":
+		return c.list, 0, 0
+	case "watch":
+		return c.watch, 1, 1
+	case "approve", "reject":
+		return c.decide, 1, 1
 	case "show", "log":
 		return c.show, 1, 1
 	case "cancel":
@@ -152,6 +173,8 @@ func (c *command) takes() string {
 		return "WISH"
 	case "refine":
 		return "SESSION WISH"
+	case "list":
+		return ""
 	}
 	return "SESSION"
 }
@@ -160,7 +183,7 @@ func (c *command) takes() string {
 func (c *command) examples() string {
 	var lines strings.Builder
 	for line := range strings.Lines(help) {
-		if strings.HasPrefix(line, "  go run ./scripts/plan "+c.name+" ") {
+		if strings.HasPrefix(strings.TrimRight(line, "\n")+" ", "  go run ./scripts/plan "+c.name+" ") {
 			lines.WriteString(line)
 		}
 	}

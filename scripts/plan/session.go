@@ -136,23 +136,31 @@ func (c *command) token(ctx context.Context) (string, error) {
 
 // send sends a request, and returns the session in the response.
 func (c *command) send(ctx context.Context, method, path string, in any) (*planner.Session, []byte, error) {
-	token, err := c.token(ctx)
+	body, err := c.ask(ctx, method, path, in)
 	if err != nil {
 		return nil, nil, err
+	}
+	s := new(planner.Session)
+	return s, body, json.Unmarshal(body, s)
+}
+
+// ask sends a request, and returns the body of the response.
+func (c *command) ask(ctx context.Context, method, path string, in any) ([]byte, error) {
+	token, err := c.token(ctx)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.wait+time.Minute)
 	defer cancel()
 	a, err := testkit.Connect(nil, c.server(), token)(ctx, method, path, in,
 		"Prefer", fmt.Sprintf("wait=%d", int(c.wait.Seconds())))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if a.HTTP != http.StatusOK && a.HTTP != http.StatusAccepted {
-		return nil, nil, fmt.Errorf("%s: %s", cmp.Or(a.Error.Code, a.Error.Class, http.StatusText(a.HTTP)),
-			a.Error.Message)
+		return nil, fmt.Errorf("%s: %s", cmp.Or(a.Error.Code, a.Error.Class, http.StatusText(a.HTTP)), a.Error.Message)
 	}
-	s := new(planner.Session)
-	return s, a.Body, json.Unmarshal(a.Body, s)
+	return a.Body, nil
 }
 
 func (c *command) tell(ctx context.Context, method, path string, in any) error {
@@ -195,6 +203,10 @@ func (c *command) print(s *planner.Session, body []byte) error {
 		for _, w := range a.Preview.Warnings {
 			say("  Warning: %s", w)
 		}
+		for _, f := range a.Findings {
+			say("  Not in your own words: %s", strings.TrimSpace(f.Text+" "+f.Origin))
+		}
+		say("  hash %s", a.ArgsHash)
 	}
 	for _, a := range s.Artifacts {
 		say("made: %s", a)

@@ -89,6 +89,28 @@ func TestTour(t *testing.T) {
 	if out := say("", errNo, "cancel", s.SessionID); !strings.Contains(out, "FAILED") {
 		t.Errorf("after cancel: %s", out)
 	}
+	begun = say("", nil, "start", "-json", "plan: open an issue about the broken link of demo/site")
+	if err := json.Unmarshal([]byte(begun), &s); err != nil {
+		t.Fatal(err)
+	}
+	if out := say("0123456789\n", errNo, "approve", s.SessionID); !strings.Contains(out, "Not approved") ||
+		!strings.Contains(out, "May create 1 issue in demo/site") {
+		t.Errorf("approve prints %s", out)
+	}
+	say(s.PlanHash[:shown]+"\n", nil, "approve", s.SessionID)
+	if out := say("", nil, "watch", s.SessionID); !strings.Contains(out, "COMPLETED") {
+		t.Errorf("watch prints %s", out)
+	}
+	begun = say("", nil, "start", "-json", "plan: open an issue about the link of demo/site again")
+	if err := json.Unmarshal([]byte(begun), &s); err != nil {
+		t.Fatal(err)
+	}
+	if out := say("", errNo, "reject", s.SessionID); !strings.Contains(out, "FAILED") {
+		t.Errorf("after reject: %s", out)
+	}
+	if out := say("", nil, "list"); strings.Count(out, "\n") != 4 || !strings.Contains(out, s.SessionID+"  FAILED") {
+		t.Errorf("list prints %s", out)
+	}
 }
 
 func TestEnvironment(t *testing.T) {
