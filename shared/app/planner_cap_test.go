@@ -15,8 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestTheDaysCapStopsNoPlan uses up the planner's daily approvals. The user can still start and read a plan, and
-// nothing else is asked of them.
+// TestTheDaysCapStopsNoPlan starts more plans than the daily limit of approvals. They do not count. Then the calls of
+// the plans use the limit up. The user can still start and read a plan. The plan's calls are refused, and the message
+// says when the next is possible.
 func TestTheDaysCapStopsNoPlan(t *testing.T) {
 	w := deploy(t, "MAX_APPROVALS_PER_DAY=2", "PLAN_MAX_ASKS=2", "MAX_OPEN_APPROVALS=0")
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
@@ -33,11 +34,19 @@ func TestTheDaysCapStopsNoPlan(t *testing.T) {
 			t.Fatalf("plan %d is %s: %s", n, s.Status, s.Summary)
 		}
 	}
-	w.plans(&s, "/"+s.SessionID+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
-	w.plans(&s, "/"+s.SessionID, "")
-	asked := slices.ContainsFunc(s.Approvals, func(a run.ApprovalView) bool { return a.Tool == "github.createIssue" })
-	if n := len(w.GitHub.View()[0].Issues); n != 1 || asked {
-		t.Errorf("%d issues were opened by the grant; another one is asked about: %t", n, asked)
+	var listed struct{ Sessions []planner.Listed }
+	w.decode("GET", "/api/agent/plans", &listed)
+	for n, of := range listed.Sessions[:3] {
+		w.plans(&s, "/"+of.SessionID, "")
+		w.plans(&s, "/"+of.SessionID+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
+		w.plans(&s, "/"+of.SessionID, "")
+		asked := slices.ContainsFunc(s.Approvals, func(a run.ApprovalView) bool { return a.Tool == "github.createIssue" })
+		if opened := len(w.GitHub.View()[0].Issues); opened != n+1 || asked != (n < 2) {
+			t.Errorf("plan %d: %d issues were opened by grants; another one is asked about: %t", n, opened, asked)
+		}
+	}
+	if !strings.Contains(s.Tasks[0].RawReactHistory, "which is the limit. More is possible from") {
+		t.Errorf("the model was told %.2000s", s.Tasks[0].RawReactHistory)
 	}
 }
 

@@ -46,6 +46,13 @@ func (u *User) CountApproval(agent string, now time.Time) {
 		now)
 }
 
+// OpenPlan counts one more open approval, of a plan that the user requested. It does not count for the day.
+func (u *User) OpenPlan(agent string, now time.Time) {
+	c := u.CountOf(agent)
+	c.Open++
+	u.setCount(agent, c, now)
+}
+
 // CountAllowed counts one more effect of the agent that ran without an approval (registry.Limits.CountAllowed).
 func (u *User) CountAllowed(agent string, now time.Time) {
 	c := u.CountOf(agent)

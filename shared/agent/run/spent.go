@@ -83,7 +83,12 @@ func (s *UserUsage) CheckModelBudget(l Limits, now time.Time, calls, tokens int)
 }
 
 func overBudget(now time.Time, format string, limit int) error {
-	return fault.New(fault.Policy, fault.CodeBudget, format, limit).After(UntilTomorrow(now))
+	return fault.New(fault.Policy, fault.CodeBudget, format+" %s", limit, Tomorrow(now)).After(UntilTomorrow(now))
+}
+
+// Tomorrow returns a sentence that says when a daily limit allows more.
+func Tomorrow(now time.Time) string {
+	return "More is possible from " + now.Add(UntilTomorrow(now)).UTC().Format("2 January, 15:04 MST") + "."
 }
 
 // UntilTomorrow returns the time until the next day (UTC).

@@ -26,8 +26,8 @@ func CheckCaps(tx *unit.Tx, u *run.User) error {
 	return checkDay(tx, u)
 }
 
-// CheckOpen is CheckCaps without the daily limit. It is for plans: the user has just asked for the plan, and the daily
-// limit applies to the calls of the plan.
+// CheckOpen is CheckCaps without the daily limit. It is for plans: the user has just asked for the plan. A plan does
+// not count for the day, and the daily limit applies to the calls of the plan.
 func CheckOpen(tx *unit.Tx, u *run.User) error {
 	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
 	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
@@ -54,10 +54,10 @@ func checkDay(tx *unit.Tx, u *run.User) error {
 	if p.MaxPerDay == 0 || u.CountOf(tx.Run.Agent).AskedOn(now) < p.MaxPerDay {
 		return nil
 	}
-	message := "You have been asked for %d approvals today, which is the limit."
+	message := "You have been asked for %d approvals today, which is the limit. %s"
 	if p.CountAllowed {
-		message = "%d actions were asked for or done today, which is the limit."
+		message = "%d actions were asked for or done today, which is the limit. %s"
 	}
-	tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
-	return fault.New(fault.Policy, fault.CodeTooMany, message, p.MaxPerDay).After(tomorrow.Sub(now))
+	return fault.New(fault.Policy, fault.CodeTooMany, message, p.MaxPerDay, run.Tomorrow(now)).
+		After(run.UntilTomorrow(now))
 }

@@ -56,7 +56,11 @@ func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
 	}
 	a = tx.State.Action(a.ID)
 	tx.AddAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
-	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(ap.Agent, tx.Now) }); err != nil {
+	count := (*run.User).CountApproval
+	if kind == run.KindPlan && tx.State.Input.DelegatedBy == nil {
+		count = (*run.User).OpenPlan
+	}
+	if err := tx.UpdateUser(func(u *run.User) { count(u, ap.Agent, tx.Now) }); err != nil {
 		return err
 	}
 	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(a, ap.Preview.Title))
