@@ -8,6 +8,9 @@ func Lookers(f func(name string)) {
 	for name := range searchers {
 		f(name)
 	}
+	for name := range usesOf() {
+		f(name)
+	}
 	for name := range formsOf() {
 		f(name)
 	}

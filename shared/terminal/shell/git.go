@@ -13,6 +13,10 @@ import (
 type Repository struct {
 	Dir  string // where git looks for the repository: the value of -C, or "."
 	Tree bool   // git compares the files of the working tree, too
+
+	// Prints is set if git prints what the repository's files hold. Such a command may run without approval only if the
+	// repository lies in the folders that may be read.
+	Prints bool
 }
 
 // repositoryLookers has the git commands that only look, with the options that they may have. No option here has git
@@ -21,15 +25,16 @@ var repositoryLookers = map[string]looker{
 	"status": {short: "sbz", joined: "u", values: isName, operand: isInRepository, most: anyNumber,
 		long: "short branch porcelain porcelain= long show-stash untracked-files untracked-files= ignored ignored= " +
 			"ahead-behind no-ahead-behind renames no-renames find-renames find-renames="},
-	"log": {short: "iEFgsz", valued: "n", counts: true, values: isPretty, operand: isInRepository, most: anyNumber,
-		long: historyFlags + namesFlags + "decorate decorate= no-decorate decorate-refs= graph oneline abbrev-commit " +
-			"no-abbrev-commit abbrev= date= relative-date format= pretty pretty= follow no-color color color= " +
+	"log": {short: "iEFgszpu", valued: "nU", counts: true, values: isPretty, operand: isInRepository, most: anyNumber,
+		long: historyFlags + namesFlags + patchFlags + "decorate decorate= no-decorate decorate-refs= graph oneline " +
+			"abbrev-commit no-abbrev-commit abbrev= date= relative-date format= pretty pretty= follow no-color color " +
+			"color= " +
 			"no-patch full-diff no-notes no-mailmap left-right cherry-mark boundary source"},
 	"rev-list": {short: "iEF", valued: "n", counts: true, values: isPretty, operand: isInRepository, least: 0,
 		most: anyNumber, long: historyFlags + "count abbrev-commit abbrev= left-right oneline"},
-	"diff": {short: "bwz", values: isName, operand: isInRepository, most: anyNumber,
-		long: namesFlags + "cached staged exit-code quiet merge-base no-color color color= ignore-all-space " +
-			"ignore-space-change ignore-blank-lines"},
+	"diff": {short: "bwzpu", valued: "U", counts: true, values: isName, operand: isInRepository, most: anyNumber,
+		long: namesFlags + patchFlags + "cached staged exit-code quiet merge-base no-color color color= " +
+			"ignore-all-space ignore-space-change ignore-blank-lines"},
 	"branch": {short: "arviq", values: isSorting, most: 0,
 		long: "all remotes verbose show-current list merged no-merged sort= no-color color color= no-column " +
 			"ignore-case no-abbrev"},
@@ -43,8 +48,24 @@ var repositoryLookers = map[string]looker{
 			"error-unmatch"},
 	"describe": {values: isName, operand: isInRepository, most: anyNumber,
 		long: "all tags always long exact-match abbrev="},
-	"merge-base": {operand: isInRepository, least: 2, most: 2, long: "all is-ancestor fork-point octopus"},
-	"remote":     {most: 0},
+	"merge-base":     {operand: isInRepository, least: 2, most: 2, long: "all is-ancestor fork-point octopus"},
+	"remote":         {short: "v", most: 0, long: "verbose"},
+	"remote get-url": {operand: isName, least: 1, most: 1, long: "push all"},
+	"stash list":     {most: 0},
+	"reflog":         {valued: "n", counts: true, operand: isInRepository, most: 1, long: "date= no-abbrev-commit all"},
+	"shortlog": {short: "sne", operand: isInRepository, least: 0, most: anyNumber,
+		long: "summary numbered email no-merges since= until= all"},
+	"show-ref": {short: "ds", operand: isInRepository, most: anyNumber,
+		long: "tags heads branches dereference head hash abbrev"},
+	"count-objects": {short: "vH", most: 0, long: "verbose human-readable"},
+	"ls-tree": {short: "rdtlz", operand: isInRepository, least: 1, most: anyNumber,
+		long: "name-only name-status long full-name full-tree abbrev="},
+	"name-rev": {operand: isInRepository, least: 1, most: anyNumber, long: "tags name-only always"},
+	"cherry":   {short: "v", operand: isInRepository, most: 3},
+	"show": {short: "pubwz", counts: true, valued: "U", values: isPretty, operand: isInRepository, most: anyNumber,
+		long: patchFlags + namesFlags + "oneline no-patch format= pretty pretty= date= abbrev-commit abbrev= " +
+			"decorate no-decorate no-color color color= no-notes"},
+	"stash show": {short: "p", operand: isInRepository, most: 1, long: "patch stat name-only include-untracked"},
 }
 
 const (
@@ -55,6 +76,30 @@ const (
 	namesFlags = "stat stat= shortstat numstat summary compact-summary name-only name-status diff-filter= no-renames " +
 		"find-renames find-renames= no-ext-diff no-textconv "
 )
+
+// patchFlags are the options of lines of files.
+const patchFlags = "patch unified= word-diff color-words minimal patience histogram function-context "
+
+// printsFiles reports whether git prints lines of files for a verb with these arguments.
+func printsFiles(verb string, args []string) bool {
+	has := func(of map[string]bool) bool { return slices.ContainsFunc(args, func(a string) bool { return of[a] }) }
+	switch verb {
+	case "show", "stash show":
+		return true
+	case "diff":
+		return !has(namesOnly) || slices.ContainsFunc(args, isPatchFlag)
+	}
+	return verb == "log" && slices.ContainsFunc(args, isPatchFlag)
+}
+
+// isPatchFlag reports whether an argument has git print lines of files.
+func isPatchFlag(a string) bool {
+	if !strings.HasPrefix(a, "--") {
+		return len(a) > 1 && a[0] == '-' && strings.ContainsAny(a, "puU")
+	}
+	name, _, _ := strings.Cut(a[2:], "=")
+	return slices.Contains(strings.Fields(patchFlags), name)
+}
 
 // namesOnly are the options with which git diff prints names and numbers in place of lines of files.
 var namesOnly = words("--stat --shortstat --numstat --summary --compact-summary --name-only --name-status --quiet")
@@ -82,16 +127,44 @@ func looksAtRepository(argv []string) *Repository {
 		return nil
 	}
 	verb, args := args[0], args[1:]
+	if len(args) > 0 {
+		if _, two := repositoryLookers[verb+" "+args[0]]; two {
+			verb, args = verb+" "+args[0], args[1:]
+		}
+	}
 	l, known := repositoryLookers[verb]
 	operands, ok := l.flags(args)
 	if !known || !ok || len(operands) < l.least || l.most >= 0 && len(operands) > l.most {
 		return nil
 	}
-	if slices.ContainsFunc(operands, func(at int) bool { return !l.operand(args[at]) }) ||
-		verb == "diff" && !slices.ContainsFunc(args, func(a string) bool { return namesOnly[a] }) {
+	if slices.ContainsFunc(operands, func(at int) bool { return !l.operand(args[at]) }) {
 		return nil
 	}
-	r.Tree = readsTree[verb]
+	r.Tree, r.Prints = readsTree[verb], printsFiles(verb, args)
+	return r
+}
+
+// repositoryOf returns what a line looks at in which git commands look at one repository, and all other programs only
+// at what git prints; it is nil for every other line.
+func repositoryOf(pieces []piece) (r *Repository) {
+	for i := range pieces {
+		p := &pieces[i]
+		if p.argv[0] != "git" {
+			var other Judgment
+			if i == 0 || !other.looks(p) || len(other.Looks)+len(other.Needs) > 0 || p.input != "" {
+				return nil
+			}
+			continue
+		}
+		one := looksAtRepository(p.argv)
+		if one == nil || len(p.globs) > 0 || p.input != "" || r != nil && r.Dir != one.Dir {
+			return nil
+		}
+		if r != nil {
+			one.Tree, one.Prints = one.Tree || r.Tree, one.Prints || r.Prints
+		}
+		r = one
+	}
 	return r
 }
 

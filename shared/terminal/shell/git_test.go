@@ -20,6 +20,13 @@ func TestRepository(t *testing.T) {
 		"git diff --stat HEAD^": {Dir: ".", Tree: true}, "git diff --cached --name-only": {Dir: ".", Tree: true},
 		"git ls-files -m": {Dir: ".", Tree: true}, "git describe --tags --always": {Dir: "."}, "git remote": {Dir: "."},
 		"git rev-list --count HEAD": {Dir: "."}, "git merge-base main HEAD": {Dir: "."},
+		"git remote -v": {Dir: "."}, "git stash list": {Dir: "."}, "git log --oneline | head -5": {Dir: "."},
+		"git status -s | grep '^??' | wc -l": {Dir: ".", Tree: true},
+		"git branch && git status":           {Dir: ".", Tree: true},
+		"git log -p -1":                      {Dir: ".", Prints: true}, "git log -3 --patch": {Dir: ".", Prints: true},
+		"git -C a show HEAD:f": {Dir: "a", Prints: true}, "git diff": {Dir: ".", Tree: true, Prints: true},
+		"git diff -p --stat": {Dir: ".", Tree: true, Prints: true},
+		"git diff -U5":       {Dir: ".", Tree: true, Prints: true},
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || j.Repository == nil || *j.Repository != want || j.Class != shell.Opaque {
@@ -41,11 +48,13 @@ git --exec-path=x status
 git -p log
 git status -v
 git status | sh
-git status; id
+git status; touch x
+git status; ls x
+git log | git -C x log
+git log <x
+head x | git status
 GIT_DIR=x git status
 git status > f
-git log -p
-git log -u
 git log -S x
 git log -L 1,2:f
 git log --output=f
@@ -58,14 +67,14 @@ git log --format=%+GS
 git log '--format=%(describe)'
 git log --submodule=diff
 git log ../../other
-git diff
-git diff -p --stat
 git diff --stat --no-index a b
 git diff --stat /etc/passwd /etc/group
 git diff --stat ../a ../b
 git diff --name-only -O f
-git show HEAD
-git show HEAD:f
+git show --show-signature
+git show --ext-diff HEAD
+git blame f
+git grep x
 git branch x
 git branch -d x
 git branch -m x
@@ -76,7 +85,7 @@ git branch --sort=signature
 git tag x
 git tag -d x
 git tag -v x
-git remote -v
+git remote show x
 git remote add x y
 git remote update
 git rev-parse --git-path x

@@ -44,7 +44,7 @@ type Judgment struct {
 	// ([Quote]), for any other command the original text.
 	Command string
 
-	Argv []string // of a read_only command, and of one with a Repository
+	pieces []piece // of a read_only command, and of one with a Repository
 
 	// Repository is what a git command of a reading kind looks at; nil for all others. Its class is opaque.
 	Repository *Repository
@@ -52,7 +52,6 @@ type Judgment struct {
 	// Reads are the files and folders whose content a read_only command prints. Such a command reads more than names:
 	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
 	Reads []string
-	reads []int // their places in Argv
 
 	Looks []string // the paths that a read_only command looks at, those of Reads among them
 	Walks bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
@@ -71,13 +70,31 @@ func (j *Judgment) Has(c Class) bool {
 	return slices.ContainsFunc(j.Warnings, func(w Warning) bool { return w.Class == c })
 }
 
-// Reading returns the command with other names for the files and folders of Reads.
-func (j *Judgment) Reading(names []string) string {
-	argv := slices.Clone(j.Argv)
-	for i, at := range j.reads {
-		argv[at] = names[i]
+// Programs returns the programs of a read_only command with their arguments.
+func (j *Judgment) Programs() (all [][]string) {
+	for _, p := range j.pieces {
+		all = append(all, p.argv)
 	}
-	return Quote(argv)
+	return all
+}
+
+// AtHome reports whether a read_only command has a word that begins with the home directory.
+func (j *Judgment) AtHome() bool {
+	return slices.ContainsFunc(j.pieces, func(p piece) bool {
+		return slices.ContainsFunc(p.argv, func(w string) bool { return strings.HasPrefix(w, "~") })
+	})
+}
+
+// Line returns a read_only command as it runs: in the home directory home, and with other names for the files and
+// folders of Reads, if there are names.
+func (j *Judgment) Line(home string, names []string) string {
+	var b strings.Builder
+	for i := range j.pieces {
+		p := &j.pieces[i]
+		b.WriteString(p.text(home, names))
+		names = names[min(p.files(), len(names)):]
+	}
+	return b.String()
 }
 
 // Judge judges a command that a shell with the grammar will run. The error, for the field "command", is for what a
@@ -88,8 +105,8 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	if wrong != "" {
 		return Judgment{}, fault.Invalid("command", "The command %s.", wrong)
 	}
-	argv := spelledOut(command, file)
-	if j, ok := readOnly(argv); ok {
+	pieces := piecesOf(file)
+	if j, ok := readOnly(pieces); ok {
 		return j, nil
 	}
 	l := look{grammar: g, seen: map[any]bool{}}
@@ -100,10 +117,8 @@ func Judge(command string, g Grammar) (Judgment, error) {
 			j.Class = w.Class
 		}
 	}
-	if len(argv) > 0 {
-		if j.Repository = looksAtRepository(argv); j.Repository != nil {
-			j.Argv = argv
-		}
+	if j.Repository = repositoryOf(pieces); j.Repository != nil {
+		j.pieces = pieces
 	}
 	return j, nil
 }

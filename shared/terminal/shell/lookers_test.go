@@ -23,7 +23,9 @@ func TestEachLookerIsTried(t *testing.T) {
 			t.Errorf("%q is %s, %v", line, j.Class, err)
 			continue
 		}
-		tried[j.Argv[0]] = true
+		for _, argv := range j.Programs() {
+			tried[argv[0]] = true
+		}
 	}
 	shell.Lookers(func(name string) {
 		if !tried[name] {
@@ -32,11 +34,34 @@ func TestEachLookerIsTried(t *testing.T) {
 	})
 }
 
+// TestEverydayLines holds the share of testdata/everyday.txt, which has lines that people type to look, that runs
+// without approval.
+func TestEverydayLines(t *testing.T) {
+	text, err := os.ReadFile("testdata/everyday.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, asked := 0, 0
+	for line := range strings.Lines(string(text)) {
+		j, err := shell.Judge(strings.TrimSpace(line), shell.Bash)
+		if err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		if all++; j.Class != shell.ReadOnly && j.Repository == nil {
+			asked++
+		}
+	}
+	if all < 250 || asked*100 > 15*all {
+		t.Errorf("%d of %d are asked about", asked, all)
+	}
+}
+
 // TestNeeds says which folders must be among those that may be read, though no word of the command names them.
 func TestNeeds(t *testing.T) {
 	journal := []string{"/var/log/journal"}
 	for command, want := range map[string][]string{"journalctl -n 5": journal, "systemctl status": journal,
-		"systemctl is-active x": nil, "find . -name x": nil} {
+		"systemctl is-active x": nil, "find . -name x": nil, "uname; dmesg | tail": journal,
+		"docker inspect x": {"/var/lib/docker"}} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || j.Class != shell.ReadOnly || !slices.Equal(j.Needs, want) {
 			t.Errorf("%q is %s and needs %q (%v), want %q", command, j.Class, j.Needs, err, want)
@@ -75,7 +100,7 @@ diff --to-file=a b c
 grep -e x
 grep -e x -e y f
 grep -f p f
-docker inspect x
+docker inspect --x y
 docker -H x ps
 docker --context x ps
 docker exec x ls

@@ -5,76 +5,76 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// readOnly returns the judgment of a command with these words, if it only looks; ok is false for every other command.
-func readOnly(argv []string) (j Judgment, ok bool) {
-	if len(argv) == 0 {
-		return j, false
+// readOnly returns the judgment of a line whose programs only look; ok is false for every other line.
+func readOnly(pieces []piece) (j Judgment, ok bool) {
+	for i := range pieces {
+		p := &pieces[i]
+		var one Judgment
+		if !one.looks(p) {
+			return j, false
+		}
+		if p.input != "" {
+			one.Reads, one.Looks, one.Files = append(one.Reads, p.input), append(one.Looks, p.input), true
+		}
+		j.Reads, j.Looks = append(j.Reads, one.Reads...), append(j.Looks, one.Looks...)
+		j.Needs, j.Walks, j.Files = append(j.Needs, one.Needs...), j.Walks || one.Walks, j.Files || one.Files
+		if !slices.Contains(j.Names, p.argv[0]) {
+			j.Names = append(j.Names, p.argv[0])
+		}
 	}
-	j.Argv, j.Class, j.Command, j.Names = argv, ReadOnly, Quote(argv), argv[:1]
-	return j, j.looks()
+	j.pieces, j.Class = pieces, ReadOnly
+	j.Command = j.Line("", nil)
+	return j, len(pieces) > 0
 }
 
-// spelledOut returns the words of a command that is one program. All of the text must be printable ASCII in which no
-// shell expands anything. For every other command spelledOut returns nothing.
-func spelledOut(command string, file *syntax.File) (argv []string) {
-	for _, r := range command {
-		if r < ' ' || r > '~' || strings.ContainsRune("\\$`!#", r) {
-			return nil
+// looks looks a program up in the tables, and notes what it reads and looks at.
+func (j *Judgment) looks(p *piece) bool {
+	argv := p.argv
+	if len(p.globs) == 0 {
+		for _, form := range formsOf()[argv[0]] {
+			if slices.EqualFunc(form, argv, stands) {
+				return true
+			}
 		}
 	}
-	if len(file.Stmts) != 1 {
-		return nil
+	one, read := *j, *p
+	if looks, ok := searchers[argv[0]]; ok && len(p.globs) == 0 && looks(&one, &read) {
+		*j, *p = one, read
+		return true
 	}
-	s := file.Stmts[0]
-	call, isCall := s.Cmd.(*syntax.CallExpr)
-	if !isCall || len(call.Assigns) > 0 || len(s.Redirs) > 0 || s.Negated || s.Background || s.Coprocess || s.Disown {
-		return nil
+	one, read = *j, *p
+	if l, ok := lookers[argv[0]]; ok && l.fits(&one, &read) {
+		*j, *p = one, read
+		return true
 	}
-	for _, w := range call.Args {
-		word, unclear := literal(w)
-		if unclear != nil || strings.Contains(word, "'") {
-			return nil
-		}
-		argv = append(argv, word)
-	}
-	return argv
+	return j.uses(p)
 }
 
-// looks looks the command up in the table, and notes what it reads and looks at.
-func (j *Judgment) looks() bool {
-	argv := j.Argv
-	for _, form := range formsOf()[argv[0]] {
-		if slices.EqualFunc(form, argv, stands) {
-			return true
-		}
-	}
-	if looks, ok := searchers[argv[0]]; ok {
-		return looks(j, argv[1:])
-	}
-	l, ok := lookers[argv[0]]
-	if !ok {
-		return false
-	}
+// fits reports whether the arguments are those of the program, and notes what it reads and looks at.
+func (l looker) fits(j *Judgment, p *piece) bool {
+	argv := p.argv
 	operands, ok := l.flags(argv[1:])
-	if !ok || len(operands) < l.least || l.most >= 0 && len(operands) > l.most {
+	least := l.least
+	if p.fed && l.content && !l.files {
+		least = 0
+		if l.pattern {
+			least = 1
+		}
+	}
+	if !ok || len(operands) < least || l.most >= 0 && len(operands) > l.most || p.globsBeside(operands) {
 		return false
 	}
 	for i, at := range operands {
 		at++ // the program's name comes first
 		if l.pattern && i == 0 {
+			delete(p.globs, at) // the text to search for is not the name of a file
 			continue
 		}
-		if !l.operand(argv[at]) {
+		if !l.operand(argv[at]) || !j.path(p, at, l.content) {
 			return false
-		}
-		j.Looks = append(j.Looks, argv[at])
-		if l.content {
-			j.Reads, j.reads = append(j.Reads, argv[at]), append(j.reads, at)
 		}
 	}
 	j.Files = l.files
@@ -82,6 +82,26 @@ func (j *Judgment) looks() bool {
 		j.Looks = []string{"."}
 	}
 	return true
+}
+
+// globsBeside reports whether a pattern stands anywhere but among the operands.
+func (p *piece) globsBeside(operands []int) bool {
+	for at := range p.globs {
+		if !slices.Contains(operands, at-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// path notes a word that is a path, and reports whether it may be one: the content of the files that a pattern stands
+// for is not read, as each of them would have to be opened first.
+func (j *Judgment) path(p *piece, at int, content bool) bool {
+	j.Looks = append(j.Looks, p.argv[at])
+	if content {
+		j.Reads, p.reads = append(j.Reads, p.argv[at]), append(p.reads, at)
+	}
+	return !content || !p.globs[at]
 }
 
 // goesBelow reports whether the program looks at what lies below a folder.
@@ -172,7 +192,8 @@ func (l looker) letters(flags string) (value string, next, ok bool) {
 func (l looker) value(v string) bool { return l.values == nil || l.values(v) }
 
 func isPath(s string) bool {
-	return s != "" && !isRemote(s) && (s[0] == '/' || s[0] == '.' || s[0] == '_' || isLetterOrDigit(s[0]))
+	return s != "" && !isRemote(s) && (strings.ContainsAny(s[:1], "*?[") || s == "~" || strings.HasPrefix(s, "~/") ||
+		s[0] == '/' || s[0] == '.' || s[0] == '_' || isLetterOrDigit(s[0]))
 }
 
 // isRemote reports whether a look at a path may have an automounter or a file system of a user's connect or run

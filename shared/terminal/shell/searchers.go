@@ -9,14 +9,16 @@ import (
 
 // searchers are programs that only look with some of their words, and whose words are of another form than the table
 // of lookers has. Each reports whether it only looks, and notes at what.
-var searchers = map[string]func(j *Judgment, args []string) bool{"find": finds, "journalctl": readsJournal,
-	"systemctl": showsUnits}
+var searchers = map[string]func(j *Judgment, p *piece) bool{"find": finds, "journalctl": readsJournal,
+	"systemctl": showsUnits, "sed": edits, "awk": matches, "gawk": matches, "mawk": matches,
+	"jq": filters, "tar": listsArchive, "openssl": showsCertificate, "xargs": names}
 
 // findTests are the tests and actions of find that only look, with what their values must be; nil: they have none.
 var findTests = func() map[string]func(string) bool {
 	tests := map[string]func(string) bool{"-type": isName, "-user": isName, "-group": isName, "-perm": isPermission,
 		"-newer": isPath}
-	for name := range words("-name -iname -path -ipath -wholename -iwholename -regex -iregex") {
+	for name := range words(`-name -iname -path -ipath -wholename -iwholename -regex -iregex -printf -newermt
+		-regextype`) {
 		tests[name] = isText
 	}
 	for name := range words(`-maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -links -inum -uid
@@ -24,15 +26,16 @@ var findTests = func() map[string]func(string) bool {
 		tests[name] = isCount
 	}
 	for name := range words(`-empty -print -print0 -ls -xdev -mount -depth -not -a -and -o -or -readable -writable
-		-executable -nouser -nogroup -prune -daystart -true -false ( )`) {
+		-executable -nouser -nogroup -prune -daystart -true -false -quit ! ( )`) {
 		tests[name] = nil
 	}
 	return tests
 }()
 
 // finds looks for files by their names and attributes. It follows no link.
-func finds(j *Judgment, args []string) bool {
-	first := slices.IndexFunc(args, func(a string) bool { return a == "" || strings.ContainsAny(a[:1], "-(),") })
+func finds(j *Judgment, p *piece) bool {
+	args := p.argv[1:]
+	first := slices.IndexFunc(args, func(a string) bool { return a == "" || strings.ContainsAny(a[:1], "-(),!") })
 	if first < 0 {
 		first = len(args)
 	}
@@ -63,15 +66,16 @@ func finds(j *Judgment, args []string) bool {
 // journal is the folder of the system's journal. It is read unasked only if the host's folders include it.
 const journal = "/var/log/journal"
 
-var journalLooker = looker{short: "abekqrx", valued: "nptuSUo", values: isText, most: 0,
-	long: "all boot catalog dmesg full list-boots disk-usage no-full no-hostname no-pager no-tail pager-end quiet " +
-		"reverse utc identifier= lines= output= priority= since= unit= until="}
+var journalLooker = looker{short: "abekqrx", valued: "gnptuSUo", values: isText, most: 0,
+	long: "all boot boot= catalog dmesg full list-boots disk-usage no-full no-hostname no-pager no-tail pager-end " +
+		"quiet reverse utc grep= identifier= lines= output= priority= since= unit= until="}
 
 // journalValues are options whose value may be the next word.
-var journalValues = words("--identifier --lines --output --priority --since --unit --until")
+var journalValues = words("--grep --identifier --lines --output --priority --since --unit --until")
 
 // readsJournal prints the journal.
-func readsJournal(j *Judgment, args []string) bool {
+func readsJournal(j *Judgment, p *piece) bool {
+	args := p.argv[1:]
 	j.Needs = []string{journal}
 	var joined []string
 	for i := 0; i < len(args); i++ {
@@ -81,19 +85,24 @@ func readsJournal(j *Judgment, args []string) bool {
 			continue
 		}
 		joined = append(joined, args[i])
+		if args[i] == "-b" && i+1 < len(args) && isCount(args[i+1]) { // of an earlier boot
+			i++
+		}
 	}
 	operands, ok := journalLooker.flags(joined)
 	return ok && len(operands) == 0
 }
 
-var unitLooker = looker{short: "al", valued: "nt", values: isName,
-	long: "all failed full lines= no-legend no-pager plain quiet state= type="}
+var unitLooker = looker{short: "al", valued: "ntp", values: isColumns,
+	long: "all failed full lines= no-legend no-pager plain quiet state= type= value property= reverse"}
 
 // unitVerbs are those of systemctl that only look.
-var unitVerbs = words("status is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets")
+var unitVerbs = words(`status is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets
+	list-dependencies list-jobs list-paths list-automounts get-default show`)
 
 // showsUnits shows services. With their state come lines of the journal.
-func showsUnits(j *Judgment, args []string) bool {
+func showsUnits(j *Judgment, p *piece) bool {
+	args := p.argv[1:]
 	operands, ok := unitLooker.flags(args)
 	if !ok || len(operands) == 0 || !unitVerbs[args[operands[0]]] {
 		return false
@@ -102,6 +111,11 @@ func showsUnits(j *Judgment, args []string) bool {
 		if !isName(args[at]) {
 			return false
 		}
+	}
+	if args[operands[0]] == "show" && !slices.ContainsFunc(args, func(a string) bool {
+		return strings.HasPrefix(a, "-p") || strings.HasPrefix(a, "--property=")
+	}) {
+		return false // among all properties are the variables of its environment
 	}
 	if args[operands[0]] == "status" {
 		j.Needs = []string{journal}

@@ -115,7 +115,10 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 		args = append(args, "plain=1")
 	}
 	if n := len(s.Opens.Paths); n > 0 {
-		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)), fmt.Sprintf("opens=%d", n))
+		args = append(args, fmt.Sprintf("opens=%d", n))
+	}
+	if len(s.Opens.Within) > 0 || len(s.Opens.Paths) > 0 {
+		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)))
 	}
 	if len(s.Opens.Paths) > 0 || s.Opens.Git != "" {
 		args = append(args, "open_after="+hundredths(k.Times.Open))

@@ -77,6 +77,13 @@ var repositories = map[string]struct {
 	"no repository":   {"rm -rf .git", "status", "fatal: not a git repository", false},
 	"no commit":       {"rm -rf .git; git init -q", "status", "No commits yet", false},
 	"detached":        {"git checkout -q --detach", "branch", "HEAD detached at", false},
+	"pipeline":        {"echo y > f", "status --porcelain | grep f | wc -l", "1", false},
+	"lines of a diff": {"echo y > f", "diff", "@@ -1 +1 @@", false},
+	"a commit":        {"", "show --oneline HEAD", "@@ -0,0 +1 @@", false},
+	"a file":          {"", "show HEAD:f", "x", false},
+	"a driver": {"git config diff.x.textconv EVIL; echo 'f diff=x' > .gitattributes; echo y > f", "diff", "",
+		true},
+	"external":        {"git config diff.external EVIL; echo y > f", "diff", "", true},
 	"names of a diff": {"echo y > f", "diff --stat", "1 file changed", false},
 }
 
@@ -128,6 +135,31 @@ func TestGitThatRunsUnasked(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGitInAFolder has git print files only of a repository that lies in one of the folders, wherever git is run.
+func TestGitInAFolder(t *testing.T) {
+	t.Parallel()
+	s := sshd.Start(t, sshd.Options{})
+	k, err := supervisor.Open(t.Context(), s.Dial())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := newRepository(t, "mkdir below; git worktree add -q ../linked; ln -s . self")
+	for _, c := range []struct {
+		at, within string
+		want       error
+	}{{dir, dir, nil}, {dir + "/below", dir, nil}, {dir + "/below", dir + "/below", supervisor.ErrOutside},
+		{dir, "/srv", supervisor.ErrOutside}, {dir, dir + "/self", nil},
+		{dir + "/../linked", dir + "/../linked", supervisor.ErrOutside}, {dir + "/../linked", dir + "/..", nil}} {
+		var out strings.Builder
+		_, err := k.Start(t.Context(), supervisor.Start{ID: rand.Text(), Command: "git show --no-color",
+			Grammar: shell.Bash, Plain: true, Limit: time.Minute, Cwd: "/", Opens: supervisor.Opens{
+				Git: supervisor.GitHistory, Looks: []string{c.at}, Walks: true, Within: []string{c.within}}}, &out)
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s in %s: %v, %q; want %v", c.at, c.within, err, out.String(), c.want)
+		}
 	}
 }
 

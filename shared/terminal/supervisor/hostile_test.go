@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,8 +67,33 @@ var exported = []string{"ENV=HOME/.bash_env", "BASH_ENV=HOME/.bash_env", "PAGER=
 	"LOCPATH=HOME", "LC_ALL=told", "LS_COLORS=*=01", "GREP_OPTIONS=-f/etc/passwd", "PS_FORMAT=pid,environ",
 	"TOPRC=HOME/.toprc", "TERMINFO=HOME", "TZDIR=HOME", "GCONV_PATH=HOME", "MALLOC_TRACE=TOLD"}
 
+// tree returns the names, modes, sizes and times of all files below a folder, but for those of the keeper.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		switch {
+		case err != nil:
+			return err
+		case entry.Name() == ".countersign":
+			return fs.SkipDir
+		case path != dir: // the keeper makes its folder there
+			fmt.Fprintln(&b, path, info.Mode(), info.Size(), info.ModTime().UnixNano())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // TestNoConfigurationActs runs a command of each program that may run without approval, with every configuration that
-// could make it run something else. Nothing else runs.
+// could make it run something else. Nothing else runs, no file changes, and none waits.
 func TestNoConfigurationActs(t *testing.T) {
 	t.Parallel()
 	commands, err := os.ReadFile("../shell/testdata/lookers.txt")
@@ -109,8 +135,8 @@ func TestNoConfigurationActs(t *testing.T) {
 		t.Helper()
 		var out strings.Builder
 		s.Terminal, s.Grammar, s.Limit, s.Cwd = "one", shell.Bash, time.Minute, filepath.Join(home, "work")
-		if _, err := k.Start(t.Context(), s, &out); err != nil {
-			t.Fatal(err)
+		if res, err := k.Start(t.Context(), s, &out); err != nil || res.TimedOut || res.Asked {
+			t.Fatalf("it waits, or is not begun: %+v, %v: %s", res, err, out.String())
 		}
 		return out.String()
 	}
@@ -118,7 +144,11 @@ func TestNoConfigurationActs(t *testing.T) {
 	if run(supervisor.Start{ID: rand.Text(), Command: "ls"}); len(acted()) == 0 {
 		t.Error("what was planted does nothing, so that the test proves nothing")
 	}
+	was := tree(t, home)
 	out := run(supervisor.Start{ID: rand.Text(), Command: string(commands), Plain: true})
+	if now := tree(t, home); now != was {
+		t.Errorf("it has changed files: %s\nwant %s", now, was)
+	}
 	if told := acted(); len(told) > 0 {
 		t.Errorf("configurations have acted: %q", told)
 	}

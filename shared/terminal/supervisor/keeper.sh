@@ -18,7 +18,7 @@ for a; do
 	since=*) since=${a#*=} ;;       # when the caller asked for these two, in seconds
 	grammar=*) grammar=${a#*=} ;;   # bash or sh
 	plain=*) plain=${a#*=} ;;       # a command that only looks
-	within=*) within=${a#*=} ;;     # how many folders the request has in which a command may read
+	within=*) within=${a#*=} ;;     # how many folders the request has in which a command may read files
 	looks=*) looks=${a#*=} ;;       # how many paths it looks at
 	opens=*) opens=${a#*=} ;;       # and how many it reads
 	files=*) files=${a#*=} ;;       # it reads files alone
@@ -255,6 +255,12 @@ open_paths() {
 	set -f
 	IFS=$newline
 	for f in $looks $paths; do unmounted "$f" || refuse mounted; done
+	set +f
+	set -- $looks # also the names that a pattern stands for
+	set -f
+	for f; do unmounted "$f" || refuse mounted; done
+	roots=''
+	for f in $folders; do roots=$roots$(readlink -f -- "$f")$newline; done
 	[ -z "$paths" ] || open_each
 	[ -z "$git" ] || open_repository
 	set +f
@@ -284,7 +290,10 @@ open_repository() {
 	set -- $found
 	[ $# = 3 ] || refuse git
 	top=$1 dir=$2 common=$(cd -- "$at" && cd -- "$3" && pwd -P) || refuse git
-	for f in "$top" "$dir" "$common"; do unmounted "$f" || refuse mounted; done
+	for f in "$top" "$dir" "$common"; do
+		unmounted "$f" || refuse mounted
+		[ -z "$within" ] || allowed "$f" || refuse outside
+	done
 	repository=$k/new.git.$$
 	{ copy_repository && harmless_repository; } >/dev/null 2>&1 || refuse git
 	end_guard
@@ -383,8 +392,7 @@ open_each() {
 	esac
 	guard_opening &
 	guard=$!
-	roots='' fd=4
-	for f in $folders; do roots=$roots$(readlink -f -- "$f")$newline; done
+	fd=4
 	for f in $paths; do
 		f=$(readlink -f -- "$f") && [ -e "$f" ] || refuse missing
 		allowed "$f" || refuse outside
@@ -800,7 +808,8 @@ renaming() {
 cleanly() {
 	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent USER="$USER" \
 		LOGNAME="$LOGNAME" LANG="${LANG:-C.UTF-8}" PAGER=cat GIT_PAGER=cat SYSTEMD_PAGER=cat \
-		DEBIAN_FRONTEND=noninteractive TERM=xterm-256color COUNTERSIGN_ACTION="$id" "$@"
+		DEBIAN_FRONTEND=noninteractive TERM=xterm-256color PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 \
+		COUNTERSIGN_ACTION="$id" "$@"
 }
 
 # find_rest sets $found to the processes of the command that are left: of its session, and those with its variable. The

@@ -46,6 +46,7 @@ func TestMountedOnDemand(t *testing.T) {
 		"link/x": supervisor.ErrMounted, "own/etc": supervisor.ErrMounted, "fd/0": supervisor.ErrMounted,
 		"loop":        supervisor.ErrMounted,
 		"disk/../net": supervisor.ErrMounted, "plain/below": supervisor.ErrMounted, "WALK disk": nil,
+		"d*": nil, "n*": supervisor.ErrMounted, "*n*": supervisor.ErrMounted,
 		"WALK plain": supervisor.ErrMounted, "WALK ": supervisor.ErrMounted} {
 		name, walks := strings.CutPrefix(path, "WALK ")
 		for i, o := range []supervisor.Opens{
@@ -53,10 +54,10 @@ func TestMountedOnDemand(t *testing.T) {
 			{Looks: []string{"./" + name}, Walks: walks},
 			{Paths: []supervisor.Path{{Name: dir + "/" + name, Shown: "x"}}, Within: []string{dir}, Walks: walks},
 		} {
-			if i == 2 && name == "nowhere" {
+			if i == 2 && (name == "nowhere" || strings.Contains(name, "*")) { // nothing is opened by a pattern
 				want = supervisor.ErrMissing
 			}
-			id := strings.NewReplacer("/", "_", " ", "_").Replace(path) + "_" + string(rune('a'+i))
+			id := strings.NewReplacer("/", "_", " ", "_", "*", "star").Replace(path) + "_" + string(rune('a'+i))
 			_, err := k.Start(t.Context(), supervisor.Start{ID: id, Command: "true", Grammar: shell.Bash, Plain: true,
 				Limit: time.Minute, Cwd: dir, Opens: o}, io.Discard)
 			if !errors.Is(err, want) || want == nil && err != nil {

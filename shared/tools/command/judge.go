@@ -132,19 +132,27 @@ func runsUnasked(j *shell.Judgment, at site) bool {
 	if at.Host.AutoRun != terminal.AutoRunReadOnly {
 		return false
 	}
-	if j.Repository != nil {
-		return true
+	outside := func(file string) bool {
+		return !within(at.Host.ReadPaths, absolute(inHome(file, at.Host.Home), at.Cwd))
 	}
-	return j.Class == shell.ReadOnly &&
-		!slices.ContainsFunc(slices.Concat(j.Reads, j.Needs), func(file string) bool {
-			return !within(at.Host.ReadPaths, absolute(file, at.Cwd))
-		})
+	if r := j.Repository; r != nil {
+		return !r.Prints || !outside(r.Dir)
+	}
+	return j.Class == shell.ReadOnly && !slices.ContainsFunc(slices.Concat(j.Reads, j.Needs), outside)
+}
+
+// inHome returns a path in which ~ stands for a home directory, if that is known.
+func inHome(file, home string) string {
+	if home != "" && (file == "~" || strings.HasPrefix(file, "~/")) {
+		return home + file[1:]
+	}
+	return file
 }
 
 // absolute returns the path of a file as a shell in the directory cwd takes it, or "" where that is not known: so with
 // "..", which leads to the parent of what a link before it leads to.
 func absolute(file, cwd string) string {
-	if !path.IsAbs(file) && cwd != "" {
+	if !path.IsAbs(file) && cwd != "" && file[0] != '~' {
 		file = cwd + "/" + file
 	}
 	if !path.IsAbs(file) || slices.Contains(strings.Split(file, "/"), "..") {

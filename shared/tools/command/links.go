@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -31,39 +32,47 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 	if j.Repository != nil {
 		return repository(m, a, j)
 	}
-	o := supervisor.Opens{Walks: j.Walks, Files: j.Files}
+	o, home := supervisor.Opens{Walks: j.Walks, Files: j.Files}, m.Facts.Home
 	if len(j.Reads) > 0 {
 		o.Within = m.at.Host.ReadPaths
-	} else {
-		o.Looks = j.Looks
+	}
+	for _, f := range j.Looks {
+		if !slices.Contains(j.Reads, f) {
+			o.Looks = append(o.Looks, inHome(f, home))
+		}
 	}
 	names := make([]string, len(j.Reads))
 	for i, f := range j.Reads {
+		f = inHome(f, home)
 		o.Paths = append(o.Paths, supervisor.Path{Name: absolute(f, m.at.Cwd), Shown: f})
 		names[i] = supervisor.Opened(i)
 	}
-	if !m.Opens(&o) {
+	if !m.Opens(&o) || home == "" && j.AtHome() {
 		return "", o, asks(a, CodeUnverified, "The host cannot tell where so many, or such, paths lead.")
 	}
-	return j.Reading(names), o, nil
+	return j.Line(home, names), o, nil
 }
 
 // repository returns a git command that runs unasked: its words, and the place whose repository the host checks.
 func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
-	o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{j.Repository.Dir}, Walks: true}
+	home := m.Facts.Home
+	o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{inHome(j.Repository.Dir, home)}, Walks: true}
 	if j.Repository.Tree {
 		o.Git = supervisor.GitTree
 	}
-	if !m.Opens(&o) {
+	if j.Repository.Prints {
+		o.Within = m.at.Host.ReadPaths
+	}
+	if !m.Opens(&o) || home == "" && j.AtHome() {
 		return "", o, asks(a, CodeUnverified, "The host cannot tell where such a path leads.")
 	}
-	return shell.Quote(j.Argv), o, nil
+	return j.Line(home, nil), o, nil
 }
 
 // checkSystem refuses a command that runs unasked and that has the e of ps, where that may be the environments of
 // processes, as on the BSDs, and not all processes.
 func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
-	if c.Approved || !runsUnasked(j, m.at) || !allProcesses(j.Argv) ||
+	if c.Approved || !runsUnasked(j, m.at) || !slices.ContainsFunc(j.Programs(), allProcesses) ||
 		strings.HasPrefix(m.Facts.OS, "Linux") || strings.HasPrefix(m.Facts.OS, "Darwin") {
 		return nil
 	}
@@ -71,7 +80,7 @@ func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 		"On this host's system, -e may show the environment of processes; -A does not."))
 }
 
-// allProcesses reports whether a command that only looks is ps with -e, alone or before other letters.
+// allProcesses reports whether a program that only looks is ps with -e, alone or before other letters.
 func allProcesses(argv []string) bool {
 	return len(argv) > 1 && argv[0] == "ps" && strings.HasPrefix(argv[1], "-e")
 }

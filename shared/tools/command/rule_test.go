@@ -77,6 +77,7 @@ func (w *world) ruling(cmd string, deny ...string) (*tool.CallPolicy, error) {
 
 func TestRuling(t *testing.T) {
 	reads := func(h *terminal.Host, _ *terminal.Terminal) { h.ReadPaths = []string{"/var/log/", "/srv/app"} }
+	home := func(h *terminal.Host, _ *terminal.Terminal) { h.ReadPaths, h.Home = []string{"/home/ana"}, "/home/ana" }
 	none := func(h *terminal.Host, _ *terminal.Terminal) { h.AutoRun = terminal.AutoRunNone }
 	deny := []string{"mkfs", "curl"}
 	for name, c := range map[string]struct {
@@ -109,7 +110,14 @@ func TestRuling(t *testing.T) {
 		"changes by a pattern":        {"touch a*", nil, nil, "ask change once"},
 		"deletes":                     {"rm -rf /", nil, nil, "ask destructive once"},
 		"cannot be told":              {"eval $(cat x)", nil, nil, "ask opaque once"},
-		"two commands":                {"df -h; df -i", nil, nil, "ask change once"},
+		"two that look":               {"df -h; df -i", nil, nil, "allow read once"},
+		"a pipeline":                  {"ps aux | sort -k4 2>/dev/null | head -5", nil, nil, "allow read once"},
+		"a pipeline that prints":      {"cat /etc/passwd | head -5", reads, nil, "ask read once"},
+		"its second file":             {"cat /var/log/x; wc -l </etc/f", reads, nil, "ask read once"},
+		"a pipeline of a file":        {"cat /var/log/x | sort | uniq -c", reads, nil, "allow read once"},
+		"a file of the home":          {"cat ~/x", home, nil, "allow read once"},
+		"a neighbour of the home":     {"cat ~/../x", home, nil, "ask read once"},
+		"two, one of which changes":   {"df -h; touch a", nil, nil, "ask change once"},
 		"denied":                      {"curl https://x.example", nil, deny, "deny change once"},
 		"denied by its folder":        {"/usr/bin/curl x", nil, deny, "deny change once"},
 		"denied behind sudo":          {"sudo -n curl x", nil, deny, "deny opaque once"},
@@ -122,7 +130,9 @@ func TestRuling(t *testing.T) {
 		"git, where some are denied":  {"git status", nil, deny, "deny opaque once"},
 		"deletes, where some are":     {"rm x", nil, deny, "ask destructive once"},
 		"changes, where some are":     {"touch a", nil, deny, "ask change always"},
-		"a word that is denied too":   {"echo curl", nil, deny, "ask change always"},
+		"a word that is denied too":   {"echo curl", nil, deny, "allow read once"},
+		"git prints":                  {"git -C app diff | head", reads, nil, "allow opaque once"},
+		"git prints another folder":   {"git -C /srv/app2 diff", reads, nil, "ask opaque once"},
 		"an option that runs another": {"split --filter='curl x' f", nil, deny, "deny opaque once"},
 		"an option that is not known": {"touch --frobnicate a", nil, deny, "deny opaque once"},
 		"a program that is not known": {"make-it", nil, deny, "deny opaque once"},

@@ -1,0 +1,247 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// A piece is one program of a command line that only looks, with what joins it to the program before.
+type piece struct {
+	joint string // such as " | "; empty for the first
+	argv  []string
+	globs map[int]bool // the words that the shell expands to names of files
+	after string       // redirections of its output, with a space before each
+	input string       // the file that it reads as its input, or nothing
+	fed   bool         // its input is a pipe or a file, so that it waits for no keys
+
+	reads []int // the places in argv of the files whose content it prints
+}
+
+// joints are what may stand between two programs of a line.
+var joints = map[syntax.BinCmdOperator]string{syntax.Pipe: " | ", syntax.AndStmt: " && ", syntax.OrStmt: " || "}
+
+// maxPieces is how many programs a line may have that runs without approval.
+const maxPieces = 32
+
+// piecesOf returns the programs of a command. It returns nothing for a command that has any other construct than the
+// listed ones, or a word that only the shell could tell.
+func piecesOf(file *syntax.File) (pieces []piece) {
+	for i, s := range file.Stmts {
+		joint := ""
+		if i > 0 {
+			joint = "; "
+		}
+		more := statement(s, joint, false)
+		if more == nil {
+			return nil
+		}
+		pieces = append(pieces, more...)
+	}
+	if len(pieces) > maxPieces {
+		return nil
+	}
+	return pieces
+}
+
+// statement returns the programs of a statement. Its input is a pipe if it is fed.
+func statement(s *syntax.Stmt, joint string, fed bool) []piece {
+	if s.Negated || s.Background || s.Coprocess || s.Disown {
+		return nil
+	}
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		op, ok := joints[cmd.Op]
+		if !ok || len(s.Redirs) > 0 {
+			return nil
+		}
+		x := statement(cmd.X, joint, fed)
+		y := statement(cmd.Y, op, fed || cmd.Op == syntax.Pipe)
+		if x == nil || y == nil {
+			return nil
+		}
+		return append(x, y...)
+	case *syntax.CallExpr:
+		p := piece{joint: joint, fed: fed}
+		if len(cmd.Assigns) > 0 || len(cmd.Args) == 0 || !p.spell(cmd.Args) || !p.redirect(s.Redirs) {
+			return nil
+		}
+		return []piece{p}
+	}
+	return nil
+}
+
+// spell notes the words of a program, and reports whether all of them are known.
+func (p *piece) spell(args []*syntax.Word) bool {
+	for i, w := range args {
+		word, unclear := literal(w)
+		if unclear != nil && i > 0 && (w.Lit() == "!" || strings.HasPrefix(w.Lit(), "--")) && isOption(w.Lit()) {
+			word = w.Lit() // no file has the name of an option, which the shell would need to expand it
+		} else if unclear != nil {
+			if word = atHome(w); word == "" {
+				if word = pattern(w); word == "" {
+					return false
+				}
+				if p.globs == nil {
+					p.globs = map[int]bool{}
+				}
+				p.globs[i] = true
+			}
+		} else if !printable(word) || strings.HasPrefix(word, "~") { // a name that begins so is not a home directory
+			return false
+		}
+		p.argv = append(p.argv, word)
+	}
+	return len(p.globs) == 0 || !p.globs[0]
+}
+
+// printable reports whether a text is printable ASCII.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// atHome returns a word that begins with the home directory, as ~ or ~/PATH; it is empty for every other word.
+func atHome(w *syntax.Word) string {
+	parts := w.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 && !q.Dollar {
+		parts = q.Parts
+	}
+	lit := ""
+	switch first := parts[0].(type) {
+	case *syntax.ParamExp:
+		if !first.Short && !plainParameter(first) || first.Param == nil || first.Param.Value != "HOME" {
+			return ""
+		}
+	case *syntax.Lit:
+		if len(w.Parts) != 1 || !strings.HasPrefix(first.Value, "~") {
+			return ""
+		}
+		lit = first.Value[1:]
+	default:
+		return ""
+	}
+	switch {
+	case len(parts) == 2:
+		rest, ok := parts[1].(*syntax.Lit)
+		if !ok {
+			return ""
+		}
+		lit = rest.Value
+	case len(parts) > 2:
+		return ""
+	}
+	if lit == "" {
+		return "~"
+	}
+	for _, r := range lit {
+		if !isPlain(r) {
+			return ""
+		}
+	}
+	if lit[0] != '/' {
+		return ""
+	}
+	return "~" + lit
+}
+
+// plainParameter reports whether a parameter in braces is only its value.
+func plainParameter(p *syntax.ParamExp) bool {
+	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil &&
+		p.Names == 0 && p.NestedParam == nil && p.Flags == nil && len(p.Modifiers) == 0
+}
+
+// isOption reports whether a word is !, or an option whose value may have * and ?.
+var isOption = lazyregexp.New(`^(?:!|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
+
+// pattern returns a word in whose last part the shell expands *, ? or [, and which begins with no dash. It is empty for
+// every other word.
+func pattern(w *syntax.Word) string {
+	lit, ok := w.Parts[0].(*syntax.Lit)
+	if !ok || len(w.Parts) != 1 {
+		return ""
+	}
+	dir, _ := path.Split(strings.TrimRight(lit.Value, "/"))
+	for i, r := range lit.Value {
+		if (!isPlain(r) || r == '=') && (i < len(dir) || !strings.ContainsRune("*?[]", r)) {
+			return ""
+		}
+	}
+	if rest, ok := strings.CutPrefix(lit.Value, "./"); ok && rest != "" && strings.ContainsAny(rest[:1], "*?[") {
+		return rest // text adds the folder again
+	}
+	return strings.TrimLeft(lit.Value, "-")
+}
+
+// redirect notes the redirections of a program, and reports whether they only drop its output, join it, or read a file.
+func (p *piece) redirect(all []*syntax.Redirect) bool {
+	for _, r := range all {
+		if r.Word == nil || r.Hdoc != nil {
+			return false
+		}
+		n := ""
+		if r.N != nil {
+			n = r.N.Value
+		}
+		target, unclear := literal(r.Word)
+		switch {
+		case unclear != nil || !printable(target):
+			return false
+		case r.Op == syntax.RdrIn && n == "" && p.input == "" && isPath(target):
+			p.input, p.fed = target, true
+		case n != "" && n != "1" && n != "2":
+			return false
+		case (r.Op == syntax.RdrOut || r.Op == syntax.AppOut) && target == "/dev/null":
+			p.after += " " + n + ">/dev/null"
+		case r.Op == syntax.DplOut && (target == "1" || target == "2"):
+			p.after += " " + n + ">&" + target
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// text returns the piece for the shell. The files that it reads have other names if there are names; home stands for ~.
+func (p *piece) text(home string, names []string) string {
+	words := slices.Clone(p.argv)
+	for i, at := range p.reads {
+		if len(names) > 0 {
+			words[at] = names[i]
+		}
+	}
+	for i, w := range words {
+		switch {
+		case p.globs[i] && strings.ContainsAny(w[:1], "*?["):
+			words[i] = "./" + w // no name that it becomes is an option
+		case p.globs[i]:
+		case home != "" && (w == "~" || strings.HasPrefix(w, "~/")):
+			words[i] = Quote([]string{home + w[1:]})
+		case w == "~" || strings.HasPrefix(w, "~/"):
+		case i > 0: // only the first word can be a keyword
+			words[i] = strings.TrimPrefix(Quote([]string{"x", w}), "x ")
+		default:
+			words[i] = Quote([]string{w})
+		}
+	}
+	text := p.joint + strings.Join(words, " ")
+	if p.input != "" {
+		input := p.input
+		if len(names) > 0 {
+			input = names[len(p.reads)]
+		}
+		text += " <" + Quote([]string{input})
+	}
+	return text + p.after
+}
+
+// files returns how many files the piece reads.
+func (p *piece) files() int {
+	if p.input != "" {
+		return len(p.reads) + 1
+	}
+	return len(p.reads)
+}

@@ -1,0 +1,253 @@
+package shell
+
+import (
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// script looks at a program that runs a script in a language of its own, given as the first operand or behind -e. Its
+// other operands are files whose content it prints.
+func (j *Judgment) script(p *piece, letters string, valued string, harmless func(string) bool) bool {
+	found := false
+	var files []int
+	for i := 1; i < len(p.argv); i++ {
+		a := p.argv[i]
+		switch {
+		case len(a) > 1 && a[0] == '-' && strings.Trim(a[1:len(a)-1], letters) == "" &&
+			strings.ContainsAny(a[len(a)-1:], valued):
+			if i++; i == len(p.argv) || !scriptOption(a[len(a)-1], p.argv[i], harmless) {
+				return false
+			}
+			found = found || a[len(a)-1] == 'e'
+		case len(a) > 2 && a[0] == '-' && a[1] != 'e' && strings.ContainsAny(a[1:2], valued):
+			if !scriptOption(a[1], a[2:], harmless) {
+				return false
+			}
+		case len(a) > 1 && a[0] == '-':
+			if strings.Trim(a[1:], letters) != "" {
+				return false
+			}
+		case !found:
+			if found = true; !harmless(a) {
+				return false
+			}
+		default:
+			files = append(files, i)
+		}
+	}
+	for _, at := range files {
+		if !isPath(p.argv[at]) || strings.Contains(p.argv[at], "=") || !j.path(p, at, true) {
+			return false
+		}
+	}
+	j.Files = len(files) > 0
+	return found && (len(files) > 0 || p.fed)
+}
+
+// scriptOption reports whether an option of a script's program may have the value: -e a script, -F a separator, and -v
+// a variable.
+func scriptOption(option byte, value string, harmless func(string) bool) bool {
+	switch option {
+	case 'e':
+		return harmless(value)
+	case 'F':
+		return value != "" && len(value) <= 8
+	case 'v':
+		name, _, ok := strings.Cut(value, "=")
+		return ok && isVariable(name) && !strings.HasPrefix(name, "ARG")
+	}
+	return false
+}
+
+var isVariable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString
+
+// matches is awk.
+func matches(j *Judgment, p *piece) bool { return j.script(p, "", "Fv", harmlessAwk) }
+
+// harmlessAwk reports whether a text, however awk reads it, is a program that can run no command, write no file, and
+// read no file that is not an operand. Each of these needs one of a few names, a pipe, or a > behind a print. The
+// text may have none, not even in quotes.
+func harmlessAwk(program string) bool {
+	if strings.ContainsAny(program, "@\n`") || strings.Contains(program, "\\\n") {
+		return false
+	}
+	for _, name := range []string{"system", "getline", "ARG", "SYMTAB", "FUNCTAB", "PROCINFO", "ENVIRON", "extension",
+		"close", "fflush", "include", "load"} {
+		if strings.Contains(program, name) {
+			return false
+		}
+	}
+	if strings.Contains(strings.ReplaceAll(program, "||", ""), "|") {
+		return false
+	}
+	printing := strings.Index(program, "print")
+	return printing < 0 || !strings.Contains(program[printing:], ">")
+}
+
+// edits is sed.
+func edits(j *Judgment, p *piece) bool { return j.script(p, "nErsuz", "e", harmlessSed) }
+
+// harmlessSed reports whether a script of sed only prints, deletes and replaces lines. It knows the part of the
+// language that all implementations read alike, and reports false for every other script.
+func harmlessSed(script string) bool {
+	for script = strings.TrimLeft(script, " ;"); script != ""; script = strings.TrimLeft(script, " ;") {
+		rest, ok := sedAddresses(script)
+		if !ok || rest == "" {
+			return false
+		}
+		command, rest := rest[0], rest[1:]
+		switch {
+		case command == '{':
+			script = rest
+			continue
+		case command == 's' || command == 'y':
+			if rest, ok = sedReplacement(rest, command == 's'); !ok {
+				return false
+			}
+		case command == 'q' || command == 'Q':
+			rest = strings.TrimLeft(rest, "0123456789 ")
+		case strings.IndexByte("pPdDnNgGhHx=l}", command) < 0:
+			return false
+		}
+		if script = strings.TrimLeft(rest, " "); script != "" && script[0] != ';' && script[0] != '}' {
+			return false
+		}
+	}
+	return true
+}
+
+var sedAddress = lazyregexp.New(`^(?:[0-9]+|\$|[0-9]+~[0-9]+|\+[0-9]+|/(?:[^/\\\n\[]|\\[^\ncdox]|\[\^?[^]/\\\n]+\])+/I?)`)
+
+// sedAddresses returns what comes behind the addresses of a command.
+func sedAddresses(script string) (rest string, ok bool) {
+	if strings.IndexByte("0123456789$/", script[0]) >= 0 {
+		for range 2 {
+			at := firstMatch(sedAddress, script)
+			if at == "" {
+				return "", false
+			}
+			if script = strings.TrimLeft(script[len(at):], " "); !strings.HasPrefix(script, ",") {
+				break
+			}
+			if script = strings.TrimLeft(script[1:], " "); script == "" {
+				return "", false
+			}
+		}
+		if strings.HasPrefix(script, ",") {
+			return "", false
+		}
+	}
+	return strings.TrimLeft(script, "! "), true
+}
+
+// sedReplacement returns what comes behind s/regexp/replacement/flags or y/characters/characters/.
+func sedReplacement(script string, flags bool) (rest string, ok bool) {
+	if script == "" || strings.IndexByte("/|,#:@%_+=~", script[0]) < 0 {
+		return "", false
+	}
+	end := script[0]
+	parts, bracket := 0, false
+	i := 1
+	for ; i < len(script) && parts < 2; i++ {
+		switch c := script[i]; {
+		case c == '\n':
+			return "", false
+		case c == '\\':
+			i++
+			if i == len(script) || strings.IndexByte("\ncdox", script[i]) >= 0 ||
+				bracket && strings.IndexByte("tnswSW.", script[i]) < 0 {
+				return "", false
+			}
+		case c == end && bracket: // implementations differ in whether this is the end
+			return "", false
+		case c == end:
+			parts++
+		case c == '[' && parts == 0 && flags:
+			bracket = true
+			i += len(firstMatch(bracketStart, script[i+1:]))
+		case c == ']' && bracket:
+			bracket = false
+		}
+	}
+	if parts < 2 {
+		return "", false
+	}
+	if rest = script[i:]; flags {
+		rest = strings.TrimLeft(rest, "gpiI0123456789")
+	}
+	return rest, true
+}
+
+// firstMatch returns the first match, or nothing.
+func firstMatch(r *lazyregexp.Regexp, s string) string {
+	return strings.Join(r.FindAllString(s, 1), "")
+}
+
+// bracketStart is where a bracket that closes no list of characters may stand.
+var bracketStart = lazyregexp.New(`^\^?\]?`)
+
+// filters is jq.
+func filters(j *Judgment, p *piece) bool { return j.script(p, "acCejMnrsS", "", harmlessJq) }
+
+// harmlessJq reports whether a program of jq loads no module.
+func harmlessJq(program string) bool {
+	for _, name := range []string{"import", "include", "module"} {
+		if strings.Contains(program, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// listsArchive is tar where it lists the members of one archive.
+func listsArchive(j *Judgment, p *piece) bool {
+	if len(p.argv) != 3 {
+		return false
+	}
+	letters := strings.TrimPrefix(p.argv[1], "-")
+	return strings.Trim(letters, "tvzjJf") == "" && strings.Contains(letters, "t") &&
+		strings.HasSuffix(letters, "f") && isPath(p.argv[2]) && j.path(p, 2, true)
+}
+
+// certificateOptions are those of openssl x509 that print a part of a certificate.
+const certificateOptions = `-noout -text -dates -startdate -enddate -subject -issuer -serial -fingerprint -purpose
+	-pubkey -sha256`
+
+// showsCertificate is openssl where it prints a certificate.
+func showsCertificate(j *Judgment, p *piece) bool {
+	if len(p.argv) < 4 || p.argv[1] != "x509" {
+		return false
+	}
+	from := p.fed
+	for i := 2; i < len(p.argv); i++ {
+		switch a := p.argv[i]; {
+		case a == "-in" && i+1 < len(p.argv) && isPath(p.argv[i+1]) && j.path(p, i+1, true):
+			i, from = i+1, true
+		case !isAmong(certificateOptions, a):
+			return false
+		}
+	}
+	return from
+}
+
+// textPrograms are those which print their arguments, whatever these are.
+const textPrograms = "echo basename dirname"
+
+// names is xargs with a program that prints its arguments.
+func names(_ *Judgment, p *piece) bool {
+	args := p.argv[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch a := args[0]; {
+		case a == "-0" || a == "-r" || a == "-x" || xargsCount(a):
+			args = args[1:]
+		case (a == "-n" || a == "-L" || a == "-P") && len(args) > 1 && isCount(args[1]), a == "-I" && len(args) > 1:
+			args = args[2:]
+		default:
+			return false
+		}
+	}
+	return p.fed && (len(args) == 0 || isAmong(textPrograms, args[0]))
+}
+
+var xargsCount = lazyregexp.New(`^-(?:[nLP][0-9]+|I.+)$`).MatchString

@@ -1,0 +1,253 @@
+package shell
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+//go:embed uses.txt
+var usesText string
+
+// A use is a line of uses.txt: a program and its verbs, with the arguments with which it only looks.
+type use struct {
+	verbs    []string
+	letters  map[byte]byte   // ':' of one with a value, '?' of one whose value may follow in the same word, else ' '
+	long     map[string]byte // as for letters
+	operands []operand
+	notes    map[string]string
+}
+
+// An operand is a kind of operands, and how many there may be.
+type operand struct {
+	kind string
+	many byte // 0, '?', '*' or '+'
+}
+
+// usesOf has the uses by the program's name.
+var usesOf = sync.OnceValue(func() map[string][]use {
+	of := map[string][]use{}
+	for line := range strings.Lines(strings.ReplaceAll(usesText, "\n  ", " ")) {
+		cells := strings.Split(strings.TrimSpace(line)+" ", "|")
+		if strings.HasPrefix(line, "#") || len(cells) != 4 {
+			continue
+		}
+		u := use{letters: map[byte]byte{}, long: map[string]byte{}, notes: map[string]string{}}
+		options := strings.Fields(cells[1])
+		for i, c := range []byte(options[0]) {
+			switch c {
+			case '-': // no letters
+			case ':', '?':
+				u.letters[options[0][i-1]] = c
+			default:
+				u.letters[c] = ' '
+			}
+		}
+		for _, name := range options[1:] {
+			name, valued := strings.CutSuffix(name, "=")
+			_, alone := u.long[name]
+			switch {
+			case valued && alone:
+				u.long[name] = '?'
+			case valued:
+				u.long[name] = ':'
+			default:
+				u.long[name] = ' '
+			}
+		}
+		for _, o := range strings.Fields(cells[2]) {
+			kind := strings.TrimRight(o, "?*+")
+			u.operands = append(u.operands, operand{kind, strings.TrimPrefix(o+"\x00", kind)[0]})
+		}
+		for _, note := range strings.Fields(cells[3]) {
+			name, value, _ := strings.Cut(note, "=")
+			u.notes[name] = value
+		}
+		heads := strings.Fields(cells[0])
+		if isAmong(verbed, heads[0]) {
+			u.verbs = heads[1:]
+			heads = heads[:1]
+		}
+		for _, name := range heads {
+			of[name] = append(of[name], u)
+		}
+	}
+	return of
+})
+
+// verbed are the programs whose first arguments are verbs.
+const verbed = `apk apt apt-cache apt-mark bridge brctl busctl docker getent hostnamectl ip iw localectl loginctl
+	networkctl nmcli openssl pip pip3 resolvectl rfkill snap systemd-analyze tc timedatectl ufw`
+
+// ipFlags are the options of ip that change how it prints.
+const ipFlags = `-4 -6 -br -brief -s -stats -statistics -d -details -o -oneline -j -json -p -pretty -c -color -ts
+	-h`
+
+// isAmong reports whether a word is in a list of words.
+func isAmong(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
+
+// uses reports whether the program only looks by one of its uses, and notes what it reads and looks at.
+func (j *Judgment) uses(p *piece) bool {
+	args := p.argv[1:]
+	for p.argv[0] == "ip" && len(args) > 0 && isAmong(ipFlags, args[0]) {
+		args = args[1:]
+	}
+	for _, u := range usesOf()[p.argv[0]] {
+		one, read := *j, *p
+		if begins(args, u.verbs) && u.fits(&one, &read, len(p.argv)-len(args)+len(u.verbs)) {
+			*j, *p = one, read
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether the arguments from the place first on are those of the use.
+func (u *use) fits(j *Judgment, p *piece, first int) bool {
+	given, operands, ok := u.options(p, first)
+	if must, asked := u.notes["must"]; !ok || asked && !anyOf(given, strings.Split(must, ",")) {
+		return false
+	}
+	if begin, asked := u.notes["first"]; asked && (first == len(p.argv) || !beginsWith(p.argv[first], begin)) {
+		return false
+	}
+	if needs := u.notes["needs"]; needs != "" {
+		j.Needs = append(j.Needs, needs)
+	}
+	_, j.Walks = u.notes["walks"]
+	return u.takes(j, p, operands)
+}
+
+// options returns the options, and the places of the operands.
+func (u *use) options(p *piece, first int) (given []string, operands []int, ok bool) {
+	for i := first; i < len(p.argv); i++ {
+		a := p.argv[i]
+		switch {
+		case a == "--":
+			for i++; i < len(p.argv); i++ {
+				operands = append(operands, i)
+			}
+		case len(a) < 2 || a[0] != '-':
+			operands = append(operands, i)
+		default:
+			names, next, ok := u.option(a)
+			if given = append(given, names...); !ok || p.globs[i] {
+				return nil, nil, false
+			}
+			if !next {
+				continue
+			}
+			if i++; i == len(p.argv) || p.globs[i] || !u.value(p.argv[i]) {
+				return nil, nil, false
+			}
+		}
+	}
+	return given, operands, true
+}
+
+func anyOf(given, wanted []string) bool {
+	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(given, w) })
+}
+
+// beginsWith reports whether a word begins with one of the texts, which commas separate.
+func beginsWith(word, texts string) bool {
+	return slices.ContainsFunc(strings.Split(texts, ","), func(s string) bool { return strings.HasPrefix(word, s) })
+}
+
+// option returns the options of an argument; next reports whether the next argument is the last one's value.
+func (u *use) option(a string) (options []string, next, ok bool) {
+	if strings.HasPrefix(a, "--") {
+		name, value, has := strings.Cut(a[2:], "=")
+		kind, known := u.long[name]
+		if !known || has && (kind == ' ' || !u.value(value)) {
+			return nil, false, false
+		}
+		return []string{"--" + name}, kind == ':' && !has, true
+	}
+	for i, c := range []byte(a[1:]) {
+		rest := a[i+2:]
+		options = append(options, "-"+string(c))
+		switch u.letters[c] {
+		case ' ':
+		case ':':
+			return options, rest == "", rest == "" || u.value(rest)
+		case '?':
+			return options, false, rest == "" || isPort(rest)
+		default:
+			return nil, false, false
+		}
+	}
+	return options, false, true
+}
+
+// value reports whether an option may have the value: it is no other option, and none that another system takes for a
+// file whose content is printed.
+func (u *use) value(v string) bool {
+	return v != "" && v[0] != '-' && (len(v) == 1 || !strings.Contains(v, "/") || !u.prints())
+}
+
+// prints reports whether a use prints what files contain.
+func (u *use) prints() bool {
+	return slices.ContainsFunc(u.operands, func(o operand) bool { return o.kind == "FILE" })
+}
+
+// takes reports whether the operands are those of the use, and notes those that are paths.
+func (u *use) takes(j *Judgment, p *piece, operands []int) bool {
+	_, fed := u.notes["fed"]
+	if len(operands) == 0 && fed {
+		return p.fed
+	}
+	if _, plain := u.notes["plain"]; plain && strings.ContainsAny(strings.Join(p.argv, ""), "$`") {
+		return false
+	}
+	for _, o := range u.operands {
+		n := 0
+		for n < len(operands) && (n == 0 || o.many == '*' || o.many == '+') &&
+			(o.is(p.argv[operands[n]]) || fed && p.fed && p.argv[operands[n]] == "-") {
+			n++
+		}
+		if n == 0 && (o.many == 0 || o.many == '+') {
+			return false
+		}
+		for _, at := range operands[:n] {
+			printed := o.kind == "FILE" && p.argv[at] != "-"
+			if printed || o.kind == "PATH" {
+				if !j.path(p, at, printed) {
+					return false
+				}
+			} else if p.globs[at] {
+				return false
+			}
+		}
+		operands = operands[n:]
+	}
+	if j.Walks && len(j.Looks) == 0 {
+		j.Looks = []string{"."}
+	}
+	return len(operands) == 0
+}
+
+// is reports whether a word can be such an operand.
+func (o operand) is(word string) bool {
+	switch o.kind {
+	case "FILE", "PATH":
+		return isPath(word)
+	case "NAME":
+		return isName(word)
+	case "TEXT":
+		return isText(word)
+	case "COUNT":
+		return isCount(word)
+	case "DEVICE":
+		return isName(word) && !isCount(word)
+	case "PORT":
+		return isPort(word)
+	}
+	return false
+}
+
+// isPort reports whether s is a selection of lsof's by protocol and port.
+var isPort = lazyregexp.New(`^(?:[46]?(?i:tcp|udp)?(?::[0-9a-z,-]+)?)$`).MatchString
