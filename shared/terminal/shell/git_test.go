@@ -74,6 +74,16 @@ git diff --name-only -O f
 git show --show-signature
 git show --ext-diff HEAD
 git blame f
+git reflog expire --all
+git reflog delete
+git reflog x
+git stash show -x
+git stash pop
+git shortlog --output=f
+git remote prune origin
+git show-ref --exclude-existing
+git cherry-pick x
+git worktree prune
 git grep x
 git branch x
 git branch -d x
