@@ -31,6 +31,9 @@ const maxPieces = 32
 // piecesOf returns the programs of a command. It returns nothing for a command that has any other construct than the
 // listed ones, or a word that only the shell could tell.
 func piecesOf(file *syntax.File) (pieces []piece) {
+	if len(file.Stmts) > maxPieces {
+		return nil
+	}
 	for i, s := range file.Stmts {
 		joint := ""
 		if i > 0 {

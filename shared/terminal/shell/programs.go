@@ -159,6 +159,9 @@ func (l *look) named(args []string, words []*syntax.Word) {
 			l.program(args[i:], words[i:])
 		}
 	}
+	if len(args) > 1 && len(risksOf()[path.Base(args[1])]) > 0 {
+		return // that program's own verbs were looked for
+	}
 	if i := slices.IndexFunc(args[:min(len(args), maxWrapped)], hasVerb); i > 0 && !l.gravely() {
 		l.warn(place(words[i]), Destructive, "removes", "%s", texts["removes"])
 	}
@@ -188,7 +191,7 @@ func (l *look) program(args []string, words []*syntax.Word) {
 			"Bash evaluates the text in the brackets, and may run it.")
 	}
 	switch {
-	case strings.HasPrefix(name, "mkfs"):
+	case strings.HasPrefix(name, "mkfs") && !safe:
 		l.warn(at, Destructive, "device", "%s", texts["device"])
 	case isLoader(name):
 		l.warn(at, Opaque, "runs", "%s", texts["runs"])

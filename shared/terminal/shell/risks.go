@@ -18,6 +18,7 @@ type risk struct {
 var texts = map[string]string{
 	"deletes":     "It deletes or empties files.",
 	"device":      "It writes to a disk or file system directly.",
+	"unmounts":    "It takes a file system or a device away.",
 	"power":       "It stops or restarts the machine.",
 	"kills":       "It ends programs that are running.",
 	"accounts":    "It changes accounts, or who may do what.",
@@ -44,33 +45,98 @@ destructive deletes: find fd | -delete
 destructive deletes: rsync | --delete*, --remove-source-files
 destructive deletes: tar | --remove-files
 destructive deletes: zip | -m, --move
-destructive deletes: sed perl | -i*, --in-place* | It changes files in place.
-destructive deletes: git | clean, reset --hard, reset --merge, reset --keep, checkout --, checkout ., checkout -f, checkout --force, checkout -B, switch -f, switch --force, switch --discard-changes, switch -C, restore, rm, read-tree --reset, push -f, push --force*, push --delete, push -d, push --mirror, push --prune, push :*, push +*, branch -D, branch -d, branch --delete, branch -M, branch -f, branch --force, tag -d, tag --delete, tag -f, stash drop, stash clear, filter-branch, filter-repo, gc --prune*, prune, lfs prune, reflog expire, reflog delete, update-ref -d, replace -d, notes remove, notes prune, remote remove, remote rm, worktree remove, worktree prune, submodule deinit, rebase, commit --amend | It drops changes or history that git cannot bring back.
+destructive deletes: sed perl | -i*, -pi*, -ni*, -pni*, -npi*, --in-place* | It changes files in place.
+destructive deletes: git | clean, annex drop, symbolic-ref -d, symbolic-ref --delete, fetch --prune, fetch -p, remote prune, config --unset*, config --remove-section, delete-*, obliterate, undo, reset --hard, reset --merge, reset --keep, checkout --, checkout ., checkout -f, checkout --force, checkout -B, switch -f, switch --force, switch --discard-changes, switch -C, restore, rm, read-tree --reset, push -f, push --force*, push --delete, push -d, push --mirror, push --prune, push :*, push +*, branch -D, branch -d, branch --delete, branch -M, branch -f, branch --force, tag -d, tag --delete, tag -f, stash drop, stash clear, filter-branch, filter-repo, gc --prune*, prune, lfs prune, reflog expire, reflog delete, update-ref -d, replace -d, notes remove, notes prune, remote remove, remote rm, worktree remove, worktree prune, submodule deinit, rebase, commit --amend | It drops changes or history that git cannot bring back.
 destructive device: wipefs | -a, --all, -o, --offset
-destructive device: dd fdisk sfdisk cfdisk gdisk sgdisk parted blkdiscard hdparm mkswap lvremove vgremove pvremove cryptsetup mdadm fsck e2fsck tune2fs resize2fs newfs flashcp
+destructive device: dd fdisk sfdisk cfdisk gdisk sgdisk blkdiscard hdparm mkswap lvremove vgremove pvremove lvreduce mdadm fsck e2fsck tune2fs resize2fs newfs flashcp nwipe scrub sfill sswap grub-install tpm2_clear pg_resetwal pg_dropcluster
+destructive device: parted | mk*, rm, res*, set, tog*, na*, move
+destructive device: cryptsetup | luksFormat, erase, luksErase, luksKillSlot, luksRemoveKey, luksChangeKey, luksHeaderRestore, reencrypt, close, luksClose, remove
+destructive device: badblocks | -w, -n
+destructive device: partx kpartx | -d, --delete
+destructive device: pvcreate | -f, -ff, --force
+destructive device: efibootmgr | -B, -b, -D, --delete*
+destructive device: nvram | -d, -c
 destructive device: zpool zfs diskutil nvme | destroy, rollback, remove, detach, labelclear, eraseDisk, eraseVolume, partitionDisk, format
+destructive unmounts: umount udiskie-umount cryfs-unmount swapoff eject
+destructive unmounts: fusermount fusermount3 | -u, -z
+destructive unmounts: systemd-mount systemd-dissect | -u, --umount
+destructive unmounts: udisksctl | unmount, power-off, loop-delete, lock
+destructive unmounts: losetup | -d*, -D, --detach*
+destructive unmounts: vgchange lvchange | -an*, -aln*, --activate n
+destructive unmounts: hdiutil diskutil | detach, eject, unmount*
 destructive power: shutdown reboot halt poweroff init telinit kexec
-destructive power: systemctl | reboot, poweroff, halt, kexec, suspend, hibernate, rescue, emergency, isolate
-destructive kills: kill killall pkill skill xkill
+destructive power: systemctl | reboot, poweroff, halt, kexec, suspend*, hibernate, hybrid-sleep, soft-reboot, rescue, emergency, isolate
+destructive power: loginctl machinectl | reboot, poweroff, halt, suspend*, hibernate, hybrid-sleep, terminate, remove
+destructive power: VBoxManage | poweroff, savestate, VERB
+destructive power: vagrant qm pct pvesm pveum | halt, free, f, des*, del*, sh, shu*, reb*, unm*, unlink, stop, shutdown, reboot, suspend, VERB
+destructive power: aws gcloud az | stop*, restart, deallocate, release*, unsubscribe, detach-*, VERB
+destructive kills: kill killall pkill skill xkill fkill killall5 atrm ipcrm
+destructive kills: screen tmux | quit, kill*
+destructive kills: systemctl gh | kill, cancel, disable --now, mask --now, workflow disable
 destructive kills: fuser ss | -k, -K, --kill
-destructive removes: apt apt-get aptitude yum dnf zypper apk brew snap pip pip3 npm gem cargo flatpak port | remove, purge, autoremove, autopurge, erase, uninstall, unpublish, del, --purge
+destructive removes: apt apt-get aptitude yum dnf zypper apk brew snap pip pip3 npm gem cargo flatpak port | remove, rm, r, un, purge, autoremove, autopurge, erase, uninstall, unpublish, del, --purge, clean, autoclean, cleanup, yank, deprecate, undo, --remove, VERB
+destructive removes: bun pnpm yarn conda mamba micromamba poetry | remove, rm, uninstall, clean, clear, prune, VERB
+destructive removes: go cargo mvn gradle gradlew gmake ninja flutter dotnet sbt bazel xcodebuild | clean, distclean, --remove, VERB | It removes the results of builds, or downloads.
+destructive removes: yay paru trizen yaourt pacaur pikaur aura pacman | -R*, -Sc*, -Yc*, --remove
+destructive removes: removepkg pkgrm urpme rmmod rmvirtualenv trash-empty tmpreaper tmpwatch bleachbit
+destructive removes: make | clean, distclean, VERB
+destructive removes: modprobe | -r, --remove
+destructive removes: gio | trash --empty, remove
+destructive removes: fdupes jdupes | -d, --delete
+destructive removes: rdfind | -deleteduplicates true
+destructive removes: rmlint.sh | -d
+destructive removes: gsutil | rsync -d, VERB
+destructive removes: rclone | sync, move*, delete*, purge, rmdir*, cleanup, dedupe
+destructive removes: tarsnap | -d
+destructive removes: curl | -X DELETE, -XDELETE, --request DELETE, --request=DELETE
+destructive removes: wget | --method=DELETE, --method=delete
+destructive removes: ssh-keygen | -R
+destructive removes: ssh-add | -d, -D
+destructive removes: zip | -d, --delete
+destructive removes: logrotate | -f, --force
+destructive removes: postsuper | -d
+destructive removes: exim exim4 | -Mrm
+destructive removes: lpadmin | -x
+destructive removes: cancel | -a
+destructive removes: net | /delete
+destructive removes: rabbitmqctl | stop*, VERB
+destructive removes: goose | down*, reset, VERB
 destructive removes: dpkg | -r, -P, --remove, --purge
 destructive removes: rpm | -e, --erase
 destructive removes: pacman | -R*, --remove
-destructive removes: docker podman nerdctl | rm, rmi, prune, kill, down
-destructive removes: kubectl helm terraform tofu | delete, drain, uninstall, destroy, apply, replace
+destructive removes: docker podman nerdctl docker-compose podman-compose crictl ctr | rm, rmi, prune, kill, down, leave, reset, delete
+destructive removes: kubectl oc helm terraform tofu k3s | delete*, drain, uninstall, destroy, apply, replace, undo, taint, untaint, rollback, force-unlock, rm, --replicas=0, repo remove
+destructive removes: nomad vault packer | gc, disable, clean, VERB
 destructive removes: dropdb dropuser
 destructive removes: crontab | -r
 destructive removes: emerge nix-env flyway | -C, -c, -e, --depclean, --prune, --unmerge, --uninstall, clean
 destructive kills: loginctl | terminate-*, kill-*
-destructive accounts: userdel groupdel deluser delgroup usermod passwd chpasswd gpasswd chage visudo vipw setfacl chattr
+destructive accounts: userdel groupdel deluser delgroup usermod passwd chpasswd gpasswd chage chsh visudo vipw vigr setfacl chattr ldapdelete
+destructive accounts: smbpasswd pdbedit | -x
+destructive accounts: setcap | -r
+destructive accounts: setfattr attr xattr | -x, -r, -d, -c, --remove*
+destructive accounts: htpasswd mosquitto_passwd | -D
+destructive accounts: semanage | -d, -D, --delete*
+destructive accounts: semodule | -r, --remove*
+destructive accounts: auditctl | -D, -d, -W
+destructive accounts: gh zerotier-cli tailscale | logout, leave, VERB
 destructive accounts: chmod chown chgrp | -R, --recursive
 destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R, -X, -d, -e, -f, --append, --delete, --flush, --insert, --policy
 destructive network: nft ip route ufw ifconfig | add, append, change, create, del, delete, destroy, flush, insert, down, replace, enable, disable, reset, allow, deny, reject
 destructive network: nft | -f, --file
 destructive network: route | -f
-destructive removes: psql mysql mariadb sqlite3 mongo mongosh redis-cli python python2 python3 php ruby node npx pnpm yarn make just rake tmux virsh vagrant lxc oc | VERB
-destructive removes: xbps-remove pkg_delete nix-collect-garbage pvremove
+destructive network: ip | d, f
+destructive kills: monit supervisorctl | quit, VERB
+destructive removes: cupsdisable
+destructive removes: tomb | slam, slam all
+destructive network: iptables-restore ip6tables-restore
+destructive network: arp | -d, --delete
+destructive network: brctl | del*
+destructive network: conntrack | -D, -F, --delete, --flush
+destructive network: nmcli | down, off, disconnect, delete
+destructive network: wg-quick | down
+destructive removes: psql mysql mariadb sqlite3 mongo mongosh redis-cli bundle python python2 python3 php ruby node npx pnpm yarn make just rake tmux virsh lxc incus | VERB, stop --force
+destructive removes: xbps-remove pkg_delete nix-collect-garbage
 destructive network: firewall-cmd | --add*, --remove*, --reload, --set*, --panic*
 destructive network: ifdown
 destructive tracks: history | -c, -d, -w
@@ -217,7 +283,7 @@ const shortest = len("--del")
 // stands for all that [hasVerb] knows.
 func given(p program, args []string, word string) bool {
 	if word == "VERB" {
-		return slices.ContainsFunc(args, hasVerb)
+		return namesVerb(args)
 	}
 	for _, a := range args {
 		name, _, _ := strings.Cut(a, "=")

@@ -5,12 +5,21 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // verbs are the words for deleting or ending something in programs of services, databases and packages.
 var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe erase uninstall prune flush flushall
 	flushdb truncate nuke evict deregister revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank
-	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade`)
+	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade
+	deletion unsubscribe deallocate userdel delsnapshot delfs`)
+
+// talking are programs whose arguments are only names: of manuals, or of abilities of a terminal.
+const talking = "reset tput tldr cheat man apropos whatis info help"
+
+// reading are verbs behind which a word is only the name to look for.
+const reading = "search find list get describe show view explain help can-i"
 
 // hasVerb reports whether a word names a verb that deletes or ends something: terminate-instances, db:drop,
 // dropDatabase, --purge. A path or a value names none.
@@ -20,8 +29,13 @@ func hasVerb(word string) bool {
 		return name != "--rm" && verb(name)
 	}
 	text := strings.Contains(word, " ") // a script or a statement
+	if !text {
+		word = fileEnding.ReplaceAllString(word, "")
+	}
 	return (text || value == "" && !strings.Contains(word, "/")) && verb(word)
 }
+
+var fileEnding = lazyregexp.New(`\.rb$`)
 
 // verb reports whether one of the words that a name or a text is made of is a verb.
 func verb(text string) bool {
@@ -42,22 +56,23 @@ func verb(text string) bool {
 	return false
 }
 
+// namesVerb reports whether one of the words is a verb that deletes or ends something, and no word before it is a verb
+// that reads.
+func namesVerb(args []string) bool {
+	i := slices.IndexFunc(args, hasVerb)
+	return i >= 0 && !slices.ContainsFunc(args[:i], func(a string) bool { return isAmong(reading, a) })
+}
+
 // firstWords are how many words of an unknown program's command are searched for a verb.
 const firstWords = 6
 
 // removes reports whether an unknown program says that it deletes something: by its name, or one of its first words.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
-	if known || builtins[name] || len(risksOf()[name]) > 0 {
+	if known || builtins[name] || len(risksOf()[name]) > 0 || isAmong(talking, name) || onlyLooks(name, args) {
 		return false
 	}
-	args = args[:min(len(args), firstWords)]
-	for _, a := range args {
-		if hasVerb(a) {
-			return true
-		}
-	}
-	return verb(name)
+	return namesVerb(args[:min(len(args), firstWords)]) || verb(name)
 }
 
 // harmlessText lists options with which programs that can destroy something only look or plan, as options.txt does.
@@ -66,12 +81,13 @@ fdisk gdisk = lxo: list
 sfdisk = lJdFVs list list-free dump json verify show-size
 sgdisk = pivL print info verify list-types
 parted = l list
-hdparm = Iig
+hdparm = IigtTC
 mdadm = DEQs detail examine query scan
 tune2fs = l
 resize2fs = P
 fsck e2fsck = nN
 chage = li list iso8601
+chsh = l list-shells
 passwd = Sa status all
 kill = lL list table -0
 killall = l list
@@ -84,15 +100,27 @@ shutdown = c show
 // could be the value of another.
 const dryRuns = `
 rsync = -n* -an -avn -avzn -aun -rn -rvn --dry-run
+wipefs = -n --no-act
+setfacl = --test
+kubectl oc = --dry-run --dry-run=client --dry-run=server
+helm argocd npm nix-collect-garbage conda = --dry-run
+aws = --dryrun --dry-run
+tlmgr sfdk = --dry-run
+emerge = -p --pretend
+brew make = -n
+rdfind = -dryrun
+bleachbit = -l -p --list --preview
 git clean = -n* -dn -xdn -fdn -fdxn --dry-run
 git push = -n* --dry-run
 git rm = -n* --dry-run
 git prune = -n* --dry-run
 git rebase = --abort
+git restore = --staged -S
+git remote = -n* --dry-run
 apt apt-get aptitude = -s* --simulate --just-print --dry-run --no-act --recon
 dnf yum = --assumeno
 zypper = -D --dry-run
-pacman = -p --print
+pacman = -p --print -Rp
 ufw = --dry-run
 dpkg = --dry-run --no-act --simulate
 `
@@ -115,15 +143,53 @@ var (
 	})
 )
 
+// asksForHelp reports whether a program only prints its help or its version: the last argument says so, and no -- comes
+// before it.
+func asksForHelp(name string, args []string) bool {
+	if len(args) == 0 || slices.Contains(args, "--") {
+		return false
+	}
+	switch args[len(args)-1] {
+	case "--help":
+		return true
+	case "--version", "-V":
+		return len(args) == 1
+	case "-h":
+		return !isAmong("shutdown halt poweroff reboot rm chown chgrp chmod", name)
+	case "help":
+		return name == "aws"
+	}
+	return name == "git" && args[0] == "help"
+}
+
+// firstOption returns the place of the first option, or -1. Letters that have no value may come before it: of rsync and
+// of git clean.
+func firstOption(name string, args []string) int {
+	letters := ""
+	if name == "rsync" || name == "git" && len(args) > 0 && args[0] == "clean" {
+		letters = "adfqrvxzX"
+	}
+	first := -1
+	for i, a := range args {
+		if len(a) < 2 || a[0] != '-' {
+			continue
+		}
+		if first = i; strings.Trim(a[1:], letters) != "" {
+			break
+		}
+	}
+	return first
+}
+
 // onlyLooks reports whether a program that can destroy something is given only options with which it looks, or one with
 // which it says what it would do.
 func onlyLooks(name string, args []string) bool {
-	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
+	if asksForHelp(name, args) {
+		return true
+	}
+	i := firstOption(name, args)
 	if i < 0 {
 		return false
-	}
-	if len(args) == 1 && (args[0] == "--help" || args[0] == "--version") {
-		return true
 	}
 	p, ok := lookingOptions()[name]
 	signal := func(a string) bool { return !p.names[a] && len(a) > 1 && strings.Trim(a, "-0123456789") == "" }
@@ -131,8 +197,11 @@ func onlyLooks(name string, args []string) bool {
 		return true
 	}
 	key := name
-	if name == "git" && i == 1 {
+	if name == "git" && i > 0 {
 		key += " " + args[0]
+	}
+	if key == "git restore" && (slices.Contains(args, "--worktree") || slices.Contains(args, "-W")) {
+		return false
 	}
 	return slices.ContainsFunc(dryOptions()[key], func(o string) bool {
 		start, any := strings.CutSuffix(o, "*")
