@@ -82,7 +82,7 @@ func statement(s *syntax.Stmt, joint string, fed bool) []piece {
 func (p *piece) spell(args []*syntax.Word) bool {
 	for i, w := range args {
 		word, unclear := literal(w)
-		if unclear != nil && i > 0 && (w.Lit() == "!" || strings.HasPrefix(w.Lit(), "--")) && isOption(w.Lit()) {
+		if unclear != nil && i > 0 && isOption(w.Lit()) {
 			word = w.Lit() // no file has the name of an option, which the shell would need to expand it
 		} else if unclear != nil {
 			if word = atHome(w); word == "" {
@@ -157,8 +157,8 @@ func plainParameter(p *syntax.ParamExp) bool {
 		p.Names == 0 && p.NestedParam == nil && p.Flags == nil && len(p.Modifiers) == 0
 }
 
-// isOption reports whether a word is !, or an option whose value may have * and ?.
-var isOption = lazyregexp.New(`^(?:!|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
+// isOption reports whether a word is !, {}, or an option whose value may have * and ?.
+var isOption = lazyregexp.New(`^(?:!|\{\}|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
 
 // pattern returns a word in whose last part the shell expands *, ? or [, and which begins with no dash. It is empty for
 // every other word.

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
@@ -41,7 +42,7 @@ func (j *Judgment) looks(p *piece) bool {
 		}
 	}
 	one, read := *j, *p
-	if looks, ok := searchers[argv[0]]; ok && len(p.globs) == 0 && looks(&one, &read) {
+	if looks, ok := searchers[argv[0]]; ok && (len(p.globs) == 0 || argv[0] == "find") && looks(&one, &read) {
 		*j, *p = one, read
 		return true
 	}
@@ -235,6 +236,11 @@ var isCount = lazyregexp.New(`^[-+]?[0-9]+[A-Za-z]*$`).MatchString
 
 // hasPercent reports whether s can be a format of stat, and is hardly a path.
 func hasPercent(s string) bool { return strings.Contains(s, "%") }
+
+// isDay reports whether s is a text that describes a time. A number is what some systems set.
+func isDay(s string) bool {
+	return isText(s) && (s[0] == '@' || strings.ContainsFunc(s, unicode.IsLetter))
+}
 
 func isFormat(s string) bool { return strings.HasPrefix(s, "+") }
 

@@ -16,21 +16,25 @@ var searchers = map[string]func(j *Judgment, p *piece) bool{"find": finds, "jour
 // findTests are the tests and actions of find that only look, with what their values must be; nil: they have none.
 var findTests = func() map[string]func(string) bool {
 	tests := map[string]func(string) bool{"-type": isName, "-user": isName, "-group": isName, "-perm": isPermission,
-		"-newer": isPath}
+		"-newer": isPath, "-anewer": isPath, "-cnewer": isPath, "-samefile": isPath, "-xtype": isName,
+		"-fstype": isName}
 	for name := range words(`-name -iname -path -ipath -wholename -iwholename -regex -iregex -printf -newermt
-		-regextype`) {
+		-newerat -newerct -regextype -lname -ilname`) {
 		tests[name] = isText
 	}
 	for name := range words(`-maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -links -inum -uid
-		-gid`) {
+		-gid -used`) {
 		tests[name] = isCount
 	}
 	for name := range words(`-empty -print -print0 -ls -xdev -mount -depth -not -a -and -o -or -readable -writable
-		-executable -nouser -nogroup -prune -daystart -true -false -quit ! ( )`) {
+		-executable -nouser -nogroup -prune -daystart -true -false -quit ! ( ) ,`) {
 		tests[name] = nil
 	}
 	return tests
 }()
+
+// pathTests are the tests of find whose value is a file that find looks at.
+var pathTests = words("-newer -anewer -cnewer -samefile")
 
 // finds looks for files by their names and attributes. It follows no link.
 func finds(j *Judgment, p *piece) bool {
@@ -45,8 +49,15 @@ func finds(j *Judgment, p *piece) bool {
 	}
 	j.Walks = true
 	for i := first; i < len(args); i++ {
+		delete(p.globs, i+1) // find is meant to have the pattern, and no name of a file in its place
 		fits, ok := findTests[args[i]]
 		switch {
+		case args[i] == "-exec":
+			n := slices.IndexFunc(args[i:], func(a string) bool { return a == ";" || a == "+" })
+			if n < 0 || !looksAtFound(args[i+1:i+n], noLinks(args[first:i])) {
+				return false
+			}
+			i += n
 		case !ok:
 			return false
 		case args[i] == "-xdev" || args[i] == "-mount":
@@ -55,12 +66,52 @@ func finds(j *Judgment, p *piece) bool {
 			if i++; i == len(args) || !fits(args[i]) {
 				return false
 			}
-			if args[i-1] == "-newer" {
+			delete(p.globs, i+1)
+			if pathTests[args[i-1]] {
 				j.Looks = append(j.Looks, args[i])
 			}
 		}
 	}
 	return !slices.ContainsFunc(j.Looks, func(path string) bool { return !isPath(path) })
+}
+
+// foundLookers are the programs that find may run for the files that it finds. They print no content and follow no link
+// if they have one of these flags, or if no flag is named here.
+var foundLookers = map[string]string{"ls": "ld", "stat": "", "du": "", "file": "", "echo": "", "basename": "",
+	"dirname": ""}
+
+// noLinks reports whether only files or folders pass the tests.
+func noLinks(tests []string) bool {
+	return slices.Contains(tests, "-type") && !slices.ContainsFunc(tests, func(a string) bool {
+		return isAmong("l , ! -not -o -or", a)
+	})
+}
+
+// looksAtFound reports whether a program only looks at the files that find puts in the place of {}: none of their names
+// begins with a dash. noLinks says that there is no link among the files.
+func looksAtFound(argv []string, noLinks bool) bool {
+	if len(argv) == 0 {
+		return false
+	}
+	links, ok := foundLookers[argv[0]]
+	flagged := func(letters string) bool {
+		return slices.ContainsFunc(argv[1:], func(a string) bool {
+			return len(a) > 1 && a[0] == '-' && (a[1] == '-' && letters == "LHD" || strings.ContainsAny(a[1:], letters))
+		})
+	}
+	if !ok || links != "" && !noLinks && !flagged(links) || flagged("LHD") {
+		return false
+	}
+	p, j := piece{argv: slices.Clone(argv)}, Judgment{}
+	for i, a := range p.argv {
+		if a == "{}" {
+			p.argv[i] = "found"
+		} else if strings.Contains(a, "{}") && argv[0] != "echo" {
+			return false
+		}
+	}
+	l, listed := lookers[argv[0]]
+	return (listed && l.fits(&j, &p) || !listed && j.uses(&p)) && len(j.Reads)+len(j.Needs) == 0
 }
 
 // journal is the folder of the system's journal. It is read unasked only if the host's folders include it.

@@ -197,8 +197,11 @@ func (u *use) prints() bool {
 // takes reports whether the operands are those of the use, and notes those that are paths.
 func (u *use) takes(j *Judgment, p *piece, operands []int) bool {
 	_, fed := u.notes["fed"]
-	if len(operands) == 0 && fed {
-		return p.fed
+	if fed && (len(operands) == 0 || !u.prints()) && !p.fed {
+		return false // it would wait for keys
+	}
+	if len(operands) == 0 && fed && u.prints() {
+		return true
 	}
 	if _, plain := u.notes["plain"]; plain && strings.ContainsAny(strings.Join(p.argv, ""), "$`") {
 		return false

@@ -82,13 +82,13 @@ func unquoted(b *strings.Builder, s string) (what string) {
 
 // doubleQuoted adds a part in double quotes.
 func doubleQuoted(b *strings.Builder, q *syntax.DblQuoted) (what string) {
-	for _, part := range q.Parts {
+	for n, part := range q.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
 			return kind(part)
 		}
 		escaped := false
-		for _, r := range lit.Value {
+		for i, r := range lit.Value {
 			switch {
 			case escaped:
 				if !strings.ContainsRune("$`\"\\", r) {
@@ -98,6 +98,7 @@ func doubleQuoted(b *strings.Builder, q *syntax.DblQuoted) (what string) {
 			case r == '\\':
 				escaped = true
 				continue
+			case r == '$' && n == len(q.Parts)-1 && i == len(lit.Value)-1: // the quote follows it
 			case r == '$' || r == '`': // a line continuation may hide what follows it
 				return fmt.Sprintf("%q without a backslash", r)
 			}
