@@ -46,6 +46,9 @@ type Builder struct {
 	Pages     web.Fetcher   // fetches web pages
 	Checkouts docker.Source // reads a repository's files for a container
 
+	// Markdown converts the HTML of e-mails (gmail.Options).
+	Markdown func(ctx context.Context, html string) (text string, cut bool, err error)
+
 	queue     queue.Queue // the queue that the parts opened; tests wrap Env.Queue
 	telemetry []Telemetry
 	closers   []io.Closer

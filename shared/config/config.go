@@ -207,8 +207,8 @@ type Config struct {
 	// GMAIL_SEND_MODE: `draft` (scope gmail.compose) sends exactly once; `direct` (scope gmail.send) turns an unknown
 	// outcome into a review
 	GmailSendMode string
-	// GMAIL_SEARCH: whether agents can have `gmail_search`. Its first use asks the user for the scope gmail.readonly.
-	// `scripts/dev` turns it on
+	// GMAIL_SEARCH: whether agents can have `gmail_search` and `gmail_read`. Their first use asks the user for the
+	// scope gmail.readonly, which allows reading all mail. `scripts/dev` turns it on
 	GmailSearch bool
 	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; the default is a key in DATA_DIR,
 	// except on Cloud Run

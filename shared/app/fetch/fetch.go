@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/fetch"
 )
 
-// Part fetches public web pages if WEB_TOOLS is on.
+// Part fetches public web pages if WEB_TOOLS is on, and reads the HTML of e-mails if GMAIL_SEARCH is on.
 var Part = With(fetch.Options{})
 
 // With is [Part] with options that no setting has: tests simulate the internet with them, and scripts/dev adds its own
@@ -17,6 +17,9 @@ func With(o fetch.Options) app.Part {
 	return app.Part{Name: "fetch", Open: func(_ context.Context, b *app.Builder) error {
 		if b.Config.WebTools {
 			b.Pages = fetch.New(o)
+		}
+		if b.Config.GmailSearch {
+			b.Markdown = fetch.Markdown
 		}
 		return nil
 	}}

@@ -25,24 +25,24 @@ var (
 )
 
 func add(b *app.Builder) error {
-	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now)), b.Add(commands(b)), b.Add(reading(b)))
+	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now, b.Markdown)), b.Add(commands(b)), b.Add(reading(b)))
 }
 
 // Scopes returns the OAuth scopes of Google's tools.
 func Scopes(cfg config.Config) (scopes []string) {
-	for _, t := range ofGoogle(cfg, nil, nil) {
+	for _, t := range ofGoogle(cfg, nil, nil, nil) {
 		scopes = append(scopes, t.Scopes...)
 	}
 	return scopes
 }
 
-func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
-	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}
+func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, markdown gmail.Converter) tool.Set {
+	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint, Markdown: markdown}
 	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
 	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
 		calendar.NewList(acting, days))
 	if cfg.GmailSearch {
-		tools[gmail.Search] = gmail.NewSearch(acting, mail)
+		tools[gmail.Search], tools[gmail.Read] = gmail.NewSearch(acting, mail), gmail.NewRead(acting, mail)
 	}
 	return tools
 }

@@ -187,6 +187,10 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	}
 	carryOut(t, gmail.NewSearch(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+gmailRead,
 		`{"query":"x"}`)
+	thread := s.Newest("me@example.com")
+	for _, args := range []string{`{"messageId":"` + thread + `"}`, `{"threadId":"` + thread + `"}`} {
+		carryOut(t, gmail.NewRead(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+gmailRead, args)
+	}
 
 	for _, id := range []string{
 		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send",

@@ -182,7 +182,20 @@ func (s *Server) copies(m *message) (all []*message) {
 // received returns a new message in a user's inbox.
 func (s *Server) received(email string, raw []byte) *message {
 	id := s.id("18c")
-	return &message{ID: id, User: email, Thread: id, Label: "INBOX", Raw: withoutBcc(raw), At: s.opts.Now().UTC()}
+	m := &message{ID: id, User: email, Thread: id, Label: "INBOX", Raw: withoutBcc(raw), At: s.opts.Now().UTC()}
+	m.Thread = cmp.Or(s.threadOf(m), id)
+	return m
+}
+
+// threadOf returns the conversation of the mail that a received one answers, by its header References or In-Reply-To.
+func (s *Server) threadOf(m *message) string {
+	answers := strings.Fields(m.header("References") + " " + m.header("In-Reply-To"))
+	for _, other := range s.allOf(m.User) {
+		if id := other.header("Message-Id"); id != "" && slices.Contains(answers, id) {
+			return other.Thread
+		}
+	}
+	return ""
 }
 
 // Receive puts a message (RFC 5322) into a user's inbox, as somebody elsewhere has sent it.
@@ -193,6 +206,18 @@ func (s *Server) Receive(email string, raw []byte) error {
 		return errors.New(e.message)
 	}
 	return nil
+}
+
+// Newest returns the ID of the newest message that a user has received.
+func (s *Server) Newest(email string) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.state.received {
+		if m.User == email {
+			id = m.ID
+		}
+	}
+	return id
 }
 
 // newMessage returns the message with the headers that Gmail writes, and a new id.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	gomessage "github.com/emersion/go-message"
+	gomail "github.com/emersion/go-message/mail"
 	"github.com/emersion/go-message/textproto"
 )
 
@@ -109,11 +110,12 @@ func (m *message) answer(format string, only []string) (any, *apiError) {
 	case "raw":
 		a["raw"] = base64.URLEncoding.EncodeToString(m.Raw)
 	case "metadata", "full":
-		e, err := gomessage.Read(bytes.NewReader(m.Raw))
+		in := bufio.NewReader(bytes.NewReader(m.Raw))
+		h, err := textproto.ReadHeader(in)
 		if err != nil {
 			return nil, badRequest("The message cannot be read.")
 		}
-		p := payload(e, format == "full")
+		p := payload(h, in, "", format == "full")
 		if format == "metadata" && len(only) > 0 {
 			p["headers"] = slices.DeleteFunc(p["headers"].([]map[string]string), func(h map[string]string) bool {
 				return !slices.ContainsFunc(only, func(n string) bool { return strings.EqualFold(n, h["name"]) })
@@ -126,29 +128,59 @@ func (m *message) answer(format string, only []string) (any, *apiError) {
 	return a, nil
 }
 
-// payload returns the tree of parts of the formats metadata and full.
-func payload(e *gomessage.Entity, bodies bool) map[string]any {
-	kind, _, _ := e.Header.ContentType()
+// payload returns a part of the formats metadata and full, with the parts inside it. The data of a text are its bytes
+// in its own character set. The content of a file is left out: a client asks for it by its attachmentId.
+func payload(th textproto.Header, body io.Reader, id string, bodies bool) map[string]any {
+	h := gomessage.Header{Header: th}
+	kind, params, _ := h.ContentType()
 	headers := []map[string]string{}
-	for f := e.Header.Fields(); f.Next(); {
+	for f := h.Fields(); f.Next(); {
 		headers = append(headers, map[string]string{"name": f.Key(), "value": f.Value()})
 	}
-	p := map[string]any{"mimeType": kind, "headers": headers, "filename": ""}
+	name, _ := (&gomail.AttachmentHeader{Header: h}).Filename() // what cannot be decoded stays as it is
+	p := map[string]any{"partId": id, "mimeType": kind, "headers": headers, "filename": name}
 	if !bodies {
 		return p
 	}
-	if parts := e.MultipartReader(); parts != nil {
-		var list []any
-		for child, err := parts.NextPart(); err == nil; child, err = parts.NextPart() {
-			list = append(list, payload(child, true))
-		}
-		p["parts"] = list
+	if strings.HasPrefix(kind, "multipart/") {
+		p["parts"], p["body"] = children(body, params["boundary"], id), map[string]any{"size": 0}
 		return p
 	}
-	b, _ := io.ReadAll(e.Body)
-	p["body"] = map[string]any{"size": len(b), "data": base64.URLEncoding.EncodeToString(b)}
+	var coding gomessage.Header
+	coding.Set("Content-Transfer-Encoding", strings.TrimSpace(h.Get("Content-Transfer-Encoding")))
+	content := body
+	if e, err := gomessage.New(coding, body); err == nil {
+		content = e.Body
+	}
+	b, _ := io.ReadAll(content) // as far as it can be decoded
+	shown := map[string]any{"size": len(b)}
+	if name != "" {
+		shown["attachmentId"] = "att-" + id
+	} else {
+		shown["data"] = base64.URLEncoding.EncodeToString(b)
+	}
+	p["body"] = shown
+	if in := bufio.NewReader(bytes.NewReader(b)); kind == "message/rfc822" {
+		if inner, err := textproto.ReadHeader(in); err == nil {
+			p["parts"] = []any{payload(inner, in, below(id, 0), true)}
+		}
+	}
 	return p
 }
+
+func children(body io.Reader, boundary, id string) (list []any) {
+	parts := textproto.NewMultipartReader(body, boundary)
+	for i := 0; ; i++ {
+		child, err := parts.NextPart()
+		if err != nil {
+			return list
+		}
+		list = append(list, payload(child.Header, child, below(id, i), true))
+	}
+}
+
+// below returns the ID of the part with this index in a part: 0, 1 and 0.1 as Gmail counts.
+func below(id string, i int) string { return strings.TrimPrefix(id+"."+strconv.Itoa(i), ".") }
 
 // Message is a sent message as GET /dev/mailbox shows it.
 type Message struct {

@@ -41,20 +41,60 @@ var converting = sync.OnceValue(func() *converter.Converter {
 			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
 })
 
+// Markdown returns the whole text of an HTML source, such as the body of an e-mail, as Markdown, and whether the text
+// is only a part of the source's. It waits while two other pages are being read, or until ctx ends.
+func Markdown(ctx context.Context, source string) (text string, cut bool, err error) {
+	if len(source) > MaxBody {
+		source, cut = clip.Prefix(source, MaxBody), true
+	}
+	doc, end, short, err := parse(ctx, source)
+	if err != nil {
+		return "", false, err
+	}
+	defer end()
+	seen(doc)
+	text, spent, err := convert(doc, "")
+	return text, cut || short || spent, err
+}
+
+// parse waits for its turn and parses a source. cut reports whether the document is only a part of it. The caller must
+// call end after it has read the document.
+func parse(ctx context.Context, source string) (doc *html.Node, end func(), cut bool, err error) {
+	select {
+	case reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, false, failure(ctx, ctx.Err())
+	}
+	end = func() { <-reading }
+	source, cut = tame(source)
+	doc, err = html.Parse(strings.NewReader(source))
+	if err != nil {
+		end()
+		return nil, nil, false, unusable("The page is nested too deeply to be read.")
+	}
+	return doc, end, cut, nil
+}
+
+// convert returns a document without its unseen parts as Markdown, and whether parts of it exceeded the limits. domain
+// completes relative addresses.
+func convert(doc *html.Node, domain string) (text string, cut bool, err error) {
+	left := budget{elements: maxElements, text: maxKept, attributes: maxKept}
+	left.keep(doc, 0, 0)
+	b, err := converting().ConvertNode(doc, converter.WithDomain(domain))
+	if err != nil {
+		return "", false, unusable("The page cannot be read.").Because(err)
+	}
+	return string(b), left.cut || left.spent(), nil
+}
+
 // markdown reads an HTML page into p: its title, and its main text as Markdown. If the page is not an article, it
 // converts the whole page. It waits while two other pages are being read, or until ctx ends.
 func markdown(ctx context.Context, u *url.URL, source string, p *web.Page) error {
-	select {
-	case reading <- struct{}{}:
-		defer func() { <-reading }()
-	case <-ctx.Done():
-		return failure(ctx, ctx.Err())
-	}
-	source, cut := tame(source)
-	doc, err := html.Parse(strings.NewReader(source))
+	doc, end, cut, err := parse(ctx, source)
 	if err != nil {
-		return unusable("The page is nested too deeply to be read.")
+		return err
 	}
+	defer end()
 	p.Title = titleOf(doc)
 	elements := seen(doc)
 	searched := budget{elements: maxElements, text: maxSearched, attributes: MaxBody}
@@ -64,94 +104,9 @@ func markdown(ctx context.Context, u *url.URL, source string, p *web.Page) error
 			doc = article.Node
 		}
 	}
-	left := budget{elements: maxElements, text: maxKept, attributes: maxKept}
-	left.keep(doc, 0, 0)
-	p.Truncated = cut || searched.cut || searched.spent() || left.cut || left.spent()
-	b, err := converting().ConvertNode(doc, converter.WithDomain(u.Scheme+"://"+u.Host))
-	if err != nil {
-		return unusable("The page cannot be read.").Because(err)
-	}
-	p.Text = string(b)
-	return nil
-}
-
-// budget is what may still be kept of a page: elements, and bytes of text and of attributes.
-type budget struct {
-	elements, text, attributes int
-	cut                        bool // cells of a row were removed
-}
-
-func (b *budget) spent() bool { return b.elements < 0 || b.text < 0 || b.attributes < 0 }
-
-// keep removes everything from the node that exceeds the budget or would make its text grow beyond it. depth is the
-// number of elements around the node, indents the number of those that indent.
-func (b *budget) keep(n *html.Node, depth, indents int) {
-	var next *html.Node
-	cells := 0
-	for c := n.FirstChild; c != nil; c = next {
-		next = c.NextSibling
-		switch c.Type {
-		case html.TextNode:
-			size := len(c.Data)
-			c.Data = clip.Prefix(c.Data, max(b.text, 0))
-			b.text -= size
-		case html.ElementNode:
-			b.elements--
-			b.attributes -= sizeOf(c.Attr)
-		}
-		if c.DataAtom == atom.Td || c.DataAtom == atom.Th {
-			cells++
-		}
-		switch {
-		case cells > maxCells:
-			b.cut = true
-			n.RemoveChild(c)
-		case !b.spent():
-			b.keep(c, depth+1, indents+flatten(c, depth, indents))
-		case c.Type != html.TextNode || c.Data == "":
-			n.RemoveChild(c)
-		}
-	}
-}
-
-// flatten removes an indent that is nested too deeply, and reduces an element that is nested too deeply to its text. It
-// returns the number of indents that the element adds.
-func flatten(n *html.Node, depth, indents int) int {
-	if depth >= maxDepth {
-		onlyText(n)
-	}
-	switch n.DataAtom {
-	case atom.Ul, atom.Ol, atom.Blockquote:
-		if indents < maxIndents {
-			return 1
-		}
-		n.Data, n.DataAtom = "div", atom.Div
-	}
-	return 0
-}
-
-// onlyText replaces the content of an element with its text.
-func onlyText(n *html.Node) {
-	var text strings.Builder
-	for c := range n.Descendants() {
-		if c.Type == html.TextNode {
-			text.WriteString(c.Data + " ")
-		}
-	}
-	for n.FirstChild != nil {
-		n.RemoveChild(n.FirstChild)
-	}
-	if text.Len() > 0 {
-		n.AppendChild(&html.Node{Type: html.TextNode, Data: text.String()})
-	}
-}
-
-// sizeOf returns the total length of the attributes' values.
-func sizeOf(attributes []html.Attribute) (n int) {
-	for _, a := range attributes {
-		n += len(a.Val)
-	}
-	return n
+	text, spent, err := convert(doc, u.Scheme+"://"+u.Host)
+	p.Text, p.Truncated = text, cut || searched.cut || searched.spent() || spent
+	return err
 }
 
 // titleOf returns the text of the page's title.

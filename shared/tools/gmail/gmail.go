@@ -1,5 +1,6 @@
-// Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds mails, which are
-// text from strangers. gmail_send sends one e-mail, after the owner has approved it:
+// Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds mails and
+// gmail_read (read.go) reads them; both return text from strangers. gmail_send sends one e-mail, after the owner has
+// approved it:
 //
 // In draft mode, the approved message is saved as a draft, the draft's id is recorded, and the draft is sent. A draft
 // can be sent once, so whether it still exists settles most crashes (reliability §0, findings 1 to 3). In direct mode,
@@ -26,6 +27,7 @@ import (
 const (
 	Name   = "gmail_send"
 	Search = "gmail_search"
+	Read   = "gmail_read"
 )
 
 // Mode is how a message is sent.
@@ -45,6 +47,8 @@ type Options struct {
 	// InferSent treats a draft that no longer exists as sent, if the mailbox cannot be searched for the message. The
 	// owner may also have deleted it, so the default is false: a person is asked.
 	InferSent bool
+	// Markdown converts HTML. If it is nil, as in a function that reads no mail, gmail_read returns HTML as it is.
+	Markdown Converter
 }
 
 // Args are the tool's arguments.

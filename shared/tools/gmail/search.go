@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"html"
-	"mime"
-	"net/mail"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/tools/gmail/mailtext"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
@@ -49,10 +48,12 @@ type Mail struct {
 	ID       string `json:"id"`
 	ThreadID string `json:"threadId"`
 	From     string `json:"from"`
+	ReplyTo  string `json:"replyTo,omitempty"` // where its sender wants the answers, if not at From
 	Subject  string `json:"subject"`
-	Date     string `json:"date,omitempty"` // when Gmail took it, in UTC
-	Snippet  string `json:"snippet"`        // the beginning of its text
-	Ours     bool   `json:"ours,omitempty"` // a call of gmail_send made it: a model wrote its words
+	Header   string `json:"messageIdHeader,omitempty"` // its header Message-ID
+	Date     string `json:"date,omitempty"`            // when Gmail took it, in UTC
+	Snippet  string `json:"snippet"`                   // the beginning of its text
+	Ours     bool   `json:"ours,omitempty"`            // a call of gmail_send made it: a model wrote its words
 }
 
 // NewSearch returns the tool that searches.
@@ -91,7 +92,7 @@ func (f Found) reading() tool.Reading {
 	r := tool.Reading{Origin: "your mail"}
 	for _, m := range f.Mails {
 		if !m.Ours {
-			r.Found += m.From + "\n" + m.Subject + "\n" + m.Snippet + "\n"
+			r.Found += m.From + "\n" + m.ReplyTo + "\n" + m.Subject + "\n" + m.Snippet + "\n"
 		}
 	}
 	return r
@@ -154,7 +155,8 @@ func (s *searcher) search(ctx context.Context, c tool.Call, f Find) (Found, erro
 
 // mailOf reads a mail; nil if it is gone since it was found.
 func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error) {
-	m, err := svc.Users.Messages.Get("me", id).Format("metadata").MetadataHeaders("From", "Subject", actionHeader).
+	m, err := svc.Users.Messages.Get("me", id).Format("metadata").
+		MetadataHeaders("From", "Reply-To", "Subject", "Message-ID", actionHeader).
 		Fields(mailFields).Context(ctx).Do()
 	if err != nil {
 		f := google.Read(err)
@@ -171,15 +173,11 @@ func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error
 	if m.InternalDate > 0 {
 		out.Date = time.UnixMilli(m.InternalDate).UTC().Format(time.RFC3339)
 	}
-	for _, h := range m.Payload.Headers {
-		switch {
-		case strings.EqualFold(h.Name, "From"):
-			out.From = senderOf(h.Value)
-		case strings.EqualFold(h.Name, "Subject"):
-			out.Subject = line(decoded(h.Value), maxLine)
-		case strings.EqualFold(h.Name, actionHeader):
-			out.Ours = true
-		}
+	h := headersOf(m.Payload)
+	out.From, out.Subject = senderOf(h.get("From")), line(mailtext.Header(h.get("Subject")), maxLine)
+	out.Header, out.Ours = idOf(h.get("Message-ID")), h.get(actionHeader) != ""
+	if h.get("Reply-To") != "" && !sameAddress(h.get("Reply-To"), h.get("From")) {
+		out.ReplyTo = line(strings.Join(people(h.get("Reply-To")), ", "), 2*maxLine)
 	}
 	return out, nil
 }
@@ -195,23 +193,11 @@ func unread(f provider.Failure, call string) error {
 
 // senderOf returns a mail's sender: however long their name is, with their address.
 func senderOf(header string) string {
-	a, err := mail.ParseAddress(header)
-	switch {
-	case err != nil:
-		return line(decoded(header), maxLine)
-	case a.Name == "":
-		return line(a.Address, maxLine)
-	}
-	return line(a.Name, maxLine) + " <" + line(a.Address, maxLine) + ">"
-}
-
-// decoded returns a header's text; as it stands where its encoding is not known.
-func decoded(header string) string {
-	text, err := new(mime.WordDecoder).DecodeHeader(header)
+	a, err := parser.Parse(header)
 	if err != nil {
-		return header
+		return line(mailtext.Header(header), maxLine)
 	}
-	return text
+	return nameOf(a)
 }
 
 // line returns the beginning of a stranger's text as one line in which nothing is hidden.

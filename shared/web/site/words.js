@@ -2,7 +2,7 @@
 
 import { now } from './clock.js';
 
-const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail',
+const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
@@ -23,7 +23,8 @@ const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the cale
 export const holding = (tool) => soon[tool] ?? 'Beginning';
 
 const under = {
-  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…',
+  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', gmail_read: 'Reading your mail…',
+  calendar_event_create: 'Adding it to the calendar…',
   calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Looking into your calendar…',
   run_command: 'Running…', ask_user: 'Asking…',
 };

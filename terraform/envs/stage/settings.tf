@@ -49,7 +49,7 @@ variable "model" {
 variable "gmail_search" {
   type        = bool
   default     = null
-  description = "Whether agents can search their users' mail. The first search asks the user for gmail.readonly, a restricted scope."
+  description = "Whether agents can search and read their users' mail. The first use asks the user for gmail.readonly, a restricted scope."
 }
 
 variable "gmail_send_mode" {

@@ -259,7 +259,7 @@ variable "gmail_search" {
   type        = bool
   default     = false
   nullable    = false
-  description = "Whether agents can search their users' mail. The first search asks the user for gmail.readonly, a restricted scope."
+  description = "Whether agents can search and read their users' mail. The first use asks the user for gmail.readonly, a restricted scope."
 }
 
 variable "secret_versions" {

@@ -679,6 +679,7 @@ function instant(text2, days2) {
 var tools = {
   gmail_send: "Send an e-mail",
   gmail_search: "Search your mail",
+  gmail_read: "Read your mail",
   calendar_event_create: "Create a calendar event",
   calendar_event_delete: "Delete a calendar event",
   calendar_events_list: "Look into your calendar",
@@ -701,6 +702,7 @@ var holding = (tool) => soon[tool] ?? "Beginning";
 var under2 = {
   gmail_send: "Sending…",
   gmail_search: "Searching your mail…",
+  gmail_read: "Reading your mail…",
   calendar_event_create: "Adding it to the calendar…",
   calendar_event_delete: "Deleting it from the calendar…",
   calendar_events_list: "Looking into your calendar…",
