@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// answering returns a model that gives the arguments as its typed answer, once it is offered the tool for it.
-func answering(args string) func(fakegemini.Request) fakegemini.Turn {
+// givingAnswer returns a model that gives the arguments as its typed answer, once it is offered the tool for it.
+func givingAnswer(args string) func(fakegemini.Request) fakegemini.Turn {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		for _, t := range r.Tools {
 			if t.Name == "final_answer" {
@@ -55,7 +55,7 @@ func TestTypedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := deploy(t)
-			w.SetModel(answering(c.args))
+			w.SetModel(givingAnswer(c.args))
 			got := typed(t, w.call("POST", "/api/agent/run", `{"prompt":"read it","responseSchema":`+c.schema+`}`).Body)
 			if got.Status != "completed" || string(got.Output) != c.args {
 				t.Errorf("the run is %s %s (%s); the output is %s, want %s", got.Status, got.ErrorReason, got.Error,
@@ -86,7 +86,7 @@ func typed(t *testing.T, body []byte) (r typedRun) {
 // TestTypedAnswerStreams checks that the last line of a stream has the output.
 func TestTypedAnswerStreams(t *testing.T) {
 	w := deploy(t)
-	w.SetModel(answering(`{"total":12.5}`))
+	w.SetModel(givingAnswer(`{"total":12.5}`))
 	body := w.call("POST", "/api/agent/run/stream", `{"prompt":"read it","responseSchema":{"type":"object",`+
 		`"properties":{"total":{"type":"number"}}}}`).Body
 	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
@@ -118,7 +118,7 @@ func TestNoTypedAnswer(t *testing.T) {
 // that no run begins.
 func TestResponseSchemaIsChecked(t *testing.T) {
 	w := deploy(t)
-	w.SetModel(answering(`{}`))
+	w.SetModel(givingAnswer(`{}`))
 	for schema, field := range map[string]string{
 		`{"type":"array","items":{"type":"string"}}`: "responseSchema",
 		`{}`:       "responseSchema",
@@ -156,7 +156,7 @@ func TestAgentsResponseSchema(t *testing.T) {
 		"": `{"total":12.5}`,
 		`,"responseSchema":{"type":"object","properties":{"name":{"type":"string"}}}`: `{"name":"ACME"}`,
 	} {
-		w.SetModel(answering(args))
+		w.SetModel(givingAnswer(args))
 		got := typed(t, w.call("POST", "/api/agent/run", `{"prompt":"read it","agent":"reader"`+schema+`}`).Body)
 		if got.Status != "completed" || string(got.Output) != args {
 			t.Errorf("%s: the run is %+v", schema, got)

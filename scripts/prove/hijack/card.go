@@ -81,7 +81,8 @@ var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end"
 	"sendUpdates": {"Invitations"},
 	"timeZone":    {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"},
 	"meet":     {"Video call"},
-	"threadId": {"Answers"}, "inReplyTo": {"Answers"}}
+	"threadId": {"Answers"}, "inReplyTo": {"Answers"},
+	"replyTo": {"Answers"}, "forward": {"Forwards"}, "origin": {"Answers", "Forwards"}}
 
 func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)) {
 	if words, ok := said[name]; ok {

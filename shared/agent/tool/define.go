@@ -40,11 +40,13 @@ type Def[In, Out any] struct {
 	// Revise returns the user's edited arguments. It changes the fields that the user did not edit where the edit
 	// requires that. Optional.
 	Revise func(before, edited In) In
-	// Complete adds facts about the present state to the arguments, such as what the call would change in a file. The
-	// arguments of the model are completed once, when the call is proposed, so the card shows these facts and the
-	// approval covers them. After an error the call is refused. Needs Bare. Optional.
+	// Complete adds facts about the present state to the arguments, such as what the call would change in a file, or the
+	// recipients of a reply. It may ask the provider, and has no effect. The arguments are completed once, when the call
+	// is proposed, so the card shows these facts and the approval covers them. Complete must replace what the caller
+	// wrote in their place. After an error the call is refused. Optional.
 	Complete func(context.Context, Call, In) (In, error)
-	// Bare returns the arguments without the facts that Complete adds: neither the model nor the user sets them.
+	// Bare returns the arguments without the facts that Complete adds, for a tool whose facts no user edits. It is called
+	// for the arguments of the model and for those that a user edited. Optional.
 	Bare func(In) In
 	// Changes returns the texts that the call changes, and the arguments without these texts. Optional.
 	Changes func(In) (rest In, changes []Change)
@@ -163,8 +165,6 @@ func (t *Tool) complete(previews bool) (err error) {
 			validName)
 	case t.has.rule && !t.SideEffect:
 		return fmt.Errorf("%q: Rule needs a side effect", t.Name)
-	case t.has.complete && !t.has.bare:
-		return fmt.Errorf("%q: Complete needs Bare", t.Name)
 	case t.Wait < 0 || t.Wait > 0 && t.has.execute:
 		return fmt.Errorf("%q: %w", t.Name, errWait)
 	}

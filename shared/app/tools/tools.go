@@ -37,7 +37,8 @@ func Scopes(cfg config.Config) (scopes []string) {
 }
 
 func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, markdown gmail.Converter) tool.Set {
-	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint, Markdown: markdown}
+	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint, Markdown: markdown,
+		Reads: cfg.GmailSearch}
 	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
 	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
 		calendar.NewList(acting, days))

@@ -112,6 +112,8 @@ func Validate(tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Pla
 	switch done := at.Completed; {
 	case done.Err != nil:
 		return Reject(tx, id, call, done.Err)
+	case done.Args == nil && t.Completes() && !readsOnly(tx.State):
+		return Reject(tx, id, call, fault.Unavailable("The facts that this call needs could not be read.", nil))
 	case done.Args != nil:
 		call.Args, call.ArgsHash = done.Args, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, done.Args)
 	}

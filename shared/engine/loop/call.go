@@ -27,6 +27,8 @@ type Call struct {
 
 	Undoes *Undo  // set if the call undoes an action; the call then needs the user's approval in any case
 	Model  string // the model that requested the call, for the record; empty for a user's own call
+
+	completed approval.Completion
 }
 
 // Undo names the action that a call undoes.
@@ -71,6 +73,7 @@ func (c Call) begin(ctx context.Context, tx *unit.Tx, places approval.Places) er
 	if err != nil {
 		return err
 	}
+	at.Completed = c.completed
 	call := run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}
 	if c.Undoes != nil {
 		if err := takeBack(tx, c.Undoes, at); err != nil {

@@ -24,7 +24,15 @@ func createRun(ctx context.Context, ex *unit.Execution, req StartRequest, in Inp
 	if err := readForCreate(ctx, ex, req, n); err != nil {
 		return err
 	}
-	places := approval.AskPlaces(ctx, ex, tool.Scope{UID: req.UID, Terminal: n.terminal}, n.tool)
+	scope := tool.Scope{UID: req.UID, Terminal: n.terminal}
+	places := approval.AskPlaces(ctx, ex, scope, n.tool)
+	if c, ok := in.(Call); ok {
+		call := tool.Call{UID: req.UID, Terminal: n.terminal, Args: c.Args}
+		if c.completed = approval.Complete(ctx, ex, n.tool, call); c.completed.Err != nil {
+			return c.completed.Err
+		}
+		in = c
+	}
 	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if tx.Run.ID != "" { // from an earlier request, or from this one if the answer of its commit was lost
 			return checkSameRequest(tx, req)

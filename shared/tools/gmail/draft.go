@@ -40,6 +40,9 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	if err != nil {
 		return "", err
 	}
+	if err := s.checkOrigin(ctx, c, a); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()

@@ -47,6 +47,7 @@ type Options struct {
 	// InferSent treats a draft that no longer exists as sent, if the mailbox cannot be searched for the message. The
 	// owner may also have deleted it, so the default is false: a person is asked.
 	InferSent bool
+	Reads     bool // whether mails can be read, so that they can be answered and forwarded
 	// Markdown converts HTML. If it is nil, as in a function that reads no mail, gmail_read returns HTML as it is.
 	Markdown Converter
 }
@@ -61,6 +62,21 @@ type Args struct {
 	HTMLBody  string   `json:"htmlBody,omitempty" jsonschema:"The same message as HTML. Leave it out unless HTML is asked for."`
 	ThreadID  string   `json:"threadId,omitempty" jsonschema:"Gmail's id of the conversation that this answers."`
 	InReplyTo string   `json:"inReplyTo,omitempty" jsonschema:"The Message-ID, with its angle brackets, that this answers."`
+	// These arguments exist only with Options.Reads.
+	ReplyTo *Reply   `json:"replyTo,omitempty" jsonschema:"To answer a mail: leave out to, cc, threadId and inReplyTo; they and the subject come from that mail, and its text is quoted below yours."`
+	Forward *Forward `json:"forward,omitempty" jsonschema:"To forward a mail: its text follows yours, and the subject comes from it."`
+	Origin  *Origin  `json:"origin,omitempty" jsonschema:"Leave it out. The server fills it in."`
+}
+
+// Reply names the mail that a mail answers.
+type Reply struct {
+	MessageID string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
+	All       bool   `json:"all,omitempty" jsonschema:"Whether everyone who got the mail gets the answer too."`
+}
+
+// Forward names the mail that a mail passes on.
+type Forward struct {
+	MessageID string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
 }
 
 // Sent is the tool's result.
@@ -79,13 +95,16 @@ const (
 
 // New returns the tool that sends. It panics if the mode is unknown.
 func New(accounts provider.Accounts, o Options) *tool.Tool {
-	s := &sender{newClient(accounts, o), o.InferSent}
+	s := &sender{client: newClient(accounts, o), inferSent: o.InferSent}
+	if o.Reads {
+		s.origins = &reader{s.client, o.Markdown}
+	}
 	d := tool.Def[Args, Sent]{
 		Name: Name,
 		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and " +
 			"approves it first.",
 		SideEffect: true,
-		Refine:     refine,
+		Refine:     func(schema *jsonschema.Schema) { refine(schema, o.Reads) },
 		Normalize:  normalize,
 		Revise:     revise,
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.recipients()) },
@@ -94,6 +113,9 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Summary:    summary,
 		Heading:    heading,
 		Link:       link,
+	}
+	if o.Reads {
+		d.Complete = s.complete
 	}
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:
@@ -118,14 +140,27 @@ func link(in tool.Place, s Sent) string {
 		url.PathEscape(s.MessageID)
 }
 
-// bound returns a mail without its subject and its words.
+// bound returns a mail without its subject and its words, and without those of the mail that it answers or forwards.
 func bound(a Args) any {
 	a.Subject, a.Body, a.HTMLBody = "", "", ""
+	if a.Origin != nil {
+		of := *a.Origin
+		of.Subject, of.Quote = "", ""
+		a.Origin = &of
+	}
 	return a
 }
 
-func refine(s *jsonschema.Schema) {
+func refine(s *jsonschema.Schema, reads bool) {
 	p := s.Properties
+	if !reads {
+		delete(p, "replyTo")
+		delete(p, "forward")
+		delete(p, "origin")
+		s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(name string) bool { return p[name] == nil })
+	} else {
+		refineOrigin(s)
+	}
 	p["to"].MinItems = jsonschema.Ptr(1)
 	for _, list := range []string{"to", "cc", "bcc"} {
 		p[list].MaxItems = jsonschema.Ptr(MaxRecipients)
@@ -137,6 +172,17 @@ func refine(s *jsonschema.Schema) {
 	p["htmlBody"].MaxLength = jsonschema.Ptr(MaxBody)
 	p["threadId"].MaxLength = jsonschema.Ptr(32)
 	p["inReplyTo"].MaxLength = jsonschema.Ptr(250)
+	if reads {
+		p["to"].MinItems = nil
+	}
+}
+
+// refineOrigin bounds the arguments that name and describe another mail. A reply has no recipients of its own.
+func refineOrigin(s *jsonschema.Schema) {
+	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return name == "to" || name == "subject" })
+	for _, name := range []string{"replyTo", "forward", "origin"} {
+		s.Properties[name].Properties["messageId"].MaxLength = jsonschema.Ptr(32)
+	}
 }
 
 // revise drops the HTML version if the user has edited only the text: most mail programs would show the old words.
@@ -159,7 +205,10 @@ func summary(a Args) string {
 // heading names one of those whom the mail has reached, and how many others.
 func heading(a Args) string {
 	all := a.recipients()
-	if len(all) == 1 {
+	switch len(all) {
+	case 0: // an answer whose recipients were not derived, which is never sent
+		return "Mail"
+	case 1:
 		return "Mail to " + all[0]
 	}
 	return fmt.Sprintf("Mail to %s and %d more", all[0], len(all)-1)
@@ -169,4 +218,5 @@ func heading(a Args) string {
 type sender struct {
 	client
 	inferSent bool
+	origins   *reader // reads the mails that are answered or forwarded; nil if mails cannot be read
 }

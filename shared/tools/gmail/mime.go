@@ -35,9 +35,9 @@ func build(a Args, c tool.Call) ([]byte, error) {
 	if from := accountOf(c); from != "" {
 		h.Set("From", from)
 	}
-	bodies := []part{{"text/plain", a.Body}}
+	bodies := []part{{"text/plain", a.Body + a.quote()}}
 	if a.HTMLBody != "" {
-		bodies = append(bodies, part{"text/html", a.HTMLBody})
+		bodies = append(bodies, part{"text/html", a.HTMLBody + a.quoteHTML()})
 	}
 	var b bytes.Buffer
 	var err error
@@ -74,7 +74,7 @@ func header(a Args, action string) message.Header {
 	// Each field is added above the previous ones.
 	h.Set(actionHeader, action)
 	if a.InReplyTo != "" {
-		h.Set("References", a.InReplyTo)
+		h.Set("References", strings.Join(append(a.references(), a.InReplyTo), " "))
 		h.Set("In-Reply-To", a.InReplyTo)
 	}
 	h.Set("Subject", encodeSubject(a.Subject))

@@ -41,7 +41,10 @@ func normalize(a Args) (Args, error) {
 		*list.in = slices.DeleteFunc(all, func(s string) bool { return slices.Contains(known, s) })
 		known = append(known, *list.in...)
 	}
-	if len(a.To) == 0 {
+	if err := normalizeOrigin(a); err != nil {
+		return a, err
+	}
+	if len(a.To) == 0 && (a.ReplyTo == nil || a.Origin != nil) {
 		return a, fault.Invalid("to", "a recipient is needed")
 	}
 	if len(a.Subject) > MaxSubject {

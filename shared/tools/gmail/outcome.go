@@ -21,6 +21,9 @@ func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, e
 	if err != nil {
 		return Sent{}, err
 	}
+	if err := s.checkOrigin(ctx, c, a); err != nil {
+		return Sent{}, err
+	}
 	sending, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	m, err := svc.Users.Messages.Send("me", encode(raw, a)).Context(sending).Do()

@@ -22,7 +22,9 @@ func preview(a Args) tool.Preview {
 			"say the same.")
 	}
 	addLinks(&p, a.HTMLBody)
-	if a.ThreadID != "" || a.InReplyTo != "" {
+	if a.Origin != nil {
+		addOrigin(&p, a)
+	} else if a.ThreadID != "" || a.InReplyTo != "" {
 		p.AddField("Answers", strings.TrimSpace(a.ThreadID+" "+a.InReplyTo))
 	}
 	if strings.TrimSpace(a.Subject) == "" {

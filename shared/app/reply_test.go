@@ -1,0 +1,197 @@
+package app_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
+)
+
+const mayReadMail = "https://www.googleapis.com/auth/gmail.readonly"
+
+// asked is a mail to ana with all that a reply depends on.
+const asked = "From: Ben <ben@example.com>\r\nTo: ana@example.com, cleo@example.com\r\nCc: dan@example.com\r\n" +
+	"Message-ID: <2@example.com>\r\nReferences: <1@example.com>\r\nSubject: Lunch plan\r\n\r\nIs noon fine?\r\n"
+
+// answering is a deployment whose user ana has received a mail and lets it be read.
+func answering(t *testing.T, mail string, settings ...string) (w *proved, id string) {
+	t.Helper()
+	w = deploy(t, append(settings, "GMAIL_SEARCH=on")...)
+	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), mayReadMail)...)
+	if err := w.Google.Receive(testkit.Address("ana"), []byte(mail)); err != nil {
+		t.Fatal(err)
+	}
+	return w, w.Google.Newest(testkit.Address("ana"))
+}
+
+// proposes makes the model propose a mail, and returns the run and its card.
+func (w *proved) proposes(args map[string]any) (testkit.Answer, string) {
+	w.t.Helper()
+	w.SetModel(testkit.Wants(gmail.Name, args))
+	r := w.call("POST", "/api/agent/run", `{"prompt":"Answer Ben's mail that noon is fine."}`)
+	if r.HTTP != http.StatusOK {
+		w.t.Fatalf("%s", r.Body)
+	}
+	return r, string(w.call("GET", "/api/agent/approvals/pending", "").Body)
+}
+
+// sends approves the card of a run and returns the mail that was sent.
+func (w *proved) sends(r testkit.Answer) string {
+	w.t.Helper()
+	if len(r.Approvals) != 1 {
+		w.t.Fatalf("%s", r.Body)
+	}
+	a, err := w.Resolve(w.t.Context(), "ana", r.Approvals[0], "approve_once")
+	if err != nil || a.HTTP != http.StatusOK {
+		w.t.Fatalf("%s, %v", a.Body, err)
+	}
+	w.deliver()
+	sent := w.Google.Messages()
+	if len(sent) != 1 {
+		w.t.Fatalf("%d mails were sent", len(sent))
+	}
+	return sent[0].Raw
+}
+
+func holds(t *testing.T, what, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q: %s", what, want, text)
+		}
+	}
+}
+
+// TestAReplyIsDerivedFromTheMail checks that the model's own recipients, subject and Message-IDs do not count.
+func TestAReplyIsDerivedFromTheMail(t *testing.T) {
+	for name, c := range map[string]struct {
+		mail       string
+		all        bool
+		card, sent []string
+	}{
+		"to the sender": {asked, false, []string{"the mail is from ben@example.com", "Is noon fine?", "Lunch plan"},
+			[]string{"To: ben@example.com\r\n", "Subject: Re: Lunch plan", "In-Reply-To: <2@example.com>",
+				"References: <1@example.com> <2@example.com>", "> Is noon fine?", "Noon is fine."}},
+		"to all": {asked, true, []string{"copies go to all others who got it"},
+			[]string{"To: ben@example.com\r\n", "Cc: cleo@example.com, dan@example.com\r\n"}},
+		"to another address": {"Reply-To: billing@pay.example\r\n" + asked, false,
+			[]string{"Reply-To says billing@pay.example, and not the sender ben@example.com"},
+			[]string{"To: billing@pay.example\r\n"}},
+		"to oneself": {strings.Replace(asked, "Ben <ben@example.com>", "ana@example.com", 1), false,
+			[]string{"you wrote the mail that this answers"}, []string{"cleo@example.com"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, id := answering(t, c.mail)
+			r, card := w.proposes(map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil.example"},
+				"subject": "Other", "inReplyTo": "<evil@example.com>",
+				"replyTo": map[string]any{"messageId": id, "all": c.all}, "origin": map[string]any{"messageId": "1",
+					"from": "boss@example.com", "subject": "evil", "because": "evil"}})
+			holds(t, "the card", card, c.card...)
+			raw := w.sends(r)
+			holds(t, "the mail", raw, c.sent...)
+			if strings.Contains(card+raw, "evil") {
+				t.Errorf("the model's own words decide: %s\n%s", card, raw)
+			}
+		})
+	}
+}
+
+// TestAMailIntoAThreadAnswersItsNewestMail checks a call with threadId alone.
+func TestAMailIntoAThreadAnswersItsNewestMail(t *testing.T) {
+	w, id := answering(t, asked)
+	r, card := w.proposes(map[string]any{"to": []string{"ben@example.com"}, "subject": "Re: Lunch plan",
+		"body": "Noon is fine.", "threadId": id, "inReplyTo": "<evil@example.com>"})
+	holds(t, "the card", card, "“Lunch plan”, from Ben")
+	raw := w.sends(r)
+	holds(t, "the mail", raw, "In-Reply-To: <2@example.com>", "References: <1@example.com> <2@example.com>")
+	if strings.Contains(raw, "evil") || strings.Contains(raw, "Is noon fine") {
+		t.Errorf("%s", raw)
+	}
+}
+
+// TestAForwardedMail checks that the text follows the user's words, in a new conversation.
+func TestAForwardedMail(t *testing.T) {
+	w, id := answering(t, asked)
+	r, card := w.proposes(map[string]any{"to": []string{"fay@example.com"}, "subject": "x", "body": "See below.",
+		"forward": map[string]any{"messageId": id}})
+	holds(t, "the card", card, "Forwards", "Is noon fine?", "Fwd: Lunch plan")
+	raw := w.sends(r)
+	holds(t, "the mail", raw, "To: fay@example.com", "Subject: Fwd: Lunch plan", "From: Ben <ben@example.com>",
+		"Is noon fine?")
+	if strings.Contains(raw, "In-Reply-To") || strings.Contains(raw, "References") {
+		t.Errorf("%s", raw)
+	}
+}
+
+// TestAReplyThatCannotBeDerivedIsRefused checks that nothing is asked and nothing is sent.
+func TestAReplyThatCannotBeDerivedIsRefused(t *testing.T) {
+	w, id := answering(t, "From: undisclosed\r\nMessage-ID: <2@example.com>\r\n\r\nHi")
+	for name, args := range map[string]map[string]any{
+		"no address":   {"body": "Hi", "replyTo": map[string]any{"messageId": id}},
+		"no such mail": {"body": "Hi", "replyTo": map[string]any{"messageId": "18cf"}},
+		"both": {"body": "Hi", "replyTo": map[string]any{"messageId": id},
+			"forward": map[string]any{"messageId": id}},
+		"a free Message-ID": {"to": []string{"bob@example.com"}, "subject": "x", "body": "Hi",
+			"inReplyTo": "<evil@example.com>"},
+	} {
+		if r, _ := w.proposes(args); len(r.Approvals) != 0 || r.Actions[0].Status != "failed" {
+			t.Errorf("%s: %s", name, r.Body)
+		}
+	}
+}
+
+// TestAReplyIsReadAgainBeforeItIsSent has the answered mail disappear after the approval.
+func TestAReplyIsReadAgainBeforeItIsSent(t *testing.T) {
+	for _, mode := range []string{"draft", "direct"} {
+		w, id := answering(t, asked, "GMAIL_SEND_MODE="+mode)
+		r, _ := w.proposes(map[string]any{"body": "Noon is fine.", "replyTo": map[string]any{"messageId": id}})
+		w.SetFault(func(op string) fakegoogle.Fault {
+			if op != "gmail.messages.get" {
+				return fakegoogle.Fault{}
+			}
+			return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: http.StatusNotFound, Reason: "notFound"}
+		})
+		a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once")
+		if err != nil || a.HTTP != http.StatusOK {
+			t.Fatalf("%s, %v", a.Body, err)
+		}
+		w.deliver()
+		ended := w.call("GET", "/api/agent/runs/"+r.RunID, "")
+		if len(w.Google.Messages()) != 0 || !strings.Contains(string(ended.Body), "There is no such mail") {
+			t.Errorf("%s: %s", mode, ended.Body)
+		}
+	}
+}
+
+// TestStrangersTextRedirectsNoReply has a mail of a stranger tell the model to answer to another address. The address
+// is always allowed, and the card still asks.
+func TestStrangersTextRedirectsNoReply(t *testing.T) {
+	w, id := answering(t, "Reply-To: bob@example.com\r\n"+asked)
+	r, _ := w.proposes(testkit.Mail("bob@example.com", "Hello", "Noon is fine."))
+	if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_and_always_allow_recipient"); err != nil ||
+		a.HTTP != http.StatusOK {
+		t.Fatalf("%s, %v", a.Body, err)
+	}
+	w.deliver()
+	turn := 0
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		turn++
+		switch turn {
+		case 1:
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: gmail.Read, Args: map[string]any{"messageId": id}}}}
+		case 2:
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: gmail.Name, Args: map[string]any{"body": "Fine.",
+				"replyTo": map[string]any{"messageId": id}}}}}
+		}
+		return fakegemini.Turn{Text: "Done."}
+	})
+	if r := w.call("POST", "/api/agent/run", `{"prompt":"Answer Ben's mail."}`); len(r.Approvals) != 1 ||
+		len(w.Google.Messages()) != 1 {
+		t.Errorf("%s", r.Body)
+	}
+}
