@@ -119,9 +119,12 @@ func (s *Site) find(path string) http.HandlerFunc {
 // policy returns the Content-Security-Policy of the console's pages. They run only the console's own files, cannot be
 // framed, and cannot turn strings into markup. They can connect to the API, and to the issuer that signs in their user.
 // Style elements need the nonce, which only the terminal's module reads. The only trusted-types policy is for the
-// service worker (device.js).
+// service worker (worker.js), which can load only files of the console's origin.
 func (s *Site) policy(r *http.Request, f file, nonce string) string {
-	if !f.page() {
+	switch {
+	case r.URL.Path == serviceWorker:
+		return "default-src 'none'; connect-src 'self'; frame-ancestors 'none'"
+	case !f.page():
 		return "default-src 'none'; frame-ancestors 'none'"
 	}
 	connect := []string{"'self'"}
@@ -138,6 +141,9 @@ func (s *Site) policy(r *http.Request, f file, nonce string) string {
 		"; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 		"require-trusted-types-for 'script'; trusted-types worker"
 }
+
+// serviceWorker is the path of the service worker's script.
+const serviceWorker = "/sw.js"
 
 // own sets the headers of the console's files.
 func (s *Site) own(h http.Header, policy string) {

@@ -209,7 +209,7 @@ await run({
     const shows = (n) => settled(`both tabs show that ${n} wait`, async () => {
       for (const tab of [page, other]) {
         const badge = await tab.locator('html').getAttribute('data-badge');
-        const marked = (await tab.locator('#icon').getAttribute('href')) === '/waiting.svg';
+        const marked = (await tab.locator('#icon').getAttribute('href'))?.startsWith('/waiting.svg?v=');
         const counted = (await tab.title()).startsWith(n ? `(${n}) ` : tab === page ? 'Conversation' : 'Inbox');
         if (badge !== String(n) || marked !== n > 0 || !counted) return false;
       }

@@ -56,15 +56,15 @@ const subscribing = (subscription) => {
 await run({
   'a device is told without a word of it, a click opens the card, and who signs out is told no more': async () => {
     const there = await service();
-    const page = await visit({ permissions: ['notifications'] });
+    const page = await visit({ permissions: ['notifications'], serviceWorkers: 'allow' });
     await page.context().addInitScript(subscribing, there.subscription);
     await page.reload();
     await signIn(page, 'nora');
     await page.goto(`${BASE_URL}/#/inbox`);
     await accessible(page, 'the offer to tell');
-    const [worker] = await Promise.all([page.context().waitForEvent('serviceworker'),
-      page.getByRole('button', { name: 'Tell me on this device' }).click()]);
+    await page.getByRole('button', { name: 'Tell me on this device' }).click();
     await page.getByRole('button', { name: 'Stop telling me' }).waitFor();
+    const [worker] = page.context().serviceWorkers();
 
     const cdp = await page.context().newCDPSession(page);
     /** @type {Promise<string>} */

@@ -27,11 +27,13 @@ export const problems = [];
 
 /**
  * visit opens the page in a browser of its own, for a user who wants no motion. begin is called with the browser's
- * context, before the page is there. The page may request things of its own origin and of others.
+ * context, before the page is there. The page may request things of its own origin and of others. It has no service
+ * worker unless serviceWorkers is 'allow': what a worker answers passes no route of a script.
  */
 export async function visit({ begin, others = [], ...options } = {}) {
   const context =
-    await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...options });
+    await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce',
+      serviceWorkers: 'block', ...options });
   await begin?.(context);
   context.setDefaultTimeout(patience);
   await context.addInitScript(() =>

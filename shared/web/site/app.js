@@ -28,6 +28,7 @@ import { themes } from './theme.js';
 import { agents } from './tokens.js';
 import * as threads from './threads.js';
 import { hurry, pause, reach, read } from './widget/client.js';
+import * as worker from './worker.js';
 
 const id = '([A-Za-z0-9_-]{16,64})';
 
@@ -61,6 +62,10 @@ const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation t
 let leave = new AbortController();
 let title = '';
 let waiting = '';
+let away = ''; // what the page said when it was opened while the server could not be reached
+
+const lost = () => `${navigator.onLine ? 'The server cannot be reached.' : 'You are offline.'} `
+  + 'What is under way goes on; this page catches up when you are back.';
 
 /** show replaces the view by the one in the URL. @param {boolean} moved whether the user navigated here */
 function show(moved) {
@@ -116,7 +121,7 @@ const note = (words) => notice(words, button('Close', () => notice(''), 'small')
 function enter(problem) {
   const { uid, email } = user.get() ?? {};
   if (!uid) {
-    gate(() => enter(), problem);
+    gate(() => enter(), problem ?? (away ? new Error(away) : undefined));
     return;
   }
   tabs.tell();
@@ -124,7 +129,7 @@ function enter(problem) {
   byId('gate').replaceChildren();
   byId('shell').hidden = false;
   byId('who').textContent = byId('who').title = whose(uid, email);
-  note(outbox.opened());
+  note([away, outbox.opened()].filter(Boolean).join(' '));
   threads.load();
   pending.changed();
   outbox.flush();
@@ -163,11 +168,11 @@ async function signOut() {
   const unsent = outbox.count() > 0 ? new Error('You are signed out. Decisions that were not sent are dropped.')
     : undefined;
   tabs.out(user.get()?.uid ?? '');
-  away(unsent ?? left);
+  signedOut(unsent ?? left);
 }
 
-/** away shows the sign-in page after the user has signed out, here or in another tab. @param {Error} [problem] */
-function away(problem) {
+/** signedOut shows the sign-in page after the user has signed out, here or in another tab. @param {Error} [problem] */
+function signedOut(problem) {
   leave.abort();
   forget();
   threads.reset();
@@ -197,6 +202,9 @@ function dress() {
     }
     entitle();
     badge(known.approvals.length);
+    if (!away || !known.loaded || known.error) return;
+    if (byId('notice').textContent?.startsWith(away)) notice('');
+    away = '';
   });
 }
 
@@ -227,8 +235,7 @@ function listen() {
   outbox.listen(note);
   shortcuts.listen(() => Boolean(user.get()));
   byId('threads-more').addEventListener('click', () => threads.more());
-  window.addEventListener('offline',
-    () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
+  window.addEventListener('offline', () => notice(lost()));
   window.addEventListener('online', () => {
     notice('');
     hurry();
@@ -249,7 +256,9 @@ function listen() {
 
 async function begin() {
   try {
-    configure(await read(await reach('/config.json')));
+    const answer = await reach('/config.json');
+    away = worker.stored(answer) ? lost() : '';
+    configure(await read(answer));
   } catch (err) {
     closed(err, () => location.reload());
     return;
@@ -257,7 +266,7 @@ async function begin() {
   dress();
   listen();
   const unlinked = returned();
-  tabs.join({ enter: () => enter(), leave: () => away(), news: pending.heard });
+  tabs.join({ enter: () => enter(), leave: () => signedOut(), news: pending.heard });
   try {
     await signin.arrive();
     await tabs.ask();
@@ -268,7 +277,8 @@ async function begin() {
   // A reload right after a first question does not have the conversation in its URL yet.
   if (begun.get() && fresh()) history.replaceState(null, '', `#/t/${begun.get()}`);
   enter();
-  notice(unlinked, button('Close', () => notice(''), 'small'));
+  if (unlinked) note(unlinked);
+  worker.install();
 }
 
 begin();

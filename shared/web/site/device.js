@@ -4,16 +4,13 @@
 import { call } from './api.js';
 import { changed, onPending } from './pending.js';
 import { toggle } from './toggle.js';
+import { register } from './worker.js';
 
 const path = '/api/agent/push-subscriptions';
 
-// the page's policy permits only this script URL
-const policy = /** @type {any} */ (window).trustedTypes?.createPolicy('worker', { createScriptURL: () => '/sw.js' });
-const worker = policy ? policy.createScriptURL('') : '/sw.js';
-
 const able = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window;
 
-/** registered returns the service worker, if the user has turned notifications on. */
+/** registered returns the registration of the service worker, if the browser has one. */
 const registered = async () => (able ? navigator.serviceWorker.getRegistration('/') : undefined);
 
 /** id returns the server's ID of a subscription. @param {PushSubscription} s */
@@ -47,7 +44,7 @@ export const offer = (error) => toggle(error, async () => {
 async function ask(publicKey) {
   if (await Notification.requestPermission() !== 'granted') throw new Error(
     'Your browser does not let this page tell you. Its settings for this page say so.');
-  await navigator.serviceWorker.register(worker);
+  await register();
   const { pushManager } = await navigator.serviceWorker.ready;
   const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
   await call('POST', path, { body: s.toJSON() });

@@ -8,6 +8,8 @@ import { heldRow } from './held.js';
 import { changed, older, onPending } from './pending.js';
 import { moved } from './still.js';
 import * as mail from './mail.js';
+import { own } from './outbox.js';
+import { unsentRow } from './waits.js';
 import { lasts } from './words.js';
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
@@ -18,7 +20,8 @@ export async function inbox(main, signal) {
   const none = el('p', { class: 'empty-view', hidden: true },
     'Nothing waits. What has an effect outside is shown here before it happens.');
   const more = button('Show older ones', () => older(), 'small', { hidden: true });
-  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, device.offer(error),
+  const kept = el('div', { class: 'stack' }); // decisions whose cards cannot be loaded
+  main.replaceChildren(heading('Waiting for you'), error, holds, kept, list, none, more, device.offer(error),
     mail.offer(error));
 
   /** @type {Map<string, HTMLElement>} */
@@ -55,11 +58,16 @@ export async function inbox(main, signal) {
     for (const a of held) if (!rows.has(a.approvalId)) rows.set(a.approvalId,
       heldRow(a, a, (run) => decided(a, run), () => changed()));
     arrange(holds, held.map((a) => /** @type {HTMLElement} */ (rows.get(a.approvalId))));
+    arrange(kept, known.error ? cardless(main, kept) : []);
     none.hidden = !known.loaded || shown.length > 0 || held.length > 0;
     more.hidden = !known.more;
   }, signal);
   await changed();
 }
+
+// cardless returns a row for each unsent decision without a card. A shown row stays.
+const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data-approval="${id}"]`))
+  .map((id) => kept.querySelector(`[data-unsent="${id}"]`) ?? unsentRow(id));
 
 // deciding reports whether a decision on this card is still being sent. Its result replaces the card.
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));

@@ -30,7 +30,7 @@ export function unsent(approvalId) {
 }
 
 /** own lists the approvals that this user has a stored decision about. */
-const own = () => Object.keys(outbox.all()).filter(unsent);
+export const own = () => Object.keys(outbox.all()).filter(unsent);
 
 /** opened drops expired decisions, and returns a message about decisions that an earlier page stored. */
 export function opened() {

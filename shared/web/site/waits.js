@@ -1,7 +1,7 @@
 // What a card shows in place of its buttons while its decision is unsent.
 
 import { button, el, say, trouble } from './dom.js';
-import { onSent, takeBack } from './outbox.js';
+import { onSent, takeBack, unsent } from './outbox.js';
 import { decisionWords } from './words.js';
 
 /**
@@ -42,4 +42,19 @@ export function showUnsent(kept, { buttons, parts, chip, error, taken, back }) {
     if (run) taken(run, body);
     else trouble(error, err);
   });
+}
+
+/**
+ * unsentRow shows an unsent decision whose card could not be loaded, until it is sent or taken back.
+ * @param {string} approvalId
+ */
+export function unsentRow(approvalId) {
+  const kept = /** @type {import('./outbox.js').Unsent} */ (unsent(approvalId));
+  const error = el('p', { class: 'error', role: 'alert' });
+  const [buttons, chip] = [el('div'), el('span', { class: 'chip' })];
+  const node = el('article', { class: 'card wait', 'data-unsent': approvalId, 'aria-label': kept.title },
+    el('header', { class: 'card-head' }, el('h2', {}, kept.title), chip), buttons, error);
+  const over = () => node.remove();
+  showUnsent(kept, { buttons, parts: [], chip, error, taken: over, back: over });
+  return node;
 }

@@ -1803,7 +1803,9 @@ function cells(e, about3) {
 
 // site/badge.js
 function badge(count3) {
-  byId("icon").setAttribute("href", count3 ? "/waiting.svg" : "/favicon.svg");
+  const { dataset } = byId("icon");
+  dataset.idle ??= byId("icon").getAttribute("href") ?? "";
+  byId("icon").setAttribute("href", (count3 ? dataset.waiting : dataset.idle) ?? "");
   const set = count3 ? navigator.setAppBadge?.(count3) : navigator.clearAppBadge?.();
   set?.catch(() => {
   });
@@ -2837,6 +2839,24 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
     else trouble(error, err);
   });
 }
+function unsentRow(approvalId) {
+  const kept = (
+    /** @type {import('./outbox.js').Unsent} */
+    unsent(approvalId)
+  );
+  const error = el("p", { class: "error", role: "alert" });
+  const [buttons, chip] = [el("div"), el("span", { class: "chip" })];
+  const node = el(
+    "article",
+    { class: "card wait", "data-unsent": approvalId, "aria-label": kept.title },
+    el("header", { class: "card-head" }, el("h2", {}, kept.title), chip),
+    buttons,
+    error
+  );
+  const over4 = () => node.remove();
+  showUnsent(kept, { buttons, parts: [], chip, error, taken: over4, back: over4 });
+  return node;
+}
 
 // site/card.js
 var version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
@@ -3661,9 +3681,9 @@ var Live = class {
   }
   // told handles an update of the run.
   #told(e) {
-    const lost = e.type === "lost" ? e.error.message : "";
-    if (lost !== this.#lost) this.#show(() => {
-      this.#lost = lost;
+    const lost2 = e.type === "lost" ? e.error.message : "";
+    if (lost2 !== this.#lost) this.#show(() => {
+      this.#lost = lost2;
     });
     const { runId, threadId } = e.run ?? e;
     if (runId && !this.runId) this.#known(runId, threadId);
@@ -4346,13 +4366,19 @@ function toggle2(error, read2) {
   return place;
 }
 
-// site/device.js
-var path = "/api/agent/push-subscriptions";
+// site/worker.js
 var policy = (
   /** @type {any} */
   window.trustedTypes?.createPolicy("worker", { createScriptURL: () => "/sw.js" })
 );
-var worker = policy ? policy.createScriptURL("") : "/sw.js";
+var script = policy ? policy.createScriptURL("") : "/sw.js";
+var register = () => navigator.serviceWorker.register(script);
+var install = () => "serviceWorker" in navigator ? register().catch(() => {
+}) : void 0;
+var stored = (answer2) => answer2.headers.has("Countersign-Stored");
+
+// site/device.js
+var path = "/api/agent/push-subscriptions";
 var able = "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
 var registered = async () => able ? navigator.serviceWorker.getRegistration("/") : void 0;
 async function id(s) {
@@ -4381,7 +4407,7 @@ async function ask2(publicKey) {
   if (await Notification.requestPermission() !== "granted") throw new Error(
     "Your browser does not let this page tell you. Its settings for this page say so."
   );
-  await navigator.serviceWorker.register(worker);
+  await register();
   const { pushManager } = await navigator.serviceWorker.ready;
   const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
   await call("POST", path, { body: s.toJSON() });
@@ -4545,10 +4571,12 @@ async function inbox(main, signal) {
     "Nothing waits. What has an effect outside is shown here before it happens."
   );
   const more2 = button("Show older ones", () => older(), "small", { hidden: true });
+  const kept = el("div", { class: "stack" });
   main.replaceChildren(
     heading("Waiting for you"),
     error,
     holds2,
+    kept,
     list2,
     none,
     more2,
@@ -4594,11 +4622,13 @@ async function inbox(main, signal) {
       /** @type {HTMLElement} */
       rows.get(a.approvalId)
     )));
+    arrange(kept, known6.error ? cardless(main, kept) : []);
     none.hidden = !known6.loaded || shown4.length > 0 || held.length > 0;
     more2.hidden = !known6.more;
   }, signal);
   await changed();
 }
+var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-approval="${id3}"]`)).map((id3) => kept.querySelector(`[data-unsent="${id3}"]`) ?? unsentRow(id3));
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 function placed(list2, cards2) {
   const all3 = [...cards2];
@@ -5034,9 +5064,9 @@ var over2 = (s) => ["COMPLETED", "FAILED", "DEADLINE_EXCEEDED"].includes(s.statu
 async function planView(main, id3, signal) {
   const path4 = `/api/agent/plans/${encodeURIComponent(id3)}`;
   const error = el("p", { class: "error", role: "alert" });
-  const lost = el("p", { class: "quiet", role: "status" });
+  const lost2 = el("p", { class: "quiet", role: "status" });
   const body = el("div", { class: "stack", "aria-busy": "true" });
-  main.replaceChildren(heading("Plan"), error, lost, body);
+  main.replaceChildren(heading("Plan"), error, lost2, body);
   const kept = keeper();
   let status = "";
   const show3 = (s) => {
@@ -5068,7 +5098,7 @@ async function planView(main, id3, signal) {
     show3(s);
   }, (err) => signal.aborted || trouble(error, err, read2));
   const line3 = (err) => {
-    lost.textContent = err ? `${err.message} Nothing is lost; trying again` : "";
+    lost2.textContent = err ? `${err.message} Nothing is lost; trying again` : "";
   };
   async function session() {
     for (let wait = 500; ; wait = Math.min(wait * 2, 5e3)) {
@@ -7128,6 +7158,8 @@ var fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash);
 var leave4 = new AbortController();
 var title = "";
 var waiting3 = "";
+var away = "";
+var lost = () => `${navigator.onLine ? "The server cannot be reached." : "You are offline."} What is under way goes on; this page catches up when you are back.`;
 function show2(moved2) {
   leave4.abort();
   leave4 = new AbortController();
@@ -7172,7 +7204,7 @@ var note = (words3) => notice(words3, button("Close", () => notice(""), "small")
 function enter(problem) {
   const { uid, email } = user.get() ?? {};
   if (!uid) {
-    gate(() => enter(), problem);
+    gate(() => enter(), problem ?? (away ? new Error(away) : void 0));
     return;
   }
   tell();
@@ -7180,7 +7212,7 @@ function enter(problem) {
   byId("gate").replaceChildren();
   byId("shell").hidden = false;
   byId("who").textContent = byId("who").title = whose(uid, email);
-  note(opened2());
+  note([away, opened2()].filter(Boolean).join(" "));
   load2();
   changed();
   flush();
@@ -7213,9 +7245,9 @@ async function signOut() {
   ));
   const unsent2 = count2() > 0 ? new Error("You are signed out. Decisions that were not sent are dropped.") : void 0;
   out(user.get()?.uid ?? "");
-  away(unsent2 ?? left2);
+  signedOut(unsent2 ?? left2);
 }
-function away(problem) {
+function signedOut(problem) {
   leave4.abort();
   forget();
   reset2();
@@ -7256,6 +7288,9 @@ function dress3() {
     }
     entitle();
     badge(known6.approvals.length);
+    if (!away || !known6.loaded || known6.error) return;
+    if (byId("notice").textContent?.startsWith(away)) notice("");
+    away = "";
   });
 }
 function seek() {
@@ -7285,10 +7320,7 @@ function listen4() {
   listen(note);
   listen3(() => Boolean(user.get()));
   byId("threads-more").addEventListener("click", () => more());
-  window.addEventListener(
-    "offline",
-    () => notice("You are offline. What is under way goes on; this page catches up when you are back.")
-  );
+  window.addEventListener("offline", () => notice(lost()));
   window.addEventListener("online", () => {
     notice("");
     hurry();
@@ -7308,7 +7340,9 @@ function listen4() {
 }
 async function begin3() {
   try {
-    configure(await read(await reach("/config.json")));
+    const answer2 = await reach("/config.json");
+    away = stored(answer2) ? lost() : "";
+    configure(await read(answer2));
   } catch (err) {
     closed(err, () => location.reload());
     return;
@@ -7316,7 +7350,7 @@ async function begin3() {
   dress3();
   listen4();
   const unlinked = returned();
-  join({ enter: () => enter(), leave: () => away(), news: heard });
+  join({ enter: () => enter(), leave: () => signedOut(), news: heard });
   try {
     await arrive();
     await ask();
@@ -7326,6 +7360,7 @@ async function begin3() {
   }
   if (begun.get() && fresh()) history.replaceState(null, "", `#/t/${begun.get()}`);
   enter();
-  notice(unlinked, button("Close", () => notice(""), "small"));
+  if (unlinked) note(unlinked);
+  install();
 }
 begin3();
