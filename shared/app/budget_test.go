@@ -28,7 +28,7 @@ var budgets = []struct {
 	takes spending
 }{
 	{"a text turn", turns, spending{1759, 173_184, 17, 15}},
-	{"a trip with an action", orders, spending{4910, 517_000, 60, 46}},
+	{"a trip with an action", orders, spending{5140, 542_000, 60, 46}},
 	{"a trip with a mail", mails, spending{10_005, 996_136, 84, 68}},
 	{"a resume", resumes, spending{5305, 526_432, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7618, 339_936, 0, 130}},

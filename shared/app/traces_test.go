@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,7 @@ func stopped(t *testing.T, setting string) *collector.Collector {
 	return c
 }
 
-// tree returns the spans in order, each below its parent, and the trace and link of each root.
+// tree returns the spans in the order in which they began, each below its parent, and the trace and link of each root.
 func tree(all []*v1.ResourceSpans) string {
 	var b strings.Builder
 	var spans []*v1.Span
@@ -53,6 +55,9 @@ func tree(all []*v1.ResourceSpans) string {
 			spans = append(spans, s.Spans...)
 		}
 	}
+	slices.SortStableFunc(spans, func(a, b *v1.Span) int {
+		return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano)
+	})
 	traces, first := map[string]int{}, map[string]string{}
 	for _, s := range spans {
 		if len(s.ParentSpanId) > 0 {

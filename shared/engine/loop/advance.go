@@ -26,6 +26,7 @@ func (l *Loop) Resume(ctx context.Context, m queue.Message, emit unit.Sink) (*ru
 	ex := l.NewExecution(m.RunID, emit)
 	ex.Asked = m.Trace
 	v, err := resume(ctx, ex, m)
+	ex.CountDropped(ctx)
 	ex.EndTrace(err)
 	if unit.Stuck(err) && !unit.Postponed(err) {
 		return nil, ex.Postpone(ctx, err)
@@ -63,6 +64,8 @@ func sleptHold(ctx context.Context, ex *unit.Execution) bool {
 func advance(ctx context.Context, ex *unit.Execution) (*run.View, error) {
 	ctx, free := ex.Detach(ctx)
 	defer free()
+	ex.Foresee(ctx, foresight)
+	defer ex.DropAhead()
 	for {
 		st, a := ex.Next()
 		if st != run.StepDone && st != run.StepWait && st != run.StepElsewhere &&

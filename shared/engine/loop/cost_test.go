@@ -28,7 +28,7 @@ type cost struct {
 	reads, read      int // round trips that read, and documents in them
 	commits, written int
 	model, published int // calls of the model, messages to the queue
-	before           int // the round trips made before the model is first called
+	before           int // the round trips that end before the model's first words can leave
 }
 
 // step is one step of Countersign.
@@ -81,6 +81,9 @@ type meter struct {
 }
 
 func (m *meter) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	if err := model.AwaitCommit(ctx); err != nil {
+		return nil, err
+	}
 	if m.asked++; m.asked == 1 {
 		m.first = m.Take()
 	}

@@ -25,7 +25,8 @@ func mortal(st store.Store, n int, after bool) *faulty.Store {
 	return faulty.Wrap(st, faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
 }
 
-// asked is a model whose answer depends only on its request: it calls the tool until it sees the response.
+// asked is a model whose answer depends only on its request: it calls the tool until it sees the response. It counts
+// the calls that are not dropped with a commit.
 type asked struct {
 	tool string
 	args string // empty: those of the env's tools
@@ -35,7 +36,10 @@ type asked struct {
 
 func (a *asked) Name() string { return "asked" }
 
-func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
+func (a *asked) Generate(ctx context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
+	if err := model.AwaitCommit(ctx); err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.n++

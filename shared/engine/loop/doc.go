@@ -8,8 +8,9 @@
 //   - create.go: one commit stores the run, its thread and the user's message.
 //   - advance.go: the loop asks the run's state for the next step and makes it, until no step is left for this process.
 //     [Loop.Advance] and [Loop.Resume] enter here, with a run that another process has left.
-//   - turn.go and generate.go: a model call. summary.go first compresses a context that is too large, and limits.go
-//     ends a run that has used up its budget. One commit stores the answer with everything that follows from it.
+//   - turn.go and generate.go: a model call. ahead.go begins the call while the commit before it is under way.
+//     summary.go first compresses a context that is too large, and limits.go ends a run that has used up its budget.
+//     One commit stores the answer with everything that follows from it.
 //   - propose.go: a call of the answer is validated and gets its approval (package approval). task.go and plan.go do
 //     this for a session. The call is then carried out (package effect).
 //   - end.go: expired approvals and calls that are not run any more are closed; the run ends with its last message.
@@ -24,6 +25,9 @@
 // reads the events and continues.
 //
 //   - Only the holder of a run's lease advances the run. Lease times are the store's, so workers' clocks do not matter.
+//   - A model call may begin while the commit that it rests on is under way ([unit.Ahead]). All that leaves the
+//     process, each effect and each further commit wait for that commit. If it fails, the call is cancelled and its
+//     answer is dropped.
 //   - An effect takes place only after a commit that names the process that carries it out ([run.Started]). An effect
 //     that has started and has no outcome is never repeated on a guess: its tool finds the outcome (Reconcile), or its
 //     user does (a review).

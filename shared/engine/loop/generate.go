@@ -14,14 +14,28 @@ import (
 // another process or a later call must continue the run.
 func generate(ctx context.Context, ex *unit.Execution, req model.Request, delta func(text string)) (*model.Reply,
 	error) {
+	return holding(ctx, ex, func(ctx context.Context) (*model.Reply, error) {
+		return askModel(ctx, ex, req, delta)
+	})
+}
+
+// askModel makes one model call.
+func askModel(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string)) (*model.Reply, error) {
+	ctx, span := ex.TraceModel(ctx, ex.Run, ex.Model, req)
+	reply, err := ex.Model.Generate(ctx, req, delta)
+	span.EndModel(reply, err)
+	return reply, err
+}
+
+// holding holds the run's lease while it waits for the model's answer.
+func holding(ctx context.Context, ex *unit.Execution, answer func(context.Context) (*model.Reply, error)) (*model.Reply,
+	error) {
 	asking, beat := ex.WatchedHeartbeat(ctx, ex.Limits().ModelTimeout, unit.WatchLate)
 	defer beat.Release()
-	asking, span := ex.TraceModel(asking, ex.Run, ex.Model, req)
-	reply, err := ex.Model.Generate(asking, req, delta)
-	span.EndModel(reply, err)
+	reply, err := answer(asking)
 	beat.Release()
-	outOfTime := ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
-		!unit.HasTimeFor(ctx, ex.Limits().ModelTimeout)
+	timedOut := errors.Is(asking.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	outOfTime := ex.Progressed && timedOut && !unit.HasTimeFor(ctx, ex.Limits().ModelTimeout)
 	if err != nil && (ex.CallerGone() || outOfTime) {
 		return nil, errHandOver
 	}

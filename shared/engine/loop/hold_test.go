@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,6 +282,9 @@ type thinking struct {
 }
 
 func (m thinking) Generate(ctx context.Context, _ model.Request, _ func(string)) (*model.Reply, error) {
+	if err := model.AwaitCommit(ctx); err != nil {
+		return nil, err
+	}
 	return nil, m.do(ctx)
 }
 
@@ -515,7 +519,7 @@ func lapsedLeaseIsRenewed(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		w.settle = []string{"not_done"}
 		w.long(false, func(context.Context, tool.Call) error { return nil })
-		asked, late, looks := &asked{tool: name}, false, 0
+		asked, late, looks := &asked{tool: name}, false, atomic.Int64{}
 		w.loop.Model = asked
 		w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.After(func(*faulty.Call) {
 			if asked.n == 1 && !late {
@@ -525,7 +529,7 @@ func lapsedLeaseIsRenewed(t *testing.T, open func(testing.TB) *env) {
 		})))
 		clock := w.loop.Now
 		w.loop.Now = func() time.Time {
-			if looks++; looks > 10_000 {
+			if looks.Add(1) > 10_000 {
 				t.Fatalf("%s is tried for ever", name)
 			}
 			return clock()

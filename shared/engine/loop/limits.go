@@ -62,19 +62,8 @@ func checkShare(ex *unit.Execution, u *run.User, r run.Run, s *run.State, now ti
 // overRunBudget ends a run whose budget does not suffice for the request. Earlier effects stay, and the summary names
 // them.
 func overRunBudget(ctx context.Context, ex *unit.Execution, req model.Request) (over bool, err error) {
-	b, name := ex.Limits().Budget, ""
-	if b.Money > 0 {
-		name = modelName(ex, req)
-	}
-	o := b.CheckRequest(ex.State, name, promptTokens(ex.State, req), int(req.Settings.MaxOutputTokens))
-	var end *run.End
-	switch {
-	case name != "" && !b.Priced(name): // a request without a model's name fails with its own error
-		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget,
-			"The model %s has no configured price, so its cost cannot be limited.", name))
-	case o != nil:
-		end = run.OverrunEnd(o)
-	default:
+	end := runOverrun(ex, req)
+	if end == nil {
 		return false, nil
 	}
 	return true, ex.Transition(ctx, func(tx *unit.Tx) error {
@@ -83,6 +72,23 @@ func overRunBudget(ctx context.Context, ex *unit.Execution, req model.Request) (
 		}
 		return endRun(tx, end)
 	})
+}
+
+// runOverrun returns how a run ends whose budget does not suffice for the request, or nil if it suffices.
+func runOverrun(ex *unit.Execution, req model.Request) *run.End {
+	b, name := ex.Limits().Budget, ""
+	if b.Money > 0 {
+		name = modelName(ex, req)
+	}
+	o := b.CheckRequest(ex.State, name, promptTokens(ex.State, req), int(req.Settings.MaxOutputTokens))
+	switch {
+	case name != "" && !b.Priced(name): // a request without a model's name fails with its own error
+		return run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget,
+			"The model %s has no configured price, so its cost cannot be limited.", name))
+	case o != nil:
+		return run.OverrunEnd(o)
+	}
+	return nil
 }
 
 // modelName returns the name of the model that the request goes to.

@@ -219,8 +219,11 @@ func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs
 }
 
 // Generate is the scripted model, which also answers after the end of the script. It must not be called for a run whose
-// last answer was not handled.
+// last answer was not handled. It waits for the commit before it, so that only one goroutine runs at any time.
 func (m *trialed) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	if model.AwaitCommit(ctx) != nil {
+		return nil, model.FromContext(ctx)
+	}
 	m.witness.asked(processOf(ctx).runID)
 	if m.model.Left() == 0 {
 		m.model.Then(script.Turn{Text: "Done."})

@@ -69,6 +69,7 @@ func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*unit.Exe
 	ex := l.NewExecution(id, req.Sink)
 	ex.Until = req.Until
 	err := begin(ctx, ex, req, in)
+	ex.CountDropped(ctx)
 	ex.EndTrace(err)
 	return ex, err
 }
@@ -82,6 +83,8 @@ func begin(ctx context.Context, ex *unit.Execution, req StartRequest, in Input) 
 		return err
 	}
 	ex.Mark = run.NewID(ex.Random)[:13]
+	ex.Foresee(ctx, foresight)
+	defer ex.DropAhead()
 	if err := createRun(ctx, ex, req, in); err != nil {
 		return err
 	}

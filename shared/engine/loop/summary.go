@@ -61,6 +61,16 @@ func makeRoom(ctx context.Context, ex *unit.Execution, req model.Request) (made 
 	return false, nil
 }
 
+// crowded reports whether the request is so large that makeRoom may compress the context or refuse the request.
+func crowded(ex *unit.Execution, req model.Request) bool {
+	c := ex.Agents.Get(ex.Run.Agent).Compression
+	if c.Window == 0 || ex.State.Input.Window == nil {
+		return false
+	}
+	before := promptTokens(ex.State, req)
+	return before > c.Window || c.Threshold > 0 && before > int(c.Threshold*float64(c.Window))
+}
+
 // compress reduces the model's context to at most limit tokens. It cuts tool results, and if that is not enough, it
 // asks the model to summarise closed turns. made is false if there was nothing to do.
 func compress(ctx context.Context, ex *unit.Execution, before, limit int) (made bool, err error) {

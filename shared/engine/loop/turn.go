@@ -28,6 +28,11 @@ func callModel(ctx context.Context, ex *unit.Execution) error {
 	if st, _ := ex.Next(); st != run.StepCallModel {
 		return nil
 	}
+	if a := ex.TakeAhead(); a != nil {
+		return answered(ctx, ex, a.Request, func(ctx context.Context) (*model.Reply, error) {
+			return a.Use(ctx, deltaSink(ex))
+		})
+	}
 	if over, err := overBudget(ctx, ex); over || err != nil {
 		return err
 	}
@@ -47,8 +52,16 @@ func callModel(ctx context.Context, ex *unit.Execution) error {
 	if over, err := overRunBudget(ctx, ex, req); over || err != nil {
 		return err
 	}
+	return answered(ctx, ex, req, func(ctx context.Context) (*model.Reply, error) {
+		return askModel(ctx, ex, req, deltaSink(ex))
+	})
+}
+
+// answered waits for the model's answer to the request, and commits it.
+func answered(ctx context.Context, ex *unit.Execution, req model.Request,
+	answer func(context.Context) (*model.Reply, error)) error {
 	turn := len(ex.State.Turns) + 1
-	reply, err := generate(ctx, ex, req, deltaSink(ex))
+	reply, err := holding(ctx, ex, answer)
 	switch {
 	case errors.Is(err, errHandOver):
 		return err

@@ -31,6 +31,8 @@ var (
 			1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}}
 	toolDuration = &metrics.Instrument{Kind: metrics.Histogram, Name: "countersign.tool.duration", Unit: "s",
 		Description: "Duration of tool calls, including retries.", Bounds: shortBounds}
+	discarded = &metrics.Instrument{Name: "countersign.model.discarded", Unit: "{call}",
+		Description: "Model calls that began while a commit was under way and were dropped with the commit."}
 	retries = &metrics.Instrument{Name: "countersign.retry", Unit: "{retry}",
 		Description: "Retries of model requests, tool calls, commits, and steps of processes that died."}
 )
@@ -48,6 +50,9 @@ const (
 	RetryStep   = "step" // of a process that died
 	retryModel  = "model"
 )
+
+// CountDiscarded counts one model call that began ahead of a commit and was dropped.
+func (to *Recorder) CountDiscarded() { to.Metrics.Measure(discarded, 1) }
 
 // CountRetry counts one retry of this kind.
 func (to *Recorder) CountRetry(what string) {

@@ -59,6 +59,12 @@ func New(from Source, now func() time.Time) Toolbox {
 	return Toolbox{Tools: from.Now(), from: from, now: now}
 }
 
+// For returns a copy for another goroutine. now returns the time for checks of plans.
+func (b Toolbox) For(now func() time.Time) Toolbox {
+	b.now = now
+	return b
+}
+
 // Offered returns the tools that the run's model may call, in a fixed order: the agent's tools that the run may use,
 // the tools of its page, the tool for a typed answer, and [TakeBackTool] if an earlier proposal may still wait.
 func (b *Toolbox) Offered(r run.Run, s *run.State) []tool.Spec {

@@ -31,6 +31,12 @@ type Execution struct {
 	Trace  observe.Trace   // the span of this execution's work
 	caller context.Context // context of the caller (Detach); nil: none yet
 
+	foresight    *Foresight      // how model calls begin ahead of commits; nil: none do (Foresee)
+	foreseeing   context.Context // context of the step that is foreseen
+	ahead        *Ahead          // the call that has begun ahead of the last commit; nil: none
+	discarded    int             // dropped calls that no commit has counted yet
+	discardedFor string          // their user
+
 	Toolbox    toolbox.Toolbox
 	provenance *provenance.Record // cached by [Tx.Provenance]; nil: not built yet
 }

@@ -31,7 +31,7 @@ func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) err
 		if tx.empty() {
 			return nil
 		}
-		err = tx.commit(ctx)
+		err = ex.commitAhead(ctx, tx, races+outages == 0)
 		switch {
 		case err == nil:
 			tx.measure()

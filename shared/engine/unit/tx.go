@@ -58,6 +58,7 @@ type Tx struct {
 	joined  []*Tx          // of other runs, which are committed together with this one ([Tx.Join])
 	restsOn []string       // documents that must still be as they were read
 	writes  []store.Write
+	after   []run.Event // all events of the run after the tx; nil: not needed before
 	Updates []Update
 }
 

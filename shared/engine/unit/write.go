@@ -231,15 +231,20 @@ func (tx *Tx) commit(ctx context.Context) error {
 		tx.Ex.Docs[doc.Path] = doc
 		tx.Ex.clock.observe(versions[i], sent)
 	}
+	if tx.userChanged {
+		tx.Ex.discarded = 0 // countUsage has counted them
+	}
 	for _, t := range append([]*Tx{tx}, tx.joined...) {
-		t.Ex.Run, t.Ex.State = t.Run, t.State
-		t.Ex.Events = append(t.Ex.Events, t.events...)
+		if t.after == nil {
+			t.after = append(t.Ex.Events, t.events...)
+		}
+		t.Ex.Run, t.Ex.State, t.Ex.Events = t.Run, t.State, t.after
 	}
 	return nil
 }
 
-// countUsage adds the run's model usage since the last count to the user's document. It does so at the end of the run,
-// and whenever the user's document is written anyway.
+// countUsage adds the run's model usage since the last count to the user's document, with the calls that were dropped.
+// It does so at the end of the run, and whenever the user's document is written anyway.
 func (tx *Tx) countUsage() error {
 	if tx.Ex.UserLimits.None() || tx.State.End == nil && !tx.userChanged {
 		return nil
@@ -247,7 +252,7 @@ func (tx *Tx) countUsage() error {
 	used := run.RunUsage{Calls: max(tx.Run.Counted.Calls, tx.State.ModelCalls+tx.UnrecordedCalls),
 		Tokens: max(tx.Run.Counted.Tokens, tx.State.Tokens)}
 	calls, tokens := used.Calls-tx.Run.Counted.Calls, used.Tokens-tx.Run.Counted.Tokens
-	if calls == 0 && tokens == 0 {
+	if calls += tx.Ex.discarded; calls == 0 && tokens == 0 {
 		return nil
 	}
 	tx.Run.Counted = used

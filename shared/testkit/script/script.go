@@ -27,7 +27,8 @@ type Turn struct {
 	Err        error  // the answer is this error
 	Correction string // the answer is this correction; Text may have been shown
 
-	// Hook runs when the turn is requested, before the answer: it may inspect the request, block, or end ctx.
+	// Hook runs when the turn is requested, before the answer. It may inspect the request, look at the stored run,
+	// block, or end ctx.
 	Hook func(ctx context.Context, req model.Request)
 }
 
@@ -95,8 +96,12 @@ func (m *Model) Left() int {
 }
 
 // Generate returns the next turn. A request that the service would refuse is an error of code refused and uses no turn;
-// so is one that comes when no turn is left. The cause says which rule was broken.
+// so is one that comes when no turn is left. The cause says which rule was broken. A call that is dropped with the
+// commit before it uses no turn.
 func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
+	if model.AwaitCommit(ctx) != nil {
+		return nil, model.FromContext(ctx)
+	}
 	t, signer, seed, err := m.next(req)
 	if err != nil {
 		return nil, err
