@@ -297,6 +297,42 @@ func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
 	}
 }
 
+// TestLinesThatLookRunUnasked runs whole lines on a host. The last one has a part that prints a file outside of the
+// folders, and its user is asked about all of it.
+func TestLinesThatLookRunUnasked(t *testing.T) {
+	logs, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	if err := errors.Join(os.WriteFile(filepath.Join(logs, "log"), []byte("b fine\na one\nb fine\n"), 0o600),
+		os.WriteFile(secret, []byte("CANARY\n"), 0o600), os.Symlink(secret, filepath.Join(logs, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{logs}})
+	m := &commands{}
+	var want []string
+	for _, c := range [][2]string{
+		{"sort LOGS/log | uniq -c | sort -rn | head -1", "2 b fine"},
+		{"awk '$1 == \"a\" {print $2}' LOGS/log && wc -l <LOGS/log", `one\n3`},
+		{"grep nothing LOGS/log || echo 'not there' | tr a-z A-Z", "NOT THERE"},
+		{"ls -d ~ LOGS/l?g nowhere 2>/dev/null", h.srv.Home},
+		{"find LOGS -name *g -exec basename {} ';' | sed s/g/G/", "loG"},
+	} {
+		m.lines, want = append(m.lines, strings.ReplaceAll(c[0], "LOGS", logs)), append(want, c[1])
+	}
+	m.lines = append(m.lines, "cat "+logs+"/log | head -1; cat "+logs+"/link | wc -c")
+	h.SetModel(m.turn)
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 || len(m.responses) != len(want) {
+		t.Fatalf("%d answers: %q: %s", len(m.responses), m.responses, asked.Body)
+	}
+	for i, out := range want {
+		if !strings.Contains(m.responses[i], out) {
+			t.Errorf("%s printed %s; want %q", m.lines[i], m.responses[i], out)
+		}
+	}
+	if !strings.Contains(string(asked.Body), "leads to a file outside") {
+		t.Errorf("the card does not say why it asks: %s", asked.Body)
+	}
+}
+
 // A pipe is not read without approval: that would take data from another program, or never end.
 func TestAPipeIsAskedAbout(t *testing.T) {
 	logs := t.TempDir()

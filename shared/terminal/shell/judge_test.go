@@ -349,6 +349,10 @@ func TestNames(t *testing.T) {
 	if err != nil || !slices.Equal(j.Names, want) {
 		t.Errorf("%q, %v; want %q", j.Names, err, want)
 	}
+	j, err = shell.Judge("find . -exec stat {} + | sort | xargs -n1 basename; sort f", shell.Bash)
+	if want := []string{"find", "stat", "sort", "xargs", "basename"}; err != nil || !slices.Equal(j.Names, want) {
+		t.Errorf("%q, %v; want %q", j.Names, err, want)
+	}
 	for _, wrapper := range strings.Fields(`prlimit runcon aa-exec choom uclampset gosu su-exec ssh-agent
 		dbus-run-session sshpass cgexec setpriv firejail bwrap unshare nsenter chroot systemd-run busybox toybox run0
 		capsh sg setarch numactl proot perf valgrind ld.so ld-linux.so.2 ld-musl-x86_64.so.1`) {

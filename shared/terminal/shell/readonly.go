@@ -22,8 +22,10 @@ func readOnly(pieces []piece) (j Judgment, ok bool) {
 		}
 		j.Reads, j.Looks = append(j.Reads, one.Reads...), append(j.Looks, one.Looks...)
 		j.Needs, j.Walks, j.Files = append(j.Needs, one.Needs...), j.Walks || one.Walks, j.Files || one.Files
-		if !slices.Contains(j.Names, p.argv[0]) {
-			j.Names = append(j.Names, p.argv[0])
+		for _, name := range append([]string{p.argv[0]}, one.Names...) {
+			if !slices.Contains(j.Names, name) {
+				j.Names = append(j.Names, name)
+			}
 		}
 	}
 	j.pieces, j.Class = pieces, ReadOnly

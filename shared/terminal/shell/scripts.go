@@ -9,11 +9,13 @@ import (
 // script looks at a program that runs a script in a language of its own, given as the first operand or behind -e. Its
 // other operands are files whose content it prints.
 func (j *Judgment) script(p *piece, letters string, valued string, harmless func(string) bool) bool {
-	found := false
+	found, given := false, false
 	var files []int
 	for i := 1; i < len(p.argv); i++ {
 		a := p.argv[i]
 		switch {
+		case given && valued != "" && len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], letters) != "":
+			return false // with it, or on other systems, the words before it or behind it are files
 		case len(a) > 1 && a[0] == '-' && strings.Trim(a[1:len(a)-1], letters) == "" &&
 			strings.ContainsAny(a[len(a)-1:], valued):
 			if i++; i == len(p.argv) || !scriptOption(a[len(a)-1], p.argv[i], harmless) {
@@ -29,7 +31,7 @@ func (j *Judgment) script(p *piece, letters string, valued string, harmless func
 				return false
 			}
 		case !found:
-			if found = true; !harmless(a) {
+			if found, given = true, true; !harmless(a) {
 				return false
 			}
 		default:
@@ -235,7 +237,7 @@ func showsCertificate(j *Judgment, p *piece) bool {
 const textPrograms = "echo basename dirname"
 
 // names is xargs with a program that prints its arguments.
-func names(_ *Judgment, p *piece) bool {
+func names(j *Judgment, p *piece) bool {
 	args := p.argv[1:]
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch a := args[0]; {
@@ -247,6 +249,7 @@ func names(_ *Judgment, p *piece) bool {
 			return false
 		}
 	}
+	j.Names = append(j.Names, args[:min(1, len(args))]...)
 	return p.fed && (len(args) == 0 || isAmong(textPrograms, args[0]))
 }
 

@@ -57,6 +57,7 @@ func finds(j *Judgment, p *piece) bool {
 			if n < 0 || !looksAtFound(args[i+1:i+n], noLinks(args[first:i])) {
 				return false
 			}
+			j.Names = append(j.Names, args[i+1])
 			i += n
 		case !ok:
 			return false

@@ -140,7 +140,9 @@ func (u *use) options(p *piece, first int) (given []string, operands []int, ok b
 			if !next {
 				continue
 			}
-			if i++; i == len(p.argv) || p.globs[i] || !u.value(p.argv[i]) {
+			// Behind an operand some systems take every word for a file.
+			if i++; i == len(p.argv) || p.globs[i] || !u.value(p.argv[i]) ||
+				len(operands) > 0 && u.prints() && !isCount(p.argv[i]) {
 				return nil, nil, false
 			}
 		}
