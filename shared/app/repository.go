@@ -19,7 +19,8 @@ import (
 // names.
 var repositoryTools = []string{"github.closeIssue", "github.closePullRequest", "github.commitFiles",
 	"github.createComment", "github.createIssue", "github.createPullRequest", "github.createRepository",
-	"github.listFiles", "github.listIssues", "github.listPullRequests", "github.listRepositories", "github.readFile",
+	"github.listChecks", "github.listFiles", "github.listIssues", "github.listPullRequests",
+	"github.listRepositories", "github.listReviewComments", "github.readFile",
 	"github.readIssue", "github.readPullRequest", "github.retrieveRepository", "github.updateIssue",
 	"github.updatePullRequest"}
 

@@ -118,7 +118,7 @@ func work(t *testing.T, w *world) {
 	}
 	issues(t, c)
 	commits(t, c)
-	pulls(t, c)
+	pulls(t, w, c)
 }
 
 func issues(t *testing.T, c *githubapi.Client) {
@@ -207,7 +207,34 @@ func commits(t *testing.T, c *githubapi.Client) {
 	refused(t, err, 404)
 }
 
-func pulls(t *testing.T, c *githubapi.Client) {
+// reviews reads the checks and the review of a pull request from fix.
+func reviews(t *testing.T, w *world, c *githubapi.Client, number int) {
+	t.Helper()
+	ctx := t.Context()
+	w.AddCheck("demo", "site", "fix", fakegithub.Check{Name: "test", Status: "in_progress"})
+	w.AddCheck("demo", "site", "fix", fakegithub.Check{Name: "test", Status: "completed", Conclusion: "failure",
+		Title: "One failed", Summary: "A", Text: "B"})
+	w.AddCheck("demo", "site", "fix", fakegithub.Check{Name: "lint", State: "success", Description: "Clean."})
+	runs := must[*githubapi.ListCheckRunsResults](t)(c.Checks.ListCheckRunsForRef(ctx, "demo", "site", "fix", nil))
+	if runs.GetTotal() != 1 || runs.CheckRuns[0].GetConclusion() != "failure" {
+		t.Errorf("the checks are %+v", runs)
+	}
+	is := must[*githubapi.CombinedStatus](t)(c.Repositories.GetCombinedStatus(ctx, "demo", "site", "fix", nil))
+	if is.GetState() != "success" || len(is.Statuses) != 1 {
+		t.Errorf("the status is %+v", is)
+	}
+	_, _, err := c.Repositories.GetCombinedStatus(ctx, "demo", "site", "none", nil)
+	refused(t, err, 404)
+	first := w.AddReview("demo", "site", number, fakegithub.Review{Author: "eve", Path: "a", Line: 1, Body: "Why?"})
+	w.AddReview("demo", "site", number, fakegithub.Review{Author: "ada", Path: "a", Line: 1, Body: "So.",
+		InReplyTo: first})
+	all := must[[]*githubapi.PullRequestComment](t)(c.PullRequests.ListComments(ctx, "demo", "site", number, nil))
+	if len(all) != 2 || all[1].GetInReplyTo() != first {
+		t.Errorf("the comments are %+v", all)
+	}
+}
+
+func pulls(t *testing.T, w *world, c *githubapi.Client) {
 	t.Helper()
 	ctx, wanted := t.Context(), githubapi.CreatePullRequest{Title: new("Mend it"), Head: "fix", Base: "main",
 		Body: new("b")}
@@ -223,6 +250,7 @@ func pulls(t *testing.T, c *githubapi.Client) {
 	if got.GetHead().GetRef() != "fix" || got.GetBase().GetRef() != "main" {
 		t.Errorf("it is %+v", got)
 	}
+	reviews(t, w, c, p.GetNumber())
 	must[*githubapi.PullRequest](t)(c.PullRequests.Edit(ctx, "demo", "site", p.GetNumber(), &githubapi.PullRequest{
 		State: new("closed")}))
 	closed := must[[]*githubapi.PullRequest](t)(c.PullRequests.List(ctx, "demo", "site",

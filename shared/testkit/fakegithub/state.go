@@ -24,6 +24,7 @@ type repository struct {
 	commits       map[string]*commit
 	branches      map[string]string
 	defaultBranch string
+	checks        []*check
 }
 
 // file is one in a tree.
@@ -54,6 +55,7 @@ type issue struct {
 	closed            *time.Time
 	comments          []*comment
 	pull              *pull // nil: an issue
+	reviews           []*review
 }
 
 type pull struct{ head, base string }

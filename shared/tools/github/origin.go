@@ -30,6 +30,10 @@ func readingOf(in, out any) tool.Reading {
 		r := of(in.Owner, in.Repo, "the file "+in.Path)
 		r.File = in.Ref == ""
 		return r
+	case OneCommit:
+		return of(in.Owner, in.Repo, "the checks of "+in.Ref)
+	case PullRequestPage:
+		return of(in.Owner, in.Repo, fmt.Sprintf("the review of pull request %d", in.PRNumber))
 	case Where:
 		r := of(in.Owner, in.Repo, "the description")
 		r.Public = isPublic(out)

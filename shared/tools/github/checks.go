@@ -1,0 +1,206 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// The names of the tools that look at a change after its commit.
+const (
+	ListChecks         = "github.listChecks"
+	ListReviewComments = "github.listReviewComments"
+)
+
+// The limits of a list of checks.
+const (
+	maxChecks     = 50
+	maxCheckLines = 200      // of the output of a failed check
+	maxCheckText  = 12 << 10 // octets of it, in JSON form
+	maxAllChecks  = 40 << 10 // octets of all outputs
+)
+
+// OneCommit names a commit.
+type OneCommit struct {
+	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo  string `json:"repo" jsonschema:"The repository's name."`
+	Ref   string `json:"ref" jsonschema:"A commit, or a branch, which means its newest commit."`
+}
+
+// Checks are the checks and the statuses of a commit.
+type Checks struct {
+	State  string  `json:"state"` // none; pending: some have not ended; failure: some failed; success
+	Checks []Check `json:"checks"`
+	More   bool    `json:"more,omitempty"` // there are more than the listed ones
+}
+
+// Check is a check run or a status of a commit.
+type Check struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`             // pending, success, failure or neutral
+	Says    string `json:"says,omitempty"`    // GitHub's own word, such as timed_out
+	Title   string `json:"title,omitempty"`   //
+	Summary string `json:"summary,omitempty"` //
+	Output  string `json:"output,omitempty"`  // of a failed check: its last 200 lines
+	URL     string `json:"url,omitempty"`
+}
+
+func (h *hub) listChecks() *tool.Tool {
+	return reader(h, ListChecks, "Lists the checks and statuses of a commit on GitHub, with the last 200 lines of the "+
+		"output that a failed check reports; null if there is no such commit.",
+		inRepository(map[string]int{"ref": 200}),
+		func(in OneCommit) error {
+			if err := repository(in.Owner, in.Repo); err != nil {
+				return err
+			}
+			if in.Ref == "" {
+				return fault.Invalid("ref", "a commit or a branch is needed")
+			}
+			return revision(in.Ref)
+		},
+		func(ctx context.Context, api *githubapi.Client, in OneCommit) (*Checks, error) {
+			page := githubapi.ListOptions{PerPage: maxChecks}
+			statuses, _, err := api.Repositories.GetCombinedStatus(ctx, in.Owner, in.Repo, in.Ref, &page)
+			if err != nil {
+				return nil, err
+			}
+			runs, _, err := api.Checks.ListCheckRunsForRef(ctx, in.Owner, in.Repo, statuses.GetSHA(),
+				&githubapi.ListCheckRunsOptions{ListOptions: page})
+			if err != nil {
+				return nil, err
+			}
+			out := checksOf(runs.CheckRuns, statuses.Statuses)
+			out.More = runs.GetTotal() > len(runs.CheckRuns) || statuses.GetTotalCount() > len(statuses.Statuses)
+			return out, nil
+		})
+}
+
+func checksOf(runs []*githubapi.CheckRun, statuses []*githubapi.RepoStatus) *Checks {
+	out, left := &Checks{Checks: []Check{}}, maxAllChecks
+	for _, r := range runs {
+		c := Check{Name: clip.Text(r.GetName(), maxLine), Says: cmp.Or(r.GetConclusion(), r.GetStatus()),
+			Title: clip.Text(r.GetOutput().GetTitle(), maxLine), URL: clip.Text(r.GetHTMLURL(), maxLine)}
+		if c.State = stateOf(c.Says); c.State == stateFailure {
+			c.Summary = clip.Text(r.GetOutput().GetSummary(), maxExcerpt)
+			c.Output = lastLines(r.GetOutput().GetText(), min(maxCheckText, left))
+			left -= clip.EncodedLen(c.Output)
+		}
+		out.Checks = append(out.Checks, c)
+	}
+	for _, s := range statuses {
+		out.Checks = append(out.Checks, Check{Name: clip.Text(s.GetContext(), maxLine), State: stateOf(s.GetState()),
+			Says: s.GetState(), Summary: clip.Text(s.GetDescription(), maxLine),
+			URL: clip.Text(s.GetTargetURL(), maxLine)})
+	}
+	out.State = overall(out.Checks)
+	return out
+}
+
+// The states of a check.
+const (
+	statePending = "pending"
+	stateSuccess = "success"
+	stateFailure = "failure"
+	stateNeutral = "neutral"
+)
+
+// stateOf returns the state of a check by GitHub's word. An unknown word counts as pending.
+func stateOf(word string) string {
+	switch word {
+	case "success":
+		return stateSuccess
+	case "failure", "error", "timed_out", "cancelled", "action_required", "startup_failure", "stale":
+		return stateFailure
+	case "neutral", "skipped":
+		return stateNeutral
+	}
+	return statePending
+}
+
+// overall returns the state of a commit with these checks.
+func overall(all []Check) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	state := stateSuccess
+	for _, c := range all {
+		switch {
+		case c.State == stateFailure:
+			return stateFailure
+		case c.State == statePending:
+			state = statePending
+		}
+	}
+	return state
+}
+
+// lastLines returns the last lines of a text, at most most octets in JSON form.
+func lastLines(text string, most int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	from, size := len(lines), 0
+	for from > 0 && len(lines)-from < maxCheckLines {
+		if size += clip.EncodedLen(lines[from-1]) + len(`\n`); size > most {
+			break
+		}
+		from--
+	}
+	return strings.Join(lines[from:], "\n")
+}
+
+// ReviewComments are the comments on the lines of a pull request, oldest first.
+type ReviewComments struct {
+	Comments []ReviewComment `json:"comments"`
+	More     bool            `json:"more,omitempty"` // whether there is another page
+}
+
+// ReviewComment is a comment on a line of a pull request.
+type ReviewComment struct {
+	ID        int64  `json:"id"`
+	InReplyTo int64  `json:"inReplyTo,omitempty"` // ID of the comment that it answers
+	Author    string `json:"author,omitempty"`
+	Path      string `json:"path"`
+	Line      int    `json:"line,omitempty"` // of the newest commit; 0: the line is gone
+	Hunk      string `json:"hunk,omitempty"` // the part of the diff around the line
+	Body      string `json:"body"`
+	URL       string `json:"url"`
+	CreatedAt string `json:"createdAt,omitempty"`
+}
+
+// PullRequestPage names a pull request and a page.
+type PullRequestPage struct {
+	OnePullRequest
+	Page int `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
+}
+
+func (h *hub) listReviewComments() *tool.Tool {
+	return reader(h, ListReviewComments, "Lists the comments on the lines of a pull request, oldest first; null if "+
+		"there is none that the user may see.",
+		inRepository(map[string]int{"prNumber": maxNumber, "page": 1000}),
+		func(in PullRequestPage) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in PullRequestPage) (*ReviewComments, error) {
+			all, res, err := api.PullRequests.ListComments(ctx, in.Owner, in.Repo, in.PRNumber,
+				&githubapi.PullRequestListCommentsOptions{
+					ListOptions: githubapi.ListOptions{Page: in.Page, PerPage: comments}})
+			if err != nil {
+				return nil, err
+			}
+			out := ReviewComments{Comments: []ReviewComment{}, More: res.NextPage != 0}
+			for _, c := range all {
+				out.Comments = append(out.Comments, reviewCommentOf(c))
+			}
+			return &out, nil
+		})
+}
+
+func reviewCommentOf(c *githubapi.PullRequestComment) ReviewComment {
+	return ReviewComment{ID: c.GetID(), InReplyTo: c.GetInReplyTo(), Author: c.GetUser().GetLogin(),
+		Path: clip.Text(c.GetPath(), maxLine), Line: c.GetLine(), Hunk: clip.Text(c.GetDiffHunk(), maxExcerpt),
+		Body: clip.Text(withoutMark(c.GetBody()), maxExcerpt), URL: clip.Text(c.GetHTMLURL(), maxLine),
+		CreatedAt: at(c.GetCreatedAt())}
+}
