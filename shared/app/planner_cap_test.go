@@ -40,7 +40,9 @@ func TestTheDaysCapStopsNoPlan(t *testing.T) {
 		w.plans(&s, "/"+of.SessionID, "")
 		w.plans(&s, "/"+of.SessionID+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
 		w.plans(&s, "/"+of.SessionID, "")
-		asked := slices.ContainsFunc(s.Approvals, func(a run.ApprovalView) bool { return a.Tool == "github.createIssue" })
+		asked := slices.ContainsFunc(s.Approvals, func(a run.ApprovalView) bool {
+			return a.Tool == "github.createIssue"
+		})
 		if opened := len(w.GitHub.View()[0].Issues); opened != n+1 || asked != (n < 2) {
 			t.Errorf("plan %d: %d issues were opened by grants; another one is asked about: %t", n, opened, asked)
 		}

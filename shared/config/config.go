@@ -283,8 +283,8 @@ type Config struct {
 	// the rejection and continues
 	RejectOutcome    string
 	MaxOpenApprovals int // MAX_OPEN_APPROVALS: the waiting approvals of one user and agent; 0: unlimited
-	// MAX_APPROVALS_PER_DAY: the approvals that one user and agent can request in a day. Plans that the user requested do
-	// not count. The planner can always request as many as one session needs (PLAN_MAX_ASKS); 0: unlimited
+	// MAX_APPROVALS_PER_DAY: the approvals that one user and agent can request in a day. Plans that the user requested
+	// do not count. The planner can always request as many as one session needs (PLAN_MAX_ASKS); 0: unlimited
 	MaxApprovalsPerDay int
 	// MAX_RUNS_PER_MINUTE: how many runs, messages to page agents, and direct calls of actions with an effect one user
 	// can begin in 60 seconds; 0: unlimited

@@ -40,13 +40,13 @@ type Def[In, Out any] struct {
 	// Revise returns the user's edited arguments. It changes the fields that the user did not edit where the edit
 	// requires that. Optional.
 	Revise func(before, edited In) In
-	// Complete adds facts about the present state to the arguments, such as what the call would change in a file, or the
-	// recipients of a reply. It may ask the provider, and has no effect. The arguments are completed once, when the call
-	// is proposed, so the card shows these facts and the approval covers them. Complete must replace what the caller
-	// wrote in their place. After an error the call is refused. Optional.
+	// Complete adds facts about the present state to the arguments, such as what the call would change in a file, or
+	// the recipients of a reply. It may ask the provider, and has no effect. The arguments are completed once, when the
+	// call is proposed, so the card shows these facts and the approval covers them. Complete must replace what the
+	// caller wrote in their place. After an error the call is refused. Optional.
 	Complete func(context.Context, Call, In) (In, error)
-	// Bare returns the arguments without the facts that Complete adds, for a tool whose facts no user edits. It is called
-	// for the arguments of the model and for those that a user edited. Optional.
+	// Bare returns the arguments without the facts that Complete adds, for a tool whose facts no user edits. It is
+	// called for the arguments of the model and for those that a user edited. Optional.
 	Bare func(In) In
 	// Changes returns the texts that the call changes, and the arguments without these texts. Optional.
 	Changes func(In) (rest In, changes []Change)

@@ -66,7 +66,8 @@ func BenchmarkAhead(b *testing.B) {
 							words.Since(began)
 						}
 					}
-					_, err := w.loop.Start(b.Context(), loop.StartRequest{UID: "ana", Sink: sink}, loop.Prompt{Text: "go"})
+					_, err := w.loop.Start(b.Context(), loop.StartRequest{UID: "ana", Sink: sink},
+						loop.Prompt{Text: "go"})
 					if err != nil {
 						b.Fatal(err)
 					}
