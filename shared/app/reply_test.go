@@ -168,30 +168,54 @@ func TestAReplyIsReadAgainBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// TestStrangersTextRedirectsNoReply has a mail of a stranger tell the model to answer to another address. The address
-// is always allowed, and the card still asks.
-func TestStrangersTextRedirectsNoReply(t *testing.T) {
-	w, id := answering(t, "Reply-To: bob@example.com\r\n"+asked)
+// TestAnAllowedAddressGetsNoOtherMail checks that an always-allowed address is not enough for a redirected reply and a
+// forwarded mail, even if its user named all addresses in the mail, and whether or not the model has read the mail.
+func TestAnAllowedAddressGetsNoOtherMail(t *testing.T) {
+	w, id := answering(t, "Reply-To: bob@example.com\r\nFrom: ben@example.com\r\nTo: ana@example.com\r\n"+
+		"Message-ID: <2@example.com>\r\nSubject: Lunch\r\n\r\nNoon?\r\n")
 	r, _ := w.proposes(testkit.Mail("bob@example.com", "Hello", "Noon is fine."))
 	if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_and_always_allow_recipient"); err != nil ||
 		a.HTTP != http.StatusOK {
 		t.Fatalf("%s, %v", a.Body, err)
 	}
 	w.deliver()
-	turn := 0
-	w.SetModel(func(fakegemini.Request) fakegemini.Turn {
-		turn++
-		switch turn {
-		case 1:
-			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: gmail.Read, Args: map[string]any{"messageId": id}}}}
-		case 2:
-			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: gmail.Name, Args: map[string]any{"body": "Fine.",
-				"replyTo": map[string]any{"messageId": id}}}}}
+	read := fakegemini.Call{Name: gmail.Read, Args: map[string]any{"messageId": id}}
+	reply := fakegemini.Call{Name: gmail.Name, Args: map[string]any{"body": "Fine.",
+		"replyTo": map[string]any{"messageId": id}}}
+	forward := fakegemini.Call{Name: gmail.Name, Args: map[string]any{"body": "Fine.",
+		"to": []string{"bob@example.com"}, "forward": map[string]any{"messageId": id}}}
+	for name, calls := range map[string][]fakegemini.Call{"reply": {reply}, "forward": {forward},
+		"read and reply": {read, reply}, "read and forward": {read, forward}} {
+		turn := 0
+		w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+			if turn++; turn > len(calls) {
+				return fakegemini.Turn{Text: "Done."}
+			}
+			return fakegemini.Turn{Calls: calls[turn-1 : turn]}
+		})
+		r := w.call("POST", "/api/agent/run", `{"prompt":"ben@example.com wrote to ana@example.com. Tell bob@example.com."}`)
+		if len(r.Approvals) != 1 || len(w.Google.Messages()) != 1 {
+			t.Errorf("%s: %s", name, r.Body)
 		}
-		return fakegemini.Turn{Text: "Done."}
-	})
-	if r := w.call("POST", "/api/agent/run", `{"prompt":"Answer Ben's mail."}`); len(r.Approvals) != 1 ||
-		len(w.Google.Messages()) != 1 {
-		t.Errorf("%s", r.Body)
+	}
+}
+
+// TestAnAgentsReplyIsDerivedToo answers a mail over MCP, as another program's agent does.
+func TestAnAgentsReplyIsDerivedToo(t *testing.T) {
+	w, id := answering(t, asked)
+	g := w.gives("ana", "My editor")
+	if a := g.calls(gmail.Name, map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil.example"},
+		"replyTo": map[string]any{"messageId": id}}); a.failed {
+		t.Fatalf("%s", a.words)
+	}
+	g.decides(g.card(), "approve_once", http.StatusOK)
+	sent := w.Google.Messages()
+	if len(sent) != 1 || strings.Join(sent[0].To, " ") != "ben@example.com" ||
+		!strings.Contains(sent[0].Raw, "In-Reply-To: <2@example.com>") {
+		t.Errorf("%+v", sent)
+	}
+	a := g.calls(gmail.Name, map[string]any{"body": "Hi", "replyTo": map[string]any{"messageId": "18cf"}})
+	if !a.failed {
+		t.Errorf("a mail that is not there is answered: %+v", a)
 	}
 }

@@ -107,7 +107,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Refine:     func(schema *jsonschema.Schema) { refine(schema, o.Reads) },
 		Normalize:  normalize,
 		Revise:     revise,
-		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.recipients()) },
+		Targets:    targets,
 		Pinned:     bound,
 		Preview:    preview,
 		Summary:    summary,
@@ -195,6 +195,22 @@ func revise(before, edited Args) Args {
 
 // recipients returns all addresses, each once, those of copies included.
 func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
+
+// targetMail is the kind of a mail of the account that leaves with another one, by Gmail's ID.
+const targetMail tool.TargetKind = "mail"
+
+// targets returns the recipients. If the text of another mail goes to people who did not send it, that mail is a target
+// too, so that no always-allowed address covers the call: the model may never have read the text.
+func targets(a Args) []tool.Target {
+	all := tool.Addresses(a.recipients())
+	if a.Forward != nil {
+		all = append(all, tool.Target{Kind: targetMail, Value: a.Forward.MessageID})
+	}
+	if a.ReplyTo != nil && (a.Origin == nil || a.Origin.redirected()) {
+		all = append(all, tool.Target{Kind: targetMail, Value: a.ReplyTo.MessageID})
+	}
+	return all
+}
 
 // summary is shown in the thread, which only its owner can read.
 func summary(a Args) string {

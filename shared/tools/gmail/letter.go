@@ -4,6 +4,7 @@ import (
 	"context"
 	"mime"
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // The limits of one mail.
 const (
 	maxListed      = 50   // addresses of a header
-	maxReferences  = 20   // Message-IDs, the newest
+	maxReferences  = 20   // Message-IDs: the first and the newest
 	maxAttachments = 50   // attachments
 	maxParts       = 1000 // parts, at any depth
 )
@@ -157,14 +158,17 @@ func idOf(text string) string {
 	return text
 }
 
-// idsIn returns the last Message-IDs in a header.
+// idsIn returns the first and the last Message-IDs in a header.
 func idsIn(header string) (ids []string) {
 	for _, word := range strings.Fields(strings.ReplaceAll(header, "><", "> <")) {
 		if id := idOf(word); id != "" {
 			ids = append(ids, id)
 		}
 	}
-	return ids[max(0, len(ids)-maxReferences):]
+	if n := len(ids) - maxReferences; n > 0 { // the first one names the conversation
+		ids = slices.Delete(ids, 1, 1+n)
+	}
+	return ids
 }
 
 // proven reads the result of DMARC from the header that Gmail adds above all others.

@@ -165,6 +165,9 @@ func (o *Origin) answeredBy(h headers, own string, all bool) error {
 	return nil
 }
 
+// redirected reports whether an answer goes to another address than the sender's.
+func (o *Origin) redirected() bool { return strings.HasPrefix(o.Because, "Reply-To ") }
+
 func unanswerable(why string) error {
 	return fault.New(fault.Tool, "unanswerable", "%s", why)
 }

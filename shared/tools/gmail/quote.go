@@ -65,7 +65,7 @@ func addOrigin(p *tool.Preview, a Args) {
 	p.AddText(label, "“"+o.Subject+"”, from "+o.From+", "+o.Date)
 	if o.Because != "" {
 		p.AddLine("Goes to them because", o.Because)
-		if strings.HasPrefix(o.Because, "Reply-To ") {
+		if o.redirected() {
 			p.Warn("The answer does not go to the sender: %s.", o.Because)
 		}
 	}
