@@ -116,7 +116,7 @@ type direct struct{ w *walk }
 func (d direct) Name() string { return d.w.signer }
 
 func (d direct) Generate(ctx context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
-	if d.w.life.dead {
+	if model.AwaitCommit(ctx) != nil || d.w.life.dead {
 		return nil, errDied
 	}
 	contents, err := fakegemini.CheckBy(d.w.signer, req.Contents, d.w.generation)
@@ -172,7 +172,7 @@ func newWire() (*wire, error) {
 func (w *wire) Name() string { return "wire" }
 
 func (w *wire) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
-	if w.walk.life.dead {
+	if model.AwaitCommit(ctx) != nil || w.walk.life.dead {
 		return nil, errDied
 	}
 	before := len(w.fake.Refused())

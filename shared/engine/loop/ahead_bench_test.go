@@ -66,9 +66,8 @@ func BenchmarkAhead(b *testing.B) {
 							words.Since(began)
 						}
 					}
-					_, err := w.loop.Start(b.Context(), loop.StartRequest{UID: "ana", Sink: sink},
-						loop.Prompt{Text: "go"})
-					if err != nil {
+					req := loop.StartRequest{UID: "ana", Sink: sink}
+					if _, err := w.loop.Start(b.Context(), req, loop.Prompt{Text: "go"}); err != nil {
 						b.Fatal(err)
 					}
 					whole.Since(began)
