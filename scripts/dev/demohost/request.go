@@ -1,11 +1,11 @@
 package demohost
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
@@ -16,10 +16,10 @@ type request struct {
 }
 
 var (
-	keeperLine = regexp.MustCompile(
+	keeperLine = lazyregexp.New(
 		`keeper-[0-9a-f]{16,64}["']? +(probe|start|attach|input|stop|settle|shell|resize|close)((?: +[a-z_]+=[A-Za-z0-9/._%-]*)*)`)
-	safeName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-	octalDigits = regexp.MustCompile(`\\0?([0-7]{1,3})`)
+	safeName    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	octalDigits = lazyregexp.New(`\\0?([0-7]{1,3})`)
 )
 
 func readRequest(line string) (r request, ok bool) {

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // sed knows s/a/b/, also in place, and -n with lines that are printed.
@@ -78,7 +79,7 @@ func editOf(script string, f flags) (edit, error) {
 	}, nil
 }
 
-var printing = regexp.MustCompile(`^([0-9]+)(?:,([0-9]+|\$))?p$`)
+var printing = lazyregexp.New(`^([0-9]+)(?:,([0-9]+|\$))?p$`)
 
 func commandOf(command string, f flags) (edit, error) {
 	if m := printing.FindStringSubmatch(command); m != nil && f.has("n") {
@@ -144,7 +145,7 @@ func substitution(command string) (pattern, with, how string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-var special = regexp.MustCompile(`\\.|[$&]`)
+var special = lazyregexp.New(`\\.|[$&]`)
 
 // template makes what sed puts in place of a match one of Go's: \1 and & are ${1} and ${0} there, and $ is $$.
 func template(with string) string {

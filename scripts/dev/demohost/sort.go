@@ -3,10 +3,11 @@ package demohost
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 func sortLines(c *call) int {
@@ -57,7 +58,7 @@ func sortLines(c *call) int {
 	return code
 }
 
-var number = regexp.MustCompile(`^\s*(-?[0-9]+(?:\.[0-9]+)?)([KMGT]?)`)
+var number = lazyregexp.New(`^\s*(-?[0-9]+(?:\.[0-9]+)?)([KMGT]?)`)
 
 // leading is the number that a line begins with, 1.5K too.
 func leading(s string) float64 {

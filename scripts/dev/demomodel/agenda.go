@@ -2,9 +2,10 @@ package demomodel
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // events is what calendar_events_list returns.
@@ -83,7 +84,7 @@ func (d *dialogue) asked() string {
 	return d.said[n]
 }
 
-var goesOn = regexp.MustCompile(`(?i)^\W*(?:and|or|then|what\s+about|how\s+about)\b`)
+var goesOn = lazyregexp.New(`(?i)^\W*(?:and|or|then|what\s+about|how\s+about)\b`)
 
 // words says which period it is.
 func (p periodArgs) words(zone *time.Location) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -29,11 +30,11 @@ func calling(find func(*dialogue, text) (*offered, text)) func(*ask) (any, strin
 }
 
 var (
-	using = regexp.MustCompile(`(?i)^` + courtesy + `(?:(?:use|call|run|invoke|try)\s+(?:the\s+)?(?:tool\s+)?)?`)
-	chunk = regexp.MustCompile(`[^\s,;:!?"()\x01]+[\s,;:!?]*`)
+	using = lazyregexp.New(`(?i)^` + courtesy + `(?:(?:use|call|run|invoke|try)\s+(?:the\s+)?(?:tool\s+)?)?`)
+	chunk = lazyregexp.New(`[^\s,;:!?"()\x01]+[\s,;:!?]*`)
 	// small are words that may stand among those of a tool's name, and glue those that may stand behind it.
 	small = strings.Fields("a an the my me tool action of for to what what's is are show tell give get make do")
-	glue  = regexp.MustCompile(
+	glue  = lazyregexp.New(
 		`(?i)^(?:[\s,;:]*\b(?:with|that|saying|to(?:\s+say)?|args|arguments|and|of|for|about|as)\b)*[\s,;:]*`)
 )
 
@@ -165,7 +166,7 @@ func (t *offered) labels(said text) (out []label) {
 	}
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // “order id” is not “order”
 	form := `(?:the\s+)?(` + strings.Join(forms, "|") + `)`
-	re := regexp.MustCompile(`(?i)(?:^|(?:[,;]|\bwith|\band)\s+)` + form + `\b(?:\s*[:=]\s*|\s+(?:is\s+)?)|\b` + form +
+	re := lazyregexp.New(`(?i)(?:^|(?:[,;]|\bwith|\band)\s+)` + form + `\b(?:\s*[:=]\s*|\s+(?:is\s+)?)|\b` + form +
 		`\s*[:=]\s*`)
 	for _, m := range re.FindAllStringSubmatchIndex(said.mask, -1) {
 		words := said.mask[max(m[2], m[4]):max(m[3], m[5])]
@@ -177,18 +178,18 @@ func (t *offered) labels(said text) (out []label) {
 }
 
 var (
-	numeral   = regexp.MustCompile(`(?i)-?\b\d+(?:\.\d+)?\b|\b(?:` + strings.TrimPrefix(numbers, "a|an|") + `)\b`)
-	anything  = regexp.MustCompile(`(?s)[^\s,;:.!?](?:.*\S)?`)
-	nothing   = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
-	separator = regexp.MustCompile(`\s*(?:,\s*and\b|,|;|\band\b)\s*`)
+	numeral   = lazyregexp.New(`(?i)-?\b\d+(?:\.\d+)?\b|\b(?:` + strings.TrimPrefix(numbers, "a|an|") + `)\b`)
+	anything  = lazyregexp.New(`(?s)[^\s,;:.!?](?:.*\S)?`)
+	nothing   = lazyregexp.New(`[^\x00-\x{10FFFF}]`)
+	separator = lazyregexp.New(`\s*(?:,\s*and\b|,|;|\band\b)\s*`)
 )
 
 // pattern matches a value of the field in a text.
-func (f field) pattern() *regexp.Regexp {
+func (f field) pattern() *lazyregexp.Regexp {
 	switch {
 	case len(f.Enum) > 0:
 		options := regexp.QuoteMeta(strings.Join(f.options(), "\n"))
-		return regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(options, "\n", "|") + `)\b`)
+		return lazyregexp.New(`(?i)\b(?:` + strings.ReplaceAll(options, "\n", "|") + `)\b`)
 	case f.is("integer", "number"):
 		return numeral
 	case f.is("boolean", "object"):

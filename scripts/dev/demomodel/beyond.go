@@ -1,8 +1,9 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // This file finds the parts of a wish that the demo model understands and cannot carry out: orders about how and when a
@@ -21,7 +22,7 @@ const (
 
 var (
 	// order matches the beginning of an order about the e-mail, after its text or instead of it.
-	order = regexp.MustCompile(`(?i)(?:^|[,.;!]\s*|\s(?:and|but|then|also|please)\s+)` +
+	order = lazyregexp.New(`(?i)(?:^|[,.;!]\s*|\s(?:and|but|then|also|please)\s+)` +
 		`(?:\(?\s*(?:and|but|then|also|please)\s+)*(` +
 		`(?:(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:send|mail|email|tell|cc|bcc|copy|forward|include|attach|` +
 		`mention\s+(?:this|that|it)\s+to|share|deliver)|` +
@@ -41,42 +42,42 @@ var (
 		`(?:cc|bcc|copy)\s+\S+|` +
 		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
 	// notSent forbids at any place to send the mail at once.
-	notSent = regexp.MustCompile(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
+	notSent = lazyregexp.New(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
 		`(?:before|until|till|yet|today|now|on|unless|if)\b(?:[^.\n]|\.\S)*)`)
 	// fashion is how a mail is to look or to go, at the end of its text.
-	fashion = regexp.MustCompile(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
+	fashion = lazyregexp.New(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
 		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
 		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|tone|style|` +
 		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
 	// notYet is a condition on something that somebody has to do first.
-	notYet = regexp.MustCompile(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
+	notYet = lazyregexp.New(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
 		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
 		`made|been)\b(?:[^.\n]|\.\S)*)`)
 	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
-	kindOfMail = regexp.MustCompile(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
+	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
 		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
 	// described is a text that is named and not said: “a long apology”.
-	described = regexp.MustCompile(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
+	described = lazyregexp.New(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
 		`(?:some|any)thing\b)`)
-	aVerb = regexp.MustCompile(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
+	aVerb = lazyregexp.New(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
 		`would|can|cannot|could|may|might|must|should|shall|do|does|did|\pL+n['’]t|` +
 		`\pL+['’](?:s|re|ve|ll|m|d)\s+(?:\pL+ing|not|\pL+ed|at|on|in|here|there|ready|late|off|done)|` +
 		`works?|worked|fails?|failed|starts?|started|begins?|began|ends?|ended|comes?|came|goes|went|needs?|needed|` +
 		`wants?|wanted|closes?|closed|opens?|opened|arrives?|arrived|leaves?|left|moves?|moved|looks?|looked|takes?|` +
 		`took|gets?|got|says?|said|runs?|ran|breaks?|broke|happens?|happened|changes|changed|passes|passed|costs?)\b`)
-	introduced = regexp.MustCompile(`(?i)(?:\b(?:that|saying|says?|reads?|reading|text|body|words|following|know|` +
+	introduced = lazyregexp.New(`(?i)(?:\b(?:that|saying|says?|reads?|reading|text|body|words|following|know|` +
 		`telling|about|regarding|concerning|to\s+say)|:)[\s,:\x01"“”'‘’]*$`)
-	copyTo   = regexp.MustCompile(`(?i)^b?cc\s+([^,.]+)|^copy\s+([^,.]+)`)
-	fileName = regexp.MustCompile(`(?i)^(?:(?:the|my|our|an?|this|that)\s+)?(?:\S+\s+)?\S+\.` +
+	copyTo   = lazyregexp.New(`(?i)^b?cc\s+([^,.]+)|^copy\s+([^,.]+)`)
+	fileName = lazyregexp.New(`(?i)^(?:(?:the|my|our|an?|this|that)\s+)?(?:\S+\s+)?\S+\.` +
 		`(?:pdf|docx?|xlsx?|pptx?|csv|txt|zip|png|jpe?g|gif|odt|ods|md|` +
 		`html?|json|xml|mp[34]|key|pages|ics)(?:[\s.!?,]|$)`)
 
-	eventCondition = regexp.MustCompile(`(?i)[\s,(]((?:(?:but\s+)?only\s+)?(?:if|unless|when|whenever|once|` +
+	eventCondition = lazyregexp.New(`(?i)[\s,(]((?:(?:but\s+)?only\s+)?(?:if|unless|when|whenever|once|` +
 		`provided|in\s+case|as\s+(?:long|soon)\s+as|depending\s+on|until|` +
 		`after\s+(?:\S+\s+){1,3}?(?:has|have))\s+\S.*)$`)
-	aCalendar   = regexp.MustCompile(`(?i)\b(?:in|into|on|to|onto)\s+((?:\S+\s+){1,3}?)(?:calendar|diary|agenda)s?\b`)
-	preposition = regexp.MustCompile(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
+	aCalendar   = lazyregexp.New(`(?i)\b(?:in|into|on|to|onto)\s+((?:\S+\s+){1,3}?)(?:calendar|diary|agenda)s?\b`)
+	preposition = lazyregexp.New(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
 )
 
 // beyondMail returns what to say of a part of a mail's wish that cannot be carried out.
@@ -93,7 +94,7 @@ func (a *ask) beyondMail() string {
 		return cannot(body.mask[:m[1]], plainMail) + "."
 	}
 	for _, said := range []text{body, a.slots["subject"].trim()} {
-		for _, form := range []*regexp.Regexp{order, notSent, fashion} {
+		for _, form := range []*lazyregexp.Regexp{order, notSent, fashion} {
 			m := form.FindStringSubmatchIndex(said.mask)
 			if m == nil {
 				continue

@@ -3,9 +3,10 @@ package demomodel
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const eventTool = "calendar_event_create"
@@ -97,9 +98,9 @@ func event(a *ask) (any, string) {
 }
 
 var (
-	videoCall = regexp.MustCompile(`(?i)\b(?:video[\s-]?(?:call|chat|conference|meeting|link)|google\s+meet|` +
+	videoCall = lazyregexp.New(`(?i)\b(?:video[\s-]?(?:call|chat|conference|meeting|link)|google\s+meet|` +
 		`meet\s+link)\b`)
-	withLink = regexp.MustCompile(`(?i)\b(?:with|on|over|via|by|and)\s+(?:an?\s+)?(?:google\s+meet|(?:google\s+)?` +
+	withLink = lazyregexp.New(`(?i)\b(?:with|on|over|via|by|and)\s+(?:an?\s+)?(?:google\s+meet|(?:google\s+)?` +
 		`(?:meet|video)[\s-]?(?:link|call))\b`)
 )
 
@@ -140,12 +141,12 @@ func (d *dialogue) lists(before, t text) bool {
 }
 
 var (
-	courteously  = regexp.MustCompile(`(?i)^` + courtesy)
-	furtherEvent = regexp.MustCompile(`(?i)^(?:an?\s+|another\s+|the\s+)?(?:` + nouns + `|one)\b`)
+	courteously  = lazyregexp.New(`(?i)^` + courtesy)
+	furtherEvent = lazyregexp.New(`(?i)^(?:an?\s+|another\s+|the\s+)?(?:` + nouns + `|one)\b`)
 
-	told         = regexp.MustCompile(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
-	mailWord     = regexp.MustCompile(`(?i)\b(?:e-?mail|mail|message)\b`)
-	calendarWord = regexp.MustCompile(`(?i)\b(?:calendar|diary|agenda)\b`)
+	told         = lazyregexp.New(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
+	mailWord     = lazyregexp.New(`(?i)\b(?:e-?mail|mail|message)\b`)
+	calendarWord = lazyregexp.New(`(?i)\b(?:calendar|diary|agenda)\b`)
 )
 
 // timed reports whether there is a time of day, or a whole day.

@@ -1,8 +1,9 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // clock is a time of day, as it was written.
@@ -26,23 +27,23 @@ const (
 )
 
 var (
-	between  = regexp.MustCompile(`(?i)\b(?:from|between)\s+(` + aClock + `)` + upTo + `(` + aClock + `)`)
-	spanning = regexp.MustCompile(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?(?:\s*[ap]\.?m\b\.?)?)` + dash +
+	between  = lazyregexp.New(`(?i)\b(?:from|between)\s+(` + aClock + `)` + upTo + `(` + aClock + `)`)
+	spanning = lazyregexp.New(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?(?:\s*[ap]\.?m\b\.?)?)` + dash +
 		`(` + plain + `)`)
-	atClock  = regexp.MustCompile(`(?i)(?:\b(?:at|starting|from|by)\s+(?:at\s+)?|@\s*)(` + aClock + `)`)
-	anyClock = regexp.MustCompile(`(?i)\b(` + plain + `)`)
-	dashed   = regexp.MustCompile(`\b(\d{1,2})\s*[-–]\s*(\d{1,2})\b`)
-	untilOne = regexp.MustCompile(`(?i)\b(?:until|till|to|ending\s+at|ends\s+at)\s+(` + aClock + `)`)
+	atClock  = lazyregexp.New(`(?i)(?:\b(?:at|starting|from|by)\s+(?:at\s+)?|@\s*)(` + aClock + `)`)
+	anyClock = lazyregexp.New(`(?i)\b(` + plain + `)`)
+	dashed   = lazyregexp.New(`\b(\d{1,2})\s*[-–]\s*(\d{1,2})\b`)
+	untilOne = lazyregexp.New(`(?i)\b(?:until|till|to|ending\s+at|ends\s+at)\s+(` + aClock + `)`)
 
 	// bareSpan matches “10 to 11” where nothing is named that there are so many of.
-	bareSpan = regexp.MustCompile(`(?i)\b(\d{1,2})\s+to\s+(\d{1,2})(?:\s*[,;.]|\s*$|\s{2,})`)
+	bareSpan = lazyregexp.New(`(?i)\b(\d{1,2})\s+to\s+(\d{1,2})(?:\s*[,;.]|\s*$|\s{2,})`)
 
-	partOfDay = regexp.MustCompile(`(?i)\b(?:in\s+the|the|this|today|tomorrow|` + weekdays +
+	partOfDay = lazyregexp.New(`(?i)\b(?:in\s+the|the|this|today|tomorrow|` + weekdays +
 		`)\s+(morning|afternoon|evening)\b|\b(tonight)\b`)
 	// andClock matches a further start behind the first: “at 9 and 10”.
-	andClock  = regexp.MustCompile(`(?i)\b(?:and|or)\s+(\d{1,2}(?::\d{2})?)(?:\s*$|\s*[,.;]|\s{3,})`)
-	clocks    = regexp.MustCompile(atClock.String() + "|" + anyClock.String())
-	clockBits = regexp.MustCompile(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords +
+	andClock  = lazyregexp.New(`(?i)\b(?:and|or)\s+(\d{1,2}(?::\d{2})?)(?:\s*$|\s*[,.;]|\s{3,})`)
+	clocks    = lazyregexp.New(atClock.String() + "|" + anyClock.String())
+	clockBits = lazyregexp.New(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords +
 		`)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
 )
 
@@ -61,11 +62,11 @@ func (w *when) takePart(t text) text {
 	return t
 }
 
-var inThe = regexp.MustCompile(`(?i)\b(?:in\s+)?(?:the|this)\s{4,}`)
+var inThe = lazyregexp.New(`(?i)\b(?:in\s+)?(?:the|this)\s{4,}`)
 
 // takeClocks finds the start and the end, and returns the text without them.
 func (w *when) takeClocks(t text) text {
-	for _, re := range []*regexp.Regexp{between, spanning, atClock, anyClock, dashed, bareSpan} {
+	for _, re := range []*lazyregexp.Regexp{between, spanning, atClock, anyClock, dashed, bareSpan} {
 		m := re.FindStringSubmatchIndex(t.mask)
 		if m == nil {
 			continue

@@ -2,11 +2,12 @@ package demomodel
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // day is a day as it was written, be there one or not.
@@ -25,42 +26,42 @@ const (
 )
 
 var (
-	isoDay    = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
-	dottedDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
+	isoDay    = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
+	dottedDay = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
 	// yearless matches “24.12.”, whose last dot tells it from a time.
-	yearless = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(?:\s|$|,)`)
-	slashDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})(?:/(?:20)?(\d{2}))?\b`)
-	dayMonth = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
+	yearless = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(?:\s|$|,)`)
+	slashDay = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})(?:/(?:20)?(\d{2}))?\b`)
+	dayMonth = lazyregexp.New(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
 		`)\b\.?(?:,?\s+(\d{4})\b)?`)
-	monthDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months +
+	monthDay = lazyregexp.New(`(?i)(?:\bon\s+)?\b(` + months +
 		`)\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
-	relative = regexp.MustCompile(
+	relative = lazyregexp.New(
 		`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
 	// weekday matches a space behind it where a date that was taken stood: “Friday, 11 December”.
-	weekday = regexp.MustCompile(`(?i)(?:(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
+	weekday = lazyregexp.New(`(?i)(?:(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
 		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)(,?\s{4,})?`)
 	// counted matches days that are counted from others, which nothing here does.
-	counted = regexp.MustCompile(`(?i)\b(?:the\s+)?(?:(?:` + ordinals + `|last|previous)\s+(?:(?:` + weekdays +
+	counted = lazyregexp.New(`(?i)\b(?:the\s+)?(?:(?:` + ordinals + `|last|previous)\s+(?:(?:` + weekdays +
 		`)\b(?:\s+(?:of|in)\s+(?:(?:the|this|next)\s+month|` + months + `)\b)?|day\s+of\b|(?:of\s+)?(?:` + months +
 		`)\b)|(?:` + months + `)\s+(?:the\s+)?(?:` + ordinals + `)\b|(?:` + weekdays + `)\s+(?:week\b|after\s+next\b)|` +
 		`(?:\d{1,3}|a\s+couple\s+of|` + numbers + `)\s+(?:days?|weeks?|months?|years?)\s+(?:from|after|before)\b)`)
 	// dayAfter matches what is left of “tomorrow or the day after”.
-	dayAfter = regexp.MustCompile(`(?i)\b(?:the\s+)?(?:day|week|month)\s+(?:after|before)\b(?:\s+next\b)?`)
+	dayAfter = lazyregexp.New(`(?i)\b(?:the\s+)?(?:day|week|month)\s+(?:after|before)\b(?:\s+next\b)?`)
 	// daySpan and spanOfDays match “1 to 5 December” and “December 1-5”.
-	daySpan = regexp.MustCompile(`(?i)(?:\bfrom\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|–|to|until|till|` +
+	daySpan = lazyregexp.New(`(?i)(?:\bfrom\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|–|to|until|till|` +
 		`through)\s*` +
 		`(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months + `)\b(?:,?\s+(\d{4})\b)?`)
-	spanOfDays = regexp.MustCompile(`(?i)(?:\bfrom\s+)?\b(` + months + `)\s+(\d{1,2})(?:st|nd|rd|th)?\s*` +
+	spanOfDays = lazyregexp.New(`(?i)(?:\bfrom\s+)?\b(` + months + `)\s+(\d{1,2})(?:st|nd|rd|th)?\s*` +
 		`(?:-|–|to|until|till|through)\s*(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
 	// fromDay matches what is left of “from Monday to Wednesday”.
-	fromDay = regexp.MustCompile(`(?i)(?:\bfrom\s+|\s{4,})(?:to|until|till|through|–|-)\s{4,}`)
+	fromDay = lazyregexp.New(`(?i)(?:\bfrom\s+|\s{4,})(?:to|until|till|through|–|-)\s{4,}`)
 	// monthless matches “the 3rd”: of this month, or where that is past of the next one.
-	monthless = regexp.MustCompile(`(?i)\b(?:on\s+)?the\s+(\d{1,2})(?:st|nd|rd|th)\b`)
-	inDays    = regexp.MustCompile(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
+	monthless = lazyregexp.New(`(?i)\b(?:on\s+)?the\s+(\d{1,2})(?:st|nd|rd|th)\b`)
+	inDays    = lazyregexp.New(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
 )
 
 // takeDays finds the days. Of those without a year the next one is meant.
-func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Time) {
+func (w *when) takeDays(take func(*lazyregexp.Regexp, func([]string)), today time.Time) {
 	add := func(y int, m time.Month, d int) { w.days = append(w.days, day{y, m, d}) }
 	move := func(days int) {
 		t := today.AddDate(0, 0, days)
@@ -130,7 +131,7 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 
 // takeWeekdays finds the days of a week: each is the next one, or where a span begins with one the next after that.
 // Beside its own date a weekday says nothing more.
-func (w *when) takeWeekdays(take func(*regexp.Regexp, func([]string)), today time.Time) {
+func (w *when) takeWeekdays(take func(*lazyregexp.Regexp, func([]string)), today time.Time) {
 	from := dayOf(today)
 	take(weekday, func(g []string) {
 		named := weekdayOf(g[1] + g[2])

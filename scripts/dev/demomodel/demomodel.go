@@ -12,10 +12,10 @@ package demomodel
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -52,7 +52,7 @@ func Model(now func() time.Time) fakegemini.ModelFunc {
 	}
 }
 
-var usersZone = regexp.MustCompile(`\btime zone is ([A-Za-z0-9_+/-]+);`)
+var usersZone = lazyregexp.New(`\btime zone is ([A-Za-z0-9_+/-]+);`)
 
 // forUser returns now in the user's time zone, which is named at the end of the instructions.
 func forUser(system string, now time.Time) time.Time {

@@ -2,11 +2,11 @@ package demomodel
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -61,7 +61,7 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 }
 
 // servers matches what the server has put into the conversation in the user's role.
-var servers = regexp.MustCompile(`^(?:\[record [a-z0-9]+\] |` +
+var servers = lazyregexp.New(`^(?:\[record [a-z0-9]+\] |` +
 	`For your information, from the record and not from the user: )`)
 
 // noted keeps what the server says became of the newest words.

@@ -3,11 +3,12 @@ package demomodel
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 func diskUsage(w *work) {
@@ -131,9 +132,9 @@ func cleanUp(w *work) {
 }
 
 var (
-	aFolder   = regexp.MustCompile(`(?:^|\s)(/[\w./-]*\w|/)`)
-	aPercent  = regexp.MustCompile(`(\d{1,2})\s*(?:%|percent)`)
-	plainPath = regexp.MustCompile(`^[\w./@%+,:=-]+$`)
+	aFolder   = lazyregexp.New(`(?:^|\s)(/[\w./-]*\w|/)`)
+	aPercent  = lazyregexp.New(`(\d{1,2})\s*(?:%|percent)`)
+	plainPath = lazyregexp.New(`^[\w./@%+,:=-]+$`)
 )
 
 // folder is what the request names, or /tmp.

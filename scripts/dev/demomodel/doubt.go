@@ -3,27 +3,28 @@ package demomodel
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // A wish is carried out as it was said or not at all: this file finds what a request says and no rule reads, and has
 // the question about it.
 
 var (
-	vague = regexp.MustCompile(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +
+	vague = lazyregexp.New(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +
 		`next\s+(?:week|month|year|quarter)|weekend|(?:in|after)\s+\S+\s+(?:months?|years?)|some\s*time|later|asap|` +
 		`soon|separately|individually|one\s+by\s+one|except|unless|biweekly)\b|` +
 		`\b(?:before|after|around|approximately|roughly)\s{4,}`) // of a time that was taken
-	condition = regexp.MustCompile(`(?i)^\W*(?:if|unless|when|once|after|before|until|as\s+soon\s+as|while|whenever|` +
+	condition = lazyregexp.New(`(?i)^\W*(?:if|unless|when|once|after|before|until|as\s+soon\s+as|while|whenever|` +
 		`every|each)\b`)
-	laterMail = regexp.MustCompile(`(?i)^\W*(?:schedule|plan)\s+(?:an?\s+|the\s+)?(?:e-?mail|mail|message)\b`)
-	filler    = regexp.MustCompile(`(?i)\b(?:please|kindly|thanks|thank|you|hi|hello|hey|ok|okay|yes|now|just|also|` +
+	laterMail = lazyregexp.New(`(?i)^\W*(?:schedule|plan)\s+(?:an?\s+|the\s+)?(?:e-?mail|mail|message)\b`)
+	filler    = lazyregexp.New(`(?i)\b(?:please|kindly|thanks|thank|you|hi|hello|hey|ok|okay|yes|now|just|also|` +
 		`then|and|so|well|good|morning|afternoon|evening|there|dear|i|want|need|would|like|i'd|to|let's|lets|us|` +
 		`can|could|will|but|would|the|a|an|it|at|for|on|in|of|with|by|my|me|from|new|is|instead|rather|actually|` +
 		`maybe)\b`)
-	aWord = regexp.MustCompile(`[\pL\pN]{2,}`)
+	aWord = lazyregexp.New(`[\pL\pN]{2,}`)
 )
 
 // unread returns the question about words that were not understood.
@@ -110,7 +111,7 @@ func (a *ask) doubtEvent(w when) string {
 	return a.doubtLead()
 }
 
-var someNoun = regexp.MustCompile(`(?i)\b(?:` + nouns + `|entry|slot|time|title|titled|long|starting)\b`)
+var someNoun = lazyregexp.New(`(?i)\b(?:` + nouns + `|entry|slot|time|title|titled|long|starting)\b`)
 
 // doubtLead returns what to ask about the words before a request: a condition is none that could be left out.
 func (a *ask) doubtLead() string {
@@ -120,11 +121,11 @@ func (a *ask) doubtLead() string {
 	return ""
 }
 
-var bookable = regexp.MustCompile(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
+var bookable = lazyregexp.New(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
 	`tickets?|car)\b`)
 
 // doing matches the verb of a wish that is no part of an event's name.
-var doing = regexp.MustCompile(`(?i)(?:\band|&|,)\s+(?:please\s+|then\s+|also\s+)*(?:` + planning + `|email|` +
+var doing = lazyregexp.New(`(?i)(?:\band|&|,)\s+(?:please\s+|then\s+|also\s+)*(?:` + planning + `|email|` +
 	`e-mail|mail|send|tell|let|ask|` +
 	`write|buy|order|pay|bring|bake|cook|clean|fix|find|search|look|delete|cancel|print|play|open|close|reply|` +
 	`forward|` +

@@ -3,9 +3,10 @@ package demomodel
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const findTool = "gmail_search"
@@ -35,11 +36,11 @@ var findRules = []rule{{
 }}
 
 var (
-	sender = regexp.MustCompile(`(?i)(?:^|\s)(?:from|by)\s+(\S.*?)(?:\s+(?:about|regarding|concerning|on)\s|$)`)
-	topics = regexp.MustCompile(`(?i)(?:^|\s)(?:about|regarding|concerning|for|on|with|mentioning|containing|` +
+	sender = lazyregexp.New(`(?i)(?:^|\s)(?:from|by)\s+(\S.*?)(?:\s+(?:about|regarding|concerning|on)\s|$)`)
+	topics = lazyregexp.New(`(?i)(?:^|\s)(?:about|regarding|concerning|for|on|with|mentioning|containing|` +
 		`that\s+(?:says?|mentions?))\s+(\S.*?)(?:\s+(?:from|by)\s|$)`)
-	ofToday = regexp.MustCompile(`(?i)(?:^|\s)(?:(?:from|of|since)\s+)?today\b`)
-	onlyNew = regexp.MustCompile(`(?i)^(?:in\s+my\s+(?:inbox|mailbox)|yet|now|for\s+me|again)?$`)
+	ofToday = lazyregexp.New(`(?i)(?:^|\s)(?:(?:from|of|since)\s+)?today\b`)
+	onlyNew = lazyregexp.New(`(?i)^(?:in\s+my\s+(?:inbox|mailbox)|yet|now|for\s+me|again)?$`)
 )
 
 // find returns what to search the mail for.

@@ -1,9 +1,10 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // A followUp is what a user says of the request before: another time, a further guest, the same to somebody else.
@@ -82,7 +83,7 @@ func (d *dialogue) follows(n int) ([]*ask, bool) {
 // maxFollowUp is the longest follow-up, in bytes. A mail's new words are the longest.
 const maxFollowUp = 2 << 10
 
-var furtherQuestion = regexp.MustCompile(`(?i)^\W*(?:move|reschedule|(?:what|how)\s+about)\b`)
+var furtherQuestion = lazyregexp.New(`(?i)^\W*(?:move|reschedule|(?:what|how)\s+about)\b`)
 
 // changed returns a request of before with a change.
 func (f *follow) changed(a *ask, change func(*since)) *ask {
@@ -157,9 +158,9 @@ func (f *follow) standing() string {
 }
 
 var (
-	wasDone  = regexp.MustCompile(`\bwas (?:created|sent)\b`)
-	waiting  = regexp.MustCompile(`what came of it is not known yet`)
-	onRecord = regexp.MustCompile(`\b(?:Created the event|Sent) “`)
+	wasDone  = lazyregexp.New(`\bwas (?:created|sent)\b`)
+	waiting  = lazyregexp.New(`what came of it is not known yet`)
+	onRecord = lazyregexp.New(`\b(?:Created the event|Sent) “`)
 )
 
 // lastOf returns the last request with arguments of a kind.

@@ -1,10 +1,11 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // events returns the events of before.
@@ -48,7 +49,7 @@ func (f *follow) moved() ([]*ask, bool) {
 	return f.asking("Which of them do you mean: "+titles(events)+"?", choices...)
 }
 
-var itself = regexp.MustCompile(`(?i)^\s*(?:it|that|this|the\s+(?:event|meeting|time))\b`)
+var itself = lazyregexp.New(`(?i)^\s*(?:it|that|this|the\s+(?:event|meeting|time))\b`)
 
 // named returns the events whose names have all of the words.
 func (f *follow) named(words string) []*ask {
@@ -82,9 +83,9 @@ func (f *follow) joined() ([]*ask, bool) {
 	return f.again(a, func(s *since) { s.people = append(slices.Clone(s.people), who.addresses()...) }), true
 }
 
-var nameAlone = regexp.MustCompile(`^` + aName + `(?i:\s+(?:to\s+(?:it|that)|too|as\s+well|please)[\s.!]*)?$`)
+var nameAlone = lazyregexp.New(`^` + aName + `(?i:\s+(?:to\s+(?:it|that)|too|as\s+well|please)[\s.!]*)?$`)
 
-var beside = regexp.MustCompile(`(?i)\b(?:too|as\s+well|also|to\s+(?:it|that)|please)\b|` + oneAddress)
+var beside = lazyregexp.New(`(?i)\b(?:too|as\s+well|also|to\s+(?:it|that)|please)\b|` + oneAddress)
 
 // renamed returns the last request of before by another name, or with another subject.
 func (f *follow) renamed() ([]*ask, bool) {

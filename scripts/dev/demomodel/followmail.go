@@ -1,9 +1,10 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // sameTo returns the mail of before, to others.
@@ -72,7 +73,7 @@ func theClock(t text) []int {
 	return []int{max(all[0][2], all[0][4]), max(all[0][3], all[0][5])}
 }
 
-var endsInstead = regexp.MustCompile(`(?i)[\s,]+instead[\s.!]*$`)
+var endsInstead = lazyregexp.New(`(?i)[\s,]+instead[\s.!]*$`)
 
 // extended returns the mail of before with a further sentence.
 func (f *follow) extended() ([]*ask, bool) {

@@ -1,15 +1,16 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 var (
-	otherScript = regexp.MustCompile(`[\p{Cyrillic}\p{Greek}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Arabic}` +
+	otherScript = lazyregexp.New(`[\p{Cyrillic}\p{Greek}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Arabic}` +
 		`\p{Hebrew}\p{Devanagari}\p{Thai}]`)
-	latin      = regexp.MustCompile(`\p{Latin}`)
-	otherWords = regexp.MustCompile(`(?i)^(?:ich|du|wir|sie|er|es|bitte|und|der|die|das|dass|den|dem|ein|eine|einen|` +
+	latin      = lazyregexp.New(`\p{Latin}`)
+	otherWords = lazyregexp.New(`(?i)^(?:ich|du|wir|sie|er|es|bitte|und|der|die|das|dass|den|dem|ein|eine|einen|` +
 		`mir|mich|mit|morgen|heute|um|uhr|kannst|könntest|kann|können|wie|wann|schick|schicke|schicken|sende|senden|` +
 		`schreib|schreibe|schreiben|nachricht|termin|trage|lade|mein|meine|meinen|ist|habe|was|wer|nicht|zum|von|für|` +
 		`je|moi|tu|vous|le|la|les|une|un|des|avec|pour|demain|peux|envoie|envoyer|envoyez|écris|écrire|que|réunion|à|` +
@@ -18,9 +19,9 @@ var (
 		`qué|y|para|crea|` +
 		`il|lo|domani|invia|alle|riunione|di|che|per|o|uma|amanhã|reunião|às|envie|` +
 		`een|het|stuur|morgenochtend|vergadering|naar|met|op|alstublieft)$`)
-	englishWords = regexp.MustCompile(`(?i)^(?:the|to|at|tomorrow|today|with|that|saying|send|email|mail|schedule|put|` +
+	englishWords = lazyregexp.New(`(?i)^(?:the|to|at|tomorrow|today|with|that|saying|send|email|mail|schedule|put|` +
 		`book|my|calendar|in|on|and|please|is|are|what|how|you|meeting|lunch|for|of|it|tell|write|call|from|event|about)$`)
-	behindSaying = regexp.MustCompile(`(?i)\b(?:that|saying|says?|titled|called|about|subject)\b|:\s`)
+	behindSaying = lazyregexp.New(`(?i)\b(?:that|saying|says?|titled|called|about|subject)\b|:\s`)
 )
 
 const englishOnly = "I'm Countersign's offline demo model and understand English only, so I did nothing."

@@ -3,9 +3,10 @@ package demomodel
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const listTool = "calendar_events_list"
@@ -48,13 +49,13 @@ var lookRules = []rule{{
 func aboutCalendar(json.RawMessage) string { return "your calendar" }
 
 var (
-	askFree = regexp.MustCompile(`(?i)\b(?:free|busy|available)\b`)
-	askWhen = regexp.MustCompile(`(?i)^` + courtesy + `(?:when|(?:at\s+)?what\s+time)\b|\b(?:next|` +
+	askFree = lazyregexp.New(`(?i)\b(?:free|busy|available)\b`)
+	askWhen = lazyregexp.New(`(?i)^` + courtesy + `(?:when|(?:at\s+)?what\s+time)\b|\b(?:next|` +
 		`upcoming)\s+(?:` + meetings + `)\b|\bnext\W*$`)
-	someWeek = regexp.MustCompile(`(?i)\b(?:(this|next|my|our)\s+(day|week|weekend)|(?:the|on\s+the|` +
+	someWeek = lazyregexp.New(`(?i)\b(?:(this|next|my|our)\s+(day|week|weekend)|(?:the|on\s+the|` +
 		`at\s+the)\s+(weekend))\b`)
-	withWhom  = regexp.MustCompile(`(?i)\bwith\s+(\S.*)$`)
-	lookWords = regexp.MustCompile(`(?i)(?:\bwhat['’]s\b|\bwhen['’]s\b|\b(?:what|whats|is|are|am|there|how|many|` +
+	withWhom  = lazyregexp.New(`(?i)\bwith\s+(\S.*)$`)
+	lookWords = lazyregexp.New(`(?i)(?:\bwhat['’]s\b|\bwhen['’]s\b|\b(?:what|whats|is|are|am|there|how|many|` +
 		`which|time|like|looking|on|in|planned|` +
 		`scheduled|happening|going|do|does|i|we|have|got|when|my|our|me|us|show|list|read|check|look|up|at|into|` +
 		`see|any|anything|` +
@@ -174,7 +175,7 @@ func (d day) weekday() time.Weekday {
 
 func (d day) before(e day) bool { return d.String() < e.String() }
 
-var noWord = regexp.MustCompile(`[^\pL\pN@._+'’-]+`)
+var noWord = lazyregexp.New(`[^\pL\pN@._+'’-]+`)
 
 // plainWords returns what a text says without signs, articles and courtesies, as words to search for.
 func plainWords(s string) string {
@@ -182,4 +183,4 @@ func plainWords(s string) string {
 	return strings.TrimSpace(article.ReplaceAllString(s+" ", ""))
 }
 
-var article = regexp.MustCompile(`(?i)^(?:(?:the|an?|my|our|his|her|their|some|any|please)\s+)+`)
+var article = lazyregexp.New(`(?i)^(?:(?:the|an?|my|our|his|her|their|some|any|please)\s+)+`)

@@ -3,9 +3,10 @@ package demomodel
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const mailTool = "gmail_send"
@@ -141,11 +142,11 @@ func (a *ask) people() []string {
 }
 
 var (
-	pronoun    = regexp.MustCompile(`(?i)^(?:it|this|that|them)?$`)
-	pointing   = regexp.MustCompile(`(?i)^(?:it|this|that|them),\s*`)
-	sentence   = regexp.MustCompile(`[.!?](?:\s|$)`)
-	unfinished = regexp.MustCompile(`[\pL\pN"”'’]$`)
-	startsSo   = regexp.MustCompile(`^` + oneAddress)
+	pronoun    = lazyregexp.New(`(?i)^(?:it|this|that|them)?$`)
+	pointing   = lazyregexp.New(`(?i)^(?:it|this|that|them),\s*`)
+	sentence   = lazyregexp.New(`[.!?](?:\s|$)`)
+	unfinished = lazyregexp.New(`[\pL\pN"”'’]$`)
+	startsSo   = lazyregexp.New(`^` + oneAddress)
 )
 
 // write sets the body, as a sentence if it is no quotation, and the subject where there is none yet.

@@ -2,30 +2,31 @@ package demomodel
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 var (
-	apart = regexp.MustCompile(`(?i)\b(?:separately|individually|one\s+by\s+one|each\s+(?:on\s+their|` +
+	apart = lazyregexp.New(`(?i)\b(?:separately|individually|one\s+by\s+one|each\s+(?:on\s+their|` +
 		`of\s+their)\s+own)\b`)
-	saidThen = regexp.MustCompile(`(?i)^[\s,]*(?:that|saying|about|to)\b`)
+	saidThen = lazyregexp.New(`(?i)^[\s,]*(?:that|saying|about|to)\b`)
 
 	// anotherReader matches a reader without an address behind those that have one.
-	anotherReader = regexp.MustCompile(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
-	manner        = regexp.MustCompile(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
+	anotherReader = lazyregexp.New(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
+	manner        = lazyregexp.New(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
 		`each)\s+\S+(?:\s+\S+){0,3}?|twice|\S+\s+times|again|\S+ly)` +
 		`\s+(?:that|saying|about)\b`)
-	beginsQuoted = regexp.MustCompile(`^["'“„«‘` + "`" + `]\x01+["'”“»’` + "`" + `][\s,]*(?i:with|and|text|body|` +
+	beginsQuoted = lazyregexp.New(`^["'“„«‘` + "`" + `]\x01+["'”“»’` + "`" + `][\s,]*(?i:with|and|text|body|` +
 		`subject)\b`)
-	notThem   = regexp.MustCompile(`(?i)\b` + excluded)
-	notToThem = regexp.MustCompile(`(?i)^(?:(?:and|but)\s+)?` + excluded)
-	unsent    = regexp.MustCompile(`(?i)\b(?:do\s+not|don['’]t|never)\s+send\b(?:\s+(?:it|this|that|yet|off|now|` +
+	notThem   = lazyregexp.New(`(?i)\b` + excluded)
+	notToThem = lazyregexp.New(`(?i)^(?:(?:and|but)\s+)?` + excluded)
+	unsent    = lazyregexp.New(`(?i)\b(?:do\s+not|don['’]t|never)\s+send\b(?:\s+(?:it|this|that|yet|off|now|` +
 		`anything|(?:the|this|that)\s+\S+))*[\s.!]*$`)
-	attaching = regexp.MustCompile(`(?i)(?:\band|[,;.])\s+(?:please\s+)?attach\s+\S|\bas\s+an?\s+attachment\b|` +
+	attaching = lazyregexp.New(`(?i)(?:\band|[,;.])\s+(?:please\s+)?attach\s+\S|\bas\s+an?\s+attachment\b|` +
 		`\bwith\s+(?:\S+\s+){0,3}attach(?:ed|ment)\b`)
-	aFile = regexp.MustCompile(`(?i)^(?:the|my|this|that|our)\s+(?:\S+\s+)?(?:report|files?|documents?|slides|pdf|` +
+	aFile = lazyregexp.New(`(?i)^(?:the|my|this|that|our)\s+(?:\S+\s+)?(?:report|files?|documents?|slides|pdf|` +
 		`photos?|` +
 		`pictures?|presentation|spreadsheet|attachment)[\s.!]*$|` +
 		`^[€$£]?\d[\d.,]*\s*(?:[€$£]|euros?|dollars?|pounds?|bucks)[\s.!]*$`)

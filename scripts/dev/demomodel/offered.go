@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -105,7 +105,7 @@ func (d *dialogue) ruled(t *offered) bool {
 
 func (t *offered) is(kind string) bool { return len(t.words) > 0 && t.words[0] == kind }
 
-var wordBreak = regexp.MustCompile(`[^\p{L}\p{N}]+`)
+var wordBreak = lazyregexp.New(`[^\p{L}\p{N}]+`)
 
 // wordsOf splits a name at punctuation and capital letters, into lower-case words.
 func wordsOf(name string) []string {

@@ -1,10 +1,10 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -65,7 +65,7 @@ func alone(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn,
 	}
 }
 
-var connecting = regexp.MustCompile(`(?i)^[\s,;.]*(?:(?:and|then|also|please)\b[\s,]*)*`)
+var connecting = lazyregexp.New(`(?i)^[\s,;.]*(?:(?:and|then|also|please)\b[\s,]*)*`)
 
 // onPage declines requests where there is neither a page nor an action.
 func onPage(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {

@@ -1,8 +1,9 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // aName matches who is called by a name, or by what they are: “bob”, “Ana Garcia”, “the team”, “the sales team”.
@@ -10,12 +11,12 @@ const aName = `(?:(?i:the|my|our|a|an|some)\s+)?\pL[\pL'’.-]*(?:\s+\p{Lu}[\pL'
 	`(?:\s+(?i:office|team|people|group|department|board|crew|family)\b)?`
 
 var (
-	guest   = regexp.MustCompile(`\b(?i:with\s+|w/\s*)(` + aName + `)|\b(?i:invite|inviting)\s+(` + aName + `)`)
-	topical = regexp.MustCompile(`(?i)\b(?:about|regarding|called|named|titled|entitled)\b`)
+	guest   = lazyregexp.New(`\b(?i:with\s+|w/\s*)(` + aName + `)|\b(?i:invite|inviting)\s+(` + aName + `)`)
+	topical = lazyregexp.New(`(?i)\b(?:about|regarding|called|named|titled|entitled)\b`)
 )
 
 // besideGuests matches a guest without an address beside one who has one.
-var besideGuests = regexp.MustCompile(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus|&)\b)\s+` +
+var besideGuests = lazyregexp.New(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus|&)\b)\s+` +
 	`(\p{Lu}[\pL'’-]+)(?:\s|$)`)
 
 // strangers takes guests out of a text who are named without an address, and returns what the first is called. What

@@ -3,6 +3,9 @@ package demomodel
 import (
 	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // A phrase is a form of a request, matched from its first word to its last. It is written as a pattern of plain words:
@@ -16,7 +19,9 @@ import (
 //
 // Case, quotations, courtesies at the beginning, and signs between the words do not count. Slots that differ in a digit
 // at the end of their names are one slot.
-type phrase struct{ *regexp.Regexp }
+//
+// A phrase is compiled when it is first tried.
+type phrase func() *regexp.Regexp
 
 const (
 	courtesy = `[^\pL\pN\x01]*(?:(?:please|kindly|can|could|would|will|shall|may|you|we|now|then|ok|okay|hi|hello|` +
@@ -35,12 +40,12 @@ var slotPatterns = map[string]string{"n": aNumber, "to": addressList, "cc": addr
 	"them": `her|him|them|both|everyone|everybody`, "asks": `if|whether|when|where|what|who|why|how|` +
 		`which`, "tool": `[\pL_][\pL\pN_.:-]*`}
 
-var phraseToken = regexp.MustCompile(`…|\{[^}]*\}|[\[\]()|]|\s+|[^\s\[\](){}|…]+`)
+var phraseToken = lazyregexp.New(`…|\{[^}]*\}|[\[\]()|]|\s+|[^\s\[\](){}|…]+`)
 
 func phrases(patterns ...string) []phrase {
 	out := make([]phrase, len(patterns))
 	for i, p := range patterns {
-		out[i] = phrase{regexp.MustCompile(compile(p))}
+		out[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(compile(p)) })
 	}
 	return out
 }
@@ -91,12 +96,12 @@ func slotPattern(slot string) string {
 
 // match returns the slots that the text fills, and where the request in it begins.
 func (p phrase) match(t text) (slots map[string]text, at int, ok bool) {
-	m := p.FindStringSubmatchIndex(t.mask)
+	m := p().FindStringSubmatchIndex(t.mask)
 	if m == nil {
 		return nil, 0, false
 	}
 	slots = map[string]text{}
-	for i, name := range p.SubexpNames() {
+	for i, name := range p().SubexpNames() {
 		if name = strings.TrimRight(name, "0123456789"); name == "" || m[2*i] < 0 {
 			continue
 		}

@@ -3,11 +3,11 @@ package demomodel
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -55,19 +55,19 @@ type proposal struct {
 }
 
 var (
-	theWish      = regexp.MustCompile(`(?s)# What the user wants\n(.*?)(?:\n\n(?:The user on a plan before|# )|\z)`)
-	onAPlan      = regexp.MustCompile(`(?m)^The user on a plan before: (.*)$`)
-	planBefore   = regexp.MustCompile(`(?m)^# The plan before\n(.*)$`)
-	itsTask      = regexp.MustCompile(`(?m)^# The current task, (\S+)\n(.*)\n`)
-	itsTools     = regexp.MustCompile(`(?m)^Tools: (.*)$`)
-	itsGoal      = regexp.MustCompile(`(?m)^Goal: (.*)$`)
-	itsRepo      = regexp.MustCompile(`(?m)^(?:# The repository |The repository is )([\w-]+)/([\w.-]*[\w-])`)
-	noted        = regexp.MustCompile(`(?m)^   Result, as it was noted: (".*")$`)
-	smaller      = regexp.MustCompile(`(?i)\b(?:step|task)\s+(\d+)\s+(?:smaller|shorter|simpler)\b`)
-	dropped      = regexp.MustCompile(`(?i)\b(?:drop|leave out|remove|skip)\s+(?:step|task)\s+(\d+)\b`)
-	searched     = regexp.MustCompile(`(?i)\bsearch\s+(?:the\s+web\s+)?(?:for\s+)?(.+?)(?:\s+and\s+open\b|[.;,\n]|$)`)
-	knownWork    = regexp.MustCompile(`\b(?:links?|issues?|readme)\b`)
-	relativeLink = regexp.MustCompile(`\]\(([^)\s:#]+)\)`)
+	theWish      = lazyregexp.New(`(?s)# What the user wants\n(.*?)(?:\n\n(?:The user on a plan before|# )|\z)`)
+	onAPlan      = lazyregexp.New(`(?m)^The user on a plan before: (.*)$`)
+	planBefore   = lazyregexp.New(`(?m)^# The plan before\n(.*)$`)
+	itsTask      = lazyregexp.New(`(?m)^# The current task, (\S+)\n(.*)\n`)
+	itsTools     = lazyregexp.New(`(?m)^Tools: (.*)$`)
+	itsGoal      = lazyregexp.New(`(?m)^Goal: (.*)$`)
+	itsRepo      = lazyregexp.New(`(?m)^(?:# The repository |The repository is )([\w-]+)/([\w.-]*[\w-])`)
+	noted        = lazyregexp.New(`(?m)^   Result, as it was noted: (".*")$`)
+	smaller      = lazyregexp.New(`(?i)\b(?:step|task)\s+(\d+)\s+(?:smaller|shorter|simpler)\b`)
+	dropped      = lazyregexp.New(`(?i)\b(?:drop|leave out|remove|skip)\s+(?:step|task)\s+(\d+)\b`)
+	searched     = lazyregexp.New(`(?i)\bsearch\s+(?:the\s+web\s+)?(?:for\s+)?(.+?)(?:\s+and\s+open\b|[.;,\n]|$)`)
+	knownWork    = lazyregexp.New(`\b(?:links?|issues?|readme)\b`)
+	relativeLink = lazyregexp.New(`\]\(([^)\s:#]+)\)`)
 )
 
 // planned returns the turn of a session of the planner; ok is false where the request is none of one.
@@ -166,7 +166,7 @@ func (out *proposal) refine(words string) {
 	}
 }
 
-func (out *proposal) task(of *regexp.Regexp, words string) (int, bool) {
+func (out *proposal) task(of *lazyregexp.Regexp, words string) (int, bool) {
 	m := of.FindStringSubmatch(words)
 	if m == nil {
 		return 0, false

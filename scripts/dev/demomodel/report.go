@@ -3,9 +3,9 @@ package demomodel
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -143,10 +143,10 @@ func (d *dialogue) describe(s step) string {
 }
 
 var (
-	rejected = regexp.MustCompile(`(?i)^the user (?:rejected|took the approval of) this\b[^.]*\.?\s*`)
-	undone   = regexp.MustCompile(`(?i)^the user took the approval of this back\b`)
-	notKnown = regexp.MustCompile(`(?i)^it is not known whether this was done\.\s*`)
-	unknown  = regexp.MustCompile(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
+	rejected = lazyregexp.New(`(?i)^the user (?:rejected|took the approval of) this\b[^.]*\.?\s*`)
+	undone   = lazyregexp.New(`(?i)^the user took the approval of this back\b`)
+	notKnown = lazyregexp.New(`(?i)^it is not known whether this was done\.\s*`)
+	unknown  = lazyregexp.New(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
 )
 
 // refusal says how the user refused a call that failed so.

@@ -3,20 +3,20 @@ package demomodel
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // asked matches the server's record of a proposal that may still wait for its user.
-var asked = regexp.MustCompile(`what came of it is not known yet: (.+)`)
+var asked = lazyregexp.New(`what came of it is not known yet: (.+)`)
 
 // numbered matches the server's list of the proposals that wait, in a conversation that a page keeps.
-var numbered = regexp.MustCompile(`these proposals wait for the user's decision: (\[.+\])`)
+var numbered = lazyregexp.New(`these proposals wait for the user's decision: (\[.+\])`)
 
 // waits is a proposal that may still wait: the title of its card, and the user's words that led to it.
 type waits struct{ title, words string }
@@ -44,7 +44,7 @@ var takesBack = phrases("[(oh|no|nope|sorry|ok|okay)] (cancel|withdraw|reject|dr
 		"[(thanks|thank you|please|after all|again)]")
 
 // firm matches the words without which a message such as "wait" takes nothing back.
-var firm = regexp.MustCompile(`(?i)\b(?:no|nope|never\s?mind|forget|cancel|reject|stop|leave it|drop|scrap|don['’]?t|` +
+var firm = lazyregexp.New(`(?i)\b(?:no|nope|never\s?mind|forget|cancel|reject|stop|leave it|drop|scrap|don['’]?t|` +
 	`do not|withdraw|revoke|undo|call off|take|mind|longer)\b`)
 
 // whichOne answers the question which of several is meant.
@@ -86,12 +86,12 @@ func (d *dialogue) placed(which string) (numbers []int, all bool) {
 }
 
 var (
-	allOfThem = regexp.MustCompile(`\b(?:both|all|everything|them)\b`)
+	allOfThem = lazyregexp.New(`\b(?:both|all|everything|them)\b`)
 	// noTitle matches the words of a wish that say nothing of which proposal is meant.
-	noTitle = regexp.MustCompile(`^(?:|it|that|this|the|my|a|an|one|card|cards|please|after|again|thanks|to|with|for|of|` +
+	noTitle = lazyregexp.New(`^(?:|it|that|this|the|my|a|an|one|card|cards|please|after|again|thanks|to|with|for|of|` +
 		`about|at|on|in|and|today|tomorrow|tonight|noon|\d+|\d+:\d+|am|pm|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$`)
-	mailCard  = regexp.MustCompile(`^(?:e-?mails?|mails?|messages?)$`)
-	eventCard = regexp.MustCompile(`^(?:events?|meetings?|calls?|appointments?|lunch|dinner|breakfast)$`)
+	mailCard  = lazyregexp.New(`^(?:e-?mails?|mails?|messages?)$`)
+	eventCard = lazyregexp.New(`^(?:events?|meetings?|calls?|appointments?|lunch|dinner|breakfast)$`)
 )
 
 // meant returns the numbers of the waiting proposals that the words can mean: those that have all names in them.

@@ -1,11 +1,11 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/registry"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -177,7 +177,7 @@ func (d *dialogue) abilities() string {
 }
 
 // given matches the examples that the instructions have for the user of the surface.
-var given = regexp.MustCompile(`(?m)^` + registry.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
+var given = lazyregexp.New(`(?m)^` + registry.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
 
 // maxExamples is how many requests are named to try.
 const maxExamples = 3

@@ -2,9 +2,9 @@ package demomodel
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -58,7 +58,7 @@ func (d *dialogue) talksOfTerminal() bool {
 	return len(d.tools) == 0 && aboutTerminal.MatchString(d.System)
 }
 
-var aboutTerminal = regexp.MustCompile(`(?i)\btheir terminal\b`)
+var aboutTerminal = lazyregexp.New(`(?i)\btheir terminal\b`)
 
 // work is a task on a terminal: a function that says which commands it takes, from the first on. With each turn it is
 // gone through again, and what has been answered is not asked for again.
@@ -149,8 +149,8 @@ func plainName(words string) (string, bool) {
 }
 
 var (
-	packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]{0,60}$`)
-	noName      = regexp.MustCompile(`^(it|one|something|package|program|tool|service|server)$`)
+	packageName = lazyregexp.New(`^[a-z0-9][a-z0-9.+-]{0,60}$`)
+	noName      = lazyregexp.New(`^(it|one|something|package|program|tool|service|server)$`)
 )
 
 // runIt runs the command that its user has spelled out.

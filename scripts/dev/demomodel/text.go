@@ -1,8 +1,9 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // text is a piece of a prompt. In mask each byte of a quotation is replaced, so that patterns match only the words
@@ -14,7 +15,7 @@ const hidden = '\x01'
 
 // quotation matches quoted words. A single straight quote opens only after white space, and closes only before a
 // character that is not a letter, so that apostrophes do not match.
-var quotation = regexp.MustCompile(
+var quotation = lazyregexp.New(
 	"`([^`]*)`|" + `"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]|«([^»]*)»|‘([^’]*)’|(?:^|[\s(:])'([^']+(?:'\w[^']*)*)'`)
 
 // read returns the text of a prompt, without the question mark of "could you …?", which is no part of the request.
@@ -34,7 +35,7 @@ func read(s string) text {
 	return text{s, string(mask)}
 }
 
-var courteous = regexp.MustCompile(`(?i)^\W*(?:(?:hi|hello|hey|dear\s+assistant)\b\W*)?(?:can|could|would|will|` +
+var courteous = lazyregexp.New(`(?i)^\W*(?:(?:hi|hello|hey|dear\s+assistant)\b\W*)?(?:can|could|would|will|` +
 	`shall|may)\s+(?:you|we)\b`)
 
 func (t text) slice(from, to int) text { return text{t.raw[from:to], t.mask[from:to]} }
@@ -100,7 +101,7 @@ func (t text) blank(from, to int) text {
 }
 
 // without returns the text with everything that matches overwritten.
-func (t text) without(re *regexp.Regexp) text {
+func (t text) without(re *lazyregexp.Regexp) text {
 	for _, m := range re.FindAllStringIndex(t.mask, -1) {
 		t = t.blank(m[0], m[1])
 	}
@@ -120,7 +121,7 @@ const (
 	addressList = oneReader + `(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*` + oneReader + `)*`
 )
 
-var anAddress = regexp.MustCompile(oneAddress)
+var anAddress = lazyregexp.New(oneAddress)
 
 // addresses returns all addresses outside quotations.
 func (t text) addresses() []string { return anAddress.FindAllString(t.mask, -1) }

@@ -1,24 +1,25 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 var (
-	called   = regexp.MustCompile(`(?i)\b(?:called|named|titled|entitled)\s+`)
-	inviting = regexp.MustCompile(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+|` +
+	called   = lazyregexp.New(`(?i)\b(?:called|named|titled|entitled)\s+`)
+	inviting = lazyregexp.New(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+|` +
 		`\bw/\s*)?` + addressList)
-	withThem = regexp.MustCompile(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
-	inMine   = regexp.MustCompile(
+	withThem = lazyregexp.New(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
+	inMine   = lazyregexp.New(
 		`(?i)\b(?:in|into|to|on)\s+(?:my|the|our)\s+(?:google\s+)?(?:calendar|diary|agenda)\b`)
-	startVerb = regexp.MustCompile(`(?i)^\s*(?:` + strings.ReplaceAll(planning, " ", `\s+`) + `)\b`)
-	articles  = regexp.MustCompile(`(?i)^(?:(?:remind\s+me|reminder\s+(?:for|to|about|of)|(?:event|entry|` +
+	startVerb = lazyregexp.New(`(?i)^\s*(?:` + strings.ReplaceAll(planning, " ", `\s+`) + `)\b`)
+	articles  = lazyregexp.New(`(?i)^(?:(?:remind\s+me|reminder\s+(?:for|to|about|of)|(?:event|entry|` +
 		`appointment|reminder)\s*:|i\s+(?:need|want|have)|i['’]ve\s+got|do|have|about|of|me|us|a|an|the|new|my|to|` +
 		`for|calendar|(?:event|entry|slot)\s+for)\s+)+`)
-	dangling   = regexp.MustCompile(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|or|please|starting)$`)
-	eventNamed = regexp.MustCompile(`^(?i:event|entry|meeting\s+called)\s+(\p{Lu})`)
-	blankName  = regexp.MustCompile(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
+	dangling   = lazyregexp.New(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|or|please|starting)$`)
+	eventNamed = lazyregexp.New(`^(?i:event|entry|meeting\s+called)\s+(\p{Lu})`)
+	blankName  = lazyregexp.New(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
 )
 
 // name returns the quotation that names an event: not what it is about.
@@ -30,7 +31,7 @@ func (t text) name() (string, bool) {
 	return t.quoted()
 }
 
-var endsOnTopic = regexp.MustCompile(`(?i)\b(?:about|regarding|concerning|on)\W*$`)
+var endsOnTopic = lazyregexp.New(`(?i)\b(?:about|regarding|concerning|on)\W*$`)
 
 // title returns a quotation, or the name that was given, or the rest of the text without verb, times and people.
 func title(t, left text) string {
@@ -40,7 +41,7 @@ func title(t, left text) string {
 	if m := called.FindStringIndex(left.mask); m != nil {
 		left = left.blank(0, m[1])
 	}
-	for _, re := range []*regexp.Regexp{inviting, withThem, inMine, startVerb} {
+	for _, re := range []*lazyregexp.Regexp{inviting, withThem, inMine, startVerb} {
 		for _, m := range re.FindAllStringIndex(left.mask, -1) {
 			left = left.blank(m[0], m[1])
 		}

@@ -1,10 +1,11 @@
 package demomodel
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // when holds the times in a text. Days and clocks are kept as written; doubt names those that do not exist.
@@ -29,16 +30,16 @@ const numbers = `a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|tw
 	`forty-five|sixty|ninety`
 
 var (
-	isoTime = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(T)\d{2}:\d{2}`)
-	fromNow = regexp.MustCompile(`(?i)\bin\s+(half\s+an|\d{1,3}|` + numbers + `)\s+(minute|min|hour)s?\b`)
-	lasting = regexp.MustCompile(`(?i)(?:\bfor\s+|,\s*)?(-\s*|\b)(half\s+an|half(?:\s+a)?|` +
+	isoTime = lazyregexp.New(`\d{4}-\d{2}-\d{2}(T)\d{2}:\d{2}`)
+	fromNow = lazyregexp.New(`(?i)\bin\s+(half\s+an|\d{1,3}|` + numbers + `)\s+(minute|min|hour)s?\b`)
+	lasting = lazyregexp.New(`(?i)(?:\bfor\s+|,\s*)?(-\s*|\b)(half\s+an|half(?:\s+a)?|` +
 		`\d{1,3}(?:[.,]5)?|` + numbers +
 		`)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+and\s+a\s+half\b|` +
 		`(?:,|\s+and)?\s+(\d{1,2}|` + numbers + `)\s*(?:minutes?|mins?|min)\b)?` +
 		`(?:\s+(?:long|(later|earlier)|(before|after|beforehand|in\s+advance|ago|from\s+now))\b)?`)
-	lastingDays = regexp.MustCompile(`(?i)\bfor\s+(?:\d{1,3}|` + numbers + `)\s+(?:day|week|month|year)s?\b`)
-	wholeDay    = regexp.MustCompile(`(?i)\b(?:all|whole)[\s-]+day\b`)
-	repeating   = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
+	lastingDays = lazyregexp.New(`(?i)\bfor\s+(?:\d{1,3}|` + numbers + `)\s+(?:day|week|month|year)s?\b`)
+	wholeDay    = lazyregexp.New(`(?i)\b(?:all|whole)[\s-]+day\b`)
+	repeating   = lazyregexp.New(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
 )
 
 // maxTimes is the number of times of one kind that are parsed; two are used.
@@ -50,7 +51,7 @@ func findWhen(t text, now time.Time) when {
 	for _, m := range isoTime.FindAllStringSubmatchIndex(t.mask, -1) {
 		t = t.blank(m[2], m[3])
 	}
-	take := func(re *regexp.Regexp, use func(g []string)) {
+	take := func(re *lazyregexp.Regexp, use func(g []string)) {
 		for _, m := range re.FindAllStringSubmatchIndex(t.mask, maxTimes) {
 			g := make([]string, len(m)/2)
 			for i := range g {
@@ -106,7 +107,7 @@ func timesIn(t text, now time.Time) when {
 	return findWhen(read("at "+strings.TrimSpace(bareTo.ReplaceAllString(t.raw, ""))), now)
 }
 
-var bareTo = regexp.MustCompile(`(?i)^\s*(?:to|for|at|on)\b`)
+var bareTo = lazyregexp.New(`(?i)^\s*(?:to|for|at|on)\b`)
 
 // some reports whether there is any time.
 func (w when) some() bool { return w.start != nil || len(w.days) > 0 || w.in > 0 }

@@ -1,8 +1,9 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // asks returns the requests of the newest prompt, with what they take from those before.
@@ -76,7 +77,7 @@ func (a *ask) saidTo(said text) string {
 }
 
 // saidThat matches an answer that says “that” before the text.
-var saidThat = regexp.MustCompile(`(?is)^\s*(?:say(?:ing)?\s+)?that\s+((?:the|i|we|he|she|it|they|you|my|our)\b.*)$`)
+var saidThat = lazyregexp.New(`(?is)^\s*(?:say(?:ing)?\s+)?that\s+((?:the|i|we|he|she|it|they|you|my|our)\b.*)$`)
 
 // understand returns the requests of a prompt.
 func (d *dialogue) understand(prompt string) (asks []*ask) {
@@ -132,12 +133,12 @@ const (
 )
 
 var (
-	further   = regexp.MustCompile(`(?i)(?:[.;!?,&]|\b(?:and|then|also|plus|please))\s+|\n\s*`)
-	connector = regexp.MustCompile(`(?i)[\s,;.&]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
-	negated   = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
-	greeting  = regexp.MustCompile(`(?i)^\W*(?:hi|hello|hey|good\s+\w+|thanks|thank\s+you|` +
+	further   = lazyregexp.New(`(?i)(?:[.;!?,&]|\b(?:and|then|also|plus|please))\s+|\n\s*`)
+	connector = lazyregexp.New(`(?i)[\s,;.&]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
+	negated   = lazyregexp.New(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
+	greeting  = lazyregexp.New(`(?i)^\W*(?:hi|hello|hey|good\s+\w+|thanks|thank\s+you|` +
 		`dear)\b[^.!?,]{0,30}[.!?,\s]*$`)
-	isQuestion = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|` +
+	isQuestion = lazyregexp.New(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|` +
 		`does|did|have|has|should|any|anything|show|list|read|search|find|cancel|delete|remove|move|reschedule|` +
 		`reply|forward)\b`)
 )
@@ -188,5 +189,5 @@ func (a *ask) begun(before text) bool {
 	return a.slots["to"].raw != "" || a.slots["whom"].raw != "" && said != ""
 }
 
-var mails = regexp.MustCompile(`(?i)^` + courtesy + `(?:email|e-mail|mail|message|tell|inform|notify|write|send|` +
+var mails = lazyregexp.New(`(?i)^` + courtesy + `(?:email|e-mail|mail|message|tell|inform|notify|write|send|` +
 	`let|ask|remind)\b`)

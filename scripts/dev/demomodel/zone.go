@@ -1,24 +1,25 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // A time zone is named as the tz database has it, or by a city that it names: “Tokyo time”. Anything else is asked
 // about.
 var (
-	zoned = regexp.MustCompile(
+	zoned = lazyregexp.New(
 		`(?:\(|\bin\s+|,\s*)?\b((?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|` +
 			`Pacific)/[A-Za-z_]+(?:/[A-Za-z_]+)?|UTC|GMT)\b\)?(?:\s+time)?`)
-	cityTime = regexp.MustCompile(`(?i)\b(?:in\s+)?(?:(\pL+)\s+)?(\pL+)\s+time\b`)
+	cityTime = lazyregexp.New(`(?i)\b(?:in\s+)?(?:(\pL+)\s+)?(\pL+)\s+time\b`)
 	// someZone matches what names a time zone in a way that is not one name for one zone.
-	someZone = regexp.MustCompile(`\b(?:[ECMP][SD]?T|CES?T|BST|IST|JST|AE[SD]T)\b|` +
+	someZone = lazyregexp.New(`\b(?:[ECMP][SD]?T|CES?T|BST|IST|JST|AE[SD]T)\b|` +
 		`\b\p{Lu}\pL+(?:\s\p{Lu}\pL+)?\s+[Tt]ime\b|\b(?i:eastern|central|mountain|pacific)\s+time\b|` +
 		`\s{3,}(?i:eastern|central|mountain|pacific)\b|\s{3,}\pL+\s+time\b|\b(?:UTC|` +
 		`GMT)\s*[+-]\s*\d{1,2}(?::\d{2})?|\s{3,}\p{Lu}\pL+/\p{Lu}[\pL_]+\s*$`)
-	offset = regexp.MustCompile(`(?:^|\s)[+-]\s*\d{1,2}\b`)
+	offset = lazyregexp.New(`(?:^|\s)[+-]\s*\d{1,2}\b`)
 )
 
 // takeZone finds the zone, and returns the text without it.

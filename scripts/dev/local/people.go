@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
@@ -81,7 +81,7 @@ var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
 
-var validUID = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
+var validUID = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 
 // signedIn stores a local user who signs in, and links their accounts.
 func (s *server) signedIn(uid, email string) error {

@@ -4,9 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // Generation is a generation of models. It determines the rules for signatures and ids.
@@ -243,7 +244,7 @@ func (p Part) check(at, role string) error {
 
 // callName matches the names in a conversation (ai.google.dev/api/caching#FunctionCall), and all that declarations
 // allow.
-var callName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`)
+var callName = lazyregexp.New(`^[a-zA-Z0-9_.:-]{1,128}$`)
 
 func isObject(raw json.RawMessage, optional bool) bool {
 	s := strings.TrimSpace(string(raw))

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // MaxBody is the largest request, in bytes (ai.google.dev: 20 MB for a request with inline data).
@@ -126,7 +127,7 @@ func (b body) generation(r *Request) error {
 }
 
 // validName matches function names (ai.google.dev/api/caching#FunctionDeclaration).
-var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+var validName = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 func declarations(groups []toolGroup) ([]Declaration, error) {
 	var out []Declaration

@@ -11,10 +11,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // A ModelFunc returns the answer to a request that passed every check. It must be safe for concurrent use.
@@ -55,10 +56,10 @@ func (s *Server) Refused() []string {
 	return append([]string(nil), s.refused...)
 }
 
-var path = regexp.MustCompile(
+var path = lazyregexp.New(
 	`^/v1(beta|beta1)?/(projects/[^/]+/locations/[^/]+/publishers/google/)?models/([^/:]+):(generateContent|streamGenerateContent)$`)
 
-var modelPath = regexp.MustCompile(`^/v1(?:beta|beta1)?/((?:publishers/google/)?models/[^/:]+)$`)
+var modelPath = lazyregexp.New(`^/v1(?:beta|beta1)?/((?:publishers/google/)?models/[^/:]+)$`)
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -6,11 +6,11 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
@@ -138,7 +138,7 @@ func (o *OAuth) Consent(address, login string) (state, code string, err error) {
 	return o.allow(u.Query(), login)
 }
 
-var validLogin = regexp.MustCompile(`^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`)
+var validLogin = lazyregexp.New(`^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`)
 
 func (o *OAuth) allow(q url.Values, login string) (state, code string, err error) {
 	if err := o.check(q); err != nil {

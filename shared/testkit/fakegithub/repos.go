@@ -3,9 +3,10 @@ package fakegithub
 import (
 	"encoding/base64"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 func (s *Server) getUser(r request) (answer, *failure) { return answer{body: s.self(r.login)}, nil }
@@ -25,7 +26,7 @@ func (s *Server) getRepository(r request) (answer, *failure) {
 	return answer{body: s.repository(r.repo)}, nil
 }
 
-var repositoryName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+var repositoryName = lazyregexp.New(`^[A-Za-z0-9._-]{1,100}$`)
 
 func (s *Server) createRepository(r request) (answer, *failure) {
 	var in struct {

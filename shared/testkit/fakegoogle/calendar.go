@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"maps"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // event is the resource as it was sent, with the fields that the service adds.
@@ -22,7 +23,7 @@ func (e *event) key() string { return e.User + "\n" + e.ID }
 
 func (e *event) cancelled() bool { return e.Resource["status"] == "cancelled" }
 
-var eventID = regexp.MustCompile(`^[a-v0-9]+$`)
+var eventID = lazyregexp.New(`^[a-v0-9]+$`)
 
 // insertEvent accepts an id of the client's, and refuses one that is taken, also by a deleted event.
 func (s *Server) insertEvent(r request) (any, *apiError) {

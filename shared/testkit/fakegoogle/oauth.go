@@ -10,10 +10,10 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
@@ -143,7 +143,7 @@ func (o *OAuth) allow(q url.Values, email string) (state, code string, err error
 // ValidAddress reports whether an account may have the address.
 func ValidAddress(email string) bool { return address.MatchString(email) }
 
-var address = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
+var address = lazyregexp.New(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
 
 // redeem issues tokens for a code or a refresh token.
 func (o *OAuth) redeem(w http.ResponseWriter, r *http.Request) {

@@ -3,12 +3,12 @@ package fakegoogle
 import (
 	"bytes"
 	"html"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	gomessage "github.com/emersion/go-message"
 )
 
@@ -52,8 +52,8 @@ func (s *Server) listMessages(r request) (any, *apiError) {
 type term func(m *message) bool
 
 var (
-	termForm = regexp.MustCompile(`(-?)(?:([a-z0-9_]+):)?("[^"]*"|\S+)`)
-	ageForm  = regexp.MustCompile(`^(\d{1,4})([dmy])$`)
+	termForm = lazyregexp.New(`(-?)(?:([a-z0-9_]+):)?("[^"]*"|\S+)`)
+	ageForm  = lazyregexp.New(`^(\d{1,4})([dmy])$`)
 )
 
 // readTerms reads a search: words and quotations, from:, to:, cc:, subject:, in:, after:, before:, newer_than:,
@@ -145,7 +145,7 @@ func (m *message) header(name string) string {
 	return text
 }
 
-var htmlTag = regexp.MustCompile(`<[^>]*>`)
+var htmlTag = lazyregexp.New(`<[^>]*>`)
 
 // maxSnippet is the length of a snippet, in characters.
 const maxSnippet = 200

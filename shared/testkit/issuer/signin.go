@@ -10,10 +10,11 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const tokenLifetime = time.Hour
@@ -146,7 +147,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 // ownAddress matches a name that is an address by itself. Those of example.com are made of other names.
-var ownAddress = regexp.MustCompile(`^[a-z0-9._+-]{1,64}@[a-z0-9.-]{1,190}$`)
+var ownAddress = lazyregexp.New(`^[a-z0-9._+-]{1,64}@[a-z0-9.-]{1,190}$`)
 
 // UsualEmail returns the address of a user who names no other. Two names never have one address, even where addresses
 // are compared without regard to case: a capital letter is written _a, and another sign as _ and its number.
