@@ -75,7 +75,7 @@ func (l *Log[T]) AppendWithin(maxTail, keep, atMost int, items ...T) ([]Chunk[T]
 		return nil, err
 	}
 	before, within := l.Tail, l.within
-	l.Tail = append(before[:len(before):len(before)], items...)
+	l.Tail = slices.Concat(before, items) // exactly as long, because the next append copies it again
 	l.Count += int64(len(items))
 	l.within = 0
 	if (within > 0 || len(before) == 0) && within+total <= maxTail && len(l.Tail) <= atMost {
