@@ -24,11 +24,17 @@ func foreseenRequest(ctx context.Context, next *unit.Execution) (req model.Reque
 	return req, true
 }
 
-// withinBudget reports whether the user may certainly call the model again today.
+// spareCalls is how many calls a user must have left today for a call that begins ahead. Near the limit, a dropped call
+// would take the place of one that answers.
+const spareCalls = 20
+
+// withinBudget reports whether the user may call the model many more times today.
 func withinBudget(ctx context.Context, ex *unit.Execution) bool {
 	if ex.UserLimits.None() {
 		return true
 	}
 	u, err := ex.User(ctx)
-	return err == nil && checkShare(ex, u, ex.Run, ex.State, ex.Now()) == nil
+	used := ex.State.ModelCalls - ex.Run.Counted.Calls + spareCalls
+	return err == nil &&
+		u.Usage.CheckModelBudget(ex.UserLimits, ex.Now(), used, ex.State.Tokens-ex.Run.Counted.Tokens) == nil
 }

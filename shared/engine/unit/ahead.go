@@ -20,6 +20,7 @@ type Ahead struct {
 	Request model.Request // valid once the call was taken ([Execution.TakeAhead])
 
 	next    Execution // the run as the commit will leave it, for reading only
+	given   []string  // paths of the documents that next had at its begin
 	cancel  context.CancelFunc
 	ready   chan struct{} // closed when the call begins, or if none is made
 	begun   bool
@@ -45,11 +46,12 @@ func (ex *Execution) Foresee(ctx context.Context, how *Foresight) {
 	ex.foresight, ex.foreseeing = how, ctx
 }
 
-// beginAhead begins the model call that rests on the tx, if the tx leaves the run to this process for that step.
+// beginAhead begins the model call that rests on the tx, if the tx leaves the run to this process for that step. A run
+// on a terminal begins none: its terminal is reserved by the commit.
 func (ex *Execution) beginAhead(tx *Tx) *Ahead {
 	st, _ := tx.Next()
 	need := tx.Limits().ModelTimeout
-	if ex.foresight == nil || len(tx.events) == 0 || st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner ||
+	if ex.foresight == nil || tx.Run.Terminal != "" || len(tx.events) == 0 || st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner ||
 		ex.CallerGone() || ex.PastDeadline() || !HasTimeFor(ex.foreseeing, need) {
 		return nil
 	}
@@ -57,6 +59,7 @@ func (ex *Execution) beginAhead(tx *Tx) *Ahead {
 	ctx, cancel := context.WithTimeout(ctx, need)
 	a := &Ahead{cancel: cancel, ready: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{})}
 	foresee(tx, &a.next)
+	a.given = slices.Collect(maps.Keys(a.next.Docs))
 	go a.run(model.WithCommit(ctx, a.settled), *ex.foresight)
 	return a
 }
@@ -114,8 +117,8 @@ func (ex *Execution) TakeAhead() *Ahead {
 		return nil
 	}
 	<-a.ready
-	for path, d := range a.next.Docs {
-		if _, read := ex.Docs[path]; !read {
+	for path, d := range a.next.Docs { // but none that ex had, and may have forgotten since
+		if _, read := ex.Docs[path]; !read && !slices.Contains(a.given, path) {
 			ex.Docs[path] = d
 		}
 	}
