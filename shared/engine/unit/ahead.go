@@ -47,7 +47,7 @@ func (ex *Execution) Foresee(ctx context.Context, how *Foresight) {
 }
 
 // beginAhead begins the model call that rests on the tx, if the tx leaves the run to this process for that step. A run
-// on a terminal begins none: its terminal is reserved by the commit.
+// on a terminal begins none: the commit reserves its terminal.
 func (ex *Execution) beginAhead(tx *Tx) *Ahead {
 	st, _ := tx.Next()
 	need := tx.Limits().ModelTimeout
@@ -57,7 +57,8 @@ func (ex *Execution) beginAhead(tx *Tx) *Ahead {
 	}
 	ctx := context.WithoutCancel(ex.Trace.Enter(ex.foreseeing, tx.Run, ex.Asked))
 	ctx, cancel := context.WithTimeout(ctx, need)
-	a := &Ahead{cancel: cancel, ready: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{})}
+	a := &Ahead{cancel: cancel, ready: make(chan struct{}), settled: make(chan struct{}),
+		done: make(chan struct{})}
 	foresee(tx, &a.next)
 	a.given = slices.Collect(maps.Keys(a.next.Docs))
 	go a.run(model.WithCommit(ctx, a.settled), *ex.foresight)
