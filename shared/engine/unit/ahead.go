@@ -51,8 +51,8 @@ func (ex *Execution) Foresee(ctx context.Context, how *Foresight) {
 func (ex *Execution) beginAhead(tx *Tx) *Ahead {
 	st, _ := tx.Next()
 	need := tx.Limits().ModelTimeout
-	if ex.foresight == nil || tx.Run.Terminal != "" || len(tx.events) == 0 || st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner ||
-		ex.CallerGone() || ex.PastDeadline() || !HasTimeFor(ex.foreseeing, need) {
+	if ex.foresight == nil || tx.Run.Terminal != "" || len(tx.events) == 0 || st != run.StepCallModel ||
+		tx.Run.Lease.Owner != ex.Owner || ex.CallerGone() || ex.PastDeadline() || !HasTimeFor(ex.foreseeing, need) {
 		return nil
 	}
 	ctx := context.WithoutCancel(ex.Trace.Enter(ex.foreseeing, tx.Run, ex.Asked))
