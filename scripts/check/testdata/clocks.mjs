@@ -44,7 +44,7 @@ await run({
 
   'the record says it as the card did': async (page) => {
     await approve(page);
-    await page.getByRole('button', { name: 'Exactly what' }).or(page.getByText('Exactly what')).first().click();
+    await page.getByRole('button', { name: 'Exact details' }).or(page.getByText('Exact details')).first().click();
     const record = page.locator('.record');
     await record.getByText(/12:00 \(Asia\/Tokyo\)/).first().waitFor();
     const words = await record.locator('dd').allInnerTexts();
@@ -71,7 +71,7 @@ await run({
     await ask(page, 'email ken@example.org that the build is green');
     await approve(page);
     await ask(page, 'email ken@example.org that the build is green');
-    const warning = cards(page).first().getByRole('list', { name: 'Look at this twice' });
+    const warning = cards(page).first().getByRole('list', { name: 'Check carefully' });
     await warning.getByText('You already sent exactly this at').waitFor();
     const words = await warning.innerText();
     expect(`it names the day and the zone: ${words}`, german.test(words) && /\d\d:\d\d GMT\+9/.test(words));

@@ -44,7 +44,7 @@ await run({
     await accessible(page, 'an inbox with a row that can be undone');
     await page.keyboard.press('u');
     await page.locator('#main .live').getByText('Undone, nothing was done').waitFor();
-    expect('it is told that it was taken back', /Approval taken back/.test(await announced(page)));
+    expect('it is told that it was taken back', /Approval undone/.test(await announced(page)));
     expect(`${title} still stands there`, (await cards(page).count()) === 9);
     await uncovered(page, 'an inbox with what was undone');
   },
@@ -132,9 +132,9 @@ await run({
     await alone('by what was said');
     await accessible(page, 'a search', '#side');
     await search.fill('');
-    await page.getByLabel('How they stand').selectOption('waiting');
+    await page.getByLabel('State').selectOption('waiting');
     await settled('by what waits', async () => (await page.locator('.thread').count()) === 7);
-    await page.getByLabel('When they were last used').selectOption('1');
+    await page.getByLabel('Last used').selectOption('1');
     await search.fill('nobody said this');
     await page.getByText('No conversation has this.').waitFor();
     await uncovered(page, 'a search');

@@ -15,7 +15,7 @@ await run({
     await view(page, 'Terminal');
     await page.getByRole('heading', { name: 'demo', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Check demo' }).click();
-    await page.getByText('It answers:').waitFor();
+    await page.getByText('Connection works:').waitFor();
     await page.getByRole('button', { name: 'Open a terminal on demo' }).click();
     await page.getByText('Connected').waitFor();
     await type(page, 'ls /tmp');
@@ -75,12 +75,12 @@ await run({
     await accessible(page, 'a command that is always allowed');
     await view(page, 'Audit');
     await page.locator('.story-head').first().click();
-    await page.getByText('Exactly what: Run a command').first().click();
-    await page.getByText('Sent without asking').waitFor();
-    await page.getByRole('button', { name: 'Take back' }).click();
+    await page.getByText('Exact details: Run a command').first().click();
+    await page.getByText('Done without asking').waitFor();
+    await page.getByRole('button', { name: 'Remove' }).click();
     await page.locator('#main').getByText('Removed. You’ll be asked each time.').waitFor();
     await view(page, 'Always allowed');
-    await page.getByText('Nobody. You are asked each time.').waitFor();
+    await page.getByText('No entries. You are asked each time.').waitFor();
     await view(page, 'Terminal');
     await ask(page, `run \`${command}\``);
     await decide(page, 'Reject');

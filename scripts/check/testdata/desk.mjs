@@ -41,7 +41,7 @@ await run({
     await link.waitFor();
     await page.goBack();
     await allow(page, 'lia');
-    await row.getByText('Google was linked since. Ask again.').waitFor();
+    await row.getByText('Google has been linked since. Ask again.').waitFor();
     expect(`it is the conversation again: ${page.url()}`, page.url() === here);
     await settled('nothing more is to be linked',
       async () => !(await page.getByRole('button', { name: 'Link Google' }).count()));
@@ -63,7 +63,7 @@ await run({
     await shot(page, 'declined');
     await page.getByRole('button', { name: 'Close' }).click();
     await page.goto(`${new URL(page.url()).origin}/api/agent/connections/google/callback?state=gone&code=x`);
-    await page.getByText('That was begun elsewhere, or too long ago').waitFor();
+    await page.getByText('This was started in another browser or too long ago').waitFor();
     await page.context().close();
   },
 
@@ -158,7 +158,7 @@ await run({
       await view(page, 'Inbox');
       const row = page.getByRole('group', { name: 'Approved a moment ago' }).locator('.held');
       await row.getByText(/^Sending in \d+ s$/).waitFor();
-      expect('so something is there', !(await page.getByText('Nothing waits.').isVisible()));
+      expect('so something is there', !(await page.getByText('Nothing is waiting.').isVisible()));
       await accessible(page, 'what is held, in the inbox');
       await shot(page, `held-${minutes}`);
       await row.getByRole('button', { name: 'Undo' }).click();

@@ -40,7 +40,7 @@ await run({
     expect('it has no other buttons', !(await cards(page).getByRole('button', { name: 'Reject' }).isVisible()));
     await accessible(page, 'a decision that waits');
     await shot(page, 'offline');
-    await unsent(page).getByRole('button', { name: 'Take back' }).click();
+    await unsent(page).getByRole('button', { name: 'Undo' }).click();
     await lain(page);
     await cards(page).getByRole('button', { name: 'Approve once' }).click();
     await unsent(page).waitFor();
@@ -70,7 +70,7 @@ await run({
     await cards(other).getByRole('button', { name: 'Reject' }).click();
     await rows(other, 'rejected').waitFor();
     await mend();
-    await page.getByText(/Your decision on “.*” was not taken: Already decided: reject/).waitFor();
+    await page.getByText(/Your decision on “.*” was refused: Already decided: reject/).waitFor();
     await ended(page);
     await other.context().close();
     mend = await approveUnsent(page, 'di');
@@ -90,7 +90,7 @@ await run({
     await page.route(resolve, (r) => r.fulfill({ status: 410, json: { ok: false, error: { class: 'PolicyError',
       code: 'expired', message: 'This approval has expired; nothing was done.', requestId: 'r' } } }));
     await hurry(page);
-    await page.getByText(/was not taken: This approval has expired; nothing was done/).first().waitFor();
+    await page.getByText(/was refused: This approval has expired; nothing was done/).first().waitFor();
     await mend();
     await lain(page);
     await cards(page).getByRole('button', { name: 'Reject' }).click();
@@ -101,13 +101,13 @@ await run({
   'nobody else sends it, and not after the sign-out': async (page) => {
     const mend = await approveUnsent(page, 'fay');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByText('You are signed out. Decisions that were not sent are dropped.').waitFor();
+    await page.getByText('You are signed out. Unsent decisions were discarded.').waitFor();
     await mend();
     for (const uid of ['olga', 'otto']) {
       await signIn(page, uid);
       await view(page, 'Inbox');
       if (uid === 'otto') await cards(page).first().waitFor();
-      else await page.getByText('Nothing waits.').waitFor();
+      else await page.getByText('Nothing is waiting.').waitFor();
       expect('nothing waits to be sent', (await unsent(page).count()) === 0);
       if (uid === 'olga') await page.getByRole('button', { name: 'Sign out' }).click();
     }
@@ -140,7 +140,7 @@ await run({
     const again = await open('otto');
     await again.setViewportSize({ width: 390, height: 844 });
     const told = (words) => again.locator('#notice').getByText(words).waitFor();
-    await told(/Your decision on “.*” was not sent yet. It is sent once the server can be reached\./);
+    await told(/Your decision on “.*” has not been sent yet. It will be sent when the server can be reached\./);
     await told(/Your decision on “.*” was not sent before it expired. Nothing was done\./);
     await inbox(again);
     await unsent(again).waitFor();

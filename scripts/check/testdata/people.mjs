@@ -180,7 +180,7 @@ await run({
     await page.getByRole('link', { name: '‹ Inbox' }).click();
     await page.getByRole('heading', { name: 'Waiting for you' }).waitFor();
     await cards(page).getByRole('button', { name: 'Reject' }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     await settled('the focus is on the view', () => focused(page, 'h1'));
   },
 
@@ -205,7 +205,7 @@ await run({
     await signIn(page, 'tabea');
     const other = await page.context().newPage();
     await other.goto(`${BASE_URL}/#/inbox`);
-    await other.getByText('Nothing waits.').waitFor();
+    await other.getByText('Nothing is waiting.').waitFor();
     const shows = (n) => settled(`both tabs show that ${n} wait`, async () => {
       for (const tab of [page, other]) {
         const badge = await tab.locator('html').getAttribute('data-badge');

@@ -202,7 +202,7 @@ await run({
       { label: 'Change, title before', value: 'Find the link' });
     await put('AWAITING_CONFIRMATION', { approvals: [next] });
     await page.reload();
-    const diff = page.getByRole('region', { name: 'Different from the plan before' });
+    const diff = page.getByRole('region', { name: 'Changed since the previous plan' });
     await diff.waitFor();
     expect('the diff stands by itself', (await diff.getByRole('listitem').allInnerTexts()).join('|')
       === `Changed (title): ${evil}|Title before: Find the link`);
@@ -228,12 +228,12 @@ await run({
     await shot(page, 'plan-edited');
     await form.getByRole('button', { name: 'Back' }).click();
     expect('it is still unticked', !(await page.getByLabel('May create at most 2 issues (g2).').isChecked()));
-    await page.getByLabel('Ask me about every change of this plan').check();
+    await page.getByLabel('Ask me about every change to this plan').check();
     await page.reload();
     await page.getByLabel('May create at most 2 issues (g1).').waitFor();
     expect('also after a reload', !(await page.getByLabel('May create at most 2 issues (g2).').isChecked())
       && await page.getByLabel('May create at most 2 issues (g1).').isChecked()
-      && await page.getByLabel('Ask me about every change of this plan').isChecked());
+      && await page.getByLabel('Ask me about every change to this plan').isChecked());
     await lain(page);
     await yes.focus();
     await page.keyboard.press('Enter');
@@ -249,7 +249,7 @@ await run({
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done] });
     await it.event('plan.confirmed', { status: 'planning' });
     await page.getByText('Step 1: Read issue').click();
-    await page.getByText('What came back, from github.com/demo/site').waitFor();
+    await page.getByText('Result, from github.com/demo/site').waitFor();
     await page.getByText('1 of 2 used').waitFor();
     await page.getByText('May create at most 2 issues in demo/site (base: "main").', { exact: true }).waitFor();
     await put('EXECUTING',
@@ -261,8 +261,8 @@ await run({
     await narrow(page, 'a running plan');
     await doc(`DELETE /api/agent/plans/${it.id}/grants/g1`, session('EXECUTING'));
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1, true)], log: [done] });
-    await page.getByRole('button', { name: 'Take back g1' }).click();
-    await page.getByText('· taken back').waitFor();
+    await page.getByRole('button', { name: 'Revoke g1' }).click();
+    await page.getByText('· revoked').waitFor();
     await shot(page, 'plan-running');
   },
   'asked too often, it goes on by itself; what changed since the yes is told': async (page) => {
@@ -275,7 +275,7 @@ await run({
     await page.reload();
     await page.getByText('Nothing is lost; trying again').waitFor();
     await put('EXECUTING', now);
-    const list = page.getByRole('region', { name: 'Changed since your yes' });
+    const list = page.getByRole('region', { name: 'Changed since you confirmed' });
     await list.getByText('Added: Look at the log').waitFor();
     expect('each with its reason', (await list.getByRole('listitem').allInnerTexts()).join('|').replaceAll('\n\n', '\n')
       === `Added: Look at the log\nIt is known.\nWhy: It says more.|Dropped: ${evil}\nWhy: It is done.`);
@@ -308,9 +308,9 @@ await run({
     await it.over('failed');
     await page.getByRole('link', { name: artifacts[0] }).waitFor();
     expect('only web addresses are links', (await page.locator('main a[href^=javascript]').count()) === 0);
-    await page.getByText('It is not known whether this was done').waitFor();
+    await page.getByRole('region', { name: 'Outcome' }).getByText('Outcome unknown').waitFor();
     await page.getByRole('link', { name: 'Continue' }).click();
-    await page.getByRole('heading', { name: 'Go on with what was unfinished' }).waitFor();
+    await page.getByRole('heading', { name: 'Continue the unfinished tasks' }).waitFor();
     await begin(page);
     await settled('it goes on from it', async () => (await sent('/api/agent/plans')).at(-1).continueFrom === it.id);
   },

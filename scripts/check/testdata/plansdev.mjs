@@ -29,12 +29,12 @@ await run({
     await decide(page, 'Ask for another plan');
     await settled('another plan waits', async () => (await cards(page).count()) === 1
       && (await cards(page).getAttribute('data-version')) !== before);
-    const different = page.getByRole('region', { name: 'Different from the plan before' });
+    const different = page.getByRole('region', { name: 'Changed since the previous plan' });
     expect('it shows what is different', (await different.getByRole('listitem').count()) > 0);
   },
   'confirmed, it is carried out, and its page links what came of it': async (page) => {
     await decide(page, /^Confirm plan: it may create 1 issue in demo\/site until /);
-    await page.getByRole('region', { name: 'What came of it' }).getByRole('link').first().waitFor();
+    await page.getByRole('region', { name: 'Outcome' }).getByRole('link').first().waitFor();
     await page.locator('main dd .chip', { hasText: 'Completed' }).waitFor();
   },
 });

@@ -22,7 +22,7 @@ await run({
     await opened(page).getByText('The demo is at eleven.').waitFor();
     const told = await words(opened(page));
     for (const part of ['ana@example.com', 'ria', 'Approved with changes', 'Message id', 'Open it there',
-      'Its entries in the audit']) {
+      'Audit entries']) {
       expect(`it tells ${part}: ${told}`, told.includes(part));
     }
     expect('the words before the edit are struck out', (await words(opened(page).locator('del').first())).length > 0);
@@ -36,7 +36,7 @@ await run({
     await page.getByRole('heading', { name: 'What was done' }).waitFor();
     expect('the details tell it too', (await words(page.locator('.records'))).includes('The demo is at eleven.'));
     await page.getByRole('link', { name: 'Receipt' }).click();
-    await page.getByRole('button', { name: 'Save the file' }).waitFor();
+    await page.getByRole('button', { name: 'Save file' }).waitFor();
     expect('so does the receipt', (await words(page.locator('.receipt'))).includes('The demo is at eleven.'));
     await accessible(page, 'a receipt');
     await shot(page, 'receipt');
@@ -44,7 +44,7 @@ await run({
     expect('no buttons are printed', !(await page.getByRole('button', { name: 'Print' }).isVisible()));
     await page.emulateMedia({ media: null });
     const [download] =
-      await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save the file' }).click()]);
+      await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save file' }).click()]);
     const file = await readFile(await download.path());
 
     await Promise.all([page.waitForResponse(/jwks\.json$/), page.goto(`${BASE_URL}/verify`)]);
@@ -110,7 +110,7 @@ await run({
       === 0);
     await accessible(page, 'a card that deletes');
     await shot(page, 'delete-event');
-    await opened(other).getByRole('link', { name: 'It waits for you, or is on its way' }).waitFor();
+    await opened(other).getByRole('link', { name: 'Waiting for you, or running' }).waitFor();
     expect('the other tab offers it no longer',
       (await opened(other).getByRole('button', { name: 'Delete the event' }).count()) === 0);
     await cards(page).getByRole('button', { name: 'Approve once' }).click();
@@ -121,7 +121,7 @@ await run({
       own.length === 1 && own[0].status === 'cancelled' && own[0].told === 'all');
     for (const tab of [page, other]) {
       await tab.evaluate(() => dispatchEvent(new Event('focus'))); // as a tab that its user comes back to
-      await opened(tab).first().getByText('Taken back').waitFor();
+      await opened(tab).first().getByText('Undone').waitFor();
       expect('it is not offered again',
         (await opened(tab).getByRole('button', { name: 'Delete the event' }).count()) === 0);
     }
@@ -150,21 +150,21 @@ await run({
     await page.locator('.live[data-status=completed]').first().waitFor();
     await ask(page, 'email kim@example.org that dinner is ready');
     await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2);
-    await page.locator('.live').nth(1).locator('.action > .chip', { hasText: 'Sent without asking' }).waitFor();
+    await page.locator('.live').nth(1).locator('.action > .chip', { hasText: 'Done without asking' }).waitFor();
     const second = page.locator('.live').nth(1).locator('.opened');
     await second.locator('summary').click();
-    await second.getByText('Sent without asking').waitFor();
-    expect('the rule stands with it', (await words(second)).includes('You always allow mails to everybody'));
+    await second.getByText('Done without asking').waitFor();
+    expect('the rule stands with it', (await words(second)).includes('You always allow e-mails to all'));
     await accessible(page, 'what was sent without asking');
-    await second.getByRole('button', { name: 'Take back' }).click();
+    await second.getByRole('button', { name: 'Remove' }).click();
     await second.getByText('Removed. You’ll be asked each time.').waitFor();
     await ask(page, 'email kim@example.org that supper is ready');
     await cards(page).getByRole('button', { name: 'Approve once' }).waitFor();
     await view(page, 'Always allowed');
-    await page.getByText('Nobody. You are asked each time.').waitFor();
+    await page.getByText('No entries. You are asked each time.').waitFor();
     await page.goBack();
     await second.locator('summary').click();
-    await second.getByRole('button', { name: 'Take back' }).click();
+    await second.getByRole('button', { name: 'Remove' }).click();
     await second.getByText('Already removed. You’ll be asked each time.').waitFor();
     await page.context().close();
   },
@@ -178,14 +178,14 @@ await run({
     await view(page, 'Audit');
     const story = page.locator('.story').filter({ hasText: 'Send an e-mail' });
     await story.locator('.story-head').click();
-    await story.getByText('Exactly what: Send an e-mail').click();
+    await story.getByText('Exact details: Send an e-mail').click();
     await story.getByText('The demo is at ten.').waitFor();
     expect('who approved it stands there', (await words(story)).includes('ray: Approved'));
     await accessible(page, 'the audit, opened to a record');
     await shot(page, 'audit-opened');
-    await story.getByRole('link', { name: 'Check its chain' }).click();
-    await page.getByText('The chain is whole.').waitFor();
-    await page.getByText('Exactly what: Send an e-mail').click();
+    await story.getByRole('link', { name: 'Check the chain' }).click();
+    await page.getByText('The chain is intact.').waitFor();
+    await page.getByText('Exact details: Send an e-mail').click();
     await page.getByText('The demo is at ten.').waitFor();
     expect('it is still the audit', page.url().includes('#/audit/'));
     await page.context().close();
@@ -212,23 +212,23 @@ await run({
       await story(other).waitFor({ state: 'detached' });
       await story(who).waitFor();
     };
-    await filter.getByLabel('whom or what').fill('BOB@exa');
+    await filter.getByLabel('recipient or subject').fill('BOB@exa');
     await only('bob', 'ana');
-    await filter.getByLabel('whom or what').fill('');
+    await filter.getByLabel('recipient or subject').fill('');
     await story('ana').waitFor();
-    await filter.getByLabel('What came of it').selectOption('done');
+    await filter.getByLabel('Outcome').selectOption('done');
     await only('ana', 'bob');
     await story('ana').locator('.story-head').click();
-    await story('ana').getByText('Exactly what: Send an e-mail').waitFor();
+    await story('ana').getByText('Exact details: Send an e-mail').waitFor();
     const day = (days) => page.evaluate((n) => {
       const at = new Date();
       at.setDate(at.getDate() + n);
       return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((v) => String(v).padStart(2, '0')).join('-');
     }, days);
-    await filter.getByLabel('From this day on').fill(await day(1));
-    await page.locator('.empty-view').getByText('Nothing on record has this.').waitFor();
-    await filter.getByLabel('From this day on').fill(await day(-1));
-    await filter.getByLabel('Up to this day').fill(await day(1));
+    await filter.getByLabel('First day').fill(await day(1));
+    await page.locator('.empty-view').getByText('No entry matches.').waitFor();
+    await filter.getByLabel('First day').fill(await day(-1));
+    await filter.getByLabel('Last day').fill(await day(1));
     await story('ana').waitFor();
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(`it is no wider than the screen (by ${wide})`, wide <= 0);

@@ -43,7 +43,7 @@ await run({
       sessionStorage.setItem('countersign.user', JSON.stringify({ ...user, token: 'run.out.x' }));
     });
     await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
-    await page.getByText('Your sign-in has run out').waitFor();
+    await page.getByText('Your sign-in has expired').waitFor();
     await shot(page, 'run-out');
     await accessible(page, 'a sign-in that has run out');
     await page.getByRole('button', { name: 'Sign in again' }).click();
@@ -58,7 +58,7 @@ await run({
   'an answer that was not asked for is refused': async (page) => {
     const before = await token(page);
     await page.goto(`${new URL(page.url()).origin}/?code=stolen&state=forged`);
-    await page.getByText('This sign-in was not begun here').waitFor();
+    await page.getByText('This sign-in was not started here').waitFor();
     expect('the token is the one that was there', (await token(page)) === before);
     expect('the address keeps no code', !page.url().includes('code='));
   },
@@ -76,7 +76,7 @@ await run({
     await page.waitForURL('**/dev/issuer/authorize?**');
     await page.locator('input[name=code_challenge]').evaluate((i) => { i.value = 'A'.repeat(43); });
     await atTheIssuer(page, 'rita');
-    await page.getByText('did not take the code').waitFor();
+    await page.getByText('did not accept the code').waitFor();
   },
 
   // As with Google, whose token endpoint serves no client without a secret.

@@ -23,14 +23,14 @@ await run({
     await page.getByLabel('Host', { exact: true }).fill('127.0.0.1');
     await page.getByLabel('Port').fill(SSHD_PORT);
     await page.getByLabel('User name').fill(SSHD_USER);
-    await page.getByLabel('Name (for you').fill('box');
-    await page.getByLabel('A private key of mine').check();
+    await page.getByLabel('Name (optional').fill('box');
+    await page.getByLabel('My private key').check();
     await page.getByLabel('Private key (OpenSSH or PEM)').fill(readFileSync(SSHD_KEY, 'utf8'));
-    await page.getByRole('button', { name: 'Look at its fingerprint' }).click();
+    await page.getByRole('button', { name: 'Show fingerprint' }).click();
     await page.getByText(SSHD_PRINT).waitFor();
-    await page.getByRole('button', { name: 'The fingerprint is right' }).click();
+    await page.getByRole('button', { name: 'The fingerprint matches' }).click();
     await page.getByRole('button', { name: 'Check box' }).click();
-    await page.getByText('It answers: Linux').waitFor();
+    await page.getByText('Connection works: Linux').waitFor();
     await page.getByRole('button', { name: 'Open a terminal on box' }).click();
     await page.getByText('Connected').waitFor();
   },

@@ -21,7 +21,7 @@ await run({
     await always(page, 'email kim@example.org and lea@example.org that dinner is ready');
     const line = page.locator('.always');
     await line.getByRole('button', { name: 'Undo' }).click();
-    await line.getByText('Always allowed as before: kim@example.org.').waitFor();
+    await line.getByText('Still always allowed: kim@example.org.').waitFor();
     await accessible(page, 'what was taken back');
     await view(page, 'Always allowed');
     await allowed(page).first().waitFor();
@@ -50,9 +50,9 @@ await run({
       await r.fulfill({ json: body });
     });
     await page.evaluate(() => dispatchEvent(new Event('focus')));
-    await page.getByText('Already deleted in your calendar. There is nothing to take back.').waitFor();
+    await page.getByText('Already deleted in your calendar. There is nothing to undo.').waitFor();
     await page.getByRole('link', { name: 'Details' }).last().click();
-    await page.getByText('Already deleted in your calendar. There is nothing to take back.').waitFor();
+    await page.getByText('Already deleted in your calendar. There is nothing to undo.').waitFor();
     await settled('nor there', async () => (await offered.count()) === 0);
     await accessible(page, 'a record of what is gone');
   },

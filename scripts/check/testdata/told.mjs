@@ -62,8 +62,8 @@ await run({
     await signIn(page, 'nora');
     await page.goto(`${BASE_URL}/#/inbox`);
     await accessible(page, 'the offer to tell');
-    await page.getByRole('button', { name: 'Tell me on this device' }).click();
-    await page.getByRole('button', { name: 'Stop telling me' }).waitFor();
+    await page.getByRole('button', { name: 'Notify me on this device' }).click();
+    await page.getByRole('button', { name: 'Turn off notifications' }).waitFor();
     const [worker] = page.context().serviceWorkers();
 
     const cdp = await page.context().newCDPSession(page);
@@ -121,8 +121,8 @@ await run({
     await page.goto(`${BASE_URL}/#/inbox`);
     await page.getByText('No devices today').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByRole('button', { name: 'Tell me on this device' }).click();
-    await page.getByRole('button', { name: 'Stop telling me' }).waitFor();
+    await page.getByRole('button', { name: 'Notify me on this device' }).click();
+    await page.getByRole('button', { name: 'Turn off notifications' }).waitFor();
     await page.route('**/push-subscriptions/*', (r) => r.abort());
     await page.evaluate(() => {
       const known = PushManager.prototype.getSubscription;
@@ -130,7 +130,7 @@ await run({
       PushManager.prototype.getSubscription = async () => ({ ...await known(), unsubscribe });
     });
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByText('this device may still be told that something waits').waitFor();
+    await page.getByText('this device may still get notifications about waiting approvals').waitFor();
     await page.unrouteAll();
     await page.context().close();
     there.close();
@@ -139,7 +139,7 @@ await run({
   'whoever is mailed ends it, and begins it again': async () => {
     const page = await visit();
     await signIn(page, 'mia');
-    const offered = page.getByRole('button', { name: /^(Stop mailing|Mail) / });
+    const offered = page.getByRole('button', { name: /^(Stop e-mails to|E-mail) / });
     const known = page.waitForResponse('**/api/agent/reminders'); // before a request tells the address
     await page.goto(`${BASE_URL}/#/inbox`);
     await known;
@@ -147,11 +147,11 @@ await run({
     await cards(page).first().waitFor();
     expect('nobody is mailed of whom no address was known', await offered.count() === 0);
     await page.reload();
-    await page.getByRole('button', { name: 'Stop mailing mia@example.com what waits' }).click();
-    await page.getByRole('button', { name: 'Mail mia@example.com what has waited for five minutes' }).waitFor();
+    await page.getByRole('button', { name: 'Stop e-mails to mia@example.com' }).click();
+    await page.getByRole('button', { name: 'E-mail mia@example.com about approvals older' }).waitFor();
     await page.reload();
-    await page.getByRole('button', { name: 'Mail mia@example.com what has waited for five minutes' }).click();
-    await page.getByRole('button', { name: 'Stop mailing mia@example.com what waits' }).waitFor();
+    await page.getByRole('button', { name: 'E-mail mia@example.com about approvals older' }).click();
+    await page.getByRole('button', { name: 'Stop e-mails to mia@example.com' }).waitFor();
     await page.context().close();
   },
 });

@@ -141,7 +141,7 @@ func parseEnd(field, s string, zone *time.Location, later int) (time.Time, error
 }
 
 func previewPeriod(p Period) tool.Preview {
-	v := view{Preview: tool.Preview{Title: "Look into your calendar"}}
+	v := view{Preview: tool.Preview{Title: "Read your calendar"}}
 	zone, _ := loadZone(p.TimeZone) // the arguments were normalised, so it loads
 	for _, end := range []struct{ label, at string }{{"From", p.From}, {"To", p.To}} {
 		if at, err := parseTime(end.label, end.at, false, zone); err == nil {

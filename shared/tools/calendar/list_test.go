@@ -30,7 +30,7 @@ var listing = toolstest.Suite{
 	Labels: []string{"From", "To", "Words", "At most"},
 	Texts:  map[string]string{"query": "Words"},
 	Previews: map[string]toolstest.Shown{
-		"a day": {Want: []string{"Look into your calendar",
+		"a day": {Want: []string{"Read your calendar",
 			"From: Tuesday, 5 January 2027, 00:00 (Europe/Berlin, UTC+01:00)",
 			"To: Wednesday, 6 January 2027, 00:00", "At most: 50 events"}},
 		"offsets": {Change: map[string]any{"timeZone": nil, "from": "2027-01-05T10:00:00-05:00",

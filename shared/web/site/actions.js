@@ -92,7 +92,7 @@ function line(a, state, approval, runId) {
 // end.
 function printer() {
   const printed = new Printed();
-  const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'What it prints' });
+  const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'Output' });
   return {
     node,
     print(offset, bytes) {

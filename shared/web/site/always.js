@@ -22,8 +22,8 @@ export function alwaysLine(a, until) {
         const { entries = [] } = await call('GET', '/api/agent/allowlist');
         return [ids, entries.filter((e) => ids.includes(e.id)).map((e) => e.recipient || e.command)];
       });
-      const still = kept.length ? `Always allowed as before: ${new Intl.ListFormat('en').format(kept)}. ` : '';
-      const gone = kept.length && kept.length === its.length ? '' : `${what}: not always allowed any more. `;
+      const still = kept.length ? `Still always allowed: ${new Intl.ListFormat('en').format(kept)}. ` : '';
+      const gone = kept.length && kept.length === its.length ? '' : `${what}: no longer always allowed. `;
       words.textContent = `${gone}${still}What was approved stays approved.`;
     } catch (err) {
       trouble(error, err);
@@ -57,7 +57,7 @@ async function withdraw(chosen, approvalId = '') {
  */
 export function takeBack(ids) {
   const error = el('span', { class: 'error', role: 'alert' });
-  const back = button('Take back', async () => {
+  const back = button('Remove', async () => {
     trouble(error);
     try {
       const was = await busy([back], back, () => withdraw((e) => ids.includes(e.id)));

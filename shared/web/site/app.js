@@ -84,7 +84,7 @@ function show(moved) {
   if (!view || !pattern) {
     title = 'Not found';
     entitle();
-    main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'This link leads nowhere here.'), home());
+    main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'This page does not exist.'), home());
     return;
   }
   title = name ?? '';
@@ -163,9 +163,9 @@ const whose = (uid, email) => (!email ? uid : config().local ? `${uid} · ${emai
 async function signOut() {
   const patience = new Promise((_, stop) => setTimeout(stop, 2000)); // a push service may be unreachable
   const left = await Promise.race([device.leave(), patience]).then(() => undefined, () => new Error(
-    'You are signed out, but this device may still be told that something waits, though not what. '
-      + 'Your browser\'s settings for this page can end that.'));
-  const unsent = outbox.count() > 0 ? new Error('You are signed out. Decisions that were not sent are dropped.')
+    'You are signed out, but this device may still get notifications about waiting approvals, without their '
+      + 'content. You can turn them off in your browser’s settings for this page.'));
+  const unsent = outbox.count() > 0 ? new Error('You are signed out. Unsent decisions were discarded.')
     : undefined;
   tabs.out(user.get()?.uid ?? '');
   signedOut(unsent ?? left);
@@ -241,7 +241,7 @@ function listen() {
     hurry();
     pending.changed();
   });
-  signin.onExpired(() => notice('Your sign-in has run out. What you typed is kept.',
+  signin.onExpired(() => notice('Your sign-in has expired. What you typed is kept.',
     button('Sign in again', () => signin.leave(), 'primary small')));
   // Approvals expire, and are requested and decided elsewhere: reload regularly, and less often while the page is
   // hidden.

@@ -12,11 +12,11 @@ import { aboutOf, decisionWords, toolName } from './words.js';
 const kinds = {
   requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome',
     denied: 'Refused by a rule', expired: 'Expired',
-  cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was not taken',
-  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back',
-    token_made: 'An agent was given a token', token_revoked: 'An agent’s token was taken back', shut_out: 'Shut out',
-    let_in: 'Let in again',
-  deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Data exported',
+  cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was refused',
+  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was removed',
+    token_made: 'Agent token created', token_revoked: 'Agent token revoked', shut_out: 'Disabled',
+    let_in: 'Enabled again',
+  deletion: 'Deletion started', deleted: 'Deletion complete', exported: 'Data exported',
 };
 
 // ofRun reports whether the ID names a run's chain, not the user's own.
@@ -26,11 +26,12 @@ const ofRun = (id) => !id.startsWith('user-');
 export async function audit(main, runId, signal) {
   const place = el('div', { class: 'stack' });
   const run = runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details');
-  main.replaceChildren(heading('Audit', run, runId && el('a', { href: '#/audit', class: 'button small' }, 'All of it')),
+  main.replaceChildren(heading('Audit', run,
+    runId && el('a', { href: '#/audit', class: 'button small' }, 'All entries')),
     el('p', { class: 'quiet' },
-      'Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows '
-        + 'taken back and deletions, each chained to the one before. No text or address is in them: whom and what '
-        + 'comes from your conversations, as long as you keep them.'),
+      'Everything with an effect outside leaves entries here, and so do linked accounts, removed always-allows and '
+        + 'deletions. Each entry is chained to the one before. The entries contain no text and no address: '
+        + 'recipients and subjects are read from your conversations, as long as you keep them.'),
     place);
   await (runId ? one(place, runId, signal) : all(place, signal));
 }
@@ -40,7 +41,7 @@ async function all(place, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
   const list = el('div', { class: 'stories' });
   const none = el('p', { class: 'empty-view', hidden: true });
-  const more = button('Show older ones', () => older(searches), 'small', { hidden: true });
+  const more = button('Show older', () => older(searches), 'small', { hidden: true });
   const filter = new AuditFilter(() => begin());
   place.append(filter.node, error, list, none, more);
   /** @type {Map<string, Story>} */
@@ -62,8 +63,8 @@ async function all(place, signal) {
       cursor = page.nextCursor ?? '';
       more.hidden = !cursor;
       none.hidden = stories.size > 0;
-      none.textContent = !filter.query ? 'Nothing is on record yet. What you approve is told here, step by step.'
-        : cursor ? 'Nothing among the newest ones. Older ones may have it.' : 'Nothing on record has this.';
+      none.textContent = !filter.query ? 'No entries yet. What you approve appears here, step by step.'
+        : cursor ? 'No match among the newest entries. Older ones may match.' : 'No entry matches.';
       if (filter.query) say(stories.size ? `${stories.size} found.` : none.textContent);
     } catch (err) {
       if (!signal.aborted && search === searches) trouble(error, err, () => older(search));
@@ -104,7 +105,7 @@ async function one(place, runId, signal) {
       if (ofRun(runId)) for (const e of entries) told.add(e, false);
       records.replaceChildren(told.node);
       verdict.replaceChildren(icon(v.ok ? 'check' : 'alert'),
-        el('strong', {}, v.ok ? 'The chain is whole.' : 'The chain is broken.'), el('span', {}, v.words));
+        el('strong', {}, v.ok ? 'The chain is intact.' : 'The chain is broken.'), el('span', {}, v.words));
       verdict.className = `verdict ${v.ok ? 'done' : 'fail'}`;
       verdict.hidden = false;
     } catch (err) {
@@ -143,7 +144,7 @@ const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown:
 /** cells returns the table cells of an entry. @param {any} e @param {any} [about] what its action does */
 function cells(e, about) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
-  const came = e.facts?.ran && e.executionStatus === 'failed' ? 'Failed after it was begun: what it did stays'
+  const came = e.facts?.ran && e.executionStatus === 'failed' ? 'Failed partway: what it did remains'
     : cameTo[e.executionStatus];
   const what = [made, came, e.errorCode, e.message].filter(Boolean).join('. ');
   return [el('td', {}, kinds[e.kind] ?? e.kind),

@@ -3,16 +3,17 @@
 import { el } from './dom.js';
 
 const states = { '': 'Anything', done: 'Done', failed: 'Failed or unknown', rejected: 'Rejected',
-  waiting: 'Needs your decision', running: 'Under way' };
+  waiting: 'Needs your decision', running: 'Running' };
 
 /** AuditFilter is the form. It searches as soon as the user stops typing. */
 export class AuditFilter {
   #words = /** @type {HTMLInputElement} */ (el('input', { type: 'search', name: 'q', maxlength: 100,
-    autocomplete: 'off', placeholder: 'Whom or what', 'aria-label': 'Search the audit: whom or what' }));
-  #state = /** @type {HTMLSelectElement} */ (el('select', { name: 'state', 'aria-label': 'What came of it' },
+    autocomplete: 'off', placeholder: 'Recipient or subject',
+    'aria-label': 'Search the audit: recipient or subject' }));
+  #state = /** @type {HTMLSelectElement} */ (el('select', { name: 'state', 'aria-label': 'Outcome' },
     ...Object.entries(states).map(([value, words]) => el('option', { value }, words))));
-  #from = day('from', 'From this day on');
-  #to = day('to', 'Up to this day');
+  #from = day('from', 'First day');
+  #to = day('to', 'Last day');
   #typing = 0;
   node;
 

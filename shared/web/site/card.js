@@ -66,9 +66,9 @@ export function card(a, done, wait = 0) {
       a.class && el('span', { class: `class ${a.class}` }, a.class),
         chip),
     review && el('p', {},
-      'The service was asked, and its answer was lost: it is not known whether this happened. '
-        + 'It is not tried again on a guess. Look for it where it would be (sent mail, calendar), '
-        + 'and say what you found.'),
+      'The request was sent, but its answer was lost, so it is not known whether this happened. '
+        + 'It is not repeated automatically. Check where it would appear (sent mail, calendar), '
+        + 'and choose below what you found.'),
     others.note, warnings(preview.warnings), findings(a.findings),
     plan?.changes, lines, plan?.every, body, plan?.other,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }),
@@ -130,7 +130,7 @@ export function card(a, done, wait = 0) {
     plan?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
-    say(decided[decision], rejects ? 'What was asked earlier is rejected.' : '', undoWithin(until));
+    say(decided[decision], rejects ? 'The earlier request is rejected.' : '', undoWithin(until));
     const next = after(node);
     done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : undefined);
     onward(node, next);
@@ -282,7 +282,7 @@ function own(f, timeZone) {
 }
 
 const warnings = (list) => list?.length > 0
-  && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' },
+  && el('ul', { class: 'warnings', 'aria-label': 'Check carefully' },
   ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));
 
 // findings tells what comes from strangers, and where they wrote it.

@@ -19,7 +19,7 @@ export async function sum({ hash: _, ...rest }) {
 
 // atEnd describes a problem with the last entry. @param {number} missing how many should come after it
 function atEnd(missing) {
-  if (missing < 1) return 'The end of the chain is not the one that is vouched for.';
+  if (missing < 1) return 'The last entry does not match the recorded end of the chain.';
   return missing === 1 ? 'The last entry is missing.' : `The last ${missing} entries are missing.`;
 }
 
@@ -39,14 +39,15 @@ export async function verify(entries, head) {
   let hash;
   for (const e of entries) {
     if (e.seq !== seq + 1) blame(e.seq,
-      e.seq > seq + 1 ? `follows entry ${seq}: what was between is missing` : 'stands twice or in the wrong place');
+      e.seq > seq + 1 ? `follows entry ${seq}: entries between them are missing` : 'is repeated or out of order');
     else if (e.prevHash !== hash) blame(e.seq, 'does not name the entry before it');
-    if ((await sum(e)) !== e.hash) blame(e.seq, 'is not what was written then');
+    if ((await sum(e)) !== e.hash) blame(e.seq, 'was changed');
     ({ seq, hash } = e);
   }
   if (head && (head.seq !== seq || (head.hash || undefined) !== hash)) problems.push(atEnd(head.seq - seq));
   if (problems.length) return { ok: false, words: problems.join(' '), bad };
   const whole = `${count(entries.length, 'entry', 'entries')}, each recomputed here`;
-  const gone = 'What they are about was deleted, so nothing vouches for the end of the chain.';
-  return { ok: true, bad, words: head ? `${whole}; the last is the one that is vouched for.` : `${whole}. ${gone}` };
+  const gone = 'The run was deleted, so the end of the chain cannot be checked.';
+  return { ok: true, bad,
+    words: head ? `${whole}; the last one matches the recorded end of the chain.` : `${whole}. ${gone}` };
 }

@@ -76,7 +76,7 @@ class Conversation {
 
   // unknown shows that the conversation does not exist, with a link home.
   #unknown() {
-    const why = 'There is no such conversation, or it is not yours. It may have been deleted.';
+    const why = 'This conversation does not exist or is not yours. It may have been deleted.';
     this.#place?.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, why), home());
   }
 
@@ -125,7 +125,7 @@ class Conversation {
     if (!run.terminalId) return;
     const along = () => chats.set(run.terminalId, { ...chats.get(run.terminalId), threadId: this.threadId });
     this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small', onclick: along },
-      'Go on in its terminal'));
+      'Continue in its terminal'));
   }
 
   #named(all) {
@@ -219,8 +219,8 @@ class Conversation {
     if (this.threadId) return (this.#hint ??= el('li', { class: 'empty quiet', 'aria-busy': 'true' }, 'Loading…'));
     return (this.#hint ??= el('li', { class: 'empty' }, el('h2', {}, 'What should be done?'),
       el('p', { class: 'quiet' },
-        'Say it in your own words. Whatever has an effect outside waits here until you have approved exactly what '
-          + 'will be sent.'),
+        'Use your own words. Anything with an effect outside waits here until you approve exactly what will be '
+          + 'sent.'),
       this.#try));
   }
 
@@ -247,7 +247,7 @@ class Conversation {
     trouble(this.#error);
     try {
       const open = await busy([this.#remove], this.#remove, () => openIn(this.threadId));
-      const still = open.length ? ` ${openWords(open)} Deleting rejects that first; nothing of it is done.` : '';
+      const still = open.length ? ` ${openWords(open)} Deleting rejects this first, so nothing is done.` : '';
       if (!(await confirm('Delete this conversation?', `${told}${still}`,
         open.length ? 'Reject and delete' : 'Delete'))) return;
       await busy([this.#remove], this.#remove, async () => {

@@ -12,9 +12,9 @@ export function compensation(run, a) {
   const c = a.record.compensation;
   if (!c) return '';
   const link = (words) => el('a', { href: `#/run/${c.runId}` }, words);
-  if (c.status === 'done') return el('span', {}, 'Taken back ', when(c.at), ': ', link('how'));
-  if (c.status === 'gone') return el('span', {}, `${c.title}. There is nothing to take back.`);
-  if (c.status === 'begun') return el('span', {}, link('It waits for you, or is on its way'));
+  if (c.status === 'done') return el('span', {}, 'Undone ', when(c.at), ': ', link('how'));
+  if (c.status === 'gone') return el('span', {}, `${c.title}. There is nothing to undo.`);
+  if (c.status === 'begun') return el('span', {}, link('Waiting for you, or running'));
   const error = el('span', { class: 'error', role: 'alert' });
   const begin = button(c.title, async () => {
     trouble(error);

@@ -11,7 +11,7 @@ export function copy(text, what) {
   if (!navigator.clipboard) return null;
   const word = el('span', {}, 'Copy');
   const b = button('', async () => {
-    const done = await navigator.clipboard.writeText(text).then(() => 'Copied', () => 'Not copied');
+    const done = await navigator.clipboard.writeText(text).then(() => 'Copied', () => 'Could not copy');
     word.textContent = done;
     say(done);
     setTimeout(() => { word.textContent = 'Copy'; }, 2000);

@@ -35,15 +35,16 @@ export const offer = (error) => toggle(error, async () => {
   if (!able || !publicKey) return undefined;
   const on = await own(subscriptions);
   return on ?
-    { words: 'Stop telling me on this device', said: 'You are not told on this device.', change: () => stop(on) } :
-    { words: 'Tell me on this device when something waits', said: 'You are told on this device.',
+    { words: 'Turn off notifications on this device', said: 'Notifications are off on this device.',
+      change: () => stop(on) } :
+    { words: 'Notify me on this device', said: 'This device gets notifications.',
       change: () => ask(publicKey) };
 });
 
 /** ask subscribes this device. @param {string} publicKey */
 async function ask(publicKey) {
   if (await Notification.requestPermission() !== 'granted') throw new Error(
-    'Your browser does not let this page tell you. Its settings for this page say so.');
+    'Your browser blocks notifications from this page. You can allow them in its settings.');
   await register();
   const { pushManager } = await navigator.serviceWorker.ready;
   const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });

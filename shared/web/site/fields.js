@@ -60,8 +60,8 @@ function toggle(id, name, value) {
   return { name, node: box, box, value: () => box.checked };
 }
 
-const updates = { all: 'Mail an invitation to all', externalOnly: 'Mail those without Google Calendar',
-  none: 'Mail nobody' };
+const updates = { all: 'E-mail everyone', externalOnly: 'E-mail guests without Google Calendar',
+  none: 'E-mail no one' };
 
 /** @returns {Field} */
 function choice(id, name, value, names) {

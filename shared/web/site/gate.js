@@ -27,7 +27,7 @@ export function closed(err, again) {
   const error = el('p', { class: 'error', role: 'alert' });
   trouble(error, err, again);
   byId('gate').replaceChildren(
-    el('div', { class: 'gate-card' }, el('p', { class: 'brand' }, mark(), 'Countersign'), el('h1', {}, 'Not just now'),
+    el('div', { class: 'gate-card' }, el('p', { class: 'brand' }, mark(), 'Countersign'), el('h1', {}, 'Unavailable'),
     error));
   byId('gate').hidden = false;
 }
@@ -38,7 +38,7 @@ function localForm(enter, error) {
     autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
   const email = /** @type {HTMLInputElement} */ (
     el('input', { id: 'email', type: 'email', maxlength: 254, autocomplete: 'email',
-    placeholder: 'made from the name' }));
+    placeholder: 'derived from the name' }));
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Sign in'));
   const send = async (e) => {
     e.preventDefault();
@@ -54,7 +54,7 @@ function localForm(enter, error) {
     }
   };
   return [el('p', { class: 'quiet' },
-    'This local server signs in whoever asks, because only this machine can reach it. '
+    'This local server signs in anyone, because only this machine can reach it. '
       + 'Each name has its own conversations, approvals and mailbox.'),
     el('form', { class: 'form', onsubmit: send },
       el('label', { for: 'uid' }, 'User'), uid,
@@ -72,7 +72,7 @@ function redirect(error) {
     }
   };
   return [el('p', { class: 'quiet' },
-    `You sign in at ${new URL(config().signIn.issuer ?? '').host}, and come back here.`),
+    `You sign in at ${new URL(config().signIn.issuer ?? '').host}, and then return here.`),
     button('Sign in', go, 'primary')];
 }
 

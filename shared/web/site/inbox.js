@@ -14,12 +14,12 @@ import { lasts } from './words.js';
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
 export async function inbox(main, signal) {
-  const list = el('ul', { class: 'stack plain', 'aria-label': 'What waits, and what you have just decided' });
+  const list = el('ul', { class: 'stack plain', 'aria-label': 'Waiting, and just decided' });
   const holds = el('div', { class: 'stack', role: 'group', 'aria-label': 'Approved a moment ago' });
   const error = el('p', { class: 'error', role: 'alert' });
   const none = el('p', { class: 'empty-view', hidden: true },
-    'Nothing waits. What has an effect outside is shown here before it happens.');
-  const more = button('Show older ones', () => older(), 'small', { hidden: true });
+    'Nothing is waiting. Anything with an effect outside appears here before it happens.');
+  const more = button('Show older', () => older(), 'small', { hidden: true });
   const kept = el('div', { class: 'stack' }); // decisions whose cards cannot be loaded
   main.replaceChildren(heading('Waiting for you'), error, holds, kept, list, none, more, device.offer(error),
     mail.offer(error));

@@ -28,8 +28,9 @@ export async function begin(provider, tool) {
 const reasons = {
   forbidden: (name) => `You did not agree, so no ${name} account was linked. Nothing has changed.`,
   scope_missing: (name) =>
-    `${name} was linked, but not all that is needed was agreed to. Link it again where it is asked for.`,
-  invalid: (name) => `That was begun elsewhere, or too long ago, so no ${name} account was linked. Please begin again.`,
+    `${name} was linked, but without all the permissions that are needed. Link it again when asked.`,
+  invalid: (name) =>
+    `This was started in another browser or too long ago, so no ${name} account was linked. Please start again.`,
 };
 
 /** returned returns why an account was not linked, or "", and cleans the URL. */
@@ -63,7 +64,7 @@ export function toLink(code, tool, since) {
   const node = el('span', { class: 'to-link' }, link, error);
   if (since) {
     linked(provider, since)
-      .then((is) => is && node.replaceChildren(`${providers[provider]} was linked since. Ask again.`));
+      .then((is) => is && node.replaceChildren(`${providers[provider]} has been linked since. Ask again.`));
   }
   return node;
 }

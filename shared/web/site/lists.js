@@ -47,31 +47,30 @@ export function change(words, what, told, error, again, kind, label) {
 
 /** @param {HTMLElement} main */
 export const allowed = (main) => list(main, 'Always allowed',
-  'Recipients that you are no longer asked about, each for one kind of action from one account, and commands, each on '
-  + 'one host. '
-  + 'Taken back, they are asked about again at once.', async (again, error) => {
+  'You are no longer asked about these recipients, each for one kind of action from one account, or about these '
+  + 'commands, each on one host. If you remove an entry, you’ll be asked again at once.', async (again, error) => {
     const { entries = [] } = await call('GET', '/api/agent/allowlist');
-    if (!entries.length) return [el('p', { class: 'empty-view' }, 'Nobody. You are asked each time.')];
+    if (!entries.length) return [el('p', { class: 'empty-view' }, 'No entries. You are asked each time.')];
     return entries.map((e) => el('div', { class: 'item' },
       el('div', {}, el('strong', {}, e.recipient || e.command),
         el('p', { class: 'quiet' }, `${toolName(e.tool)} · ${e.account ? `from ${e.account} · ` : ''}until `,
           when(e.expiresAt))),
-      change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
+      change('Remove', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
         `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small',
-        `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`)));
+        `Remove ${e.recipient || e.command} for ${toolName(e.tool)}`)));
   });
 
 // The warnings before an account is unlinked, by provider.
 const gone = {
-  google: 'Nothing can be sent or put in the calendar until one is linked again.',
-  github: 'Nothing can be read or changed at GitHub until one is linked again.',
+  google: 'Until you link one again, nothing can be sent or added to the calendar.',
+  github: 'Until you link one again, nothing can be read or changed at GitHub.',
 };
 
 // The descriptions of the account of the server's GITHUB_TOKEN.
 const GIVEN = {
-  linked: 'Given by GITHUB_TOKEN of this server; nothing has to be linked.',
-  broken: 'GitHub does not accept GITHUB_TOKEN of this server.',
-  unknown: 'Given by GITHUB_TOKEN of this server; GitHub could not be asked whose it is.',
+  linked: 'From this server’s GITHUB_TOKEN; you need not link anything.',
+  broken: 'GitHub does not accept this server’s GITHUB_TOKEN.',
+  unknown: 'From this server’s GITHUB_TOKEN; GitHub could not be reached to find its account.',
 };
 
 /** @type {Record<string, string>} what a scope permits */
@@ -85,13 +84,13 @@ const may = {
 // mayDo describes what the scopes permit, apart from the identity of the account.
 function mayDo(scopes) {
   const all = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ''));
-  return all.length ? `May ${new Intl.ListFormat('en').format(all.map((s) => may[s] ?? s))}` : '';
+  return all.length ? `Can ${new Intl.ListFormat('en').format(all.map((s) => may[s] ?? s))}` : '';
 }
 
 /** @param {HTMLElement} main */
 export const accounts = (main) => list(main, 'Linked accounts',
-  'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can '
-  + 'be unlinked here at any time.', async (again, error) => {
+  'Countersign acts in these accounts for you: Google for mail and events, GitHub for repositories. You can unlink '
+  + 'them here at any time.', async (again, error) => {
     const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
     const link = (id, words) => change(words, () => begin(id), '', error, async () => {}, 'primary small', words);
     const linked = (c) => {
@@ -100,7 +99,7 @@ export const accounts = (main) => list(main, 'Linked accounts',
       return el('div', { class: 'item' },
         el('div', {}, el('strong', {}, c.email || c.login || `${name} account`),
           el('p', { class: 'quiet' }, `${name} · `,
-            c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
+            c.status === 'linked' ? 'Linked ' : 'Must be linked again. Linked ', when(c.linkedAt)),
           el('p', { class: 'quiet', title: c.scopes.join(' ') }, mayDo(c.scopes))),
         el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link(c.provider, `Link ${name} again`),
           change('Unlink', async () => {
@@ -113,8 +112,8 @@ export const accounts = (main) => list(main, 'Linked accounts',
         el('p', { class: 'quiet' }, `GitHub · ${GIVEN[c.status]}`)));
     const missing = providers.filter((id) => !connections.some((c) => c.provider === id));
     const words = isLocal
-      ? 'This server uses its local mailbox and calendar. For them nothing has to be linked, and nothing leaves this '
-        + 'machine.'
+      ? 'This server uses its local mailbox and calendar. You need not link an account for them, and nothing leaves '
+        + 'this machine.'
       : 'No account is linked.';
     return [
       ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
@@ -125,7 +124,8 @@ export const accounts = (main) => list(main, 'Linked accounts',
 
 /** @param {HTMLElement} main */
 export const mailbox = (main) => list(main, 'Local mailbox',
-  'What the local Gmail has sent and the local Calendar holds for you. Nothing leaves this machine.', async () => {
+  'Your sent mail in the local Gmail, and your events in the local Calendar. '
+  + 'Nothing leaves this machine.', async () => {
     if (!config().local) return [];
     const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
     const sent = mine(messages).map(mail);

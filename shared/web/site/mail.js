@@ -10,8 +10,9 @@ export const offer = (error) => toggle(error, async () => {
   const { mail, address } = await call('GET', path);
   if (!address) return undefined;
   return {
-    words: mail ? `Stop mailing ${address} what waits` : `Mail ${address} what has waited for five minutes`,
-    said: mail ? 'You are not mailed.' : 'You are mailed, at most once an hour.',
+    words: mail ? `Stop e-mails to ${address} about waiting approvals`
+      : `E-mail ${address} about approvals older than five minutes`,
+    said: mail ? 'E-mails are off.' : 'E-mails are on, at most one an hour.',
     change: () => call('PATCH', path, { body: { mail: !mail } }),
   };
 });

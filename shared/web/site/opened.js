@@ -11,22 +11,22 @@ import { inWords, told } from './widget/clock.js';
 import { argument, label, sentence, toolName } from './words.js';
 
 const said = {
-  approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Taken back',
+  approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Undone',
   approve_and_always_allow_recipient: 'Approved, and always allowed from then on',
   approve_and_always_allow_command: 'Approved, and always allowed from then on',
-  confirm_done: 'Said to be done', start_new: 'Begun anew', take_back: 'Taken back in the chat',
+  confirm_done: 'Marked as done', start_new: 'Asked again', take_back: 'Withdrawn in the chat',
 };
 
 const rules = {
-  allowlisted: 'You always allow mails to everybody whom it reaches.',
-  command_allowed: 'You always allow exactly this command there.',
+  allowlisted: 'You always allow e-mails to all its recipients.',
+  command_allowed: 'You always allow exactly this command on this host.',
   plan_grant: 'The plan that you confirmed allows it.',
   non_interactive: 'This agent does not ask.',
   declared_not_required: 'The operator has declared that it needs no approval.',
 };
 
-/** unasked says of an action with an effect that nobody was asked about it. @param {any} a */
-export const unasked = (a) => a.unasked && el('span', { class: 'chip work' }, 'Sent without asking');
+/** unasked marks an action that had an effect without asking anyone. @param {any} a */
+export const unasked = (a) => a.unasked && el('span', { class: 'chip work' }, 'Done without asking');
 
 /** @type {Record<string, (a: any) => Node>} the buttons to revoke the permission, by rule */
 const ways = {
@@ -62,7 +62,7 @@ export function recordOf(run, a) {
       ['Done', a.executionStatus === 'succeeded' && r.finishedAt && exactly(r.finishedAt)],
       ['Answer', answer(r)],
       ['Afterwards', compensation(run, a)],
-      ['Audit', el('a', { href: `#/audit/${run.runId}` }, 'Its entries in the audit')],
+      ['Audit', el('a', { href: `#/audit/${run.runId}` }, 'Audit entries')],
     ])));
 }
 
@@ -98,7 +98,7 @@ function answer(r) {
  * opened makes the section with the record.
  * @param {string} runId @param {string} actionId @param {string} [words] its heading
  */
-export function opened(runId, actionId, words = 'Exactly what') {
+export function opened(runId, actionId, words = 'Exact details') {
   const error = el('p', { class: 'error', role: 'alert' });
   const inside = el('div');
   let shown = '';
@@ -111,7 +111,7 @@ export function opened(runId, actionId, words = 'Exactly what') {
       const now = JSON.stringify(a?.record ?? null);
       if (now !== shown) {
         inside.replaceChildren(a?.record ? recordOf(run, a)
-          : el('p', { class: 'quiet' }, 'Nothing is on record of this.'));
+          : el('p', { class: 'quiet' }, 'There is no record of this.'));
       }
       shown = now;
     } catch (err) {

@@ -43,7 +43,8 @@ export function opened() {
   }
   const waiting = own().map((id) => {
     earlier.add(id);
-    return `Your decision on “${unsent(id)?.title}” was not sent yet. It is sent once the server can be reached.`;
+    return `Your decision on “${unsent(id)?.title}” has not been sent yet. `
+      + 'It will be sent when the server can be reached.';
   });
   return [...waiting, ...late].join(' ');
 }
@@ -58,7 +59,7 @@ export const keepable = (err, body) => err.status === 0 && err.passing
 export function keep(decision) {
   const kept = { ...decision, uid: user.get()?.uid ?? '' };
   outbox.set(decision.body.approvalId, kept);
-  say('Waiting to be sent. This is sent once the server can be reached.');
+  say('Waiting to be sent. This will be sent when the server can be reached.');
   later();
   return kept;
 }
@@ -117,7 +118,7 @@ async function send(approvalId) {
   }
   if (user.get()?.uid !== uid) return true; // signed out meanwhile: already dropped
   drop(body.approvalId);
-  if (refused) told(`Your decision on “${title}” was not taken: ${refused.message}`);
+  if (refused) told(`Your decision on “${title}” was refused: ${refused.message}`);
   else (earlier.has(approvalId) ? told : say)(`Sent: your decision on “${title}”.`);
   shown.get(body.approvalId)?.(run, refused);
   changed();

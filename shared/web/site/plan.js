@@ -131,7 +131,7 @@ const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this p
     el('dd', {}, clocked(s.deadline), !over(s) && ' · ',
       !over(s) && el('time-left', { until: s.deadline, plain: true }))),
   s.summary && !s.approvals.length && el('p', { class: 'done-words' }, s.summary), // a card says what it waits for
-  s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`),
+  s.errorReason && el('p', { class: 'quiet' }, `Ended before it was finished: ${s.errorReason}`),
     toLink(s.errorReason, 'propose_plan', s.updatedAt));
 
 const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidden: !s.tasks.length && !s.log.length },
@@ -150,8 +150,8 @@ const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidd
 // changes lists the changes that needed no further approval, oldest first.
 function changes(s) {
   const title = (c) => c.task?.title ?? s.tasks.find((t) => t.id === c.taskId)?.title ?? c.taskId;
-  return el('section', { class: 'stack', 'aria-label': 'Changed since your yes', hidden: !s.changes.length },
-    el('h2', {}, 'Changed since your yes'),
+  return el('section', { class: 'stack', 'aria-label': 'Changed since you confirmed', hidden: !s.changes.length },
+    el('h2', {}, 'Changed since you confirmed'),
     el('ul', { class: 'stack plain' }, ...s.changes.map((c) => el('li', { class: 'item' }, el('div', {},
       el('strong', {}, `${changeWords[c.op] ?? c.op}: ${title(c)}`), c.task && el('p', {}, c.task.goal),
       c.reason && el('p', { class: 'quiet' }, `Why: ${c.reason}`))))));
@@ -166,47 +166,47 @@ const step = (l) => el('div', {}, told(l), toLink(refused(l), l.action.tool, l.a
 
 const told = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.seq}` },
   el('summary', {}, l.step ? `Step ${l.step}: ${toolName(l.action.tool)}` : toolName(l.action.tool),
-    l.executionStatus === 'unknown' ? ' (not known whether it was done)' : ''),
+    l.executionStatus === 'unknown' ? ' (outcome unknown)' : ''),
   l.reason && el('p', {}, `Why: ${l.reason}`),
   part('Arguments', l.action.args),
   l.observation !== null && l.observation !== undefined
-    && part(l.source ? `What came back, from ${l.source}` : 'What came back', l.observation));
+    && part(l.source ? `Result, from ${l.source}` : 'Result', l.observation));
 
 const part = (words, value) => el('div', {}, el('p', { class: 'quiet' }, words),
   el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': words }, json(value)));
 
 // grants lists the grants of the confirmed plan. The grants of a waiting plan are on its card.
 function grants(s, path, again, error) {
-  const take = (g) => button('Take back', async (e) => {
+  const take = (g) => button('Revoke', async (e) => {
     const used = /** @type {Element} */ (e.currentTarget);
     trouble(error);
     try {
       await busy([used], used, () => call('DELETE', `${path}/grants/${encodeURIComponent(g.id)}`));
-      say('Taken back. Such calls ask you again.');
+      say('Revoked. You’ll be asked about these calls.');
       await again();
     } catch (err) {
       trouble(error, err);
     }
-  }, 'small', { 'aria-label': `Take back ${g.id}`, 'data-part': `take-${g.id}` });
+  }, 'small', { 'aria-label': `Revoke ${g.id}`, 'data-part': `take-${g.id}` });
   const hidden = !s.grants.length || s.status === 'AWAITING_CONFIRMATION' || s.status === 'PLANNING';
   return el('section', { class: 'stack', 'aria-label': 'What you have allowed', hidden },
     el('h2', {}, 'What you have allowed'),
     ...s.grants.map((g) => el('div', { class: 'item' },
       el('div', {}, el('p', {}, localised(g.words, g.moments)),
         el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · by your clock until `, clocked(g.until),
-          g.revoked ? ' · taken back' : '')),
+          g.revoked ? ' · revoked' : '')),
       !g.revoked && !over(s) && take(g))));
 }
 
 function after(s) {
   const unknown = s.log.filter((l) => l.executionStatus === 'unknown');
   return el('section',
-    { class: 'stack', 'aria-label': 'What came of it', hidden: !s.artifacts.length && !unknown.length },
-    el('h2', {}, 'What came of it'),
+    { class: 'stack', 'aria-label': 'Outcome', hidden: !s.artifacts.length && !unknown.length },
+    el('h2', {}, 'Outcome'),
     el('ul', { class: 'plain' }, ...s.artifacts.map((a) => el('li', {},
       /^https?:\/\//.test(a) ? el('a', { href: a, rel: 'noopener noreferrer', target: '_blank' }, a) : a)),
     ...unknown.map((l) =>
-      el('li', { class: 'error' }, `It is not known whether this was done: ${toolName(l.action.tool)}`))));
+      el('li', { class: 'error' }, `Outcome unknown: ${toolName(l.action.tool)}`))));
 }
 
 function foot(s, again, error) {
@@ -216,7 +216,7 @@ function foot(s, again, error) {
     try {
       await busy([used], used,
         () => call('POST', `/api/agent/runs/${encodeURIComponent(s.runId)}/cancel`, { body: {} }));
-      say('It is being stopped.');
+      say('Stopping.');
       hurry();
       await again();
     } catch (err) {
@@ -226,5 +226,5 @@ function foot(s, again, error) {
   return el('div', { class: 'buttons' }, !over(s) && stop,
     over(s) && s.status !== 'COMPLETED'
       && el('a', { class: 'button primary', href: `#/plans?from=${s.sessionId}` }, 'Continue'),
-    el('a', { class: 'button', href: `#/run/${s.runId}` }, 'Every step on record'));
+    el('a', { class: 'button', href: `#/run/${s.runId}` }, 'All recorded steps'));
 }

@@ -33,9 +33,9 @@ export class PlanParts {
     const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
     this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision shows them too
     this.every = el('label', { class: 'check' }, this.#strict,
-      el('span', {}, 'Ask me about every change of this plan'));
+      el('span', {}, 'Ask me about every change to this plan'));
     this.other = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
-      el('label', {}, 'What should be different? This confirms nothing.', box),
+      el('label', {}, 'What should be different? This does not confirm the plan.', box),
       el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {
         if (this.words) refine(this.words, /** @type {Element} */ (e.currentTarget));
         else box.focus();
@@ -75,8 +75,8 @@ export class PlanParts {
   /** changes shows the differences from the previous plan, or returns undefined for the first plan. */
   get changes() {
     const all = this.#fields.filter((f) => changed.test(f.label));
-    return all.length ? el('section', { class: 'plan-changes', 'aria-label': 'Different from the plan before' },
-      el('h3', {}, 'Different from the plan before'), el('ul', {}, ...all.map(change))) : undefined;
+    return all.length ? el('section', { class: 'plan-changes', 'aria-label': 'Changed since the previous plan' },
+      el('h3', {}, 'Changed since the previous plan'), el('ul', {}, ...all.map(change))) : undefined;
   }
 
   get #fields() {

@@ -25,7 +25,8 @@ export async function plans(main, from) {
     trouble(error);
     try {
       const { sessions = [] } = await call('GET', '/api/agent/plans');
-      list.replaceChildren(...(sessions.length ? sessions.map(row) : [el('li', { class: 'empty-view' }, 'None yet.')]));
+      list.replaceChildren(...(sessions.length ? sessions.map(row)
+        : [el('li', { class: 'empty-view' }, 'No plans yet.')]));
     } catch (err) {
       trouble(error, err, load);
     }
@@ -35,8 +36,8 @@ export async function plans(main, from) {
 }
 
 const row = (s) => el('li', { class: 'item' },
-  el('div', {}, el('a', { href: `#/plans/${s.sessionId}` }, s.prompt || '(no words)'),
-    el('p', { class: 'quiet' }, `${s.repoUrl} · until `, when(s.deadline), ' · begun ', when(s.createdAt))),
+  el('div', {}, el('a', { href: `#/plans/${s.sessionId}` }, s.prompt || '(no text)'),
+    el('p', { class: 'quiet' }, `${s.repoUrl} · until `, when(s.deadline), ' · started ', when(s.createdAt))),
   state(s));
 
 /** state returns a session's state as a chip. @param {any} s */
@@ -61,7 +62,7 @@ function form(from) {
   const readWish = () => {
     const named = set ? undefined : deadline(prompt.value, new Date());
     if (named?.at) until.value = local(named.at.getTime());
-    until.setCustomValidity(named && !named.at ? `Set the deadline: “${named.said}” may mean several.` : '');
+    until.setCustomValidity(named && !named.at ? `Set the deadline: “${named.said}” is ambiguous.` : '');
     reading.textContent = !named ? '' : named.at
       ? `From your wish: “${named.said}”. Change it if that is not what you mean.`
       : `Which deadline is “${named.said}”? Please set it.`;
@@ -83,7 +84,7 @@ function form(from) {
       const s = await busy([prompt, repo, until, submit], submit,
         () => begin(prompt.value, repo.value, until.value, from, key));
       drafts.set(slot, undefined);
-      say('Begun: the planner reads the repository.');
+      say('Started: the planner is reading the repository.');
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
       if (err.status && err.status < 500) keep(undefined); // the server answered, and nothing was started
@@ -105,7 +106,7 @@ function form(from) {
     keep(undefined);
   };
   return el('form', { class: 'card form', onsubmit: send, oninput: changed },
-    el('h2', {}, from ? 'Go on with what was unfinished' : 'What should be done?'),
+    el('h2', {}, from ? 'Continue the unfinished tasks' : 'What should be done?'),
     el('label', { for: prompt.id }, 'Your wish'), prompt, tries, el('label', { for: repo.id }, 'Repository'), repo,
     el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, reading, submit, error);
 }

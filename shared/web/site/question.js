@@ -41,6 +41,6 @@ export function question(runId, asked, done) {
       el('label', { for: id }, 'Your answer (no passwords: the model reads it)'), words, submit), error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: asked.expiresAt, onlapsed: () => {
       words.disabled = submit.disabled = true;
-      trouble(error, new Error('This has expired. The agent goes on without your answer.'));
+      trouble(error, new Error('This has expired. The agent continues without your answer.'));
     } })));
 }

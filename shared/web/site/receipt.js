@@ -21,7 +21,7 @@ export async function receiptView(main, runId, signal) {
       inside.replaceChildren(...parts(JSON.parse(text), text));
     } catch (err) {
       if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'),
-        el('p', {}, 'There is no receipt of this: it is not yours, it was deleted, or receipts are not set up here.'),
+        el('p', {}, 'There is no receipt: the run is not yours, it was deleted, or receipts are not configured here.'),
         home());
       else if (!signal.aborted) trouble(error, err, show);
     }
@@ -36,14 +36,14 @@ function parts({ receipt, jws }, text) {
     ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user],
       ['Answer', retold(receipt.summary, receipt)],
       ['Issued', exactly(receipt.issuedAt)],
-    ['Id', el('code', {}, receipt.runId)],
+    ['ID', el('code', {}, receipt.runId)],
       ['Audit', el('span', {}, `${count(receipt.entries.length, 'entry', 'entries')}, the last is `,
       el('code', {}, receipt.head.hash))],
       ['Signature', el('span', {}, el('code', { class: 'opened-jws' }, jws), ' ', copy(jws, 'the signature'))],
   ];
   return [
     el('div', { class: 'buttons unprinted' },
-      button('Save the file', () => save(text, receipt.runId), 'primary small'),
+      button('Save file', () => save(text, receipt.runId), 'primary small'),
       button('Print', () => window.print(), 'small'),
       el('a', { href: '/verify', class: 'button small' }, 'Verify a file'), copy(text, 'the receipt')),
     el('dl', { class: 'facts' }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])),
@@ -60,7 +60,7 @@ const confirmed = ({ plan, planHash, confirmedAt }) => el('section', { class: 'r
   el('dl', { class: 'facts' }, el('dt', {}, 'When'), el('dd', {}, exactly(confirmedAt)),
     el('dt', {}, 'Steps'), el('dd', {}, el('ol', {}, ...(plan.tasks ?? []).map((t) => el('li', {}, t.title)))),
     el('dt', {}, 'Allowed'), el('dd', {}, (plan.grants ?? []).map((g) => `${toolName(g.tool)}, ${g.maxCalls} at most`)
-      .join('; ') || 'Nothing without a further yes'),
+      .join('; ') || 'Nothing without your approval'),
     el('dt', {}, 'Hash'), el('dd', {}, el('code', {}, planHash))));
 
 function save(text, runId) {

@@ -16,7 +16,7 @@ export async function runView(main, runId, signal) {
   const done = el('div', { class: 'records' });
   main.replaceChildren(
     heading('Details', el('a', { href: `#/receipt/${runId}`, class: 'button small' }, 'Receipt'),
-      el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live, done,
+      el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this run')), error, facts, live, done,
     el('h2', {}, 'What happened'),
     el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Events' },
       el('table', {}, el('thead', {}, el('tr', {},
@@ -56,7 +56,7 @@ export async function runView(main, runId, signal) {
       }
     } catch (err) {
       if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'),
-        el('p', {}, 'There is no such thing, or it is not yours. It may have been deleted.'), home());
+        el('p', {}, 'This run does not exist or is not yours. It may have been deleted.'), home());
       else if (!signal.aborted) trouble(error, err, follow);
     }
   };
@@ -74,7 +74,7 @@ function describe(run) {
       ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''],
       ['Answer', retold(run.summary, run)], ['On record', retold(run.record, run)],
     ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')],
-      ['Id', el('code', {}, run.runId)],
+      ['ID', el('code', {}, run.runId)],
   ];
   return facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
 }

@@ -6,9 +6,9 @@ const key = 'countersign.shortcuts';
 const off = () => localStorage.getItem(key) === 'off';
 
 const help = [
-  ['j', 'The next card'], ['k', 'The card before'], ['a', 'Approve it once'], ['e', 'Edit it before approving'],
-    ['r', 'Reject it'], ['u', 'Undo what was approved last'],
-  ['/', 'Search the conversations'], ['Esc', 'Leave a field, for these keys'], ['?', 'These keys'],
+  ['j', 'Next card'], ['k', 'Previous card'], ['a', 'Approve once'], ['e', 'Edit before approving'],
+    ['r', 'Reject'], ['u', 'Undo the last approval'],
+  ['/', 'Search the conversations'], ['Esc', 'Leave a field, to use these keys'], ['?', 'These keys'],
 ];
 
 const typing = (at) => at instanceof Element
@@ -36,7 +36,7 @@ function decide(decision) {
   }
   const used = /** @type {HTMLButtonElement|null} */ (card.querySelector(`.decisions [data-decision=${decision}]`));
   if (decision === 'approve_with_edits' && !used?.checkVisibility() && field(card)) return void field(card)?.focus();
-  if (!used?.checkVisibility()) hint(field(card) ? 'This card is being changed. Use its own buttons.'
+  if (!used?.checkVisibility()) hint(field(card) ? 'This card is being edited. Use its own buttons.'
     : 'This card has no such decision. Use its own buttons.');
   else if (used.ariaDisabled) hint('The cards have just moved. Press the key again.');
   else used.click();

@@ -58,12 +58,12 @@ export async function arrive() {
   trip.clear();
   history.replaceState(null, '', location.pathname + (t?.hash ?? ''));
   if (!t || q.get('state') !== t.state) throw new Error(
-    'This sign-in was not begun here, or was begun twice. Please sign in again.');
+    'This sign-in was not started here, or was started twice. Please sign in again.');
   if (q.has('error')) throw new Error(`The sign-in service refused: ${q.get('error_description') ?? q.get('error')}`);
   const token = q.get('id_token') ?? (await redeem(q.get('code') ?? '', t.verifier));
   const claims = claimsOf(token);
   if (claims.nonce !== t.nonce) throw new Error(
-    'The sign-in service answered another question (its nonce differs). Please sign in again.');
+    'The sign-in service answered another request (its nonce differs). Please sign in again.');
   take(token);
 }
 
@@ -72,7 +72,7 @@ async function redeem(code, verifier) {
   const form = { grant_type: 'authorization_code', client_id: clientId ?? '', redirect_uri: here(), code,
     code_verifier: verifier };
   const res = await reach(tokenEndpoint ?? '', { method: 'POST', body: new URLSearchParams(form) });
-  if (!res.ok) throw new Error('The sign-in service did not take the code. Please sign in again.');
+  if (!res.ok) throw new Error('The sign-in service did not accept the code. Please sign in again.');
   return (await read(res)).id_token;
 }
 
@@ -88,7 +88,7 @@ function claimsOf(token) {
       (c) => c.charCodeAt(0));
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    throw new Error('The sign-in service gave no ID token. Please sign in again.');
+    throw new Error('The sign-in service returned no ID token. Please sign in again.');
   }
 }
 

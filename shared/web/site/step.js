@@ -76,7 +76,7 @@ export class Step {
       });
       this.#rest.hidden = true;
     } catch (err) {
-      trouble(this.#error, err.status === 404 ? new Error('The output is not kept any more.') : err);
+      trouble(this.#error, err.status === 404 ? new Error('The output is no longer stored.') : err);
     }
   }
 }
@@ -88,7 +88,7 @@ const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 
 function command(step, a, state) {
   const code = step.exitCode;
   const words = code === undefined || a.executionStatus === 'unknown' ? state.words
-    : { done: `Exit code ${code}`, fail: 'Ended before it was done' }[state.kind] ?? state.words;
+    : { done: `Exit code ${code}`, fail: 'Ended early' }[state.kind] ?? state.words;
   const facts = [step.timedOut && 'ended at its time limit', step.durationMs !== undefined && took(step.durationMs),
     step.cwd && `in ${plain(step.cwd)}`];
   return [

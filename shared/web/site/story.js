@@ -13,10 +13,10 @@ function came(e) {
   switch (e.kind) {
     case 'outcome':
       return e.executionStatus === 'succeeded' ? ['done', 'Done'] : e.executionStatus === 'unknown'
-        ? ['fail', 'Not known'] : ['fail', 'Failed'];
-    case 'requested': return ['wait', 'Waits'];
+        ? ['fail', 'Outcome unknown'] : ['fail', 'Failed'];
+    case 'requested': return ['wait', 'Waiting'];
     case 'decided': return e.decision === 'reject' ? ['off', 'Rejected'] : e.decision === 'undo' ? ['off', 'Undone']
-      : e.decision === 'take_back' ? ['off', 'Taken back in the chat']
+      : e.decision === 'take_back' ? ['off', 'Withdrawn in the chat']
       : ['work', 'Approved'];
     case 'reviewed': return e.decision === 'confirm_done' ? ['done', 'Done'] : ['off', 'Asked again'];
     case 'intent': return ['work', 'Started'];
@@ -43,7 +43,7 @@ export class Opened {
   /** add adds an entry. @param {any} e @param {boolean} older than the entries so far */
   add(e, older) {
     if (!e.actionId || !e.tool || this.#all.has(e.actionId)) return;
-    const one = opened(this.runId, e.actionId, `Exactly what: ${toolName(e.tool)}`);
+    const one = opened(this.runId, e.actionId, `Exact details: ${toolName(e.tool)}`);
     this.#all.set(e.actionId, one);
     if (older) this.node.prepend(one);
     else this.node.append(one);
@@ -70,7 +70,7 @@ export class Story {
           el('thead', {},
           el('tr', {}, ...['Time', 'Event', 'Action', 'What'].map((h) => el('th', { scope: 'col' }, h)))), this.#rows)),
       this.#records.node,
-      el('p', { class: 'story-foot' }, el('a', { href: `#/audit/${runId}` }, 'Check its chain'),
+      el('p', { class: 'story-foot' }, el('a', { href: `#/audit/${runId}` }, 'Check the chain'),
         !this.own && el('a', { href: `#/run/${runId}` }, 'Details')));
   }
 

@@ -91,7 +91,7 @@ async function told(m) {
   for (const page of pages) page.postMessage('changed');
   if (m.asks) {
     await worker.registration.showNotification(m.question, {
-      body: 'Nothing is done before your yes.', tag: m.approvalId, icon: '/icon-192.png', badge: '/icon-badge.png',
+      body: 'Nothing happens before you approve.', tag: m.approvalId, icon: '/icon-192.png', badge: '/icon-badge.png',
       data: { path: `/#/t/${encodeURIComponent(m.threadId)}`, at: Date.now() },
     });
     return;

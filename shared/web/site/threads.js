@@ -107,7 +107,7 @@ export function reset() {
 
 function render() {
   const shown = found ? found.threads : all;
-  const none = found?.busy ? 'Searching…' : found ? 'No conversation has this.' : 'None yet.';
+  const none = found?.busy ? 'Searching…' : found ? 'No conversation has this.' : 'No conversations yet.';
   byId('threads').replaceChildren(...(shown.length ? shown.map(row)
     : [el('li', { class: 'quiet small-text' }, none)]));
   byId('threads-form').hidden = all.length < 2 && !found;

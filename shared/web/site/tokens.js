@@ -7,8 +7,8 @@ import { change, list } from './lists.js';
 import { when } from './time.js';
 
 const about =
-  'Give an agent of another program, such as your editor\u2019s, a token, and it can ask for '
-  + 'what Countersign does: mails, events, and the rest. Whatever has an effect waits for you here, each time.';
+  'Create a token for an agent of another program, such as your editor. The agent can then request whatever '
+  + 'Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.';
 
 /** @param {HTMLElement} main */
 export function agents(main) {
@@ -19,16 +19,16 @@ export function agents(main) {
     const give = (name, token) => { made = { name, token }; return again(); };
     const rows = tokens.map((t) => row(t, again, error));
     return [form(give, error), ...(made ? [shown(made.name, made.token)] : []),
-      ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'None has a token.')])];
+      ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'No tokens yet.')])];
   });
 }
 
 const row = (t, again, error) => el('div', { class: 'item' },
   el('div', {}, el('strong', {}, t.name),
     el('p', { class: 'quiet' }, t.lastUsedAt ? 'Last used ' : 'Never used', t.lastUsedAt && when(t.lastUsedAt),
-    ' · since ', when(t.createdAt))),
-  change('Take back', () => call('DELETE', `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`),
-    `${t.name} can ask for nothing more.`, error, again, 'small', `Take back the token of ${t.name}`));
+    ' · created ', when(t.createdAt))),
+  change('Revoke', () => call('DELETE', `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`),
+    `The token of ${t.name} is revoked.`, error, again, 'small', `Revoke the token of ${t.name}`));
 
 /**
  * form asks for the agent's name, and creates a token.
@@ -67,7 +67,8 @@ function shown(name, token) {
   ];
   return el('section', { class: 'item token', 'aria-label': `The token of ${name}` },
     el('h2', {}, `The token of ${name}`),
-    el('p', {}, 'It is shown this once. Whoever has it can ask in your name, and decide nothing.'),
+    el('p', {},
+      'It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything.'),
     code(token),
     ...ways.flatMap(([who, how]) => [el('h3', {}, who), code(how)]));
 }

@@ -21,16 +21,16 @@ export function showUnsent(kept, { buttons, parts, chip, error, taken, back }) {
     for (const part of parts) if (part) part.hidden = false;
     chip.textContent = before;
   };
-  const undo = button('Take back', async () => {
+  const undo = button('Undo', async () => {
     if (!(await takeBack(body.approvalId))) return void trouble(error, new Error('This is being sent now.'));
     over();
     back();
-    say('Taken back. Nothing was sent.');
+    say('Undone. Nothing was sent.');
     /** @type {HTMLElement|null} */ (buttons.querySelector('button'))?.focus();
   }, 'small');
   const line = el('div', { class: 'unsent', role: 'group', 'aria-label': 'Waiting to be sent' },
     el('p', {}, `${decisionWords(body.decision)}, and waiting to be sent. `
-      + 'This is sent once the server can be reached.'), undo);
+      + 'This will be sent when the server can be reached.'), undo);
   for (const part of parts) if (part) part.hidden = true;
   chip.textContent = 'Waiting to be sent';
   trouble(error);

@@ -4,8 +4,8 @@ import { now } from './clock.js';
 
 const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
-  calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task',
-  ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
+  calendar_events_list: 'Read your calendar', run_command: 'Run a command', task_complete: 'End the task',
+  ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
 
@@ -20,12 +20,12 @@ const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the cale
   calendar_event_delete: 'Deleting the event' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
-export const holding = (tool) => soon[tool] ?? 'Beginning';
+export const holding = (tool) => soon[tool] ?? 'Starting';
 
 const under = {
   gmail_send: 'Sending…', gmail_search: 'Searching your mail…', gmail_read: 'Reading your mail…',
   calendar_event_create: 'Adding it to the calendar…',
-  calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Looking into your calendar…',
+  calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Reading your calendar…',
   run_command: 'Running…', ask_user: 'Asking…',
 };
 
@@ -69,13 +69,13 @@ export const sessionMoods = { PLANNING: 'work', AWAITING_CONFIRMATION: 'wait', E
 
 export const changeWords = { add: 'Added', modify: 'Changed', obsolete: 'Dropped' };
 
-export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed',
+export const taskWords = { PENDING: 'To do', EXECUTING: 'Running', COMPLETED: 'Done', FAILED: 'Failed',
   OBSOLETE: 'Dropped' };
 
 export const taskMoods = { PENDING: 'off', EXECUTING: 'work', FAILED: 'fail', OBSOLETE: 'off' };
 
 export const runWords = {
-  sent: 'Sending your request', queued: 'Waiting its turn', planning: 'Thinking',
+  sent: 'Sending your request', queued: 'Queued', planning: 'Thinking',
   awaiting_confirmation: 'Waiting for you',
   executing: 'Working on it', completed: 'Done', failed: 'Failed',
 };
@@ -89,14 +89,14 @@ export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now
  */
 const unmet = {
   cancelled: 'Cancelled, nothing was done', expired: 'Expired, nothing was done',
-  not_run: 'Not started, since an earlier step was not done',
+  not_run: 'Not started: an earlier step was not done',
 };
 
 /** given says what an end is that is no failure: its user, or nobody, decided so. @type {Record<string, string>} */
 export const given = { cancelled: 'Cancelled.', expired: 'Expired: it was not approved in time.' };
 
 /** @type {Record<string, string>} */
-const refused = { undo: 'Undone', take_back: 'Taken back in the chat' };
+const refused = { undo: 'Undone', take_back: 'Withdrawn in the chat' };
 
 /**
  * actionState returns the state of an action: a kind for its colour, and words.
@@ -119,7 +119,7 @@ export function actionState(a) {
       return { kind: 'off', words: `${refused[a.decision] ?? 'Rejected'}, nothing was done` };
     case 'failed':
       if (a.executionStatus === 'unknown') return { kind: 'fail', words: 'Outcome unknown' };
-      if (a.ran) return { kind: 'fail', words: 'Failed after it was begun: what it did stays' };
+      if (a.ran) return { kind: 'fail', words: 'Failed partway: what it did remains' };
       if (unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
       return { kind: 'fail', words: 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
@@ -172,9 +172,9 @@ const strange = {
   mention: (origin) => `Not written by you${origin ? `; found in ${origin}` : ''}:`,
   copied: (origin) => `Copied from ${origin}, not written by you:`,
   leaking: (origin) => `Anyone can read the result, and the assistant read text that may be private: ${origin}.`,
-  too_much: () => 'The assistant has read too much to compare with this.',
+  too_much: () => 'The assistant has read too much text to check this against.',
   composed: () => 'The assistant made up this address. It may contain text from elsewhere:',
-  agent: () => 'This was not asked for here, but by your agent',
+  agent: () => 'Requested by your agent, not by you here',
 };
 
 /** found says of a finding what comes from strangers, and where they wrote it. @param {any} f */
@@ -186,10 +186,10 @@ export const decided = {
   approve_and_always_allow_command: 'Approved.',
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
-  undo: 'Approval taken back. Nothing was done.',
-  take_back: 'Taken back in the chat. Nothing was done.',
-  refine: 'Sent. Another plan is being made; nothing is confirmed.',
-  confirm_done: 'Noted as done.',
+  undo: 'Approval undone. Nothing was done.',
+  take_back: 'Withdrawn in the chat. Nothing was done.',
+  refine: 'Sent. The planner is making another plan. Nothing is confirmed.',
+  confirm_done: 'Marked as done.',
   start_new: 'You will be asked again.',
 };
 
@@ -203,17 +203,17 @@ export function eventWords(e) {
   switch (e.type) {
     case 'run.queued': return 'The request was stored';
     case 'run.status': return runWords[e.status] ?? String(e.status);
-    case 'model.answered': return e.text ? 'The model answered in words' : 'The model asked for actions';
+    case 'model.answered': return e.text ? 'The model answered with text' : 'The model requested actions';
     case 'action.planned': return `${what}: planned${e.action?.requiresApproval ? ', needs your approval' : ''}`;
     case 'action.waiting': return `${what}: approval requested`;
     case 'action.decided': return `${what}: ${decisionWords(e.decision).toLowerCase()}`;
     case 'action.started': return `${what}: started`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case 'context.compressed':
-      return e.compressed?.code ? 'The conversation could not be made shorter'
-        : 'The conversation was made shorter for the model';
-    case 'run.cleaned': return 'What was left over was cleaned up';
-    case 'run.cancel_requested': return 'Somebody asked to cancel';
+      return e.compressed?.code ? 'The conversation could not be shortened'
+        : 'The conversation was shortened for the model';
+    case 'run.cleaned': return 'Leftovers were cleaned up';
+    case 'run.cancel_requested': return 'Cancellation requested';
     case 'run.ended': return e.status === 'failed' ? 'Ended' : 'Done';
     default: return String(e.type);
   }
@@ -222,9 +222,9 @@ export function eventWords(e) {
 /** @type {Record<string, string>} */
 const decidedAs = {
   approve_once: 'Approved', approve_with_edits: 'Approved, with changes', reject: 'Rejected', undo: 'Undone',
-  approve_and_always_allow_recipient: 'Approved, and always allowed', confirm_done: 'Said to be done',
+  approve_and_always_allow_recipient: 'Approved, and always allowed', confirm_done: 'Marked as done',
   approve_and_always_allow_command: 'Approved, and always allowed', start_new: 'Asked again',
-  refine: 'Another plan was asked for', take_back: 'Taken back in the chat',
+  refine: 'Another plan requested', take_back: 'Withdrawn in the chat',
 };
 
 /** decisionWords says of the record what was decided. @param {string} d */

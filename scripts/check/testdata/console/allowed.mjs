@@ -17,7 +17,7 @@ export const allowed = {
     await accessible(page, 'a line that tells what is always allowed');
     await shot(page, 'always-undo');
     await line.getByRole('button', { name: 'Undo' }).click();
-    await line.getByText('not always allowed any more').waitFor();
+    await line.getByText('no longer always allowed').waitFor();
     await ask(page, 'tell ken@example.org that dinner is ready');
     await cards(page).getByRole('button', { name: 'Reject' }).click();
     await ended(page);
@@ -44,8 +44,8 @@ export const allowed = {
     await page.locator('.item').getByText('kim@example.org').waitFor();
     await accessible(page, 'what is always allowed');
     await shot(page, 'allowed');
-    await page.getByRole('button', { name: 'Take back kim@example.org' }).click();
-    await page.getByText('Nobody. You are asked each time.').waitFor();
+    await page.getByRole('button', { name: 'Remove kim@example.org' }).click();
+    await page.getByText('No entries. You are asked each time.').waitFor();
     await newThread(page);
     await ask(page, 'tell kim@example.org that supper is ready');
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
@@ -55,7 +55,7 @@ export const allowed = {
 
   'an agent of another program asks, and its user decides': async (page) => {
     await view(page, 'Your agents');
-    await page.getByText('None has a token.').waitFor();
+    await page.getByText('No tokens yet.').waitFor();
     await page.getByLabel('What you call the agent').fill('My editor');
     await page.getByRole('button', { name: 'Create token' }).click();
     const shown = page.getByRole('region', { name: 'The token of My editor' });
@@ -68,7 +68,7 @@ export const allowed = {
     expect('it is told where its user decides',
       asked.status === 'awaiting_confirmation' && asked.link.startsWith(`${process.env.BASE_URL}/#/t/`));
     await page.goto(asked.link);
-    await page.getByText('This was not asked for here, but by your agent').getByText('My editor').waitFor();
+    await page.getByText('Requested by your agent, not by you here').getByText('My editor').waitFor();
     await lain(page);
     expect('it is not to be allowed always',
       (await cards(page).first().getByRole('button', { name: 'Always allow' }).count()) === 0);
@@ -81,8 +81,8 @@ export const allowed = {
     expect('the agent learns it', done.status === 'completed' && Boolean(done.result.messageId));
     await view(page, 'Your agents');
     await page.getByText('Last used').waitFor();
-    await page.getByRole('button', { name: 'Take back the token of My editor' }).click();
-    await page.getByText('None has a token.').waitFor();
+    await page.getByRole('button', { name: 'Revoke the token of My editor' }).click();
+    await page.getByText('No tokens yet.').waitFor();
     expect('it opens nothing more', (await mcp(token, 'gmail_send', {})) === 401);
   },
 };

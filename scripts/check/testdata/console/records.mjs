@@ -13,7 +13,7 @@ export const records = {
     }, i);
     await view(page, 'Inbox');
     await settled('a page of cards', async () => (await cards(page).count()) === 10);
-    await page.getByRole('button', { name: 'Show older ones' }).last().click();
+    await page.getByRole('button', { name: 'Show older' }).last().click();
     await settled('all cards', async () => (await cards(page).count()) === 12);
     await accessible(page, 'the inbox');
     await shot(page, 'inbox');
@@ -51,7 +51,7 @@ export const records = {
       await cards(page).first().getByRole('button', { name: 'Reject' }).click();
       await settled('one less', async () => (await cards(page).count()) === 10 - i);
     }
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
   },
 
   'an unknown outcome is asked about, and warnings are shown': async (page) => {
@@ -114,7 +114,7 @@ export const records = {
     expect(`the source and the text stand there (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify([
       'Copied from issue 3 of acme/web, not written by you: <b>the safe</b> stands behind the picture',
       'Not written by you: @eve',
-      'The assistant has read too much to compare with this.']));
+      'The assistant has read too much text to check this against.']));
     expect('the text is marked', (await list.locator('mark').allTextContents()).length === 2);
     await accessible(page, 'a card with findings');
     await page.unrouteAll({ behavior: 'wait' });
@@ -130,13 +130,13 @@ export const records = {
     expect(`the events are numbered (${numbers})`, numbers.length > 6 && numbers.every((n, i) => Number(n) === i + 1));
     await accessible(page, 'a run');
     await shot(page, 'run');
-    await page.getByRole('link', { name: 'Audit of this' }).click();
-    await page.getByText('The chain is whole.').waitFor();
+    await page.getByRole('link', { name: 'Audit of this run' }).click();
+    await page.getByText('The chain is intact.').waitFor();
     await accessible(page, 'the audit of a run');
     await shot(page, 'audit');
     for (const [name, spoil] of Object.entries({
-      'is not what was written then': (e) => { e[1].decision = 'approve_once_and_more'; },
-      'is missing': (e) => e.splice(1, 1),
+      'was changed': (e) => { e[1].decision = 'approve_once_and_more'; },
+      'entries between them are missing': (e) => e.splice(1, 1),
       'The last entry is missing': (e) => e.pop(),
     })) {
       await page.route('**/api/agent/audit?runId*', async (r) => {
@@ -146,7 +146,7 @@ export const records = {
       });
       await page.reload();
       await page.getByText('The chain is broken.').waitFor();
-      expect(`the verdict says that it ${name}`, (await page.locator('.verdict').innerText()).includes(name));
+      expect(`the verdict says: ${name}`, (await page.locator('.verdict').innerText()).includes(name));
       await page.unrouteAll({ behavior: 'wait' });
     }
   },

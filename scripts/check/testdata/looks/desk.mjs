@@ -29,7 +29,7 @@ export const desk = {
 
   'your agents': async (page) => {
     await view(page, 'Your agents');
-    await page.getByText('None has a token.').waitFor();
+    await page.getByText('No tokens yet.').waitFor();
     await page.getByLabel('What you call the agent').fill('My editor');
     await page.getByRole('button', { name: 'Create token' }).click();
     await page.getByRole('region', { name: 'The token of My editor' }).waitFor();

@@ -9,7 +9,7 @@ const { BASE_URL } = process.env;
 export const records = {
   'an empty inbox': async (page) => {
     await view(page, 'Inbox');
-    await page.getByText('Nothing waits').waitFor();
+    await page.getByText('Nothing is waiting').waitFor();
     await look(page, 'inbox-empty');
   },
 
@@ -53,7 +53,7 @@ export const records = {
       await settled(`${left} wait`, async () => (await cards(page).count()) === left);
       await decide(page, 'Reject');
     }
-    await page.getByText('Nothing waits').waitFor();
+    await page.getByText('Nothing is waiting').waitFor();
   },
 
   'the audit, as stories and opened': async (page) => {
@@ -64,8 +64,8 @@ export const records = {
     await story.locator('.story-head').click();
     await story.getByRole('cell', { name: 'Outcome' }).first().waitFor();
     await look(page, 'audit-story');
-    await story.getByRole('link', { name: 'Check its chain' }).click();
-    await page.getByText('The chain is whole.').waitFor();
+    await story.getByRole('link', { name: 'Check the chain' }).click();
+    await page.getByText('The chain is intact.').waitFor();
     await look(page, 'audit-chain');
     await page.getByRole('link', { name: 'Details' }).click();
     await page.getByRole('heading', { name: 'What happened' }).waitFor();
@@ -75,10 +75,10 @@ export const records = {
 
   'a receipt, and its proof': async (page) => {
     await page.getByRole('link', { name: 'Receipt' }).click();
-    await page.getByRole('button', { name: 'Save the file' }).waitFor();
+    await page.getByRole('button', { name: 'Save file' }).waitFor();
     await look(page, 'receipt');
     const saved = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save the file' }).click();
+    await page.getByRole('button', { name: 'Save file' }).click();
     const download = await saved;
     await Promise.all([page.waitForResponse(/jwks\.json$/), page.goto(`${BASE_URL}/verify`)]);
     await page.getByLabel('Receipt').setInputFiles(await download.path());

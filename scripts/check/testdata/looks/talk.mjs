@@ -64,7 +64,7 @@ export const talk = {
     await decide(page, 'Approve changes');
     await done(page, 1);
     await page.locator('.opened summary').click();
-    await page.getByText('Its entries in the audit').waitFor();
+    await page.getByText('Audit entries').waitFor();
     await look(page, 'opened');
   },
 

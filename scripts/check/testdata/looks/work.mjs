@@ -35,7 +35,7 @@ export const work = {
   'a plan that is done': async (page) => {
     await lain(page);
     await cards(page).getByRole('button', { name: 'Approve once' }).click();
-    await page.getByRole('region', { name: 'What came of it' }).getByRole('link').first().waitFor();
+    await page.getByRole('region', { name: 'Outcome' }).getByRole('link').first().waitFor();
     await page.locator('main dd .chip', { hasText: 'Completed' }).waitFor();
     await look(page, 'plan-done');
     await picture(page, 'screenshot-plan', 860); // README's

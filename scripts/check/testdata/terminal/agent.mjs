@@ -174,7 +174,7 @@ export const agent = {
       const said = await talk(page).innerText();
       expect('what had begun is not told as not done',
         !commands || said.includes('nothing was done')
-          && said.includes('Ended before it was done') === (state === 'a command runs'));
+          && said.includes('Ended early') === (state === 'a command runs'));
     }
     await accessible(page, 'runs that were stopped');
     await shot(page, 'terminal-stopped');

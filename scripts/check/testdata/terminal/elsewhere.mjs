@@ -231,7 +231,7 @@ export const elsewhere = {
 
   'a conversation goes on in its terminal': async () => {
     await page.goto(page.url().replace(/#.*/, `#/t/${other}`));
-    await page.getByRole('link', { name: 'Go on in its terminal' }).click();
+    await page.getByRole('link', { name: 'Continue in its terminal' }).click();
     await talk(page).getByText('Fourth').waitFor();
     await page.context().close();
   },

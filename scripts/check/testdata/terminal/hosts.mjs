@@ -26,14 +26,14 @@ export const hosts = {
       await page.getByLabel('Run read-only commands without asking').isChecked());
     await page.getByLabel('Host', { exact: true }).fill('web-1.example.com');
     await page.getByLabel('User name').fill('ana');
-    await page.getByLabel('Name (for you').fill('web-1');
-    await page.getByLabel('A private key of mine').check();
+    await page.getByLabel('Name (optional').fill('web-1');
+    await page.getByLabel('My private key').check();
     await page.getByLabel('Passphrase of the key').fill('secret');
     await accessible(page, 'a private key');
-    await page.getByLabel('A new key, made here').check();
+    await page.getByLabel('A new key, generated here').check();
     await page.getByText('Advanced').click();
     await page.getByLabel('Folders whose files').fill('/var/log\n\n /srv/log ');
-    await page.getByRole('button', { name: 'Look at its fingerprint' }).click();
+    await page.getByRole('button', { name: 'Show fingerprint' }).click();
     await page.getByText(print.sha256).waitFor();
     expect('nothing but the address was sent',
       JSON.stringify((await asked('POST', '/api/agent/hosts/scan'))[0].body)
@@ -43,10 +43,10 @@ export const hosts = {
     await page.getByLabel('Host', { exact: true }).fill('web-2.example.com');
     expect('another host has another fingerprint', !(await page.getByText(print.sha256).isVisible()));
     await page.getByLabel('Host', { exact: true }).fill('web-1.example.com');
-    await page.getByRole('button', { name: 'Look at its fingerprint' }).click();
+    await page.getByRole('button', { name: 'Show fingerprint' }).click();
     await doc('GET /api/agent/hosts', { ok: true, hosts: [host] });
-    await page.getByRole('button', { name: 'The fingerprint is right' }).click();
-    await page.getByText('Let web-1 know its key').waitFor();
+    await page.getByRole('button', { name: 'The fingerprint matches' }).click();
+    await page.getByText('Add the key to web-1').waitFor();
     const [{ body }] = await asked('POST', '/api/agent/hosts');
     expect(`the host is what was typed (${JSON.stringify(body)})`,
       body.auth.kind === 'generated' && body.autoRun === 'read_only' && body.readPaths.join() === '/var/log,/srv/log'
@@ -54,12 +54,12 @@ export const hosts = {
     await doc(`POST /api/agent/hosts/${host.hostId}/check`,
       { ok: true, os: 'Linux 6.1', shells: ['bash', 'posix'], pty: true, home: '/home/ana' });
     await page.getByRole('button', { name: 'Check web-1' }).click();
-    await page.getByText('It answers: Linux 6.1').waitFor();
+    await page.getByText('Connection works: Linux 6.1').waitFor();
     await doc(`POST /api/agent/hosts/${host.hostId}`, { ok: true, ...host, autoRun: 'none' });
-    await page.getByText('What may run without asking').click();
+    await page.getByText('Run without asking', { exact: true }).click();
     await accessible(page, 'a host');
     await page.getByLabel('Read-only commands', { exact: true }).uncheck();
-    await page.getByLabel('Folders whose files may be printed (one a line)').fill('/var/log');
+    await page.getByLabel('Folders whose files may be printed (one per line)').fill('/var/log');
     await page.getByRole('button', { name: 'Save what may run on web-1' }).click();
     await settled('the change is sent',
       async () => (await asked('POST', `/api/agent/hosts/${host.hostId}`)).length === 1);

@@ -110,7 +110,7 @@ export const modules = {
         terminal.node.remove();
       }
     });
-    const mark = '[… some output was left out …]';
+    const mark = '[… some output was omitted …]';
     expect(`it shows ${JSON.stringify(said)}`, JSON.stringify(said) === JSON.stringify(['new', mark, `${mark}|on`]));
   },
 

@@ -397,13 +397,13 @@ async function arrive() {
   trip.clear();
   history.replaceState(null, "", location.pathname + (t?.hash ?? ""));
   if (!t || q.get("state") !== t.state) throw new Error(
-    "This sign-in was not begun here, or was begun twice. Please sign in again."
+    "This sign-in was not started here, or was started twice. Please sign in again."
   );
   if (q.has("error")) throw new Error(`The sign-in service refused: ${q.get("error_description") ?? q.get("error")}`);
   const token = q.get("id_token") ?? await redeem(q.get("code") ?? "", t.verifier);
   const claims = claimsOf(token);
   if (claims.nonce !== t.nonce) throw new Error(
-    "The sign-in service answered another question (its nonce differs). Please sign in again."
+    "The sign-in service answered another request (its nonce differs). Please sign in again."
   );
   take(token);
 }
@@ -417,7 +417,7 @@ async function redeem(code2, verifier) {
     code_verifier: verifier
   };
   const res = await reach(tokenEndpoint ?? "", { method: "POST", body: new URLSearchParams(form3) });
-  if (!res.ok) throw new Error("The sign-in service did not take the code. Please sign in again.");
+  if (!res.ok) throw new Error("The sign-in service did not accept the code. Please sign in again.");
   return (await read(res)).id_token;
 }
 function take(token) {
@@ -432,7 +432,7 @@ function claimsOf(token) {
     );
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    throw new Error("The sign-in service gave no ID token. Please sign in again.");
+    throw new Error("The sign-in service returned no ID token. Please sign in again.");
   }
 }
 var here = () => `${location.origin}/`;
@@ -598,7 +598,7 @@ var states = {
   failed: "Failed or unknown",
   rejected: "Rejected",
   waiting: "Needs your decision",
-  running: "Under way"
+  running: "Running"
 };
 var AuditFilter = class {
   #words = (
@@ -608,20 +608,20 @@ var AuditFilter = class {
       name: "q",
       maxlength: 100,
       autocomplete: "off",
-      placeholder: "Whom or what",
-      "aria-label": "Search the audit: whom or what"
+      placeholder: "Recipient or subject",
+      "aria-label": "Search the audit: recipient or subject"
     })
   );
   #state = (
     /** @type {HTMLSelectElement} */
     el(
       "select",
-      { name: "state", "aria-label": "What came of it" },
+      { name: "state", "aria-label": "Outcome" },
       ...Object.entries(states).map(([value, words3]) => el("option", { value }, words3))
     )
   );
-  #from = day("from", "From this day on");
-  #to = day("to", "Up to this day");
+  #from = day("from", "First day");
+  #to = day("to", "Last day");
   #typing = 0;
   node;
   /** @param {() => void} changed */
@@ -682,12 +682,12 @@ var tools = {
   gmail_read: "Read your mail",
   calendar_event_create: "Create a calendar event",
   calendar_event_delete: "Delete a calendar event",
-  calendar_events_list: "Look into your calendar",
+  calendar_events_list: "Read your calendar",
   run_command: "Run a command",
   task_complete: "End the task",
   ask_user: "Ask you",
   propose_plan: "Propose a plan",
-  reflect: "Look at what was done",
+  reflect: "Review what was done",
   google_web_search: "Search the web",
   web_fetch: "Read a web page"
 };
@@ -698,14 +698,14 @@ var soon = {
   calendar_event_create: "Adding to the calendar",
   calendar_event_delete: "Deleting the event"
 };
-var holding = (tool) => soon[tool] ?? "Beginning";
+var holding = (tool) => soon[tool] ?? "Starting";
 var under2 = {
   gmail_send: "Sending…",
   gmail_search: "Searching your mail…",
   gmail_read: "Reading your mail…",
   calendar_event_create: "Adding it to the calendar…",
   calendar_event_delete: "Deleting it from the calendar…",
-  calendar_events_list: "Looking into your calendar…",
+  calendar_events_list: "Reading your calendar…",
   run_command: "Running…",
   ask_user: "Asking…"
 };
@@ -747,7 +747,7 @@ var sessionMoods = {
 var changeWords = { add: "Added", modify: "Changed", obsolete: "Dropped" };
 var taskWords = {
   PENDING: "To do",
-  EXECUTING: "Under way",
+  EXECUTING: "Running",
   COMPLETED: "Done",
   FAILED: "Failed",
   OBSOLETE: "Dropped"
@@ -755,7 +755,7 @@ var taskWords = {
 var taskMoods = { PENDING: "off", EXECUTING: "work", FAILED: "fail", OBSOLETE: "off" };
 var runWords = {
   sent: "Sending your request",
-  queued: "Waiting its turn",
+  queued: "Queued",
   planning: "Thinking",
   awaiting_confirmation: "Waiting for you",
   executing: "Working on it",
@@ -766,10 +766,10 @@ var lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now();
 var unmet = {
   cancelled: "Cancelled, nothing was done",
   expired: "Expired, nothing was done",
-  not_run: "Not started, since an earlier step was not done"
+  not_run: "Not started: an earlier step was not done"
 };
 var given = { cancelled: "Cancelled.", expired: "Expired: it was not approved in time." };
-var refused = { undo: "Undone", take_back: "Taken back in the chat" };
+var refused = { undo: "Undone", take_back: "Withdrawn in the chat" };
 function actionState(a) {
   if (a.executionStatus === "unknown" && a.kind === "review" && !a.decision) {
     return { kind: "review", words: "Was it done? Please check" };
@@ -789,7 +789,7 @@ function actionState(a) {
       return { kind: "off", words: `${refused[a.decision] ?? "Rejected"}, nothing was done` };
     case "failed":
       if (a.executionStatus === "unknown") return { kind: "fail", words: "Outcome unknown" };
-      if (a.ran) return { kind: "fail", words: "Failed after it was begun: what it did stays" };
+      if (a.ran) return { kind: "fail", words: "Failed partway: what it did remains" };
       if (unmet[a.errorReason]) return { kind: "off", words: unmet[a.errorReason] };
       return { kind: "fail", words: "Failed, nothing was done" };
     default:
@@ -821,9 +821,9 @@ var strange = {
   mention: (origin) => `Not written by you${origin ? `; found in ${origin}` : ""}:`,
   copied: (origin) => `Copied from ${origin}, not written by you:`,
   leaking: (origin) => `Anyone can read the result, and the assistant read text that may be private: ${origin}.`,
-  too_much: () => "The assistant has read too much to compare with this.",
+  too_much: () => "The assistant has read too much text to check this against.",
   composed: () => "The assistant made up this address. It may contain text from elsewhere:",
-  agent: () => "This was not asked for here, but by your agent"
+  agent: () => "Requested by your agent, not by you here"
 };
 var found = (f) => (strange[f.reason] ?? strange.target)(f.origin);
 var decided = {
@@ -832,10 +832,10 @@ var decided = {
   approve_and_always_allow_command: "Approved.",
   approve_with_edits: "Approved with your changes.",
   reject: "Rejected. Nothing was done.",
-  undo: "Approval taken back. Nothing was done.",
-  take_back: "Taken back in the chat. Nothing was done.",
-  refine: "Sent. Another plan is being made; nothing is confirmed.",
-  confirm_done: "Noted as done.",
+  undo: "Approval undone. Nothing was done.",
+  take_back: "Withdrawn in the chat. Nothing was done.",
+  refine: "Sent. The planner is making another plan. Nothing is confirmed.",
+  confirm_done: "Marked as done.",
   start_new: "You will be asked again."
 };
 var undoWithin = (until) => lasts(until) ? `Undo within ${count(Math.round((new Date(String(until)).getTime() - now()) / 1e3), "second")}.` : "";
@@ -847,7 +847,7 @@ function eventWords(e) {
     case "run.status":
       return runWords[e.status] ?? String(e.status);
     case "model.answered":
-      return e.text ? "The model answered in words" : "The model asked for actions";
+      return e.text ? "The model answered with text" : "The model requested actions";
     case "action.planned":
       return `${what}: planned${e.action?.requiresApproval ? ", needs your approval" : ""}`;
     case "action.waiting":
@@ -859,11 +859,11 @@ function eventWords(e) {
     case "action.finished":
       return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case "context.compressed":
-      return e.compressed?.code ? "The conversation could not be made shorter" : "The conversation was made shorter for the model";
+      return e.compressed?.code ? "The conversation could not be shortened" : "The conversation was shortened for the model";
     case "run.cleaned":
-      return "What was left over was cleaned up";
+      return "Leftovers were cleaned up";
     case "run.cancel_requested":
-      return "Somebody asked to cancel";
+      return "Cancellation requested";
     case "run.ended":
       return e.status === "failed" ? "Ended" : "Done";
     default:
@@ -876,11 +876,11 @@ var decidedAs = {
   reject: "Rejected",
   undo: "Undone",
   approve_and_always_allow_recipient: "Approved, and always allowed",
-  confirm_done: "Said to be done",
+  confirm_done: "Marked as done",
   approve_and_always_allow_command: "Approved, and always allowed",
   start_new: "Asked again",
-  refine: "Another plan was asked for",
-  take_back: "Taken back in the chat"
+  refine: "Another plan requested",
+  take_back: "Withdrawn in the chat"
 };
 var decisionWords = (d) => decidedAs[d] ?? sentence(String(d).replace(/_/g, " "));
 
@@ -895,7 +895,7 @@ async function sum({ hash: _, ...rest2 }) {
   return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
 function atEnd(missing) {
-  if (missing < 1) return "The end of the chain is not the one that is vouched for.";
+  if (missing < 1) return "The last entry does not match the recorded end of the chain.";
   return missing === 1 ? "The last entry is missing." : `The last ${missing} entries are missing.`;
 }
 async function verify(entries, head) {
@@ -910,17 +910,21 @@ async function verify(entries, head) {
   for (const e of entries) {
     if (e.seq !== seq + 1) blame(
       e.seq,
-      e.seq > seq + 1 ? `follows entry ${seq}: what was between is missing` : "stands twice or in the wrong place"
+      e.seq > seq + 1 ? `follows entry ${seq}: entries between them are missing` : "is repeated or out of order"
     );
     else if (e.prevHash !== hash) blame(e.seq, "does not name the entry before it");
-    if (await sum(e) !== e.hash) blame(e.seq, "is not what was written then");
+    if (await sum(e) !== e.hash) blame(e.seq, "was changed");
     ({ seq, hash } = e);
   }
   if (head && (head.seq !== seq || (head.hash || void 0) !== hash)) problems.push(atEnd(head.seq - seq));
   if (problems.length) return { ok: false, words: problems.join(" "), bad };
   const whole = `${count(entries.length, "entry", "entries")}, each recomputed here`;
-  const gone2 = "What they are about was deleted, so nothing vouches for the end of the chain.";
-  return { ok: true, bad, words: head ? `${whole}; the last is the one that is vouched for.` : `${whole}. ${gone2}` };
+  const gone2 = "The run was deleted, so the end of the chain cannot be checked.";
+  return {
+    ok: true,
+    bad,
+    words: head ? `${whole}; the last one matches the recorded end of the chain.` : `${whole}. ${gone2}`
+  };
 }
 
 // site/icons.js
@@ -975,8 +979,8 @@ function alwaysLine(a, until) {
         const { entries = [] } = await call("GET", "/api/agent/allowlist");
         return [ids, entries.filter((e) => ids.includes(e.id)).map((e) => e.recipient || e.command)];
       });
-      const still2 = kept.length ? `Always allowed as before: ${new Intl.ListFormat("en").format(kept)}. ` : "";
-      const gone2 = kept.length && kept.length === its.length ? "" : `${what}: not always allowed any more. `;
+      const still2 = kept.length ? `Still always allowed: ${new Intl.ListFormat("en").format(kept)}. ` : "";
+      const gone2 = kept.length && kept.length === its.length ? "" : `${what}: no longer always allowed. `;
       words3.textContent = `${gone2}${still2}What was approved stays approved.`;
     } catch (err) {
       trouble(error, err);
@@ -1011,7 +1015,7 @@ async function withdraw(chosen2, approvalId = "") {
 }
 function takeBack(ids) {
   const error = el("span", { class: "error", role: "alert" });
-  const back = button("Take back", async () => {
+  const back = button("Remove", async () => {
     trouble(error);
     try {
       const was = await busy([back], back, () => withdraw((e) => ids.includes(e.id)));
@@ -1189,9 +1193,9 @@ function compensation(run, a) {
   const c = a.record.compensation;
   if (!c) return "";
   const link = (words3) => el("a", { href: `#/run/${c.runId}` }, words3);
-  if (c.status === "done") return el("span", {}, "Taken back ", when(c.at), ": ", link("how"));
-  if (c.status === "gone") return el("span", {}, `${c.title}. There is nothing to take back.`);
-  if (c.status === "begun") return el("span", {}, link("It waits for you, or is on its way"));
+  if (c.status === "done") return el("span", {}, "Undone ", when(c.at), ": ", link("how"));
+  if (c.status === "gone") return el("span", {}, `${c.title}. There is nothing to undo.`);
+  if (c.status === "begun") return el("span", {}, link("Waiting for you, or running"));
   const error = el("span", { class: "error", role: "alert" });
   const begin4 = button(c.title, async () => {
     trouble(error);
@@ -1214,7 +1218,7 @@ function copy(text2, what) {
   if (!navigator.clipboard) return null;
   const word = el("span", {}, "Copy");
   const b = button("", async () => {
-    const done = await navigator.clipboard.writeText(text2).then(() => "Copied", () => "Not copied");
+    const done = await navigator.clipboard.writeText(text2).then(() => "Copied", () => "Could not copy");
     word.textContent = done;
     say(done);
     setTimeout(() => {
@@ -1373,21 +1377,21 @@ var said = {
   approve_once: "Approved",
   approve_with_edits: "Approved with changes",
   reject: "Rejected",
-  undo: "Taken back",
+  undo: "Undone",
   approve_and_always_allow_recipient: "Approved, and always allowed from then on",
   approve_and_always_allow_command: "Approved, and always allowed from then on",
-  confirm_done: "Said to be done",
-  start_new: "Begun anew",
-  take_back: "Taken back in the chat"
+  confirm_done: "Marked as done",
+  start_new: "Asked again",
+  take_back: "Withdrawn in the chat"
 };
 var rules = {
-  allowlisted: "You always allow mails to everybody whom it reaches.",
-  command_allowed: "You always allow exactly this command there.",
+  allowlisted: "You always allow e-mails to all its recipients.",
+  command_allowed: "You always allow exactly this command on this host.",
   plan_grant: "The plan that you confirmed allows it.",
   non_interactive: "This agent does not ask.",
   declared_not_required: "The operator has declared that it needs no approval."
 };
-var unasked = (a) => a.unasked && el("span", { class: "chip work" }, "Sent without asking");
+var unasked = (a) => a.unasked && el("span", { class: "chip work" }, "Done without asking");
 var ways = {
   allowlisted: (a) => takeBack(a.record.entries ?? []),
   command_allowed: (a) => takeBack(a.record.entries ?? [])
@@ -1432,7 +1436,7 @@ function recordOf(run, a) {
       ["Done", a.executionStatus === "succeeded" && r.finishedAt && exactly(r.finishedAt)],
       ["Answer", answer(r)],
       ["Afterwards", compensation(run, a)],
-      ["Audit", el("a", { href: `#/audit/${run.runId}` }, "Its entries in the audit")]
+      ["Audit", el("a", { href: `#/audit/${run.runId}` }, "Audit entries")]
     ]))
   );
 }
@@ -1466,7 +1470,7 @@ function answer(r) {
     r.link && el("li", {}, el("a", { href: r.link, target: "_blank", rel: "noopener noreferrer" }, "Open it there"))
   );
 }
-function opened(runId, actionId, words3 = "Exactly what") {
+function opened(runId, actionId, words3 = "Exact details") {
   const error = el("p", { class: "error", role: "alert" });
   const inside = el("div");
   let shown4 = "";
@@ -1478,7 +1482,7 @@ function opened(runId, actionId, words3 = "Exactly what") {
       const a = run.actions.find((one2) => one2.actionId === actionId);
       const now2 = JSON.stringify(a?.record ?? null);
       if (now2 !== shown4) {
-        inside.replaceChildren(a?.record ? recordOf(run, a) : el("p", { class: "quiet" }, "Nothing is on record of this."));
+        inside.replaceChildren(a?.record ? recordOf(run, a) : el("p", { class: "quiet" }, "There is no record of this."));
       }
       shown4 = now2;
     } catch (err) {
@@ -1523,11 +1527,11 @@ var retold = (text2, run) => told(text2 ?? "", run.actions.flatMap((a) => a.reco
 function came(e) {
   switch (e.kind) {
     case "outcome":
-      return e.executionStatus === "succeeded" ? ["done", "Done"] : e.executionStatus === "unknown" ? ["fail", "Not known"] : ["fail", "Failed"];
+      return e.executionStatus === "succeeded" ? ["done", "Done"] : e.executionStatus === "unknown" ? ["fail", "Outcome unknown"] : ["fail", "Failed"];
     case "requested":
-      return ["wait", "Waits"];
+      return ["wait", "Waiting"];
     case "decided":
-      return e.decision === "reject" ? ["off", "Rejected"] : e.decision === "undo" ? ["off", "Undone"] : e.decision === "take_back" ? ["off", "Taken back in the chat"] : ["work", "Approved"];
+      return e.decision === "reject" ? ["off", "Rejected"] : e.decision === "undo" ? ["off", "Undone"] : e.decision === "take_back" ? ["off", "Withdrawn in the chat"] : ["work", "Approved"];
     case "reviewed":
       return e.decision === "confirm_done" ? ["done", "Done"] : ["off", "Asked again"];
     case "intent":
@@ -1555,7 +1559,7 @@ var Opened = class {
   /** add adds an entry. @param {any} e @param {boolean} older than the entries so far */
   add(e, older2) {
     if (!e.actionId || !e.tool || this.#all.has(e.actionId)) return;
-    const one2 = opened(this.runId, e.actionId, `Exactly what: ${toolName(e.tool)}`);
+    const one2 = opened(this.runId, e.actionId, `Exact details: ${toolName(e.tool)}`);
     this.#all.set(e.actionId, one2);
     if (older2) this.node.prepend(one2);
     else this.node.append(one2);
@@ -1599,7 +1603,7 @@ var Story = class {
       el(
         "p",
         { class: "story-foot" },
-        el("a", { href: `#/audit/${runId}` }, "Check its chain"),
+        el("a", { href: `#/audit/${runId}` }, "Check the chain"),
         !this.own && el("a", { href: `#/run/${runId}` }, "Details")
       )
     );
@@ -1658,16 +1662,16 @@ var kinds = {
   cancelled: "Cancelled",
   cleaned_up: "Cleaned up",
   reviewed: "Reviewed",
-  refused: "A decision was not taken",
+  refused: "A decision was refused",
   linked: "An account was linked",
   unlinked: "An account was unlinked",
-  withdrew: "An always-allow was taken back",
-  token_made: "An agent was given a token",
-  token_revoked: "An agent’s token was taken back",
-  shut_out: "Shut out",
-  let_in: "Let in again",
-  deletion: "A deletion was begun",
-  deleted: "A deletion is complete",
+  withdrew: "An always-allow was removed",
+  token_made: "Agent token created",
+  token_revoked: "Agent token revoked",
+  shut_out: "Disabled",
+  let_in: "Enabled again",
+  deletion: "Deletion started",
+  deleted: "Deletion complete",
   exported: "Data exported"
 };
 var ofRun = (id3) => !id3.startsWith("user-");
@@ -1675,11 +1679,15 @@ async function audit(main, runId, signal) {
   const place = el("div", { class: "stack" });
   const run = runId && ofRun(runId) && el("a", { href: `#/run/${runId}`, class: "button small" }, "Details");
   main.replaceChildren(
-    heading("Audit", run, runId && el("a", { href: "#/audit", class: "button small" }, "All of it")),
+    heading(
+      "Audit",
+      run,
+      runId && el("a", { href: "#/audit", class: "button small" }, "All entries")
+    ),
     el(
       "p",
       { class: "quiet" },
-      "Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows taken back and deletions, each chained to the one before. No text or address is in them: whom and what comes from your conversations, as long as you keep them."
+      "Everything with an effect outside leaves entries here, and so do linked accounts, removed always-allows and deletions. Each entry is chained to the one before. The entries contain no text and no address: recipients and subjects are read from your conversations, as long as you keep them."
     ),
     place
   );
@@ -1689,7 +1697,7 @@ async function all(place, signal) {
   const error = el("p", { class: "error", role: "alert" });
   const list2 = el("div", { class: "stories" });
   const none = el("p", { class: "empty-view", hidden: true });
-  const more2 = button("Show older ones", () => older2(searches2), "small", { hidden: true });
+  const more2 = button("Show older", () => older2(searches2), "small", { hidden: true });
   const filter = new AuditFilter(() => begin4());
   place.append(filter.node, error, list2, none, more2);
   const stories = /* @__PURE__ */ new Map();
@@ -1710,7 +1718,7 @@ async function all(place, signal) {
       cursor2 = page3.nextCursor ?? "";
       more2.hidden = !cursor2;
       none.hidden = stories.size > 0;
-      none.textContent = !filter.query ? "Nothing is on record yet. What you approve is told here, step by step." : cursor2 ? "Nothing among the newest ones. Older ones may have it." : "Nothing on record has this.";
+      none.textContent = !filter.query ? "No entries yet. What you approve appears here, step by step." : cursor2 ? "No match among the newest entries. Older ones may match." : "No entry matches.";
       if (filter.query) say(stories.size ? `${stories.size} found.` : none.textContent);
     } catch (err) {
       if (!signal.aborted && search3 === searches2) trouble(error, err, () => older2(search3));
@@ -1757,7 +1765,7 @@ async function one(place, runId, signal) {
       records3.replaceChildren(told4.node);
       verdict.replaceChildren(
         icon(v.ok ? "check" : "alert"),
-        el("strong", {}, v.ok ? "The chain is whole." : "The chain is broken."),
+        el("strong", {}, v.ok ? "The chain is intact." : "The chain is broken."),
         el("span", {}, v.words)
       );
       verdict.className = `verdict ${v.ok ? "done" : "fail"}`;
@@ -1792,7 +1800,7 @@ async function chain(runId, signal) {
 var cameTo = { succeeded: "Done", failed: "Failed, nothing was done", unknown: "Outcome unknown" };
 function cells(e, about3) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
-  const came2 = e.facts?.ran && e.executionStatus === "failed" ? "Failed after it was begun: what it did stays" : cameTo[e.executionStatus];
+  const came2 = e.facts?.ran && e.executionStatus === "failed" ? "Failed partway: what it did remains" : cameTo[e.executionStatus];
   const what = [made, came2, e.errorCode, e.message].filter(Boolean).join(". ");
   return [
     el("td", {}, kinds[e.kind] ?? e.kind),
@@ -1909,7 +1917,7 @@ function reset2() {
 }
 function render() {
   const shown4 = found2 ? found2.threads : all2;
-  const none = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "None yet.";
+  const none = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "No conversations yet.";
   byId("threads").replaceChildren(...shown4.length ? shown4.map(row) : [el("li", { class: "quiet small-text" }, none)]);
   byId("threads-form").hidden = all2.length < 2 && !found2;
   byId("threads-more").hidden = found2 ? found2.busy || !found2.cursor : !cursor;
@@ -2141,9 +2149,9 @@ function toggle(id3, name, value) {
   return { name, node: box, box, value: () => box.checked };
 }
 var updates2 = {
-  all: "Mail an invitation to all",
-  externalOnly: "Mail those without Google Calendar",
-  none: "Mail nobody"
+  all: "E-mail everyone",
+  externalOnly: "E-mail guests without Google Calendar",
+  none: "E-mail no one"
 };
 function choice2(id3, name, value, names2) {
   const box = (
@@ -2475,8 +2483,8 @@ async function begin(provider, tool) {
 }
 var reasons = {
   forbidden: (name) => `You did not agree, so no ${name} account was linked. Nothing has changed.`,
-  scope_missing: (name) => `${name} was linked, but not all that is needed was agreed to. Link it again where it is asked for.`,
-  invalid: (name) => `That was begun elsewhere, or too long ago, so no ${name} account was linked. Please begin again.`
+  scope_missing: (name) => `${name} was linked, but without all the permissions that are needed. Link it again when asked.`,
+  invalid: (name) => `This was started in another browser or too long ago, so no ${name} account was linked. Please start again.`
 };
 function returned() {
   const q = new URLSearchParams(location.search);
@@ -2503,7 +2511,7 @@ function toLink(code2, tool, since) {
   }, "primary small");
   const node = el("span", { class: "to-link" }, link, error);
   if (since) {
-    linked(provider, since).then((is) => is && node.replaceChildren(`${providers[provider]} was linked since. Ask again.`));
+    linked(provider, since).then((is) => is && node.replaceChildren(`${providers[provider]} has been linked since. Ask again.`));
   }
   return node;
 }
@@ -2541,7 +2549,7 @@ function opened2() {
   }
   const waiting4 = own().map((id3) => {
     earlier.add(id3);
-    return `Your decision on “${unsent(id3)?.title}” was not sent yet. It is sent once the server can be reached.`;
+    return `Your decision on “${unsent(id3)?.title}” has not been sent yet. It will be sent when the server can be reached.`;
   });
   return [...waiting4, ...late].join(" ");
 }
@@ -2549,7 +2557,7 @@ var keepable = (err, body) => err.status === 0 && err.passing && /^(approve_|rej
 function keep(decision) {
   const kept = { ...decision, uid: user.get()?.uid ?? "" };
   outbox.set(decision.body.approvalId, kept);
-  say("Waiting to be sent. This is sent once the server can be reached.");
+  say("Waiting to be sent. This will be sent when the server can be reached.");
   later();
   return kept;
 }
@@ -2587,7 +2595,7 @@ async function send(approvalId) {
   }
   if (user.get()?.uid !== uid) return true;
   drop(body.approvalId);
-  if (refused3) told2(`Your decision on “${title2}” was not taken: ${refused3.message}`);
+  if (refused3) told2(`Your decision on “${title2}” was refused: ${refused3.message}`);
   else (earlier.has(approvalId) ? told2 : say)(`Sent: your decision on “${title2}”.`);
   shown.get(body.approvalId)?.(run, refused3);
   changed();
@@ -2685,12 +2693,12 @@ var PlanParts = class {
       "label",
       { class: "check" },
       this.#strict,
-      el("span", {}, "Ask me about every change of this plan")
+      el("span", {}, "Ask me about every change to this plan")
     );
     this.other = el(
       "div",
       { class: "form", hidden: !a.decisions?.includes("refine") },
-      el("label", {}, "What should be different? This confirms nothing.", box),
+      el("label", {}, "What should be different? This does not confirm the plan.", box),
       el("div", { class: "buttons" }, button("Ask for another plan", (e) => {
         if (this.words) refine(
           this.words,
@@ -2734,8 +2742,8 @@ var PlanParts = class {
     const all3 = this.#fields.filter((f) => changed2.test(f.label));
     return all3.length ? el(
       "section",
-      { class: "plan-changes", "aria-label": "Different from the plan before" },
-      el("h3", {}, "Different from the plan before"),
+      { class: "plan-changes", "aria-label": "Changed since the previous plan" },
+      el("h3", {}, "Changed since the previous plan"),
       el("ul", {}, ...all3.map(change))
     ) : void 0;
   }
@@ -2814,17 +2822,17 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
     for (const part3 of parts3) if (part3) part3.hidden = false;
     chip.textContent = before;
   };
-  const undo2 = button("Take back", async () => {
+  const undo2 = button("Undo", async () => {
     if (!await takeBack2(body.approvalId)) return void trouble(error, new Error("This is being sent now."));
     over4();
     back();
-    say("Taken back. Nothing was sent.");
+    say("Undone. Nothing was sent.");
     buttons.querySelector("button")?.focus();
   }, "small");
   const line3 = el(
     "div",
     { class: "unsent", role: "group", "aria-label": "Waiting to be sent" },
-    el("p", {}, `${decisionWords(body.decision)}, and waiting to be sent. This is sent once the server can be reached.`),
+    el("p", {}, `${decisionWords(body.decision)}, and waiting to be sent. This will be sent when the server can be reached.`),
     undo2
   );
   for (const part3 of parts3) if (part3) part3.hidden = true;
@@ -2912,7 +2920,7 @@ function card(a, done, wait = 0) {
     review && el(
       "p",
       {},
-      "The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found."
+      "The request was sent, but its answer was lost, so it is not known whether this happened. It is not repeated automatically. Check where it would appear (sent mail, calendar), and choose below what you found."
     ),
     others.note,
     warnings(preview.warnings),
@@ -2996,7 +3004,7 @@ function card(a, done, wait = 0) {
     plan?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
-    say(decided[decision], rejects ? "What was asked earlier is rejected." : "", undoWithin(until));
+    say(decided[decision], rejects ? "The earlier request is rejected." : "", undoWithin(until));
     const next3 = after2(node);
     done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : void 0);
     onward(node, next3);
@@ -3143,7 +3151,7 @@ function own2(f, timeZone) {
 }
 var warnings = (list2) => list2?.length > 0 && el(
   "ul",
-  { class: "warnings", "aria-label": "Look at this twice" },
+  { class: "warnings", "aria-label": "Check carefully" },
   ...list2.map((w) => el("li", {}, icon("alert"), el("span", {}, w)))
 );
 var findings = (list2) => list2?.length > 0 && el(
@@ -3302,7 +3310,7 @@ function question(runId, asked2, done) {
     error,
     el("footer", { class: "card-foot quiet" }, el("time-left", { until: asked2.expiresAt, onlapsed: () => {
       words3.disabled = submit.disabled = true;
-      trouble(error, new Error("This has expired. The agent goes on without your answer."));
+      trouble(error, new Error("This has expired. The agent continues without your answer."));
     } }))
   );
 }
@@ -3369,7 +3377,7 @@ var Step = class {
       });
       this.#rest.hidden = true;
     } catch (err) {
-      trouble(this.#error, err.status === 404 ? new Error("The output is not kept any more.") : err);
+      trouble(this.#error, err.status === 404 ? new Error("The output is no longer stored.") : err);
     }
   }
 };
@@ -3385,7 +3393,7 @@ var drawn2 = {
 };
 function command(step3, a, state2) {
   const code2 = step3.exitCode;
-  const words3 = code2 === void 0 || a.executionStatus === "unknown" ? state2.words : { done: `Exit code ${code2}`, fail: "Ended before it was done" }[state2.kind] ?? state2.words;
+  const words3 = code2 === void 0 || a.executionStatus === "unknown" ? state2.words : { done: `Exit code ${code2}`, fail: "Ended early" }[state2.kind] ?? state2.words;
   const facts = [
     step3.timedOut && "ended at its time limit",
     step3.durationMs !== void 0 && took(step3.durationMs),
@@ -3531,7 +3539,7 @@ function line2(a, state2, approval, runId) {
 }
 function printer() {
   const printed = new Printed();
-  const node = el("pre", { class: "action-output", tabindex: 0, role: "log", "aria-label": "What it prints" });
+  const node = el("pre", { class: "action-output", tabindex: 0, role: "log", "aria-label": "Output" });
   return {
     node,
     print(offset, bytes) {
@@ -4155,7 +4163,7 @@ var Conversation = class {
   }
   // unknown shows that the conversation does not exist, with a link home.
   #unknown() {
-    const why = "There is no such conversation, or it is not yours. It may have been deleted.";
+    const why = "This conversation does not exist or is not yours. It may have been deleted.";
     this.#place?.replaceChildren(el("h1", { tabindex: -1 }, "Not found"), el("p", {}, why), home());
   }
   async enter() {
@@ -4202,7 +4210,7 @@ var Conversation = class {
     this.#form.replaceChildren(el(
       "a",
       { href: `#/terminal/${run.terminalId}`, class: "button small", onclick: along },
-      "Go on in its terminal"
+      "Continue in its terminal"
     ));
   }
   #named(all3) {
@@ -4291,7 +4299,7 @@ var Conversation = class {
       el(
         "p",
         { class: "quiet" },
-        "Say it in your own words. Whatever has an effect outside waits here until you have approved exactly what will be sent."
+        "Use your own words. Anything with an effect outside waits here until you approve exactly what will be sent."
       ),
       this.#try
     );
@@ -4317,7 +4325,7 @@ var Conversation = class {
     trouble(this.#error);
     try {
       const open3 = await busy([this.#remove], this.#remove, () => openIn(this.threadId));
-      const still2 = open3.length ? ` ${openWords(open3)} Deleting rejects that first; nothing of it is done.` : "";
+      const still2 = open3.length ? ` ${openWords(open3)} Deleting rejects this first, so nothing is done.` : "";
       if (!await confirm(
         "Delete this conversation?",
         `${told4}${still2}`,
@@ -4397,15 +4405,19 @@ var offer = (error) => toggle2(error, async () => {
   const { publicKey, subscriptions } = await call("GET", path);
   if (!able || !publicKey) return void 0;
   const on = await own3(subscriptions);
-  return on ? { words: "Stop telling me on this device", said: "You are not told on this device.", change: () => stop(on) } : {
-    words: "Tell me on this device when something waits",
-    said: "You are told on this device.",
+  return on ? {
+    words: "Turn off notifications on this device",
+    said: "Notifications are off on this device.",
+    change: () => stop(on)
+  } : {
+    words: "Notify me on this device",
+    said: "This device gets notifications.",
     change: () => ask2(publicKey)
   };
 });
 async function ask2(publicKey) {
   if (await Notification.requestPermission() !== "granted") throw new Error(
-    "Your browser does not let this page tell you. Its settings for this page say so."
+    "Your browser blocks notifications from this page. You can allow them in its settings."
   );
   await register();
   const { pushManager } = await navigator.serviceWorker.ready;
@@ -4460,7 +4472,7 @@ function closed(err, again2) {
       "div",
       { class: "gate-card" },
       el("p", { class: "brand" }, mark2(), "Countersign"),
-      el("h1", {}, "Not just now"),
+      el("h1", {}, "Unavailable"),
       error
     )
   );
@@ -4486,7 +4498,7 @@ function localForm(enter2, error) {
       type: "email",
       maxlength: 254,
       autocomplete: "email",
-      placeholder: "made from the name"
+      placeholder: "derived from the name"
     })
   );
   const submit = (
@@ -4510,7 +4522,7 @@ function localForm(enter2, error) {
     el(
       "p",
       { class: "quiet" },
-      "This local server signs in whoever asks, because only this machine can reach it. Each name has its own conversations, approvals and mailbox."
+      "This local server signs in anyone, because only this machine can reach it. Each name has its own conversations, approvals and mailbox."
     ),
     el(
       "form",
@@ -4537,7 +4549,7 @@ function redirect(error) {
     el(
       "p",
       { class: "quiet" },
-      `You sign in at ${new URL(config().signIn.issuer ?? "").host}, and come back here.`
+      `You sign in at ${new URL(config().signIn.issuer ?? "").host}, and then return here.`
     ),
     button("Sign in", go, "primary")
   ];
@@ -4554,23 +4566,23 @@ var offer2 = (error) => toggle2(error, async () => {
   const { mail: mail2, address: address2 } = await call("GET", path2);
   if (!address2) return void 0;
   return {
-    words: mail2 ? `Stop mailing ${address2} what waits` : `Mail ${address2} what has waited for five minutes`,
-    said: mail2 ? "You are not mailed." : "You are mailed, at most once an hour.",
+    words: mail2 ? `Stop e-mails to ${address2} about waiting approvals` : `E-mail ${address2} about approvals older than five minutes`,
+    said: mail2 ? "E-mails are off." : "E-mails are on, at most one an hour.",
     change: () => call("PATCH", path2, { body: { mail: !mail2 } })
   };
 });
 
 // site/inbox.js
 async function inbox(main, signal) {
-  const list2 = el("ul", { class: "stack plain", "aria-label": "What waits, and what you have just decided" });
+  const list2 = el("ul", { class: "stack plain", "aria-label": "Waiting, and just decided" });
   const holds2 = el("div", { class: "stack", role: "group", "aria-label": "Approved a moment ago" });
   const error = el("p", { class: "error", role: "alert" });
   const none = el(
     "p",
     { class: "empty-view", hidden: true },
-    "Nothing waits. What has an effect outside is shown here before it happens."
+    "Nothing is waiting. Anything with an effect outside appears here before it happens."
   );
-  const more2 = button("Show older ones", () => older(), "small", { hidden: true });
+  const more2 = button("Show older", () => older(), "small", { hidden: true });
   const kept = el("div", { class: "stack" });
   main.replaceChildren(
     heading("Waiting for you"),
@@ -4676,10 +4688,10 @@ function change2(words3, what, told4, error, again2, kind, label2) {
 var allowed = (main) => list(
   main,
   "Always allowed",
-  "Recipients that you are no longer asked about, each for one kind of action from one account, and commands, each on one host. Taken back, they are asked about again at once.",
+  "You are no longer asked about these recipients, each for one kind of action from one account, or about these commands, each on one host. If you remove an entry, you’ll be asked again at once.",
   async (again2, error) => {
     const { entries = [] } = await call("GET", "/api/agent/allowlist");
-    if (!entries.length) return [el("p", { class: "empty-view" }, "Nobody. You are asked each time.")];
+    if (!entries.length) return [el("p", { class: "empty-view" }, "No entries. You are asked each time.")];
     return entries.map((e) => el(
       "div",
       { class: "item" },
@@ -4695,25 +4707,25 @@ var allowed = (main) => list(
         )
       ),
       change2(
-        "Take back",
+        "Remove",
         () => call("DELETE", `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
         `${e.recipient || e.command} is no longer always allowed.`,
         error,
         again2,
         "small",
-        `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`
+        `Remove ${e.recipient || e.command} for ${toolName(e.tool)}`
       )
     ));
   }
 );
 var gone = {
-  google: "Nothing can be sent or put in the calendar until one is linked again.",
-  github: "Nothing can be read or changed at GitHub until one is linked again."
+  google: "Until you link one again, nothing can be sent or added to the calendar.",
+  github: "Until you link one again, nothing can be read or changed at GitHub."
 };
 var GIVEN = {
-  linked: "Given by GITHUB_TOKEN of this server; nothing has to be linked.",
-  broken: "GitHub does not accept GITHUB_TOKEN of this server.",
-  unknown: "Given by GITHUB_TOKEN of this server; GitHub could not be asked whose it is."
+  linked: "From this server’s GITHUB_TOKEN; you need not link anything.",
+  broken: "GitHub does not accept this server’s GITHUB_TOKEN.",
+  unknown: "From this server’s GITHUB_TOKEN; GitHub could not be reached to find its account."
 };
 var may = {
   "gmail.compose": "write drafts",
@@ -4726,12 +4738,12 @@ var may = {
 };
 function mayDo(scopes) {
   const all3 = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ""));
-  return all3.length ? `May ${new Intl.ListFormat("en").format(all3.map((s) => may[s] ?? s))}` : "";
+  return all3.length ? `Can ${new Intl.ListFormat("en").format(all3.map((s) => may[s] ?? s))}` : "";
 }
 var accounts = (main) => list(
   main,
   "Linked accounts",
-  "The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.",
+  "Countersign acts in these accounts for you: Google for mail and events, GitHub for repositories. You can unlink them here at any time.",
   async (again2, error) => {
     const { connections = [], providers: providers2 = [], local: isLocal } = await call("GET", "/api/agent/connections");
     const link = (id3, words4) => change2(words4, () => begin(id3), "", error, async () => {
@@ -4750,7 +4762,7 @@ var accounts = (main) => list(
             "p",
             { class: "quiet" },
             `${name} · `,
-            c.status === "linked" ? "Linked " : "It must be linked again. Linked ",
+            c.status === "linked" ? "Linked " : "Must be linked again. Linked ",
             when(c.linkedAt)
           ),
           el("p", { class: "quiet", title: c.scopes.join(" ") }, mayDo(c.scopes))
@@ -4777,7 +4789,7 @@ var accounts = (main) => list(
       )
     );
     const missing = providers2.filter((id3) => !connections.some((c) => c.provider === id3));
-    const words3 = isLocal ? "This server uses its local mailbox and calendar. For them nothing has to be linked, and nothing leaves this machine." : "No account is linked.";
+    const words3 = isLocal ? "This server uses its local mailbox and calendar. You need not link an account for them, and nothing leaves this machine." : "No account is linked.";
     return [
       ...isLocal || !connections.length ? [el("p", { class: "empty-view" }, words3)] : [],
       ...connections.map((c) => c.source ? given2(c) : linked2(c)),
@@ -4788,7 +4800,7 @@ var accounts = (main) => list(
 var mailbox = (main) => list(
   main,
   "Local mailbox",
-  "What the local Gmail has sent and the local Calendar holds for you. Nothing leaves this machine.",
+  "Your sent mail in the local Gmail, and your events in the local Calendar. Nothing leaves this machine.",
   async () => {
     if (!config().local) return [];
     const [{ messages = [] }, { events = [] }] = await Promise.all([local2("/dev/mailbox"), local2("/dev/calendar")]);
@@ -4935,7 +4947,7 @@ async function plans(main, from) {
     trouble(error);
     try {
       const { sessions = [] } = await call("GET", "/api/agent/plans");
-      list2.replaceChildren(...sessions.length ? sessions.map(row2) : [el("li", { class: "empty-view" }, "None yet.")]);
+      list2.replaceChildren(...sessions.length ? sessions.map(row2) : [el("li", { class: "empty-view" }, "No plans yet.")]);
     } catch (err) {
       trouble(error, err, load3);
     }
@@ -4949,8 +4961,8 @@ var row2 = (s) => el(
   el(
     "div",
     {},
-    el("a", { href: `#/plans/${s.sessionId}` }, s.prompt || "(no words)"),
-    el("p", { class: "quiet" }, `${s.repoUrl} · until `, when(s.deadline), " · begun ", when(s.createdAt))
+    el("a", { href: `#/plans/${s.sessionId}` }, s.prompt || "(no text)"),
+    el("p", { class: "quiet" }, `${s.repoUrl} · until `, when(s.deadline), " · started ", when(s.createdAt))
   ),
   state(s)
 );
@@ -4987,7 +4999,7 @@ function form(from) {
   const readWish = () => {
     const named3 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
     if (named3?.at) until.value = local3(named3.at.getTime());
-    until.setCustomValidity(named3 && !named3.at ? `Set the deadline: “${named3.said}” may mean several.` : "");
+    until.setCustomValidity(named3 && !named3.at ? `Set the deadline: “${named3.said}” is ambiguous.` : "");
     reading.textContent = !named3 ? "" : named3.at ? `From your wish: “${named3.said}”. Change it if that is not what you mean.` : `Which deadline is “${named3.said}”? Please set it.`;
   };
   const submit = el("button", { class: "primary" }, "Propose a plan");
@@ -5011,7 +5023,7 @@ function form(from) {
         () => begin2(prompt.value, repo.value, until.value, from, key3)
       );
       drafts.set(slot2, void 0);
-      say("Begun: the planner reads the repository.");
+      say("Started: the planner is reading the repository.");
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
       if (err.status && err.status < 500) keep2(void 0);
@@ -5035,7 +5047,7 @@ function form(from) {
   return el(
     "form",
     { class: "card form", onsubmit: send2, oninput: changed4 },
-    el("h2", {}, from ? "Go on with what was unfinished" : "What should be done?"),
+    el("h2", {}, from ? "Continue the unfinished tasks" : "What should be done?"),
     el("label", { for: prompt.id }, "Your wish"),
     prompt,
     tries,
@@ -5188,7 +5200,7 @@ var about = (s) => el(
   ),
   s.summary && !s.approvals.length && el("p", { class: "done-words" }, s.summary),
   // a card says what it waits for
-  s.errorReason && el("p", { class: "quiet" }, `It ended before it was done: ${s.errorReason}`),
+  s.errorReason && el("p", { class: "quiet" }, `Ended before it was finished: ${s.errorReason}`),
   toLink(s.errorReason, "propose_plan", s.updatedAt)
 );
 var tasks = (s) => el(
@@ -5224,8 +5236,8 @@ function changes2(s) {
   const title2 = (c) => c.task?.title ?? s.tasks.find((t) => t.id === c.taskId)?.title ?? c.taskId;
   return el(
     "section",
-    { class: "stack", "aria-label": "Changed since your yes", hidden: !s.changes.length },
-    el("h2", {}, "Changed since your yes"),
+    { class: "stack", "aria-label": "Changed since you confirmed", hidden: !s.changes.length },
+    el("h2", {}, "Changed since you confirmed"),
     el("ul", { class: "stack plain" }, ...s.changes.map((c) => el("li", { class: "item" }, el(
       "div",
       {},
@@ -5245,11 +5257,11 @@ var told3 = (l) => el(
     "summary",
     {},
     l.step ? `Step ${l.step}: ${toolName(l.action.tool)}` : toolName(l.action.tool),
-    l.executionStatus === "unknown" ? " (not known whether it was done)" : ""
+    l.executionStatus === "unknown" ? " (outcome unknown)" : ""
   ),
   l.reason && el("p", {}, `Why: ${l.reason}`),
   part2("Arguments", l.action.args),
-  l.observation !== null && l.observation !== void 0 && part2(l.source ? `What came back, from ${l.source}` : "What came back", l.observation)
+  l.observation !== null && l.observation !== void 0 && part2(l.source ? `Result, from ${l.source}` : "Result", l.observation)
 );
 var part2 = (words3, value) => el(
   "div",
@@ -5258,7 +5270,7 @@ var part2 = (words3, value) => el(
   el("pre", { class: "long code", tabindex: 0, role: "group", "aria-label": words3 }, json2(value))
 );
 function grants(s, path4, again2, error) {
-  const take2 = (g) => button("Take back", async (e) => {
+  const take2 = (g) => button("Revoke", async (e) => {
     const used = (
       /** @type {Element} */
       e.currentTarget
@@ -5266,12 +5278,12 @@ function grants(s, path4, again2, error) {
     trouble(error);
     try {
       await busy([used], used, () => call("DELETE", `${path4}/grants/${encodeURIComponent(g.id)}`));
-      say("Taken back. Such calls ask you again.");
+      say("Revoked. You’ll be asked about these calls.");
       await again2();
     } catch (err) {
       trouble(error, err);
     }
-  }, "small", { "aria-label": `Take back ${g.id}`, "data-part": `take-${g.id}` });
+  }, "small", { "aria-label": `Revoke ${g.id}`, "data-part": `take-${g.id}` });
   const hidden = !s.grants.length || s.status === "AWAITING_CONFIRMATION" || s.status === "PLANNING";
   return el(
     "section",
@@ -5289,7 +5301,7 @@ function grants(s, path4, again2, error) {
           { class: "quiet" },
           `${g.used} of ${g.maxCalls} used · by your clock until `,
           clocked(g.until),
-          g.revoked ? " · taken back" : ""
+          g.revoked ? " · revoked" : ""
         )
       ),
       !g.revoked && !over2(s) && take2(g)
@@ -5300,8 +5312,8 @@ function after4(s) {
   const unknown = s.log.filter((l) => l.executionStatus === "unknown");
   return el(
     "section",
-    { class: "stack", "aria-label": "What came of it", hidden: !s.artifacts.length && !unknown.length },
-    el("h2", {}, "What came of it"),
+    { class: "stack", "aria-label": "Outcome", hidden: !s.artifacts.length && !unknown.length },
+    el("h2", {}, "Outcome"),
     el(
       "ul",
       { class: "plain" },
@@ -5310,7 +5322,7 @@ function after4(s) {
         {},
         /^https?:\/\//.test(a) ? el("a", { href: a, rel: "noopener noreferrer", target: "_blank" }, a) : a
       )),
-      ...unknown.map((l) => el("li", { class: "error" }, `It is not known whether this was done: ${toolName(l.action.tool)}`))
+      ...unknown.map((l) => el("li", { class: "error" }, `Outcome unknown: ${toolName(l.action.tool)}`))
     )
   );
 }
@@ -5327,7 +5339,7 @@ function foot(s, again2, error) {
         used,
         () => call("POST", `/api/agent/runs/${encodeURIComponent(s.runId)}/cancel`, { body: {} })
       );
-      say("It is being stopped.");
+      say("Stopping.");
       hurry();
       await again2();
     } catch (err) {
@@ -5339,7 +5351,7 @@ function foot(s, again2, error) {
     { class: "buttons" },
     !over2(s) && stop2,
     over2(s) && s.status !== "COMPLETED" && el("a", { class: "button primary", href: `#/plans?from=${s.sessionId}` }, "Continue"),
-    el("a", { class: "button", href: `#/run/${s.runId}` }, "Every step on record")
+    el("a", { class: "button", href: `#/run/${s.runId}` }, "All recorded steps")
   );
 }
 
@@ -5361,7 +5373,7 @@ async function receiptView(main, runId, signal) {
     } catch (err) {
       if (err.status === 404) main.replaceChildren(
         el("h1", { tabindex: -1 }, "Not found"),
-        el("p", {}, "There is no receipt of this: it is not yours, it was deleted, or receipts are not set up here."),
+        el("p", {}, "There is no receipt: the run is not yours, it was deleted, or receipts are not configured here."),
         home()
       );
       else if (!signal.aborted) trouble(error, err, show3);
@@ -5377,7 +5389,7 @@ function parts2({ receipt, jws }, text2) {
     ["By", receipt.user],
     ["Answer", retold(receipt.summary, receipt)],
     ["Issued", exactly(receipt.issuedAt)],
-    ["Id", el("code", {}, receipt.runId)],
+    ["ID", el("code", {}, receipt.runId)],
     ["Audit", el(
       "span",
       {},
@@ -5390,7 +5402,7 @@ function parts2({ receipt, jws }, text2) {
     el(
       "div",
       { class: "buttons unprinted" },
-      button("Save the file", () => save(text2, receipt.runId), "primary small"),
+      button("Save file", () => save(text2, receipt.runId), "primary small"),
       button("Print", () => window.print(), "small"),
       el("a", { href: "/verify", class: "button small" }, "Verify a file"),
       copy(text2, "the receipt")
@@ -5413,7 +5425,7 @@ var confirmed = ({ plan, planHash, confirmedAt }) => el(
     el("dt", {}, "Steps"),
     el("dd", {}, el("ol", {}, ...(plan.tasks ?? []).map((t) => el("li", {}, t.title)))),
     el("dt", {}, "Allowed"),
-    el("dd", {}, (plan.grants ?? []).map((g) => `${toolName(g.tool)}, ${g.maxCalls} at most`).join("; ") || "Nothing without a further yes"),
+    el("dd", {}, (plan.grants ?? []).map((g) => `${toolName(g.tool)}, ${g.maxCalls} at most`).join("; ") || "Nothing without your approval"),
     el("dt", {}, "Hash"),
     el("dd", {}, el("code", {}, planHash))
   )
@@ -5436,7 +5448,7 @@ async function runView(main, runId, signal) {
     heading(
       "Details",
       el("a", { href: `#/receipt/${runId}`, class: "button small" }, "Receipt"),
-      el("a", { href: `#/audit/${runId}`, class: "button small" }, "Audit of this")
+      el("a", { href: `#/audit/${runId}`, class: "button small" }, "Audit of this run")
     ),
     error,
     facts,
@@ -5491,7 +5503,7 @@ async function runView(main, runId, signal) {
     } catch (err) {
       if (err.status === 404) main.replaceChildren(
         el("h1", { tabindex: -1 }, "Not found"),
-        el("p", {}, "There is no such thing, or it is not yours. It may have been deleted."),
+        el("p", {}, "This run does not exist or is not yours. It may have been deleted."),
         home()
       );
       else if (!signal.aborted) trouble(error, err, follow);
@@ -5517,7 +5529,7 @@ function describe(run) {
     ["On record", retold(run.record, run)],
     ["Time zone", run.timeZone],
     ["Conversation", el("a", { href: `#/t/${run.threadId}` }, "Open it")],
-    ["Id", el("code", {}, run.runId)]
+    ["ID", el("code", {}, run.runId)]
   ];
   return facts.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 }
@@ -5526,14 +5538,14 @@ function describe(run) {
 var key = "countersign.shortcuts";
 var off = () => localStorage.getItem(key) === "off";
 var help = [
-  ["j", "The next card"],
-  ["k", "The card before"],
-  ["a", "Approve it once"],
-  ["e", "Edit it before approving"],
-  ["r", "Reject it"],
-  ["u", "Undo what was approved last"],
+  ["j", "Next card"],
+  ["k", "Previous card"],
+  ["a", "Approve once"],
+  ["e", "Edit before approving"],
+  ["r", "Reject"],
+  ["u", "Undo the last approval"],
   ["/", "Search the conversations"],
-  ["Esc", "Leave a field, for these keys"],
+  ["Esc", "Leave a field, to use these keys"],
   ["?", "These keys"]
 ];
 var typing2 = (at) => at instanceof Element && Boolean(at.closest("input, textarea, select, [contenteditable], .xterm, dialog"));
@@ -5567,7 +5579,7 @@ function decide(decision) {
     card2.querySelector(`.decisions [data-decision=${decision}]`)
   );
   if (decision === "approve_with_edits" && !used?.checkVisibility() && field2(card2)) return void field2(card2)?.focus();
-  if (!used?.checkVisibility()) hint2(field2(card2) ? "This card is being changed. Use its own buttons." : "This card has no such decision. Use its own buttons.");
+  if (!used?.checkVisibility()) hint2(field2(card2) ? "This card is being edited. Use its own buttons." : "This card has no such decision. Use its own buttons.");
   else if (used.ariaDisabled) hint2("The cards have just moved. Press the key again.");
   else used.click();
 }
@@ -5768,7 +5780,7 @@ var TerminalChat = class {
     "⚡ Agent",
     () => this.#mode(!this.agent.agentMode),
     "agent-toggle small",
-    { "aria-pressed": "false", title: "The agent runs commands; without it the chat has words alone" }
+    { "aria-pressed": "false", title: "The agent runs commands. Without it, the chat only answers with text." }
   );
   #badge = el("span", { class: "agent-badge", hidden: true }, "AGENT");
   #stop = button(
@@ -5964,12 +5976,12 @@ var TerminalChat = class {
     this.#stop.hidden = !running2;
     this.#stop.textContent = abortAgentRef.current && running2 ? "■ Stopping" : "■ Stop";
     this.#send.disabled = running2;
-    this.#empty.textContent = agentMode ? "The agent takes one step after the other. What only looks may run at once, if you allowed that for this host; everything else waits for your yes." : "Words alone: nothing runs. Turn ⚡ Agent on to have something done.";
+    this.#empty.textContent = agentMode ? "The agent works step by step. Read-only commands run at once if you allowed that for this host; everything else waits for your approval." : "Text only: nothing runs. Turn on ⚡ Agent to get things done.";
   }
 };
 
 // site/terminal/connect.js
-var kinds2 = { generated: "A new key, made here", privateKey: "A private key of mine", password: "A password" };
+var kinds2 = { generated: "A new key, generated here", privateKey: "My private key", password: "A password" };
 var lines2 = (text2) => text2.split("\n").map((s) => s.trim()).filter(Boolean);
 function connect2(added) {
   const input2 = (id3, label2, more2 = {}) => {
@@ -5989,7 +6001,7 @@ function connect2(added) {
   const host = input2("address", "Host", { required: true, maxlength: 253, placeholder: "server.example.com" });
   const port = input2("port", "Port", { type: "number", min: 1, max: 65535, value: 22, required: true });
   const username = input2("user", "User name", { required: true, maxlength: 64 });
-  const name = input2("name", "Name (for you; empty: the host)", { maxlength: 64 });
+  const name = input2("name", "Name (optional; the default is the host)", { maxlength: 64 });
   const key3 = area("key", "Private key (OpenSSH or PEM)", { placeholder: "-----BEGIN …" });
   const passphrase = input2(
     "passphrase",
@@ -5999,7 +6011,7 @@ function connect2(added) {
   const password = input2("password", "Password", { type: "password", autocomplete: "new-password" });
   const paths2 = area(
     "paths",
-    "Folders whose files may be printed without asking (one a line)",
+    "Folders whose files may be printed without asking (one per line)",
     { rows: 3, placeholder: "/var/log" }
   );
   const auto = (
@@ -6032,7 +6044,7 @@ function connect2(added) {
   });
   const submit = (
     /** @type {HTMLButtonElement} */
-    el("button", { class: "primary" }, "Look at its fingerprint")
+    el("button", { class: "primary" }, "Show fingerprint")
   );
   const form3 = (
     /** @type {HTMLFormElement} */
@@ -6073,22 +6085,22 @@ function connect2(added) {
         submit,
         () => call("POST", "/api/agent/hosts/scan", { body: where() })
       ));
-      const yes2 = el("button", { class: "primary" }, "The fingerprint is right: add the host");
+      const yes2 = el("button", { class: "primary" }, "The fingerprint matches: add the host");
       found3.replaceChildren(
         el("h3", {}, "Is this your host?"),
         el(
           "p",
           {},
-          "Compare with what the host itself says, on its console: ",
+          "Compare with the output on the host’s own console: ",
           el("code", {}, "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"),
-          ". Where another key answers later, nothing is sent."
+          ". If another key answers later, nothing is sent."
         ),
         el(
           "dl",
           { class: "fields prints" },
           ...keys.flatMap((k) => [el("dt", {}, k.type), el("dd", {}, el("code", {}, k.sha256))])
         ),
-        el("div", { class: "buttons" }, yes2, button("It is another one", () => forget2(), "small"))
+        el("div", { class: "buttons" }, yes2, button("It differs", () => forget2(), "small"))
       );
       found3.hidden = false;
       submit.hidden = true;
@@ -6156,7 +6168,7 @@ function hosts(on) {
   return { node, load: load3 };
 }
 var ownKey = (h) => [
-  el("h2", {}, `Let ${h.name} know its key`),
+  el("h2", {}, `Add the key to ${h.name}`),
   el(
     "p",
     {},
@@ -6192,10 +6204,10 @@ function row3(h, on, again2) {
   const check = attempt(async () => {
     const facts = await call("POST", `${path3(h)}/check`, { body: {} });
     said3.textContent = [
-      `It answers: ${facts.os}`,
+      `Connection works: ${facts.os}`,
       facts.shells?.length && `shells ${facts.shells.join(", ")}`,
-      facts.home ? `home ${facts.home}` : "no home to write to: only commands that look can run there",
-      !facts.pty && "without script, a command ends with its connection"
+      facts.home ? `home ${facts.home}` : "no writable home directory: only read-only commands can run there",
+      !facts.pty && "no script program: a command ends with its connection"
     ].filter(Boolean).join(" · ");
   });
   const auto = (
@@ -6219,19 +6231,19 @@ function row3(h, on, again2) {
   const settings = el(
     "details",
     { class: "small-text settings" },
-    el("summary", {}, "What may run without asking"),
+    el("summary", {}, "Run without asking"),
     el(
       "div",
       { class: "form" },
       el("label", { class: "check" }, auto, "Read-only commands"),
-      el("label", {}, "Folders whose files may be printed (one a line)", paths2),
+      el("label", {}, "Folders whose files may be printed (one per line)", paths2),
       button("Save", save2, "small", { "aria-label": `Save what may run on ${h.name}` })
     )
   );
   const remove = attempt(async () => {
     if (!await confirm(
       `Delete ${h.name}?`,
-      "Its terminals and its login are deleted here. What was put on the host stays there.",
+      "Its terminals and its login are deleted here. Files on the host stay there.",
       "Delete"
     )) return;
     await call("DELETE", path3(h));
@@ -6536,7 +6548,7 @@ function copies(term, e) {
   e.preventDefault();
   if (e.type === "keydown" && term.hasSelection()) {
     const done = (words3) => () => say(words3);
-    void navigator.clipboard?.writeText(term.getSelection()).then(done("Copied"), done("Not copied"));
+    void navigator.clipboard?.writeText(term.getSelection()).then(done("Copied"), done("Could not copy"));
   }
   return true;
 }
@@ -6550,23 +6562,23 @@ function beforeCursor(term) {
 var states2 = {
   connecting: "Connecting",
   open: "Connected",
-  lost: "The connection was lost. What runs goes on; trying again",
+  lost: "The connection was lost. Commands continue; reconnecting",
   closed: "This terminal has ended"
 };
 var reasons2 = {
-  host_key_changed: "The host has another key than the one you confirmed. Nothing was sent.",
+  host_key_changed: "The host’s key differs from the one you confirmed. Nothing was sent.",
   host_login: "The host refused the login.",
   deleted: "This terminal was ended.",
   exited: "The shell has ended.",
-  no_home: "No shell could be begun: nothing can be written to the home directory there.",
+  no_home: "No shell could be started: the home directory is not writable.",
   host_unreachable: "The host cannot be reached; trying again …",
   disabled: "Your account is disabled.",
-  unauthenticated: "Your sign-in has run out.",
+  unauthenticated: "Your sign-in has expired.",
   dropped: "Connected. What you typed meanwhile was not sent.",
   unloaded: "The screen could not be loaded."
 };
 var most4 = 8 << 20;
-var leftOut = "\r\n[… some output was left out …]\r\n";
+var leftOut = "\r\n[… some output was omitted …]\r\n";
 var newLine = (term) => " ".repeat(term.cols - 1) + "\r";
 var anew = Uint8Array.of(27, 99);
 var retries = {
@@ -6699,7 +6711,7 @@ var Terminal = class {
   #leftOut = false;
   #show(state2, reason = "") {
     this.node.dataset.state = state2;
-    const bare = state2 === "open" && !this.#keeps ? ". This host has no script: the shell ends with the connection" : "";
+    const bare = state2 === "open" && !this.#keeps ? ". This host has no script program, so the shell ends with the connection" : "";
     this.#state.textContent = reasons2[reason] ?? `${states2[state2]}${state2 === "lost" ? "…" : ""}${bare}`;
     this.#retry.hidden = state2 !== "lost" && !retries[reason];
     this.#retry.textContent = retries[reason] ?? "Try now";
@@ -6763,7 +6775,7 @@ var Terminal = class {
     const id3 = [...this.#told.keys(), ...this.#commands.keys()].at(-1);
     this.#agent.hidden = !id3;
     this.#words.textContent = this.#commands.get(id3 ?? "")?.text ?? "a command";
-    this.#asks.textContent = id3 && this.#told.get(id3) === "input" ? "It asks for input: type it here. It is neither kept nor told to the model." : "";
+    this.#asks.textContent = id3 && this.#told.get(id3) === "input" ? "It asks for input: type it here. It is neither stored nor shown to the model." : "";
     this.#fit();
   }
   focus() {
@@ -6931,7 +6943,7 @@ var Terminals = class {
   async #end(t, used) {
     if (!await confirm(
       "End this terminal?",
-      "Its shell on the host is ended, and so is what runs in it. The conversation is kept.",
+      "This ends its shell on the host and everything that runs in it. The conversation is kept.",
       "End it"
     )) return;
     trouble(this.#error);
@@ -7027,7 +7039,7 @@ function themes() {
 }
 
 // site/tokens.js
-var about2 = "Give an agent of another program, such as your editor’s, a token, and it can ask for what Countersign does: mails, events, and the rest. Whatever has an effect waits for you here, each time.";
+var about2 = "Create a token for an agent of another program, such as your editor. The agent can then request whatever Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.";
 function agents3(main) {
   let made = null;
   return list(main, "Your agents", about2, async (again2, error) => {
@@ -7040,7 +7052,7 @@ function agents3(main) {
     return [
       form2(give, error),
       ...made ? [shown3(made.name, made.token)] : [],
-      ...rows.length ? rows : [el("p", { class: "empty-view" }, "None has a token.")]
+      ...rows.length ? rows : [el("p", { class: "empty-view" }, "No tokens yet.")]
     ];
   });
 }
@@ -7056,18 +7068,18 @@ var row4 = (t, again2, error) => el(
       { class: "quiet" },
       t.lastUsedAt ? "Last used " : "Never used",
       t.lastUsedAt && when(t.lastUsedAt),
-      " · since ",
+      " · created ",
       when(t.createdAt)
     )
   ),
   change2(
-    "Take back",
+    "Revoke",
     () => call("DELETE", `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`),
-    `${t.name} can ask for nothing more.`,
+    `The token of ${t.name} is revoked.`,
     error,
     again2,
     "small",
-    `Take back the token of ${t.name}`
+    `Revoke the token of ${t.name}`
   )
 );
 function form2(give, error) {
@@ -7112,7 +7124,11 @@ function shown3(name, token) {
     "section",
     { class: "item token", "aria-label": `The token of ${name}` },
     el("h2", {}, `The token of ${name}`),
-    el("p", {}, "It is shown this once. Whoever has it can ask in your name, and decide nothing."),
+    el(
+      "p",
+      {},
+      "It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything."
+    ),
     code(token),
     ...ways2.flatMap(([who2, how]) => [el("h3", {}, who2), code(how)])
   );
@@ -7176,7 +7192,7 @@ function show2(moved2) {
   if (!view || !pattern) {
     title = "Not found";
     entitle();
-    main.replaceChildren(el("h1", { tabindex: -1 }, "Not found"), el("p", {}, "This link leads nowhere here."), home());
+    main.replaceChildren(el("h1", { tabindex: -1 }, "Not found"), el("p", {}, "This page does not exist."), home());
     return;
   }
   title = name ?? "";
@@ -7241,9 +7257,9 @@ var whose = (uid, email) => !email ? uid : config().local ? `${uid} · ${email}`
 async function signOut() {
   const patience3 = new Promise((_, stop2) => setTimeout(stop2, 2e3));
   const left2 = await Promise.race([leave2(), patience3]).then(() => void 0, () => new Error(
-    "You are signed out, but this device may still be told that something waits, though not what. Your browser's settings for this page can end that."
+    "You are signed out, but this device may still get notifications about waiting approvals, without their content. You can turn them off in your browser’s settings for this page."
   ));
-  const unsent2 = count2() > 0 ? new Error("You are signed out. Decisions that were not sent are dropped.") : void 0;
+  const unsent2 = count2() > 0 ? new Error("You are signed out. Unsent decisions were discarded.") : void 0;
   out(user.get()?.uid ?? "");
   signedOut(unsent2 ?? left2);
 }
@@ -7327,7 +7343,7 @@ function listen4() {
     changed();
   });
   onExpired(() => notice(
-    "Your sign-in has run out. What you typed is kept.",
+    "Your sign-in has expired. What you typed is kept.",
     button("Sign in again", () => leave(), "primary small")
   ));
   let unseen = 0;

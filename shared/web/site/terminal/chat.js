@@ -14,7 +14,7 @@ const agents = { true: 'terminal', false: 'terminal-chat' }; // by whether the a
 export class TerminalChat {
   #error = el('p', { class: 'error', role: 'alert' });
   #toggle = button('⚡ Agent', () => this.#mode(!this.agent.agentMode), 'agent-toggle small',
-    { 'aria-pressed': 'false', title: 'The agent runs commands; without it the chat has words alone' });
+    { 'aria-pressed': 'false', title: 'The agent runs commands. Without it, the chat only answers with text.' });
   #badge = el('span', { class: 'agent-badge', hidden: true }, 'AGENT');
   #stop = button('■ Stop', (e) => this.agent.stopAgent(/** @type {Element} */ (e.currentTarget)), 'stop small',
     { hidden: true });
@@ -185,8 +185,8 @@ export class TerminalChat {
     this.#stop.textContent = abortAgentRef.current && running ? '■ Stopping' : '■ Stop';
     this.#send.disabled = running;
     this.#empty.textContent = agentMode
-      ? 'The agent takes one step after the other. What only looks may run at once, if you allowed that for this '
-        + 'host; everything else waits for your yes.'
-      : 'Words alone: nothing runs. Turn ⚡ Agent on to have something done.';
+      ? 'The agent works step by step. Read-only commands run at once if you allowed that for this host; '
+        + 'everything else waits for your approval.'
+      : 'Text only: nothing runs. Turn on ⚡ Agent to get things done.';
   }
 }

@@ -4,7 +4,7 @@
 import { call } from '../api.js';
 import { button, busy, el, say, trouble } from '../dom.js';
 
-const kinds = { generated: 'A new key, made here', privateKey: 'A private key of mine', password: 'A password' };
+const kinds = { generated: 'A new key, generated here', privateKey: 'My private key', password: 'A password' };
 
 /** lines returns the non-empty lines of a text. @param {string} text */
 export const lines = (text) => text.split('\n').map((s) => s.trim()).filter(Boolean);
@@ -24,12 +24,12 @@ export function connect(added) {
   const host = input('address', 'Host', { required: true, maxlength: 253, placeholder: 'server.example.com' });
   const port = input('port', 'Port', { type: 'number', min: 1, max: 65535, value: 22, required: true });
   const username = input('user', 'User name', { required: true, maxlength: 64 });
-  const name = input('name', 'Name (for you; empty: the host)', { maxlength: 64 });
+  const name = input('name', 'Name (optional; the default is the host)', { maxlength: 64 });
   const key = area('key', 'Private key (OpenSSH or PEM)', { placeholder: '-----BEGIN …' });
   const passphrase = input('passphrase', 'Passphrase of the key, if it has one',
     { type: 'password', autocomplete: 'new-password' });
   const password = input('password', 'Password', { type: 'password', autocomplete: 'new-password' });
-  const paths = area('paths', 'Folders whose files may be printed without asking (one a line)',
+  const paths = area('paths', 'Folders whose files may be printed without asking (one per line)',
     { rows: 3, placeholder: '/var/log' });
   const auto = /** @type {HTMLInputElement} */ (el('input', { id: 'host-auto', type: 'checkbox', checked: true }));
   const error = el('p', { class: 'error', role: 'alert' });
@@ -45,7 +45,7 @@ export function connect(added) {
       onchange: () => choose(kind) });
     return el('p', { class: 'check' }, box, el('label', { for: box.id }, words));
   });
-  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Look at its fingerprint'));
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Show fingerprint'));
   const form = /** @type {HTMLFormElement} */ (
     el('form', { class: 'form connect', onsubmit: (e) => scan(e), oninput: () => forget(),
     'aria-labelledby': 'connect-title' },
@@ -73,14 +73,14 @@ export function connect(added) {
     try {
       ({ hostKeys: keys } = await busy([submit], submit,
         () => call('POST', '/api/agent/hosts/scan', { body: where() })));
-      const yes = el('button', { class: 'primary' }, 'The fingerprint is right: add the host');
+      const yes = el('button', { class: 'primary' }, 'The fingerprint matches: add the host');
       found.replaceChildren(el('h3', {}, 'Is this your host?'),
-        el('p', {}, 'Compare with what the host itself says, on its console: ',
+        el('p', {}, 'Compare with the output on the host’s own console: ',
           el('code', {}, 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub'),
-          '. Where another key answers later, nothing is sent.'),
+          '. If another key answers later, nothing is sent.'),
         el('dl', { class: 'fields prints' },
           ...keys.flatMap((k) => [el('dt', {}, k.type), el('dd', {}, el('code', {}, k.sha256))])),
-        el('div', { class: 'buttons' }, yes, button('It is another one', () => forget(), 'small')));
+        el('div', { class: 'buttons' }, yes, button('It differs', () => forget(), 'small')));
       found.hidden = false;
       submit.hidden = true;
       yes.focus();

@@ -34,7 +34,7 @@ export function hosts(on) {
 }
 
 const ownKey = (h) =>
-  [el('h2', {}, `Let ${h.name} know its key`),
+  [el('h2', {}, `Add the key to ${h.name}`),
   el('p', {}, 'Add this line to ', el('code', {}, `~${h.username}/.ssh/authorized_keys`),
   ' on the host, then check it.'),
   el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': 'The line for authorized_keys' },
@@ -58,9 +58,9 @@ function row(h, on, again) {
   });
   const check = attempt(async () => {
     const facts = await call('POST', `${path(h)}/check`, { body: {} });
-    said.textContent = [`It answers: ${facts.os}`, facts.shells?.length && `shells ${facts.shells.join(', ')}`,
-      facts.home ? `home ${facts.home}` : 'no home to write to: only commands that look can run there',
-      !facts.pty && 'without script, a command ends with its connection'].filter(Boolean).join(' · ');
+    said.textContent = [`Connection works: ${facts.os}`, facts.shells?.length && `shells ${facts.shells.join(', ')}`,
+      facts.home ? `home ${facts.home}` : 'no writable home directory: only read-only commands can run there',
+      !facts.pty && 'no script program: a command ends with its connection'].filter(Boolean).join(' · ');
   });
   const auto = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox', checked: h.autoRun === 'read_only' }));
   const paths = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 3, class: 'code', spellcheck: 'false' }));
@@ -71,14 +71,14 @@ function row(h, on, again) {
     say(`${h.name} was changed.`);
     await again();
   });
-  const settings = el('details', { class: 'small-text settings' }, el('summary', {}, 'What may run without asking'),
+  const settings = el('details', { class: 'small-text settings' }, el('summary', {}, 'Run without asking'),
     el('div', { class: 'form' },
     el('label', { class: 'check' }, auto, 'Read-only commands'),
-      el('label', {}, 'Folders whose files may be printed (one a line)', paths),
+      el('label', {}, 'Folders whose files may be printed (one per line)', paths),
       button('Save', save, 'small', { 'aria-label': `Save what may run on ${h.name}` })));
   const remove = attempt(async () => {
     if (!(await confirm(`Delete ${h.name}?`,
-      'Its terminals and its login are deleted here. What was put on the host stays there.', 'Delete'))) return;
+      'Its terminals and its login are deleted here. Files on the host stay there.', 'Delete'))) return;
     await call('DELETE', path(h));
     say(`${h.name} was deleted.`);
     await again();

@@ -5,18 +5,18 @@ import { Socket } from './socket.js';
 import { beforeCursor, copies, fit, reports, screen, theme } from './xterm.js';
 
 const states = { connecting: 'Connecting', open: 'Connected',
-  lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
+  lost: 'The connection was lost. Commands continue; reconnecting', closed: 'This terminal has ended' };
 const reasons = {
-  host_key_changed: 'The host has another key than the one you confirmed. Nothing was sent.',
+  host_key_changed: 'The host’s key differs from the one you confirmed. Nothing was sent.',
     host_login: 'The host refused the login.', deleted: 'This terminal was ended.', exited: 'The shell has ended.',
-  no_home: 'No shell could be begun: nothing can be written to the home directory there.',
+  no_home: 'No shell could be started: the home directory is not writable.',
   host_unreachable: 'The host cannot be reached; trying again …', disabled: 'Your account is disabled.',
-    unauthenticated: 'Your sign-in has run out.',
+    unauthenticated: 'Your sign-in has expired.',
   dropped: 'Connected. What you typed meanwhile was not sent.', unloaded: 'The screen could not be loaded.',
 };
 const most = 8 << 20; // bytes that wait to be shown
-const leftOut = '\u0018\r\n[… some output was left out …]\r\n';
-const newLine = (term) => ' '.repeat(term.cols - 1) + '\r'; // it wraps unless one has just begun
+const leftOut = '\u0018\r\n[… some output was omitted …]\r\n';
+const newLine = (term) => ' '.repeat(term.cols - 1) + '\r'; // wraps, unless a line has just begun
 const anew = Uint8Array.of(0x1b, 0x63); // resets the screen
 // by reason; connections are retried automatically if the user need not act
 const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again',
@@ -125,7 +125,7 @@ export class Terminal {
   #show(state, reason = '') {
     this.node.dataset.state = state;
     const bare = state === 'open' && !this.#keeps
-      ? '. This host has no script: the shell ends with the connection' : '';
+      ? '. This host has no script program, so the shell ends with the connection' : '';
     this.#state.textContent = reasons[reason] ?? `${states[state]}${state === 'lost' ? '…' : ''}${bare}`;
     this.#retry.hidden = state !== 'lost' && !retries[reason];
     this.#retry.textContent = retries[reason] ?? 'Try now';
@@ -191,8 +191,8 @@ export class Terminal {
     this.#agent.hidden = !id;
     this.#words.textContent = this.#commands.get(id ?? '')?.text ?? 'a command';
     this.#asks.textContent = id && this.#told.get(id) === 'input'
-      ? 'It asks for input: type it here. It is neither kept nor told to the model.' : '';
-    this.#fit(); // at once: the bar has come or gone
+      ? 'It asks for input: type it here. It is neither stored nor shown to the model.' : '';
+    this.#fit(); // at once, because the bar has appeared or disappeared
   }
 
   focus() {

@@ -132,7 +132,7 @@ class Terminals {
 
   async #end(t, used) {
     if (!(await confirm('End this terminal?',
-      'Its shell on the host is ended, and so is what runs in it. The conversation is kept.', 'End it'))) return;
+      'This ends its shell on the host and everything that runs in it. The conversation is kept.', 'End it'))) return;
     trouble(this.#error);
     try {
       await busy([used], used, () => call('DELETE', `/api/agent/terminals/${encodeURIComponent(t.terminalId)}`));

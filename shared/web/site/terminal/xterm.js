@@ -107,7 +107,7 @@ export function copies(term, e) {
   e.preventDefault(); // some browsers open their developer tools
   if (e.type === 'keydown' && term.hasSelection()) {
     const done = (words) => () => say(words);
-    void navigator.clipboard?.writeText(term.getSelection()).then(done('Copied'), done('Not copied'));
+    void navigator.clipboard?.writeText(term.getSelection()).then(done('Copied'), done('Could not copy'));
   }
   return true;
 }

@@ -20,7 +20,7 @@ var states = {
   expired: "This has expired. Nothing was done.",
   completed: "Done.",
   failed: "Not done.",
-  ran: "Failed after it was begun: what it did stays."
+  ran: "Failed partway: what it did remains."
 };
 var stateWords = (state, ran) => states[state === "failed" && ran ? "ran" : state];
 var stateOf = ({ approval, state, ran }) => state === "open" ? "" : `${approval.preview.title}: ${stateWords(state, ran)}`;

@@ -234,7 +234,7 @@ var moment = (signal) => new Promise((done) => {
 var endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? "Done, with your changes" : "Done",
   expired: "Expired",
-  failed: { reject: "Rejected", undo: "Undone", take_back: "Taken back" }[decision] ?? (ran ? "Failed after it was begun" : "Not done")
+  failed: { reject: "Rejected", undo: "Undone", take_back: "Withdrawn" }[decision] ?? (ran ? "Failed after it was begun" : "Not done")
 })[
   /** @type {string} */
   state

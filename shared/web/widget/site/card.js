@@ -16,7 +16,7 @@ const words = {
 const states = {
   held: 'Approved. You can undo it until it begins.', sending: 'Your decision is being sent and carried out…',
   following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.',
-  failed: 'Not done.', ran: 'Failed after it was begun: what it did stays.',
+  failed: 'Not done.', ran: 'Failed partway: what it did remains.',
 };
 
 /** The text of a state. @param {string} state @param {boolean} [ran] whether it failed after it had begun */

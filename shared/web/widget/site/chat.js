@@ -17,7 +17,7 @@ const moment = (signal) => new Promise((done) => {
 /** The outcome of a card as text. @param {Card} card */
 const endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? 'Done, with your changes' : 'Done', expired: 'Expired',
-  failed: { reject: 'Rejected', undo: 'Undone', take_back: 'Taken back' }[decision]
+  failed: { reject: 'Rejected', undo: 'Undone', take_back: 'Withdrawn' }[decision]
     ?? (ran ? 'Failed after it was begun' : 'Not done'),
 }[/** @type {string} */ (state)]);
 
