@@ -32,96 +32,99 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
-// Options are what an agent is made of. The zero value is an agent without tools whose sessions live in memory and that
-// asks the model which the environment configures.
+// Options configure an agent. The zero value is an agent without tools. It keeps its sessions in memory, and uses the
+// model that the environment configures.
 type Options struct {
-	// Name tells the agents of one store apart: up to 28 small letters, digits and hyphens. An agent goes on with the
-	// sessions of its name alone. Empty: agent.
+	// Name distinguishes the agents of one store: up to 28 small letters, digits and hyphens. An agent continues only
+	// the sessions that have its name. The default is agent.
 	Name string
 
-	Instructions string // the agent's instructions; or
+	Instructions string // the agent's instructions, unless InstructionsFunc is set
 	// InstructionsFunc returns the instructions. It is called once for each session and process (a process remembers
 	// 10,000 sessions). A run keeps the text it began with, even if another process continues it.
 	InstructionsFunc func(ctx context.Context, s *SessionContext) (string, error)
 
-	Tools  []*Tool  // of [DefineTool], [DefineEffect] and package mcp
-	Skills []Skills // guidance that the model reads where a task calls for it
+	Tools  []*Tool  // from [DefineTool], [DefineEffect] and package mcp
+	Skills []Skills // guidance that the model reads when a task needs it
 
-	Model    string   // its name; empty: the provider's own
-	Provider Provider // who is asked; nil: what the environment configures, see [Gemini]
+	Model    string   // the model's name; empty: the provider's default
+	Provider Provider // the service to call; nil: the one that the environment configures, see [Gemini]
 
-	Dir      string   // where SessionContext.FS is, and commands run; empty: the working directory
-	Commands []string // what SessionContext.Shell runs: "git log", with harmless options; "sh -c ...", with anything
+	Dir      string   // the folder of SessionContext.FS, in which commands run; empty: the working directory
+	Commands []string // what SessionContext.Shell can run: "git log" with harmless options, "sh -c ..." with any words
 
-	LogLevel LogLevel     // what the agent logs of itself; empty: silent
-	Logger   *slog.Logger // where to, behind a redaction of what looks like a secret; nil: stderr
-	Debug    bool         // logs with LogLevel debug, and the sizes of each request to the model
+	LogLevel LogLevel     // how much the agent logs; empty: silent
+	Logger   *slog.Logger // receives the log, with likely secrets redacted; nil: stderr
+	Debug    bool         // log at the level debug, with the size of each model request
 
-	// Store keeps the sessions; nil keeps them in memory. Close leaves it open.
+	// Store keeps the sessions. Nil keeps them in memory. [Agent.Close] does not close it.
 	Store store.Store
 
-	// Approve is asked about each call that waits. It is called after the question is stored, on the goroutine that
-	// sends or ranges over the stream, and may take as long as it likes: a process that is killed meanwhile loses
-	// nothing. Its error ends the stream, and the call goes on waiting. Nil: [Later].
+	// Approve is called with each call that needs approval. It is called after the approval is stored, on the
+	// goroutine that sends or ranges over the stream. It can take as long as it likes: a process that is killed
+	// meanwhile loses nothing. An error from it ends the stream, and the call still waits. Nil: [Later].
 	Approve func(ctx context.Context, a Approval) (Decision, error)
-	Effects Effects // what becomes of effects that would wait
-	Policy  Policy  // whom effects reach; it comes before Approve and Effects, always
-	Budget  Budget  // what one run may use
+	Effects Effects // how effects that need approval are handled
+	Policy  Policy  // the addresses that effects may reach; applies before Approve and Effects
+	Budget  Budget  // the limits of one run
 	Hooks   Hooks   // functions around the model and the tools
 
-	// CompressionThreshold is the share of the model's window above which a session is compressed before the model is
-	// asked: results of tools are cut, and then closed turns become a summary. 0: 0.5; -1: never.
+	// CompressionThreshold is the share of the model's context window above which a session is compressed before the
+	// next request: results of tools are cut, and then older turns are replaced by a summary. 0 means 0.5; -1 turns
+	// compression off.
 	CompressionThreshold float64
 
-	MaxModelCalls int // in one run; on the last one tools are switched off. 1 to 50; 0: 50
-	// MaxOutputTokens bounds one answer of the model, thoughts included; at most 1048576. 0: the service's own bound.
+	MaxModelCalls int // model calls in one run, 1 to 50; the last one has no tools; 0: 50
+	// MaxOutputTokens is the limit for one answer of the model, thoughts included, and at most 1048576. 0: the
+	// service's own limit.
 	MaxOutputTokens int
 
-	ToolTimeout time.Duration // of one call of a tool; 1 s to 10 min; 0: 2 min
-	ApprovalTTL time.Duration // how long a call waits for its decision; at most 30 days; 0: 7 days
-	Deadline    time.Duration // of a run, with all its waiting; at most 90 days; 0: 7 days
+	ToolTimeout time.Duration // the limit of one tool call, 1 s to 10 min; 0: 2 min
+	ApprovalTTL time.Duration // how long a call waits for its decision, at most 30 days; 0: 7 days
+	Deadline    time.Duration // the longest duration of a run, waiting included, at most 90 days; 0: 7 days
 
-	// TracerProvider makes OpenTelemetry's spans: invoke_agent for each call that moves a run, and within that chat for
-	// each request to the model and execute_tool for each call of a tool, with the attributes of the semantic
-	// conventions for generative AI. The conversation id is the session's; no span has content. A run that another call
-	// or process goes on with links to its first span. Nil: none are made.
+	// TracerProvider creates OpenTelemetry spans. Each call that moves a run has a span invoke_agent, with one span
+	// chat for each request to the model and one span execute_tool for each tool call. Their attributes follow the
+	// semantic conventions for generative AI. The conversation ID is the session's ID. No span has content. If
+	// another call or process continues a run, its span links to the run's first span. Nil: no spans.
 	TracerProvider trace.TracerProvider
 }
 
-// Effects says what becomes of the effects of an agent.
+// Effects selects how an agent's effects are approved.
 type Effects string
 
 // The values of Effects.
 const (
-	AskFirst    Effects = Effects(policy.AskEffects)  // they wait for a yes; the zero value
-	AutoApprove Effects = Effects(policy.AutoApprove) // they run at once; the audit marks each
-	NoEffects   Effects = Effects(policy.NoEffects)   // they are denied, and the model gets the reason
+	AskFirst    Effects = Effects(policy.AskEffects)  // effects wait for approval; the zero value
+	AutoApprove Effects = Effects(policy.AutoApprove) // effects run at once; the audit marks each one
+	NoEffects   Effects = Effects(policy.NoEffects)   // effects are denied, and the model gets the reason
 )
 
-// Policy says which addresses effects may reach: addresses (a@example.com), domains (example.com) and all domains below
-// one (*.example.com). It goes by EffectConfig.Targets.
+// Policy lists the addresses that effects may reach: an address (a@example.com), a domain (example.com), or all
+// domains below one (*.example.com). It is applied to the addresses from EffectConfig.Targets.
 type Policy struct {
 	NeverTo []string
-	OnlyTo  []string // empty: everyone whom NeverTo does not name
+	OnlyTo  []string // empty: every address that NeverTo does not list
 }
 
-// The defaults and bounds of Options.
+// The defaults and limits of Options.
 const (
 	defaultModelCalls  = 50
 	defaultThreshold   = 0.5
 	defaultToolTimeout = 2 * time.Minute
 	defaultWait        = 7 * 24 * time.Hour
 	maxToolTimeout     = 10 * time.Minute
-	modelTimeout       = 5 * time.Minute // of one call of the model, retries included
+	modelTimeout       = 5 * time.Minute // of one model call, retries included
 )
 
-// A lease outlives a process that dies by at most the sum: a later process goes on then.
+// After a process dies, its lease lasts at most leaseTime plus leaseMargin. Then another process can continue the
+// run.
 const (
 	leasePeriod = 6 * time.Second
 	leaseMargin = 3 * time.Second
 )
 
-// local is the user of an agent that names none.
+// local is the user of an agent for which As was not called.
 const local = "local"
 
 // Agent is a model with instructions and tools. It is safe for concurrent use, and serves many users and sessions.
@@ -130,10 +133,10 @@ type Agent struct {
 	user string
 }
 
-// core is what the faces of one agent share ([Agent.As]).
+// core holds what all values of one agent share ([Agent.As]).
 type core struct {
 	options Options
-	name    string // in the store: sdk-, and Options.Name
+	name    string // the agent's name in the store: sdk- and Options.Name
 	dir     string
 	its     *registry.Agent
 	tools   tool.Set
@@ -145,18 +148,18 @@ type core struct {
 	texts   texts
 
 	skills    *skill.Library
-	catalogue string // of the skills, for the end of the instructions
+	catalogue string // the list of skills, which follows the instructions
 
 	mu      sync.Mutex
 	closed  bool
-	calls   map[string]execution // by action: the calls of tools that are executing
-	moving  sync.WaitGroup       // the steps that move runs
+	calls   map[string]execution // by action: the tool calls that are running
+	moving  sync.WaitGroup       // the running steps
 	leave   context.Context      // ends when the agent is closed
 	leaving context.CancelFunc
 }
 
-// New returns an agent. It needs no network: who is asked is first spoken to by the first run. Its error joins all that
-// is wrong with the options, each an [*Error] of [ClassValidation] whose Field names the option.
+// New returns an agent. It needs no network: the first run makes the first request. The error joins all mistakes in
+// the options, each an [*Error] of [ClassValidation] whose Field names the option.
 func New(o Options) (*Agent, error) {
 	c := &core{options: o, name: "sdk-" + o.Name, log: slog.New(slog.DiscardHandler)}
 	if o.Name == "" {
@@ -174,7 +177,7 @@ func New(o Options) (*Agent, error) {
 	return &Agent{core: c, user: local}, nil
 }
 
-// joined returns a tree of joined errors as a flat join of public ones.
+// joined flattens a tree of joined errors and converts each one to a public error.
 func joined(err error) error {
 	var all []error
 	var walk func(error)
@@ -191,7 +194,7 @@ func joined(err error) error {
 	return errors.Join(all...)
 }
 
-// setSelf checks the name, the instructions and the limits, and makes the registry's entry.
+// setSelf checks the name, the instructions and the limits, and fills the agent's registry entry.
 func (c *core) setSelf() error {
 	o := &c.options
 	var wrong []error
@@ -232,7 +235,7 @@ func (c *core) setSelf() error {
 	return errors.Join(wrong...)
 }
 
-// number sets a value that is zero to its default.
+// number replaces zero by a default.
 func number[T comparable](v *T, def T) {
 	if reflect.ValueOf(v).Elem().IsZero() {
 		*v = def
@@ -276,7 +279,7 @@ func (c *core) setTools() error {
 	return errors.Join(wrong...)
 }
 
-// setModel finds out who is asked.
+// setModel selects the model.
 func (c *core) setModel() error {
 	asked := bridge.Asked{}
 	if p := c.options.Provider; p != nil {
@@ -294,7 +297,7 @@ func (c *core) setModel() error {
 	return nil
 }
 
-// setLoop puts the loop together.
+// setLoop assembles the loop.
 func (c *core) setLoop() error {
 	rules, err := c.rules()
 	st := c.options.Store
@@ -308,7 +311,7 @@ func (c *core) setLoop() error {
 	return err
 }
 
-// rules are the policy of the options.
+// rules returns the policy from the options.
 func (c *core) rules() (policy.Rules, error) {
 	var wrong []error
 	list := func(field string, entries []string) address.Patterns {
@@ -323,17 +326,18 @@ func (c *core) rules() (policy.Rules, error) {
 	return r, errors.Join(wrong...)
 }
 
-// silent is the queue of a process in which callers move their own runs.
+// silent is the queue of an agent. It sends nothing, because callers move their own runs.
 type silent struct{}
 
 func (silent) Resume(context.Context, queue.Message) error { return nil }
 func (silent) Close() error                                { return nil }
 
-// As returns the agent for a user: their sessions, their approvals. The program answers for who they are.
+// As returns the agent for a user, with that user's sessions and approvals. The program is responsible for the user's
+// identity.
 func (a *Agent) As(user string) *Agent { return &Agent{core: a.core, user: user} }
 
-// Close leaves the runs that are being moved, as a cancelled context does, and waits until they have been left. The
-// agent refuses everything from then on, for all users. Store stays open.
+// Close detaches from all runs that are moving, as a cancelled context does, and waits for that. Afterwards every
+// call returns [ErrClosed], for all users. Options.Store stays open.
 func (a *Agent) Close() error {
 	c := a.core
 	c.mu.Lock()
@@ -352,7 +356,7 @@ func (a *Agent) Close() error {
 	return errors.Join(failed...)
 }
 
-// usable returns nil, or the error of an agent that is closed, or of a user whose name cannot be one.
+// usable returns an error if the agent is closed or the user's name is invalid.
 func (a *Agent) usable() error {
 	a.core.mu.Lock()
 	defer a.core.mu.Unlock()
@@ -365,7 +369,7 @@ func (a *Agent) usable() error {
 	return nil
 }
 
-// enter registers a step that moves a run, which calls leave at its end. Close waits for it.
+// enter registers a step that moves a run. The step calls leave at its end, and Close waits for it.
 func (c *core) enter() (leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

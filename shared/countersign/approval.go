@@ -9,20 +9,20 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// Approval is a stored question: whether a call may be carried out with exactly these arguments, or, of a Review, what
-// became of one whose outcome is unknown.
+// Approval is a stored question to the user. It asks whether a call may run with exactly these arguments. A Review
+// asks instead whether a call with an unknown outcome has run.
 type Approval struct {
 	ID        string
 	SessionID string
 	RunID     string
 	ActionID  string
 	Tool      string
-	Args      json.RawMessage // canonical
+	Args      json.RawMessage // canonical JSON
 	Preview   Preview
-	Reason    string // why it is asked
-	Review    bool   // the call may have been carried out already: answer [WasDone] or [TryAgain]
+	Reason    string // why the call needs approval
+	Review    bool   // the call may have run already: answer with [WasDone] or [TryAgain]
 	Requested time.Time
-	Expires   time.Time // from then on the call is answered as not done; a review ends with its run
+	Expires   time.Time // afterwards the call counts as not done; a review expires with its run
 
 	hash string // of the preview
 }
@@ -41,25 +41,25 @@ type Decision struct {
 	edited   any
 }
 
-// Yes has the call carried out, once, with exactly the arguments that were shown.
+// Yes approves the call. It runs once, with exactly the arguments that were shown.
 func Yes() Decision { return Decision{decision: run.ApproveOnce} }
 
-// No has the call answered as not done. The model reads why, and goes on.
+// No rejects the call. The model reads the reason and continues.
 func No(why string) Decision { return Decision{decision: run.Reject, comment: why} }
 
-// Later leaves the question as it is. [Agent.Approvals] lists it, for as long as Options.ApprovalTTL.
+// Later decides nothing. [Agent.Approvals] lists the approval for as long as Options.ApprovalTTL.
 func Later() Decision { return Decision{} }
 
 // Edited approves the call with other arguments: a value of the tool's In, or JSON. The model gets the new arguments.
 func Edited(args any) Decision { return Decision{decision: run.ApproveEdited, edited: args} }
 
-// WasDone answers a review: the call was executed.
+// WasDone answers a review: the call has run.
 func WasDone() Decision { return Decision{decision: run.ConfirmDone} }
 
-// TryAgain answers a review: the call is to be asked about once more, to be carried out then.
+// TryAgain answers a review: the call needs a new approval, and then runs.
 func TryAgain() Decision { return Decision{decision: run.StartNew} }
 
-// args returns the edited arguments as JSON, or nil.
+// args returns the edited arguments as JSON, or nil if there are none.
 func (d Decision) args() (json.RawMessage, error) {
 	if d.edited == nil {
 		return nil, nil

@@ -9,24 +9,27 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Budget limits one run, from its Send to its end, in any number of processes. A field that is 0 sets no limit. Before
-// each request to the model, the most that the request may need is compared with the rest of the budget: the tokens
-// that the service counted for the request before, an estimate of the text added since, and Options.MaxOutputTokens. A
-// run therefore exceeds its budget by at most one answer, and only if MaxOutputTokens is not set.
+// Budget limits one run from its start to its end, in any number of processes. A field that is 0 sets no limit.
 //
-// Use is counted from the stored events. An answer of the model that was lost with a killed process is not stored, and
+// Before each request to the model, the most that the request may need is compared with the rest of the budget. That
+// is the sum of the tokens that the service counted for the previous request, an estimate for the text added since,
+// and Options.MaxOutputTokens. A run therefore exceeds its budget by at most one answer, and only if MaxOutputTokens
+// is not set.
+//
+// Use is counted from the stored events. If a process is killed before it stores an answer of the model, that answer
 // does not count.
 type Budget struct {
-	Tokens  int              // of all requests to the model and its answers, thoughts included
-	Effects int              // that are begun; one that is tried again counts once
-	Money   int64            // for the model, in millionths of the currency that Prices are in
-	Prices  map[string]Price // by the name that a model is asked by; "": of every other
+	Tokens  int              // of all requests and answers, thoughts included
+	Effects int              // effects that were begun; retries of one effect count once
+	Money   int64            // the model's costs, in millionths of the currency of Prices
+	Prices  map[string]Price // by the model's name; "" is for all other models
 }
 
-// Price is what a model costs: millionths of a currency for a million tokens. 0.30 dollars a million are 300_000.
+// Price is the price of a model in millionths of a currency for a million tokens: 0.30 dollars for a million are
+// 300_000.
 type Price struct {
 	Input    int64 // of a request
-	Cached   int64 // of the part of a request that the service had cached
+	Cached   int64 // of the cached part of a request
 	Output   int64 // of an answer
 	Thoughts int64
 }
@@ -35,21 +38,21 @@ type Price struct {
 // with the code run_budget.
 type BudgetError struct {
 	Limit string // tokens, effects or money
-	Used  int64  // so far; the next request would exceed the limit
+	Used  int64  // used so far; the next request would exceed the limit
 	Max   int64
 
-	Result *Result // how far the run came, with its last words and all that it used
+	Result *Result // the run's last text and total use
 
 	err *Error
 }
 
-// Error says which limit it is, and how much of it was used.
+// Error names the limit and how much of it was used.
 func (e *BudgetError) Error() string { return e.err.Error() }
 
 // Unwrap returns the [*Error].
 func (e *BudgetError) Unwrap() error { return e.err }
 
-// budgetError returns the error of a run that ended so, as a [*BudgetError] if it is one.
+// budgetError converts the error of a run to a [*BudgetError] if the run ended for its budget.
 func budgetError(v *run.View, res *Result, err *Error) error {
 	if o := v.Overrun; o != nil {
 		return &BudgetError{Limit: o.Limit, Used: o.Used, Max: o.Max, Result: res, err: err}
@@ -57,7 +60,7 @@ func budgetError(v *run.View, res *Result, err *Error) error {
 	return err
 }
 
-// setBudget checks the budget and gives it to the agent.
+// setBudget checks the budget and sets it on the agent.
 func (c *core) setBudget() error {
 	b := c.options.Budget
 	var wrong []error
@@ -77,7 +80,7 @@ func (c *core) setBudget() error {
 			"a price of %q is less than 0, or more than %d", name, int64(run.MaxPrice))
 		limit.Prices[name] = run.Price(p)
 	}
-	model := c.options.Model // the provider's own is not known yet
+	model := c.options.Model // the name of the provider's default model is not known yet
 	needs(model == "" && len(b.Prices) > 0 || limit.Priced(model), "Budget.Prices",
 		"there is no price for the model, and Money cannot be bounded without one")
 	n := c.options.MaxOutputTokens

@@ -6,13 +6,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// execution is a call of a tool that is executing.
+// execution is a tool call that is running.
 type execution struct {
 	run string
-	ctx context.Context // ends when the run goes on without the tool
+	ctx context.Context // ends when the run no longer waits for the tool
 }
 
-// execute registers a call that is executing. done is called at its end.
+// execute registers a running call. The tool calls done at its end.
 func (c *core) execute(ctx context.Context, call tool.Call) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *core) execute(ctx context.Context, call tool.Call) (done func()) {
 	}
 }
 
-// inTool reports whether this process executes a tool of the run, and the run waits for it.
+// inTool reports whether this process is running a tool for which the run waits.
 func (c *core) inTool(runID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

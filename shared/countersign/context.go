@@ -17,53 +17,54 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// SessionContext is what a tool and Options.InstructionsFunc know of the session that they are called for. It is made
-// for each call.
+// SessionContext describes the session for which a tool or Options.InstructionsFunc is called. Each call gets a new
+// one.
 type SessionContext struct {
 	SessionID string
-	RunID     string // empty for InstructionsFunc, which is asked before the run begins
-	ActionID  string // the call's id, the same across crashes: an effect's idempotency key; empty for InstructionsFunc
-	User      string // whom the agent acts for
-	Dir       string // Options.Dir, absolute
-	Time      time.Time
-	Agent     *Agent // as this user
+	RunID     string // empty for InstructionsFunc, which is called before the run begins
+	// the call's ID, the same after a crash: use it as an effect's idempotency key; empty for InstructionsFunc
+	ActionID string
+	User     string // the user that the agent acts for
+	Dir      string // Options.Dir, absolute
+	Time     time.Time
+	Agent    *Agent // the agent for this user
 
-	FS    FS    // the files of Dir
+	FS    FS    // the files in Dir
 	Shell Shell // runs Options.Commands in Dir
 }
 
-// Transcript returns the session's messages so far, including the turn that the call belongs to. Each call reads them
-// from the store.
+// Transcript returns the session's messages so far, including the turn of this call. Each call of Transcript reads
+// them from the store.
 func (s *SessionContext) Transcript(ctx context.Context) ([]Message, error) {
 	all, err := (&Session{agent: s.Agent, id: s.SessionID}).Messages(ctx)
-	if errors.Is(err, ErrNoSession) && s.RunID == "" { // nothing was said yet
+	if errors.Is(err, ErrNoSession) && s.RunID == "" { // the session has no messages yet
 		return nil, nil
 	}
 	return all, err
 }
 
-// FS are the files of Options.Dir. Names are relative to it, with slashes. Those that lead out of it, by "..", by a
-// link or because they are absolute, are [fs.ErrPermission], and so are names that hold secrets: .env*, .git, .netrc,
-// *.pem, *.key, id_rsa* and the like, and the files of a store. It is an [fs.FS]: [fs.Glob] and [fs.WalkDir] work
-// on it.
+// FS gives access to the files in Options.Dir. Names are relative to it, with slashes. It refuses some names with
+// [fs.ErrPermission]: names that lead out of Dir (by "..", by a link, or because they are absolute), names of files
+// that hold secrets (.env*, .git, .netrc, *.pem, *.key, id_rsa* and similar), and the files of a store. It is an
+// [fs.FS], so [fs.Glob] and [fs.WalkDir] work on it.
 type FS struct{ dir files.Dir }
 
-// ReadFile returns the content of a file of at most 1 MiB; [fs.ErrNotExist] where there is none.
+// ReadFile returns the content of a file of at most 1 MiB. The error is [fs.ErrNotExist] if there is no such file.
 func (f FS) ReadFile(name string) ([]byte, error) { return f.dir.ReadFile(name) }
 
-// WriteFile replaces the content of a file, or creates the file and its missing folders: at most 1 MiB. A reader sees
-// the new content or the old one, never a part, even after a crash. Use [DefineEffect] for a tool that writes, if its
-// user is to approve the writing.
+// WriteFile replaces the content of a file, or creates the file and its missing folders. The limit is 1 MiB. A reader
+// sees the new content or the old one, never a part, even after a crash. If the user should approve the write, define
+// the tool with [DefineEffect].
 func (f FS) WriteFile(name string, data []byte) error { return f.dir.WriteFile(name, data) }
 
-// Rename gives a file or a folder another name, and makes the folders that are missing; a file that has that name is
-// replaced. A link stands for what it leads to.
+// Rename renames a file or folder, and creates missing folders. It replaces an existing file of the new name. A link
+// is resolved first.
 func (f FS) Rename(from, to string) error { return f.dir.Rename(from, to) }
 
-// Remove deletes a file, or a folder that is empty. A link stands for what it leads to.
+// Remove deletes a file or an empty folder. A link is resolved first.
 func (f FS) Remove(name string) error { return f.dir.Remove(name) }
 
-// Open implements [fs.FS]. Of a file no more than 1 MiB is read.
+// Open implements [fs.FS]. It reads at most 1 MiB of a file.
 func (f FS) Open(name string) (fs.File, error) { return f.dir.Open(name) }
 
 // ReadDir implements [fs.ReadDirFS]. It leaves out names that hold secrets.
@@ -75,36 +76,37 @@ type Shell struct {
 	allowed shell.Allowed
 }
 
-// ShellOptions are what a command is given. The zero value is enough.
+// ShellOptions configure a command. The zero value works.
 type ShellOptions struct {
-	Env     []string      // KEY=value, beside PATH, HOME and LANG, which are this process's unless they are among them
-	Stdin   string        // empty: there is nothing to read
+	Env     []string      // KEY=value, in addition to PATH, HOME and LANG, which have this process's values by default
+	Stdin   string        // standard input; the default is empty
 	Timeout time.Duration // 0: 30 s; at most 10 min
 }
 
-// ShellResult is what came of a command.
+// ShellResult is the result of a command.
 type ShellResult struct {
-	Stdout, Stderr string // the first 1 MiB of each
-	Truncated      bool   // whether one of them was longer, which it says at its end
-	ExitCode       int    // of the last program; 127 where there is none of its name, 128 and a signal's number
+	Stdout, Stderr string // at most 1 MiB each
+	Truncated      bool   // whether Stdout or Stderr was cut; the cut stream says so at its end
+	// of the last program; 127 if the program does not exist, 128 plus the signal's number if a signal ended it
+	ExitCode int
 }
 
-// Bounds of a command.
+// The limits of a command.
 const (
 	shellTimeout    = 30 * time.Second
 	maxShellTimeout = 10 * time.Minute
 )
 
-// Exec runs a simple command, or several joined by |, &&, || and ;. Each must begin with an entry of Options.Commands,
-// and all of its words must be literal. After the entry of a known program, only options that neither run a program nor
-// write a file may follow: "git log" allows git log -5, but not git log --output=FILE. The entry of any other program
-// allows exactly its own words. An entry that ends in "..." allows any further words. Constructs that need a shell are
-// refused with [ErrCommandDenied], and nothing runs: substitutions, variables, patterns, redirections, assignments,
-// functions, background jobs, and builtins such as eval and cd. No shell is started.
+// Exec runs a simple command, or several commands joined by |, &&, || and ;. Each must begin with an entry of
+// Options.Commands, and all of its words must be literal. After the entry of a known program, only options that
+// neither run a program nor write a file can follow: "git log" allows git log -5, but not git log --output=FILE. The
+// entry of any other program allows exactly its own words. An entry that ends in "..." allows any further words.
 //
-// A nonzero exit code is not an error. After the time limit, the command and the processes it started are killed; the
-// error is [context.DeadlineExceeded], and the result has the output so far. Use [DefineEffect] for a tool that runs
-// commands, if its user is to approve them.
+// Exec refuses constructs that need a shell with [ErrCommandDenied], and runs nothing: substitutions, variables,
+// patterns, redirections, assignments, functions, background jobs, and builtins such as eval and cd. It starts no
+// shell. A non-zero exit code is not an error. After the time limit, Exec kills the command and the processes it
+// started; the error is [context.DeadlineExceeded], and the result has the output so far. If the user should approve
+// commands, define the tool with [DefineEffect].
 func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellResult, error) {
 	list, err := s.allowed.Parse(command)
 	if err != nil {
@@ -131,7 +133,7 @@ func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellR
 	return ShellResult(r), err
 }
 
-// environ returns the environment of a command. Of two values of a name the later counts.
+// environ returns the environment of a command. If a name occurs twice, the later value applies.
 func environ(given []string) (env []string, err error) {
 	for i, v := range given {
 		if strings.Index(v, "=") < 1 || strings.ContainsRune(v, 0) {
@@ -141,7 +143,7 @@ func environ(given []string) (env []string, err error) {
 	return append(subprocess.Environ("PATH", "HOME", "LANG"), given...), nil
 }
 
-// setCommands checks the commands that may run.
+// setCommands checks Options.Commands.
 func (c *core) setCommands() error {
 	var wrong []error
 	for i, entry := range c.options.Commands {
@@ -154,12 +156,12 @@ func (c *core) setCommands() error {
 	return errors.Join(wrong...)
 }
 
-// contextFor returns what Options.InstructionsFunc knows of the session that it is asked for.
+// contextFor returns the context for Options.InstructionsFunc.
 func (c *core) contextFor(user, session string) *SessionContext {
 	return c.contextOf(tool.Call{UID: user, ThreadID: session})
 }
 
-// contextOf returns what a tool knows of the session that it is called for.
+// contextOf returns the context for a tool call.
 func (c *core) contextOf(call tool.Call) *SessionContext {
 	return &SessionContext{SessionID: call.ThreadID, RunID: call.RunID, ActionID: call.ActionID, User: call.UID,
 		Dir: c.dir, Time: c.loop.Now(), Agent: &Agent{core: c, user: call.UID}, FS: FS{files.Dir(c.dir)},

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Errors that say what kind of thing went wrong, for errors.Is.
+// Errors to test for with errors.Is.
 var (
 	ErrNoSession = errors.New("countersign: there is no such session, or it is another user's")
 	ErrClosed    = errors.New("countersign: the agent is closed")
@@ -29,19 +29,19 @@ type Class string
 // The classes.
 const (
 	ClassValidation Class = "ValidationError"    // the input is invalid; Field names it
-	ClassAuth       Class = "AuthError"          // there is no such thing, or it is another user's
+	ClassAuth       Class = "AuthError"          // it does not exist, or belongs to another user
 	ClassPolicy     Class = "PolicyError"        // a rule, a decision or a limit forbids it
 	ClassTool       Class = "ToolExecutionError" // a tool or the store failed
 	ClassModel      Class = "ModelError"         // Gemini failed, or its answer cannot be used
 )
 
-// Error is what failed, in one of five classes. Its texts hold no content of the conversation and no secret.
+// Error is an error of one of five classes. Its texts have no content of the conversation and no secret.
 type Error struct {
 	Class      Class
-	Code       string        // within the class; switch on it
+	Code       string        // identifies the error within its class; programs can switch on it
 	Message    string        // one sentence for people
 	Field      string        // of [ClassValidation]: the invalid field of Options or path in JSON
-	RetryAfter time.Duration // when trying again makes sense; 0 if that is not known
+	RetryAfter time.Duration // how long to wait before a retry; 0: unknown
 
 	cause error
 }
@@ -52,10 +52,10 @@ func (e *Error) Error() string {
 		Field: e.Field}).Error()
 }
 
-// Unwrap returns the cause, if there is one in this process.
+// Unwrap returns the cause, or nil if the error happened in another process.
 func (e *Error) Unwrap() error { return e.cause }
 
-// public returns an error of the packages below as this package's users see it.
+// public converts an error of the packages below to a public one.
 func public(err error) error {
 	var own *Error
 	var open *OpenError
@@ -75,31 +75,31 @@ func public(err error) error {
 	return &Error{Class(f.Class), string(f.Code), f.Message, f.Field, f.RetryAfter, err}
 }
 
-// programError is an error that a function of Options returned. The caller gets that error unchanged.
+// programError wraps an error that a function of Options returned. The caller gets that error unchanged.
 type programError struct{ error }
 
-// OpenError refuses a second run in a session whose last one has not ended.
+// OpenError refuses a second run in a session whose last run has not ended.
 type OpenError struct {
 	RunID     string
 	Status    Status     // [Running], [CutOff] or [Waiting]
-	Approvals []Approval // that it waits for
+	Approvals []Approval // the approvals that the run waits for
 }
 
-// Error says what the session's run needs.
+// Error says how to continue the session's run.
 func (e *OpenError) Error() string {
 	needs := map[Status]string{Running: "it is being moved", CutOff: "it was cut off; Continue goes on with it",
 		Waiting: "it waits for decisions; Resolve them, or Abandon it"}
 	return fmt.Sprintf("countersign: the session's run %s has not ended: %s", e.RunID, needs[e.Status])
 }
 
-// ToolError is an error of a tool that the model is to read: its text goes to the model word for word. Of an effect it
-// also says that nothing happened.
+// ToolError is an error of a tool whose text the model gets word for word. From an effect it also means that nothing
+// happened.
 type ToolError struct {
 	Message string // for the model
-	Err     error  // the cause, for the program; may be nil
+	Err     error  // the cause, for the program; can be nil
 }
 
-// ToolErrorf returns a [*ToolError] with the text. With the verb %w it has a cause.
+// ToolErrorf returns a [*ToolError] with the formatted text. The verb %w sets its cause.
 func ToolErrorf(format string, args ...any) *ToolError {
 	err := fmt.Errorf(format, args...)
 	return &ToolError{err.Error(), errors.Unwrap(err)}

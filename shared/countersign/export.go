@@ -16,28 +16,28 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// exportHead is the first line of an exported session; exportLine each further one, a run.
+// exportHead is the first line of an exported session. Each further line is an exportLine, which holds one run.
 type exportHead struct {
-	Version int    `json:"countersign"` // of the form: 1
+	Version int    `json:"countersign"` // the version of the format: 1
 	Title   string `json:"title,omitempty"`
-	Mark    string `json:"mark,omitempty"` // of the runtime's own lines among the contents
+	Mark    string `json:"mark,omitempty"` // distinguishes the runtime's own lines in the contents
 }
 
 type exportLine struct {
 	Run      string            `json:"run,omitempty"`
-	By       string            `json:"by,omitempty"` // who signed the model's answers
+	By       string            `json:"by,omitempty"` // the service and model that signed the model's answers
 	Record   bool              `json:"record,omitempty"`
 	Contents []json.RawMessage `json:"contents"`
 }
 
-// The bounds of what Import reads.
+// The limits of Import.
 const (
 	exportVersion  = 1
 	maxExportLine  = 2 << 20
 	maxExportLines = run.MaxMessages / 2
 )
 
-// Export writes the session as JSON lines, one for each run that has ended, with all that was said byte for byte.
+// Export writes the session as JSON lines, one for each run that has ended, with all contents byte for byte.
 // [Agent.Import] reads them.
 func (s *Session) Export(ctx context.Context, w io.Writer) error {
 	t, _, err := s.stored(ctx)
@@ -62,10 +62,10 @@ func (s *Session) Export(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// Import reads the output of [Session.Export] and stores it as a new session of the agent's user. Import repeats no
-// question and no effect. Contents that another model signed reach the model as plain text. Everything is read and
-// checked before anything is stored; the error has the class [ClassValidation] and names the line. The limit is 1 MiB
-// of contents for each run.
+// Import reads the output of [Session.Export] and stores it as a new session of the agent's user. It repeats no
+// question and no effect. Contents that another model signed reach the model as plain text. Import reads and checks
+// everything before it stores anything. The error has the class [ClassValidation] and names the line. The limit is 1
+// MiB of contents for each run.
 func (a *Agent) Import(ctx context.Context, r io.Reader) (*Session, error) {
 	if err := a.usable(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func readExport(r io.Reader) (head exportHead, lines []exportLine, err error) {
 	return head, lines, nil
 }
 
-// checkExported checks that a model accepts the run: it begins with its user's words, and every call has its response.
+// checkExported checks that a model accepts the run: it begins with the user's text, and every call has its response.
 func checkExported(l exportLine) error {
 	c, err := model.Load(l.Contents)
 	switch {

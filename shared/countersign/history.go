@@ -12,15 +12,15 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// Message is what one side has said in a session: the user, or the model with the calls that it made.
+// Message is a message of the user, or of the model with its calls.
 type Message struct {
 	RunID string     `json:"run,omitempty"`
-	Role  string     `json:"role"` // user or model, in Gemini's words
+	Role  string     `json:"role"` // user or model, as in Gemini's API
 	Text  string     `json:"text,omitempty"`
 	Calls []ToolCall `json:"calls,omitempty"` // in the model's order
 
-	// Contents are the message in Gemini's form, byte for byte as they were sent: one content, and the responses to its
-	// calls. [History] makes them where they are missing.
+	// Contents are the message in Gemini's form, byte for byte as it was sent: one content, and the responses to its
+	// calls. [History] creates them if they are missing.
 	Contents []json.RawMessage `json:"contents,omitempty"`
 }
 
@@ -30,11 +30,11 @@ type ToolCall struct {
 	Name   string          `json:"name"`
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // nil while the call has no answer
-	Error  string          `json:"error,omitempty"`  // why it was not done
+	Error  string          `json:"error,omitempty"`  // why the call failed or did not run
 }
 
-// Messages returns all messages of the session with their calls and results, oldest first, including those that a
-// summary has replaced for the model.
+// Messages returns all messages of the session with their calls and results, oldest first. It includes the messages
+// that a summary has replaced for the model.
 func (s *Session) Messages(ctx context.Context) ([]Message, error) {
 	var all []Message
 	err := s.parts(ctx, true, func(p *conversation.Parts, own string) error {
@@ -47,8 +47,8 @@ func (s *Session) Messages(ctx context.Context) ([]Message, error) {
 	return all, err
 }
 
-// History returns the session's contents as the model sees them from now on, in Gemini's form: after a compression, the
-// summary and the contents after it.
+// History returns the session's contents as the model gets them from now on, in Gemini's form. After a compression
+// they begin with the summary.
 func (s *Session) History(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	err := s.parts(ctx, false, func(p *conversation.Parts, _ string) error {
@@ -61,7 +61,8 @@ func (s *Session) History(ctx context.Context) ([]json.RawMessage, error) {
 	return all, err
 }
 
-// parts reads the contents of the session's runs: all of them, or those that the model sees. own is the open run.
+// parts reads the contents of the session's runs: all contents, or only those that the model gets. own is the open
+// run.
 func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversation.Parts, own string) error) error {
 	if err := s.agent.usable(); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversatio
 		return public(err)
 	}
 	told := ex.State.ContextWindow()
-	if ex.State.End != nil { // the thread has its part already
+	if ex.State.End != nil { // the thread already has this part
 		told, ex.State = t.Window, &run.State{Input: run.Input{Window: &t.Window, Mark: t.Mark}}
 	}
 	if whole {
@@ -94,7 +95,7 @@ func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversatio
 	return public(err)
 }
 
-// messagesOf returns the messages of contents that this package has stored.
+// messagesOf converts stored contents to messages.
 func messagesOf(runID string, contents []json.RawMessage) (all []Message) {
 	for _, raw := range contents {
 		if rs, err := model.Responses(raw); err == nil && len(all) > 0 {
@@ -119,9 +120,9 @@ func messagesOf(runID string, contents []json.RawMessage) (all []Message) {
 	return all
 }
 
-// History returns messages as Gemini contents: their own bytes where they have them, and otherwise contents made of
-// their texts, calls and results. A call without a result counts as not done. The error names a message that is in the
-// wrong place: Gemini accepts answers only after the user's words.
+// History converts messages to Gemini contents. It uses the messages' own bytes if they have them, and otherwise
+// creates contents from their texts, calls and results. A call without a result counts as not done. The error names a
+// message in a wrong place: Gemini accepts an answer only after a message of the user.
 func History(messages []Message) ([]json.RawMessage, error) {
 	c, err := model.NewContents(nil)
 	if err != nil {
@@ -160,7 +161,7 @@ func addMessage(c *model.Contents, m Message) error {
 	return nil
 }
 
-// contentOf returns the content of a message that the model has not signed.
+// contentOf returns the content of a message without the model's signature.
 func contentOf(m Message) (json.RawMessage, error) {
 	type call struct {
 		ID   string          `json:"id,omitempty"`
@@ -188,10 +189,10 @@ func responsesOf(m Message, open []model.Call) []model.Response {
 	return rs
 }
 
-// Compress shortens the model's view of the session, regardless of its size: it cuts results of tools beyond the newest
-// 50,000 tokens, and one call of the model summarizes the closed turns before the newest 30 %. The stored session does
-// not change. It returns nil if there is nothing to compress. The error is an [*OpenError] if a run of the session has
-// not ended.
+// Compress shortens the model's view of the session, whatever its size. It cuts results of tools beyond the newest
+// 50,000 tokens, and calls the model once to summarize the ended turns before the newest 30 %. The stored session
+// does not change. Compress returns nil if there is nothing to compress. The error is an [*OpenError] if a run of the
+// session has not ended.
 func (s *Session) Compress(ctx context.Context) (*ChatCompressed, error) {
 	if err := s.agent.usable(); err != nil {
 		return nil, err

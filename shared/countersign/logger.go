@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// LogLevel is what an agent logs of itself: "silent" (the default), "error", "warn", "info" or "debug", each with all
-// before it. No line has content of a conversation, an address or a key.
+// LogLevel selects what an agent logs: "silent" (the default), "error", "warn", "info" or "debug". Each level
+// includes the ones before it. No line has content of a conversation, an address or a key.
 type LogLevel string
 
-// LogFuncs is a [slog.Handler] made of functions, for a log of another kind: Logger: slog.New(LogFuncs{Error:
-// log.Println}). Each is given a line's message, and behind it its attributes, each an [slog.Attr], which prints as
-// key=value. Of a function that is nil the lines are dropped.
+// LogFuncs is a [slog.Handler] made of functions, for other logging packages: Logger: slog.New(LogFuncs{Error:
+// log.Println}). Each function is called with a line's message, followed by its attributes, each a [slog.Attr], which
+// prints as key=value. Lines for a nil function are dropped.
 type LogFuncs struct {
 	Log, Warn, Error, Debug func(args ...any) // Log is for the level info
 }
@@ -54,7 +54,7 @@ func (f LogFuncs) of(l slog.Level) func(...any) {
 // logLine is LogFuncs with the attributes and groups of a logger.
 type logLine struct {
 	LogFuncs
-	nest func([]slog.Attr) []slog.Attr // puts the attributes of a line among them
+	nest func([]slog.Attr) []slog.Attr // adds the attributes of a line
 }
 
 func inGroup(attrs []slog.Attr) []slog.Attr { return attrs }
@@ -92,7 +92,7 @@ func (h logLine) WithGroup(name string) slog.Handler {
 	}}
 }
 
-// setLog makes the agent's log, behind the redaction.
+// setLog makes the agent's log, with redaction.
 func (c *core) setLog() error {
 	level := string(c.options.LogLevel)
 	switch {
@@ -111,7 +111,7 @@ func (c *core) setLog() error {
 	return nil
 }
 
-// loggedModel logs what the model is asked, by its sizes alone.
+// loggedModel logs the sizes of requests to the model.
 type loggedModel struct {
 	model.Model
 	log   *slog.Logger

@@ -17,27 +17,27 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// move is one call that moves a run of a session: from its start, or from its last stored step, until the run has ended
-// or waits for a decision that this call does not make.
+// move is one call that moves a run of a session. It begins at the start of the run or after its last stored step,
+// and ends when the run has ended or waits for a decision that this call does not make.
 type move struct {
 	s     *Session
-	begin func(context.Context, unit.Sink) (*run.View, error) // starts the run, or goes on with it
-	runID string                                              // once it is known
-	asked map[string]bool                                     // approvals that Approve was asked about
+	begin func(context.Context, unit.Sink) (*run.View, error) // starts the run, or continues it
+	runID string                                              // set once it is known
+	asked map[string]bool                                     // approvals that Approve was called with
 
-	invoked string // the skill that the prompt invokes, until that was reported; empty: none
+	invoked string // the skill that the prompt invokes, until its event was sent; empty: none
 
-	answer *json.RawMessage // where the run's answer goes that has a form; nil: nowhere
+	answer *json.RawMessage // receives a typed answer; nil: the run has none
 }
 
 func newMove(s *Session) *move { return &move{s: s, asked: map[string]bool{}} }
 
-// left reports whether the run was left before it came to rest.
+// left reports whether this call detached from the run before the run came to rest.
 func (m *move) left(ctx context.Context, v *run.View, err error) bool {
 	return err != nil || ctx.Err() != nil && !ended(v.Status)
 }
 
-// failed returns why the run was left.
+// failed returns the reason why this call detached.
 func (m *move) failed(ctx context.Context, err error) error {
 	if open := (*run.OpenError)(nil); errors.As(err, &open) {
 		return m.s.refused(ctx, open)
@@ -45,7 +45,7 @@ func (m *move) failed(ctx context.Context, err error) error {
 	return why(ctx, err)
 }
 
-// sofar returns the known result of a run that this call has left, or nil if it began none.
+// sofar returns the known result of a run from which this call detached, or nil if it began none.
 func (m *move) sofar() *Result {
 	if m.runID == "" {
 		return nil
@@ -53,7 +53,7 @@ func (m *move) sofar() *Result {
 	return &Result{SessionID: m.s.id, RunID: m.runID, Status: CutOff}
 }
 
-// step moves the run as far as it goes alone. A run that another process moves is waited for.
+// step moves the run until it rests. If another process moves the run, step waits for it.
 func (m *move) step(ctx context.Context, sink unit.Sink) (*run.View, error) {
 	leave, err := m.s.agent.core.enter()
 	if err != nil {
@@ -103,7 +103,7 @@ func stopMove(ctx context.Context, err error) error {
 	return fault.New(fault.Model, model.CodeCancelled, "A function of the program stopped the model call.")
 }
 
-// log says how far the run came.
+// log logs the state of the run.
 func (m *move) log(ctx context.Context, v *run.View, err error) {
 	line := []any{"sessionId", m.s.id, "runId", m.runID}
 	switch {
@@ -119,7 +119,8 @@ func (m *move) resume(ctx context.Context, sink unit.Sink) (*run.View, error) {
 		UID: m.s.agent.user, ThreadID: m.s.id}, sink)
 }
 
-// await waits while another process moves the run, until it rests or that process's lease has ended.
+// await waits while another process moves the run. It returns when the run rests, or when that process's lease has
+// ended.
 func (m *move) await(ctx context.Context) error {
 	l, user := m.s.agent.core.loop, m.s.agent.user
 	ex := l.NewExecution(m.runID, nil)
@@ -159,8 +160,8 @@ func (m *move) open(ctx context.Context, v *run.View) ([]Approval, error) {
 	return all, nil
 }
 
-// decide asks Options.Approve about those approvals that it was not asked about in this call, and reports whether one
-// of them was decided.
+// decide calls Options.Approve with each approval that this call has not passed to it yet. It reports whether one was
+// decided.
 func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err error) {
 	approve := m.s.agent.core.options.Approve
 	if approve == nil {
@@ -178,7 +179,7 @@ func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err e
 		if d == Later() {
 			continue
 		}
-		// the card is out of date and is replaced, or has expired: the run shows which
+		// the approval is stale and is replaced, or has expired: the run shows which
 		if err := m.s.agent.resolveFirmly(ctx, a, d); err != nil && !fault.Is(err, fault.Policy, fault.CodeStaleView) &&
 			!fault.Is(err, fault.Policy, fault.CodeExpired) && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 			return false, err
@@ -188,14 +189,14 @@ func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err e
 	return decided, nil
 }
 
-// rest is where a run has come to rest.
+// rest is the state in which a run has come to rest.
 type rest struct {
 	view *run.View
 	open []Approval
-	more bool // something was decided, and it goes on
+	more bool // something was decided, so the run continues
 }
 
-// settle has what waits decided. told is called with what waits before anybody is asked.
+// settle gets decisions for the waiting approvals. It calls told with the approvals before it calls Options.Approve.
 func (m *move) settle(ctx context.Context, v *run.View, told func(a Approval, seq int64) bool) (r rest, err error) {
 	r.view = v
 	if ended(v.Status) {
@@ -219,7 +220,7 @@ func (m *move) settle(ctx context.Context, v *run.View, told func(a Approval, se
 	return r, err
 }
 
-// numbers returns the numbers of the events with which the run's questions were stored, by their approvals.
+// numbers returns, by approval, the number of the event that stored it.
 func (m *move) numbers(ctx context.Context) (map[string]int64, error) {
 	ex := m.s.agent.core.loop.NewExecution(m.runID, nil)
 	if err := ex.LoadOwned(ctx, m.s.agent.user); err != nil {
@@ -234,13 +235,13 @@ func (m *move) numbers(ctx context.Context) (map[string]int64, error) {
 	return numbers, nil
 }
 
-// result returns what came of the run, and the error that it ended with.
+// result returns the result of the run and the error that it ended with.
 func (m *move) result(r rest) (*Result, error) {
 	v := r.view
 	res := &Result{SessionID: m.s.id, RunID: v.RunID, Status: Waiting, Approvals: r.open, Usage: usageOf(v),
 		Cost: v.Cost}
 	switch v.Status {
-	case run.Queued, run.Planning, run.Executing: // another process is to go on
+	case run.Queued, run.Planning, run.Executing: // another process has to continue
 		res.Status = CutOff
 	case run.Completed:
 		res.Status, res.Text = Completed, v.Text()
@@ -263,8 +264,9 @@ func usageOf(v *run.View) Usage {
 	return Usage{u.Prompt, u.Cached, u.Output, u.Thoughts, u.Total}
 }
 
-// bound returns the context of a call that moves runs. It is cancelled when ctx ends, or when the agent is closed. It
-// has no deadline: the loop would take that for the end of its process, and begin no step that might not fit into it.
+// bound returns the context of a call that moves runs. It is cancelled when ctx ends or the agent is closed. It has
+// no deadline, because the loop would take a deadline for the end of its process and begin no step that might exceed
+// it.
 func (c *core) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -275,7 +277,7 @@ func (c *core) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithValue(bound, stopKey{}, cancel), func() { ends(); closes(); cancel(nil) }
 }
 
-// why returns why a run was left before it rested.
+// why returns the reason why this call detached from a run before it rested.
 func why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
@@ -290,8 +292,8 @@ func why(ctx context.Context, err error) error {
 // resolveTries is the number of tries to store a decision if the store does not answer.
 const resolveTries = 5
 
-// resolveFirmly records a decision, and tries again where the store does not answer in time: who has made it does not
-// make it twice.
+// resolveFirmly records a decision, and retries if the store does not answer in time, so that the user need not
+// decide twice.
 func (a *Agent) resolveFirmly(ctx context.Context, ap Approval, d Decision) (err error) {
 	for range resolveTries {
 		if err = a.resolve(ctx, ap, d); ctx.Err() != nil || !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
@@ -321,7 +323,7 @@ func (s *Session) refused(ctx context.Context, open *run.OpenError) error {
 	return e
 }
 
-// openError says how far the session's open run is.
+// openError describes the state of the session's open run.
 func (s *Session) openError(ctx context.Context, runID string) (*OpenError, error) {
 	ex := s.agent.core.loop.NewExecution(runID, nil)
 	if err := ex.LoadOwned(ctx, s.agent.user); err != nil {
@@ -334,7 +336,7 @@ func (s *Session) openError(ctx context.Context, runID string) (*OpenError, erro
 	return e, err
 }
 
-// statusOf returns how far the run is that was read.
+// statusOf returns the status of a run.
 func statusOf(ex *unit.Execution) Status {
 	st, _ := ex.Next()
 	switch {

@@ -10,10 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// SendAs is [Session.Send] with an answer of type T, on every Gemini, together with the agent's own tools. T's schema
-// becomes the schema of a tool, final_answer, whose arguments are the answer. Invalid arguments go back to the model
-// with the mistakes, and on its last call the model has to call that tool. The error is an [*OutputError] if no valid
-// answer came, and otherwise that of Send. While the run waits, the value is zero and Result.Status is [Waiting].
+// SendAs is [Session.Send] with an answer of type T. It works with every Gemini model, and together with the agent's
+// own tools. T's schema becomes the schema of a tool, final_answer, and the arguments of its call are the answer.
+// Invalid arguments go back to the model with the mistakes, and the last model call of the run must call that tool.
+// The error is an [*OutputError] if no valid answer came, and otherwise the error of Send. While the run waits, the
+// value is zero and Result.Status is [Waiting].
 func SendAs[T any](ctx context.Context, s *Session, prompt string) (v T, res *Result, err error) {
 	form, wrapped, err := formOf[T]()
 	if err != nil {
@@ -40,26 +41,26 @@ func SendAs[T any](ctx context.Context, s *Session, prompt string) (v T, res *Re
 	return v, res, nil
 }
 
-// OutputError says that a run gave no answer of the form that was asked for.
+// OutputError reports a run without an answer of the requested type.
 type OutputError struct {
-	Output string // what came: the model's last words, or the JSON that no T could be made of
-	Err    error  // why it is no answer
+	Output string // the model's last text, or the JSON that could not be decoded as a T
+	Err    error  // the reason
 }
 
-// Error says why what came is no answer, and nothing of what came.
+// Error returns the reason, without any of the received text.
 func (e *OutputError) Error() string {
 	return "countersign: no answer of the form asked for: " + e.Err.Error()
 }
 
-// Unwrap returns why it is no answer.
+// Unwrap returns the reason.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// value is the form of an answer that is no object.
+// value wraps an answer that is not an object.
 type value[T any] struct {
 	Value T `json:"value"`
 }
 
-// formOf returns the schema of an answer. One that is no object is wrapped in one.
+// formOf returns the schema of an answer. A schema that is not an object is wrapped in one.
 func formOf[T any]() (form json.RawMessage, wrapped bool, err error) {
 	s, err := tool.SchemaOf[T]()
 	if err == nil && s.Type != "object" {

@@ -12,23 +12,23 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 )
 
-// Provider is who is asked: [Gemini], or a script of package offline or agenttest.
+// Provider is the model's service: [Gemini], or a script of package offline or agenttest.
 type Provider interface{ bridge.Provider }
 
-// GeminiConfig names the service. Either APIKey or VertexProject is needed; VertexProject wins.
+// GeminiConfig names the service. Either APIKey or VertexProject is required; VertexProject takes precedence.
 type GeminiConfig struct {
-	APIKey  string // of the Gemini Developer API
-	BaseURL string // of another server that speaks the Gemini protocol; empty: Google's
+	APIKey  string // for the Gemini Developer API
+	BaseURL string // the URL of another server with the Gemini protocol; empty: Google's
 
-	VertexProject  string // the id of a Google Cloud project, with Application Default Credentials
+	VertexProject  string // the ID of a Google Cloud project, used with Application Default Credentials
 	VertexLocation string // empty: global
-	VertexEndpoint string // a host or a URL; empty: the location's
+	VertexEndpoint string // a host or a URL; empty: the location's default
 }
 
 type geminiProvider struct{ bridge.Asked }
 
-// Gemini returns the provider that asks Gemini. Without one, an agent is configured by the environment as the functions
-// are: GEMINI_API_KEY, the file config/.gemini.yaml, or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION.
+// Gemini returns the provider for Gemini. Without a provider, the environment configures the agent in the same way as
+// the functions: GEMINI_API_KEY, the file config/.gemini.yaml, or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION.
 func Gemini(c GeminiConfig) Provider {
 	check := func() error {
 		if c.APIKey == "" && c.VertexProject == "" {
@@ -67,7 +67,7 @@ func environment() (bridge.Asked, error) {
 	return p, nil
 }
 
-// lazyModel opens the provider's model at the first request. After an error the next request tries again.
+// lazyModel opens the provider's model for the first request. After an error the next request tries again.
 type lazyModel struct {
 	provider bridge.Asked
 	name     string // Options.Model
@@ -76,7 +76,7 @@ type lazyModel struct {
 	open model.Model
 }
 
-// Name implements [model.Model]. The name of the provider's own model is known once it is open.
+// Name implements [model.Model]. The name of the provider's default model is known once the model is open.
 func (m *lazyModel) Name() string {
 	if m.name != "" {
 		return m.name
@@ -87,7 +87,7 @@ func (m *lazyModel) Name() string {
 	return ""
 }
 
-// Service returns the service of the provider's model, which opens it (model.SignedBy).
+// Service returns the service of the provider's model (model.SignedBy). It opens the model.
 func (m *lazyModel) Service() string {
 	if open, err := m.opened(context.Background()); err == nil {
 		if of, ok := open.(interface{ Service() string }); ok {

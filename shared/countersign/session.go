@@ -18,16 +18,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Session is one conversation of one user. It is safe for concurrent use; one run at a time is open in it.
+// Session is one conversation of one user. It is safe for concurrent use, and has at most one open run.
 type Session struct {
 	agent *Agent
 	id    string
 }
 
-// maxPrompt is the most that one prompt may have, in bytes.
+// maxPrompt is the size limit of a prompt, in bytes.
 const maxPrompt = 256 << 10
 
-// NewSession returns a new session of the agent's user. It is stored by its first run.
+// NewSession returns a new session of the agent's user. Its first run stores it.
 func (a *Agent) NewSession() *Session { return &Session{agent: a, id: run.NewID(rand.Reader)} }
 
 // Resume returns a stored session of the agent's user. The error is [ErrNoSession] if no session has the ID, and also
@@ -43,42 +43,41 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 	return s, nil
 }
 
-// ID returns the session's id, for [Agent.Resume].
+// ID returns the session's ID, for [Agent.Resume].
 func (s *Session) ID() string { return s.id }
 
-// Send has the agent answer a prompt, of at most 256 KiB. It returns when the run has ended or waits; beside an error
-// the result says how far the run came, if it was begun. A cancelled ctx leaves the run as [Session.SendStream] says.
-//
-// The error is an [*OpenError] where an earlier run of the session has not ended, the very error that
-// Options.InstructionsFunc or Options.Approve returned, or an [*Error].
+// Send sends a prompt of at most 256 KiB to the agent. It returns when the run has ended or waits. If the run had
+// begun before an error, the result has its state. If ctx is cancelled, the call detaches from the run as described
+// at [Session.SendStream]. The error is an [*OpenError] if an earlier run of the session has not ended, the unchanged
+// error of Options.InstructionsFunc or Options.Approve, or an [*Error].
 func (s *Session) Send(ctx context.Context, prompt string) (*Result, error) {
 	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
 }
 
-// SendStream is [Session.Send] that yields what happens, as it happens. Its last element is an error, or *[Finished]. A
-// loop that is left early, and a ctx that is cancelled, stop the model's call; an effect that is under way is finished
-// and recorded, and [Session.Continue] goes on with the rest. The sequence can be ranged over once.
+// SendStream is [Session.Send] with a sequence of the run's events as they happen. Its last element is an error or a
+// *[Finished]. If you leave the loop early or cancel ctx, the model's call stops. A running effect finishes and is
+// recorded, and [Session.Continue] continues the rest. You can range over the sequence once.
 func (s *Session) SendStream(ctx context.Context, prompt string) iter.Seq2[Event, error] {
 	return s.stream(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
 }
 
-// Continue goes on with the session's run: one that was cut off or left, in this process or another, or whose questions
-// were answered meanwhile. While another process moves the run, Continue waits. While this process executes a tool of
-// the run, Continue returns an [*OpenError] at once: called by that tool, with whatever context, it would wait for
-// itself. A run that has ended yields its *[Finished] or its error alone. Range over the sequence as over
-// that of [Session.SendStream].
+// Continue continues the session's run. Use it for a run that was interrupted or abandoned by its caller, in this
+// process or another, or whose approvals were decided meanwhile. While another process moves the run, Continue waits.
+// While this process runs a tool of the run, Continue returns an [*OpenError] at once, because a tool that calls it
+// would wait for itself. For a run that has ended, it yields only its *[Finished] or its error. You can range over
+// the sequence once, as with [Session.SendStream].
 func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, s.continuing)
 }
 
-// Cancel ends the session's open run, if it has one: at once, or after the step that another call is making. Completed
-// effects remain.
+// Cancel ends the session's open run, if it has one: at once, or after the step that another call is making.
+// Completed effects remain.
 func (s *Session) Cancel(ctx context.Context) error {
 	return s.end(ctx, func(*OpenError) bool { return true })
 }
 
-// Abandon ends the session's open run, if it has one, so that another can begin: its calls that wait are answered as
-// not done. The error is an [*OpenError] while the run is being moved; that is what [Session.Cancel] is for.
+// Abandon ends the session's open run, if it has one, so that another can begin. Its waiting calls count as not done.
+// The error is an [*OpenError] while a process moves the run; use [Session.Cancel] then.
 func (s *Session) Abandon(ctx context.Context) error {
 	return s.end(ctx, func(e *OpenError) bool { return e.Status != Running })
 }
@@ -102,7 +101,7 @@ func (s *Session) end(ctx context.Context, may func(*OpenError) bool) error {
 	return public(err)
 }
 
-// complete moves a run until it rests, without anybody who reads what happens meanwhile.
+// complete moves a run until it rests, and ignores its events.
 func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*move, error)) (*Result, error) {
 	if err := s.agent.usable(); err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*
 	}
 }
 
-// sending begins a run with a prompt, and an answer of a form or in words.
+// sending begins a run with a prompt, for an answer that is typed or text.
 func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessage) (*move, error) {
 	switch {
 	case visible.Blank(prompt):
@@ -156,7 +155,7 @@ func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessa
 	return m, nil
 }
 
-// told returns the instructions of the session's runs. Options.InstructionsFunc is asked once.
+// told returns the instructions for the session's runs. It calls Options.InstructionsFunc once.
 func (s *Session) told(ctx context.Context) (string, error) {
 	c := s.agent.core
 	if c.options.InstructionsFunc == nil {
@@ -175,23 +174,24 @@ func (s *Session) told(ctx context.Context) (string, error) {
 	return t.text, nil
 }
 
-// texts are what Options.InstructionsFunc has said of sessions.
+// texts are the results of Options.InstructionsFunc, by session.
 type texts struct {
 	mu  sync.Mutex
 	all map[string]*text
 }
 
-// text is what it has said of one.
+// text is the result for one session.
 type text struct {
 	mu    sync.Mutex
 	known bool
 	text  string
 }
 
-// maxTexts is of how many sessions the text is remembered. Of one beyond them it is asked again.
+// maxTexts is the number of sessions whose text is remembered. For a session beyond them, Options.InstructionsFunc is
+// called again.
 const maxTexts = 10_000
 
-// of returns the place for the text of a session.
+// of returns the entry for a session.
 func (t *texts) of(session string) *text {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +211,7 @@ func (t *texts) of(session string) *text {
 	return t.all[session]
 }
 
-// continuing takes the session's last run up.
+// continuing continues the session's last run.
 func (s *Session) continuing(ctx context.Context) (*move, error) {
 	t, last, err := s.stored(ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Session) continuing(ctx context.Context) (*move, error) {
 	if m.runID = t.OpenRun; m.runID == "" {
 		m.runID = last.ID
 	}
-	if m.runID != "" && s.agent.core.inTool(m.runID) { // the tool may be what waits here
+	if m.runID != "" && s.agent.core.inTool(m.runID) { // the waiting caller may be the tool itself
 		open, err := s.openError(ctx, m.runID)
 		if err != nil {
 			return nil, public(err)
@@ -232,7 +232,8 @@ func (s *Session) continuing(ctx context.Context) (*move, error) {
 	return m, nil
 }
 
-// stored reads the session and its last run. The error is ErrNoSession where it is not the user's, or not the agent's.
+// stored reads the session and its last run. The error is ErrNoSession if the session belongs to another user or
+// agent.
 func (s *Session) stored(ctx context.Context) (t run.Thread, last run.Run, err error) {
 	if !run.ValidID(s.id) {
 		return t, last, ErrNoSession
@@ -259,18 +260,18 @@ func (s *Session) stored(ctx context.Context) (t run.Thread, last run.Run, err e
 // SessionInfo is a session as [Agent.Sessions] lists it.
 type SessionInfo struct {
 	SessionID    string
-	FilePath     string // of the store's file; empty where it has none
+	FilePath     string // of the store's database file; empty if the store has none
 	StartTime    time.Time
 	LastUpdated  time.Time
-	MessageCount int    // of prompts, answers and questions
-	Summary      string // the beginning of the first prompt
-	Status       Status // of the last run: what a crash has cut off is found here
+	MessageCount int    // the number of prompts, answers and questions
+	Summary      string // the first prompt, shortened
+	Status       Status // of the last run; it shows which runs a crash interrupted
 }
 
-// sessionPage is how many sessions are read at a time.
+// sessionPage is the number of sessions that are read at a time.
 const sessionPage = 50
 
-// Sessions yields the user's sessions with this agent, the last used first.
+// Sessions yields the user's sessions with this agent, most recently used first.
 func (a *Agent) Sessions(ctx context.Context) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		if err := a.usable(); err != nil {
@@ -299,7 +300,7 @@ func (a *Agent) Sessions(ctx context.Context) iter.Seq2[SessionInfo, error] {
 	}
 }
 
-// infoOf returns the session as it is listed, and whether it is this agent's.
+// infoOf returns the session's list entry, and reports whether it is this agent's session.
 func (a *Agent) infoOf(ctx context.Context, t run.Thread) (info SessionInfo, mine bool, err error) {
 	ex := a.core.loop.NewExecution(t.LastRun(), nil)
 	if err := ex.Load(ctx); err != nil || ex.Run.Agent != a.core.name {
@@ -313,8 +314,7 @@ func (a *Agent) infoOf(ctx context.Context, t run.Thread) (info SessionInfo, min
 	return info, true, nil
 }
 
-// Approvals yields the questions that wait for the user's answer, in all their sessions with this agent, the newest
-// first.
+// Approvals yields the user's waiting approvals in all their sessions with this agent, newest first.
 func (a *Agent) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
 	return func(yield func(Approval, error) bool) {
 		if err := a.usable(); err != nil {

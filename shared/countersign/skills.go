@@ -52,11 +52,11 @@ func SkillDir(path string) Skills { return Skills{skill.Dir(path)} }
 // SkillFS returns the skills of a file system, such as an embed.FS. Links in it are not followed.
 func SkillFS(fsys fs.FS) Skills { return Skills{skill.FS(fsys)} }
 
-// SkillActivated says that the model has been given a skill's text. It follows the call's [ToolFinished], or is the
-// first event of a run whose prompt invokes the skill.
+// SkillActivated reports that the model got a skill's text. It follows the call's [ToolFinished]. If the prompt
+// invokes the skill, it is the run's first event.
 type SkillActivated struct {
-	Seq      int64  // the number of the call's stored outcome; 0: the user has invoked the skill
-	ActionID string // of the call; empty: the user has invoked the skill
+	Seq      int64  // the number of the call's stored outcome; 0 if the user invoked the skill
+	ActionID string // the call's action ID; empty if the user invoked the skill
 	Skill    string
 }
 
@@ -64,7 +64,7 @@ type SkillActivated struct {
 type UserSkill struct {
 	Name         string
 	Description  string
-	ArgumentHint string // what follows the name, for people; empty: the skill does not say
+	ArgumentHint string // text for people that describes the arguments; empty if the skill has none
 }
 
 // UserSkills returns the skills that a user can invoke, sorted by their names.
@@ -92,7 +92,7 @@ func activated(e Event) *SkillActivated {
 	return nil
 }
 
-// setSkills reads the skills, and adds their tools and their list to the agent's own.
+// setSkills reads the skills and adds their tools and their list to the agent.
 func (c *core) setSkills() error {
 	var sources []skill.Source
 	for _, s := range c.options.Skills {
@@ -125,7 +125,7 @@ func (c *core) setSkills() error {
 	return wrong
 }
 
-// wrongSkills returns the joined faults of skills as those of the option.
+// wrongSkills returns the joined mistakes of skills as those of the option.
 func wrongSkills(err error) error {
 	if err == nil {
 		return nil
@@ -137,7 +137,7 @@ func wrongSkills(err error) error {
 	return errors.Join(wrong...)
 }
 
-// withSkills returns instructions with the list of skills behind them.
+// withSkills appends the list of skills to instructions.
 func (c *core) withSkills(instructions string) string {
 	return strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + c.catalogue)
 }
@@ -155,7 +155,7 @@ func (c *core) invoke(in *loop.Prompt) (string, error) {
 	return i.Skill.Name, err
 }
 
-// offered returns the names of the tools that the model may call in a run with the invocation, which may be nil.
+// offered returns the names of the tools that the model can call in a run with the invocation, which can be nil.
 func (c *core) offered(i *skill.Invocation) []string {
 	return slices.DeleteFunc(c.tools.Names(), func(name string) bool {
 		if i == nil {

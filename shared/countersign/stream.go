@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// stream yields the events of a run that it moves. The run moves on a goroutine of its own, so that a slow loop body
-// delays no lease and no connection; decisions are asked for, and events yielded, on the caller's. The goroutine has
-// ended when the sequence has.
+// stream yields the events of a run that it moves. The run moves on its own goroutine, so that a slow loop body
+// delays neither a lease nor a connection. Decisions are requested, and events yielded, on the caller's goroutine.
+// The other goroutine ends before the sequence does.
 func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*move, error)) iter.Seq2[Event, error] {
 	var ranged atomic.Bool
 	return func(yield func(Event, error) bool) {
@@ -45,7 +45,7 @@ func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*mo
 	}
 }
 
-// follow moves the run and yields what happens, until it rests. It reports false where the loop was left.
+// follow moves the run and yields its events until it rests. It reports false if the caller left the loop.
 func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *Result, err error, told bool) {
 	for {
 		q := newEventQueue()
@@ -77,8 +77,8 @@ func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *
 	}
 }
 
-// stepAside moves the run on a goroutine of its own and yields what it tells, and reports false where the loop was
-// left. It returns when that goroutine has ended.
+// stepAside moves the run on its own goroutine, yields its events, and reports false if the caller left the loop. It
+// returns when that goroutine has ended.
 func (m *move) stepAside(ctx context.Context, q *eventQueue, yield func(Event, error) bool) (v *run.View, err error,
 	all bool) {
 	ctx, q.stop = context.WithCancel(withQueue(ctx, q))
@@ -92,25 +92,25 @@ func (m *move) stepAside(ctx context.Context, q *eventQueue, yield func(Event, e
 	q.leave(all)
 	<-done
 	q.stop()
-	if q.paused { // which is no error of the run
+	if q.paused { // this is not an error of the run
 		err = nil
 	}
 	return v, err, all
 }
 
-// eventQueue holds the events that the loop's body has not taken yet.
+// eventQueue holds the events that the loop's body has not received yet.
 type eventQueue struct {
-	stop context.CancelFunc // has the run left
-	some chan struct{}      // has a value where there may be something new
-	took chan struct{}      // likewise where something was taken
+	stop context.CancelFunc // detaches from the run
+	some chan struct{}      // has a value if there may be a new event
+	took chan struct{}      // has a value if an event was taken
 
 	mu     sync.Mutex
 	events []Event
 	closed bool
-	left   bool             // the consumer has left
-	intent map[string]int64 // the numbers of the events with which calls were begun
-	paused bool             // the run was left because the body is slow
-	badOut map[string]error // by action: the result of the call has no form in JSON
+	left   bool             // the consumer has left the loop
+	intent map[string]int64 // the numbers of the events that began calls
+	paused bool             // the body was too slow, so the stream detached from the run
+	badOut map[string]error // by action: the call's result cannot be encoded as JSON
 }
 
 func newEventQueue() *eventQueue {
@@ -118,7 +118,7 @@ func newEventQueue() *eventQueue {
 		badOut: map[string]error{}}
 }
 
-// put takes an update of the run.
+// put adds an update of the run.
 func (q *eventQueue) put(u unit.Update) {
 	q.mu.Lock()
 	if a := u.Action; a != nil && u.Seq > 0 && a.Status == run.ActionExecuting {
@@ -134,7 +134,7 @@ func (q *eventQueue) put(u unit.Update) {
 	signal(q.some)
 }
 
-// add appends an event. Pieces of text that wait are joined.
+// add appends an event. It joins pieces of text that wait.
 func (q *eventQueue) add(e Event) {
 	if text, ok := e.(*Text); ok && len(q.events) > 0 {
 		if last, ok := q.events[len(q.events)-1].(*Text); ok {
@@ -166,7 +166,7 @@ func (q *eventQueue) eventOf(u unit.Update) Event {
 	return nil
 }
 
-// each passes the events on as they come, until the queue is closed and empty, or f reports false.
+// each passes the events to f as they come, until the queue is closed and empty, or f reports false.
 func (q *eventQueue) each(f func(Event) bool) bool {
 	for {
 		q.mu.Lock()
@@ -189,7 +189,7 @@ func (q *eventQueue) each(f func(Event) bool) bool {
 	}
 }
 
-// leave has the run left, unless all that it told was taken.
+// leave detaches from the run, unless all of its events were taken.
 func (q *eventQueue) leave(all bool) {
 	if all {
 		return
@@ -207,12 +207,12 @@ func (q *eventQueue) close() {
 	signal(q.some)
 }
 
-// patience is how long the model is not asked because the loop's body has not taken what the last answer led to. After
-// that the run is left, and taken up again when it has.
+// patience is how long the stream waits for the loop's body to take the events of the last answer, before it calls
+// the model again. After that it detaches from the run, and continues when the body has taken the events.
 const patience = 2 * time.Second
 
-// await waits until all events were taken, so that no more than one answer is held. After patience, or when ctx ends,
-// it has the run left and reports false.
+// await waits until all events were taken, so that the queue holds at most one answer. After patience, or when ctx
+// ends, it detaches from the run and reports false.
 func (q *eventQueue) await(ctx context.Context) bool {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -248,12 +248,12 @@ func signal(c chan struct{}) {
 
 type queueKey struct{}
 
-// withQueue returns a context that carries the stream's queue to the model.
+// withQueue returns a context with which the model finds the stream's queue.
 func withQueue(ctx context.Context, q *eventQueue) context.Context {
 	return context.WithValue(ctx, queueKey{}, q)
 }
 
-// awaitReader waits until the reader of the stream that ctx belongs to, if it does, has room for an answer.
+// awaitReader waits until the reader of ctx's stream, if there is one, has room for an answer.
 func awaitReader(ctx context.Context) error {
 	if q, ok := ctx.Value(queueKey{}).(*eventQueue); ok && !q.await(ctx) {
 		return context.Cause(ctx)
@@ -261,8 +261,8 @@ func awaitReader(ctx context.Context) error {
 	return nil
 }
 
-// noteResult passes the error of encoding a call's result to the stream that ctx belongs to, if it does. An effect with
-// such a result is recorded as done.
+// noteResult passes the error of encoding a call's result to ctx's stream, if there is one. An effect with such a
+// result is recorded as done.
 func noteResult(ctx context.Context, actionID string, err error) {
 	if q, ok := ctx.Value(queueKey{}).(*eventQueue); ok {
 		q.mu.Lock()
@@ -271,7 +271,7 @@ func noteResult(ctx context.Context, actionID string, err error) {
 	}
 }
 
-// veryError returns the error that a tool's action returned, or the recorded error.
+// veryError returns the original error that a tool's action returned, or else the recorded error.
 func veryError(err error) error {
 	var told *toldError
 	if errors.As(err, &told) {

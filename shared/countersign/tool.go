@@ -20,47 +20,47 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 )
 
-// Tool is what the model can call. It may serve several agents.
+// Tool is a tool that the model can call. Several agents can use it.
 type Tool struct {
 	name string
-	bind func(*core) (*tool.Tool, error) // makes it for an agent
-	stop func() error                    // what Agent.Close calls; nil: nothing
+	bind func(*core) (*tool.Tool, error) // makes the tool for an agent
+	stop func() error                    // called by Agent.Close; nil: nothing to close
 }
 
 // ToolConfig describes a tool to the model.
 type ToolConfig struct {
 	Name        string // a letter and up to 62 letters, digits, dots, hyphens and underscores
-	Description string // for the model; needed
+	Description string // for the model; required
 
-	// SendErrorsToModel has the model read the text of each error of the action, as it does a [ToolError]'s.
+	// SendErrorsToModel gives the model the text of each error of the action, as for a [ToolError].
 	SendErrorsToModel bool
-	Untrusted         bool          // results are text from strangers, and are marked so for the model
+	Untrusted         bool          // the results are text from strangers, and are marked so for the model
 	Timeout           time.Duration // of one call; 0: Options.ToolTimeout
 
-	Refine func(*jsonschema.Schema) // may narrow the schema that comes from In: enum, pattern, limits
+	Refine func(*jsonschema.Schema) // can restrict the schema derived from In: enum, pattern, limits
 }
 
-// DefineTool returns a tool that changes nothing outside, or nothing that its user has to approve. A call runs at once,
-// and again after a crash. Use [DefineEffect] for tools that write or run something.
+// DefineTool returns a tool that changes nothing outside, or nothing that its user has to approve. A call runs at
+// once, and again after a crash. Use [DefineEffect] for tools that write or run something.
 //
-// In is a struct, whose json tags name the arguments and whose jsonschema tags describe them; a field without omitempty
-// or omitzero is required. Arguments are validated before the action is called, and the functions in normalize bring
-// them into canonical form, one after the other; errors of both go to the model. Out is the result for the model: a
-// string as it is, any other value as JSON, up to 64 KiB. [New] reports a mistake in a definition.
+// In is a struct. Its json tags name the arguments and its jsonschema tags describe them; a field without omitempty
+// or omitzero is required. Arguments are validated before the action is called, and the functions in normalize then
+// bring them into canonical form, in their order. The model gets the errors of both. Out is the result for the model:
+// a string is sent as it is, any other value as JSON, up to 64 KiB. [New] reports a mistake in a definition.
 func DefineTool[In, Out any](c ToolConfig, action func(context.Context, *SessionContext, In) (Out, error),
 	normalize ...func(In) (In, error)) *Tool {
 	d := definition[In, Out]{ToolConfig: c, action: action, normalize: normalize}
 	return &Tool{name: c.Name, bind: d.bind}
 }
 
-// EffectConfig describes an effect to the model, and how to keep it safe.
+// EffectConfig describes an effect to the model, and how to check and reconcile it.
 type EffectConfig[In, Out any] struct {
-	Name        string // as of a [ToolConfig]
+	Name        string // as in [ToolConfig]
 	Description string
 
 	SendErrorsToModel bool
 	Untrusted         bool
-	Destructive       bool // it deletes or overwrites data that cannot be restored; its card warns of that
+	Destructive       bool // the effect deletes or overwrites data that cannot be restored; its approval has a warning
 	Timeout           time.Duration
 
 	Refine    func(*jsonschema.Schema)
@@ -71,31 +71,31 @@ type EffectConfig[In, Out any] struct {
 	// Summary returns one sentence about the completed call, without a body or a secret. Nil: a sentence with the
 	// tool's name.
 	Summary func(In) string
-	// Reconcile determines the outcome of a call whose outcome was lost in a crash, or by an error that leaves it open.
-	// With [Done] it returns the result. Nil: the outcome cannot be determined, and waits for its user as an [Approval]
+	// Reconcile determines the outcome of a call whose outcome was lost in a crash, or by an error that leaves it
+	// open. With [Done] it returns the result. Nil: the outcome cannot be determined, and the user gets an [Approval]
 	// that is a Review.
 	Reconcile func(context.Context, *SessionContext, In) (Verdict, Out, error)
 }
 
-// Verdict is what an effect's Reconcile has found out.
+// Verdict is the result of an effect's Reconcile.
 type Verdict string
 
 // The verdicts.
 const (
-	Done    Verdict = Verdict(tool.Done)    // proven: it happened
-	NotDone Verdict = Verdict(tool.NotDone) // proven: it did not, and the action may be called again
-	Unknown Verdict = Verdict(tool.Unknown) // neither: a person must look
+	Done    Verdict = Verdict(tool.Done)    // proven: the effect happened
+	NotDone Verdict = Verdict(tool.NotDone) // proven: the effect did not happen, so the action can be called again
+	Unknown Verdict = Verdict(tool.Unknown) // not proven: a person must look
 )
 
-// Preview is what a person reads before deciding about an effect. It is made from the arguments by the program's code;
-// characters that cannot be seen are written out.
+// Preview is the text that a person reads before deciding about an effect. The program's code makes it from the
+// arguments. Invisible characters are written out.
 type Preview struct {
 	Title    string
 	Fields   []Field
-	Warnings []string // what a careful reader should look at twice
+	Warnings []string // warnings, which a reader should check carefully
 }
 
-// Field is one line of a preview, or a text of several lines.
+// Field is one line or one longer text of a preview.
 type Field struct{ Label, Value string }
 
 // DefineEffect returns a tool that changes something outside. A call waits until its user has approved exactly its
@@ -118,13 +118,13 @@ func DefineEffect[In, Out any](c EffectConfig[In, Out], preview func(In) Preview
 	return &Tool{name: c.Name, bind: d.bind}
 }
 
-// Uncertain marks an error of an effect's action that leaves open whether it happened.
+// Uncertain marks an error of an effect's action that leaves open whether the effect happened.
 func Uncertain(err error) error { return tool.Ambiguous(err) }
 
-// definition is a tool as its maker gave it.
+// definition holds the parts of a tool as they were defined.
 type definition[In, Out any] struct {
 	ToolConfig
-	effect    *EffectConfig[In, Out] // nil: it is none
+	effect    *EffectConfig[In, Out] // nil: the tool is not an effect
 	preview   func(In) Preview
 	normalize []func(In) (In, error)
 	action    func(context.Context, *SessionContext, In) (Out, error)
@@ -166,7 +166,7 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		raw, err := strictjson.Marshal(out)
 		if err != nil {
 			noteResult(ctx, call.ActionID, err)
-			return nil, tool.Unread(err) // of an effect: it was done
+			return nil, tool.Unread(err) // for an effect: the call ran
 		}
 		return json.RawMessage(raw), nil
 	}
@@ -176,7 +176,7 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 	return tool.Make(def)
 }
 
-// setEffect adds what an effect has and other tools have not.
+// setEffect sets the properties that only effects have.
 func (d definition[In, Out]) setEffect(c *core, def *tool.Def[In, any]) {
 	def.SideEffect, def.Summary = true, d.effect.Summary
 	if d.effect.Destructive {
@@ -194,7 +194,7 @@ func (d definition[In, Out]) setEffect(c *core, def *tool.Def[In, any]) {
 	}
 }
 
-// targets returns addresses as the policy compares them, each once.
+// targets returns addresses without duplicates, in the form that the policy compares.
 func targets(addresses []string) (all []tool.Target) {
 	seen := map[tool.Target]bool{}
 	for _, t := range tool.Addresses(addresses) {
@@ -206,7 +206,7 @@ func targets(addresses []string) (all []tool.Target) {
 	return all
 }
 
-// normalized brings arguments into their one form.
+// normalized brings arguments into canonical form.
 func (d definition[In, Out]) normalized(in In) (_ In, err error) {
 	for _, normalize := range d.normalize {
 		if in, err = normalize(in); err != nil {
@@ -220,10 +220,10 @@ func (d definition[In, Out]) normalized(in In) (_ In, err error) {
 	return in, nil
 }
 
-// commandOfTool is the context key of whether the tool that is executing has begun a command: an *atomic.Bool.
+// commandOfTool is the context key for an *atomic.Bool, which says whether the running tool has begun a command.
 type commandOfTool struct{}
 
-// toldError is an error of an action as the loop records it, beside the very error.
+// toldError is the error of an action as the loop records it, together with the original error.
 type toldError struct {
 	error
 	very error
@@ -231,7 +231,7 @@ type toldError struct {
 
 func (e *toldError) Unwrap() error { return e.error }
 
-// told returns an error of the action with the words that the model reads.
+// told returns an error of the action with the text for the model.
 func (d definition[In, Out]) told(err error) error {
 	var said *ToolError
 	told := error(fault.New(fault.Tool, "failed", "The tool failed.").Because(err))
@@ -246,8 +246,8 @@ func (d definition[In, Out]) told(err error) error {
 	return &toldError{told, err}
 }
 
-// uncertain reports whether an effect's error leaves open whether it happened: a request that was sent may have been
-// heard. A connection that could not be made has carried nothing.
+// uncertain reports whether an effect's error leaves open whether it happened. A request that was sent may have
+// arrived; a connection that could not be made has carried nothing.
 func uncertain(err error) bool {
 	if tool.IsAmbiguous(err) {
 		return true
@@ -260,7 +260,7 @@ func uncertain(err error) bool {
 	return dial != nil || errors.As(err, &sent) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// checkResult refuses a type that has no form in JSON.
+// checkResult refuses a type that cannot be encoded as JSON.
 func checkResult(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:

@@ -2,10 +2,10 @@ package countersign
 
 import "go.opentelemetry.io/otel/trace"
 
-// tracerName is the name of the library in the spans that it makes.
+// tracerName is the name of this library in its spans.
 const tracerName = "github.com/countersign-run/countersign"
 
-// tracer returns the tracer of Options.TracerProvider, or nil where nothing is traced.
+// tracer returns the tracer of Options.TracerProvider, or nil if there is none.
 func (c *core) tracer() trace.Tracer {
 	if c.options.TracerProvider == nil {
 		return nil

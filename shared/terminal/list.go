@@ -12,16 +12,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// A List is the document that says which hosts and terminals a user has. Each change of them is one commit with it, so
-// that their bounds hold however many requests race, and no query and no index is needed.
+// A List is the document with a user's hosts and terminals. Each change of them is part of one commit with the list.
+// Limits therefore hold for concurrent requests, and neither a query nor an index is needed.
 type List struct {
 	UID       string   `json:"uid"`
-	Hosts     []string `json:"hosts,omitempty"`     // their ids, in the order in which they were added
-	Terminals []string `json:"terminals,omitempty"` // their ids, in the order in which they were opened
+	Hosts     []string `json:"hosts,omitempty"`     // IDs, in the order in which hosts were added
+	Terminals []string `json:"terminals,omitempty"` // IDs, in the order in which terminals were opened
 	Asked     Asked    `json:"asked,omitzero"`
 }
 
-// The limits of a user's requests to hosts that no one has approved: scans and checks.
+// The limits of scans and checks, which are requests to hosts without an approval.
 const (
 	AsksPerMinute = 10
 	AsksPerDay    = 100
@@ -29,12 +29,12 @@ const (
 
 // Asked counts a user's scans and checks.
 type Asked struct {
-	At  []int64 `json:"at,omitempty"`  // those of the last minute, in Unix milliseconds, oldest first
+	At  []int64 `json:"at,omitempty"`  // those in the last minute, in Unix milliseconds, oldest first
 	Day string  `json:"day,omitempty"` // the UTC day of N
 	N   int     `json:"n,omitempty"`
 }
 
-// Count counts one more, or returns PolicyError too_many with the time after which it may be asked again.
+// Count counts one more request, or returns PolicyError too_many with the time after which another is allowed.
 func (a *Asked) Count(now time.Time) error {
 	today := now.UTC().Format(time.DateOnly)
 	if a.Day != today {
@@ -133,8 +133,8 @@ func each[T any](ctx context.Context, st store.Store, ids []string, path func(id
 	return found, nil
 }
 
-// Erase deletes all that is stored of the user's hosts and terminals, in one commit, and reports whether there was
-// anything. Its error is ToolExecutionError store_unavailable, and then all of it is still there.
+// Erase deletes everything that is stored about the user's hosts and terminals, in one commit, and reports whether
+// there was anything. Its error is ToolExecutionError store_unavailable; in that case nothing was deleted.
 func Erase(ctx context.Context, st store.Store, uid string) (existed bool, err error) {
 	for range 3 {
 		l, d, err := ReadList(ctx, st, uid)

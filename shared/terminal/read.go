@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// Reads returns the paths of the documents that say where a command on the scope's terminal runs, and how: the
-// terminal's and its host's. ReadTerminal and ReadHost find them in their context where their caller has read them
-// ([document.With]). There are none where the scope has no terminal.
+// Reads returns the paths of the documents that determine where and how a command on the scope's terminal runs: those
+// of the terminal and its host. If the caller has read them into the context, ReadTerminal and ReadHost find them
+// there ([document.With]). Reads returns nil if the scope has no terminal.
 func Reads(in tool.Scope) []string {
 	hostID, ok := HostOf(in.Terminal)
 	if !ok {
@@ -26,20 +26,20 @@ func Reads(in tool.Scope) []string {
 	return []string{document.TerminalPath(in.UID, in.Terminal), document.HostPath(in.UID, hostID)}
 }
 
-// ReadTerminal returns the user's terminal. Errors: AuthError not_found, the same where there is none and where it is
-// another user's, and ToolExecutionError store_unavailable.
+// ReadTerminal returns the user's terminal. Errors: AuthError not_found, also for a terminal of another user, and
+// ToolExecutionError store_unavailable.
 func ReadTerminal(ctx context.Context, st store.Store, uid, id string) (Terminal, error) {
 	t, _, err := ReadTerminalDoc(ctx, st, uid, id)
 	return t, err
 }
 
-// ReadHost returns the user's host. Errors as ReadTerminal.
+// ReadHost returns the user's host. It returns the errors of ReadTerminal.
 func ReadHost(ctx context.Context, st store.Store, uid, id string) (Host, error) {
 	h, _, err := ReadHostDoc(ctx, st, uid, id)
 	return h, err
 }
 
-// ReadTerminalDoc is ReadTerminal with the document, for who changes it.
+// ReadTerminalDoc is ReadTerminal for callers that change the terminal: it also returns the document.
 func ReadTerminalDoc(ctx context.Context, st store.Store, uid, id string) (t Terminal, d store.Doc, err error) {
 	if _, ok := HostOf(id); !ok {
 		return t, d, fault.NotFound()
@@ -50,7 +50,7 @@ func ReadTerminalDoc(ctx context.Context, st store.Store, uid, id string) (t Ter
 	return t, d, err
 }
 
-// ReadHostDoc is ReadHost with the document, for who changes it.
+// ReadHostDoc is ReadHost for callers that change the host: it also returns the document.
 func ReadHostDoc(ctx context.Context, st store.Store, uid, id string) (h Host, d store.Doc, err error) {
 	if !run.ValidID(id) {
 		return h, d, fault.NotFound()
@@ -80,23 +80,23 @@ func damaged(d store.Doc) error {
 	return storeDown(errors.New("terminal: " + d.Path + " is another's"))
 }
 
-// storeDown returns the error of a store that failed before a host was asked for anything. The cause is kept as text: a
-// deadline of the store must not be taken for a command with an unknown outcome.
+// storeDown returns the error for a store that failed before a host was contacted. It keeps the cause as text,
+// because a deadline of the store must not count as a command with an unknown outcome.
 func storeDown(err error) error {
 	return tool.Transient(fault.Unavailable("The hosts and terminals cannot be read or written just now; please try "+
 		"again.", errors.New(err.Error())))
 }
 
-// maxCwd limits a directory, in bytes: PATH_MAX of Linux.
+// maxCwd is the size limit of a directory, in bytes: PATH_MAX of Linux.
 const maxCwd = 4096
 
-// ValidDir reports whether a directory can be kept: absolute, at most 4096 bytes, without NUL.
+// ValidDir reports whether a directory can be stored: absolute, at most 4096 bytes, without NUL.
 func ValidDir(dir string) bool {
 	return strings.HasPrefix(dir, "/") && len(dir) <= maxCwd && !strings.ContainsRune(dir, 0)
 }
 
-// SetCwd notes the directory in which the terminal's next command begins. Nothing is written where it is the same, and
-// nothing where the terminal is closed. A directory that is not valid is none: the next command begins in the home
+// SetCwd stores the directory in which the terminal's next command begins. It writes nothing if the directory is the
+// same or the terminal is closed. An invalid directory is stored as none: the next command begins in the home
 // directory. Its only error is ToolExecutionError store_unavailable.
 func SetCwd(ctx context.Context, st store.Store, uid, id, cwd string) error {
 	if !ValidDir(cwd) {
@@ -110,8 +110,8 @@ func SetCwd(ctx context.Context, st store.Store, uid, id, cwd string) error {
 	})
 }
 
-// SetShell notes which shell runs the host's commands, by whose grammar they are judged. Nothing is written where it is
-// the same, and nothing where the host is deleted. Its only error is ToolExecutionError store_unavailable.
+// SetShell stores the shell that runs the host's commands. Commands are judged by that shell's grammar. It writes
+// nothing if the shell is the same or the host is deleted. Its only error is ToolExecutionError store_unavailable.
 func SetShell(ctx context.Context, st store.Store, uid, hostID string, g shell.Grammar) error {
 	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
 		h, d, err := ReadHostDoc(ctx, st, uid, hostID)
@@ -121,7 +121,8 @@ func SetShell(ctx context.Context, st store.Store, uid, hostID string, g shell.G
 	})
 }
 
-// SetProgram notes which file a command runs that is always allowed on the host, and the host's home directory.
+// SetProgram stores the file that runs for a command that is always allowed on the host, and the host's home
+// directory.
 func SetProgram(ctx context.Context, st store.Store, uid, hostID, home string, p Program) error {
 	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
 		h, d, err := ReadHostDoc(ctx, st, uid, hostID)
@@ -134,7 +135,8 @@ func SetProgram(ctx context.Context, st store.Store, uid, hostID, home string, p
 	})
 }
 
-// note replaces a document by what read makes of it, unless that is the same or there is none.
+// note replaces a document by the result of read. It writes nothing if the result is the same or the document does
+// not exist.
 func note(ctx context.Context, st store.Store,
 	read func(context.Context) (v any, d store.Doc, same bool, err error)) error {
 	for range 3 {

@@ -14,12 +14,12 @@ type NewHost struct {
 	ReadPaths []string  `json:"readPaths"`
 }
 
-// NewAuth is how a new host knows its user.
+// NewAuth is the login of a new host.
 type NewAuth struct {
 	Kind       AuthKind `json:"kind"`
-	PrivateKey *string  `json:"privateKey"` // of AuthPrivateKey: PEM, as ssh-keygen writes it
-	Passphrase *string  `json:"passphrase"` // of the private key; it is used once, and not stored
-	Password   *string  `json:"password"`   // of AuthPassword
+	PrivateKey *string  `json:"privateKey"` // for AuthPrivateKey: PEM, as ssh-keygen writes it
+	Passphrase *string  `json:"passphrase"` // for an encrypted private key; it is used once, and not stored
+	Password   *string  `json:"password"`   // for AuthPassword
 }
 
 // HostEdit is a request to change the editable fields of a host; a nil field stays as it is. The other fields are
@@ -45,10 +45,10 @@ type ScanRequest struct {
 	Port    *int   `json:"port"` // nil: 22
 }
 
-// Facts are what a host says of itself when it is checked.
+// Facts are the facts that a host reports when it is checked.
 type Facts struct {
 	OS     string          `json:"os"`
-	Shells []shell.Grammar `json:"shells"` // that are there; the first runs the commands
+	Shells []shell.Grammar `json:"shells"` // the available shells; the first one runs commands
 	PTY    bool            `json:"pty"`    // a command keeps its terminal when the connection is lost
-	Home   string          `json:"home"`   // empty: there is none that can be written to
+	Home   string          `json:"home"`   // empty: no writable home directory
 }

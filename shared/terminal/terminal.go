@@ -18,29 +18,30 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// Bounds of what one user may have.
+// Limits for one user.
 const (
 	MaxHosts     = 50
 	MaxTerminals = 20
 )
 
-// AuthKind says how a host knows its user.
+// AuthKind is the kind of a login to a host.
 type AuthKind string
 
 // The kinds of login.
 const (
-	AuthGenerated  AuthKind = "generated"  // a key pair of our own, whose public half its user puts on the host
-	AuthPrivateKey AuthKind = "privateKey" // a private key of the user's
+	// a key pair that Countersign generated; its user installs the public half on the host
+	AuthGenerated  AuthKind = "generated"
+	AuthPrivateKey AuthKind = "privateKey" // the user's own private key
 	AuthPassword   AuthKind = "password"
 )
 
-// AutoRun says which commands run on a host without being asked about.
+// AutoRun says which commands run on a host without approval.
 type AutoRun string
 
 // The values of AutoRun.
 const (
 	AutoRunNone     AutoRun = "none"
-	AutoRunReadOnly AutoRun = "read_only" // those that only look (shell.ReadOnly)
+	AutoRunReadOnly AutoRun = "read_only" // read-only commands (shell.ReadOnly)
 )
 
 // HostKey is a public key of a host that its user has confirmed.
@@ -50,35 +51,38 @@ type HostKey struct {
 	Key    string `json:"key"`    // base64 of the wire form
 }
 
-// A Host is a machine that a user has added, as it is stored.
+// A Host is a machine that a user has added, in its stored form.
 type Host struct {
-	ID        string        `json:"id"`
-	UID       string        `json:"uid"`
-	Name      string        `json:"name"` // for people
-	Address   string        `json:"host"` // a DNS name or an IP address, in its normal form
-	Port      int           `json:"port"`
-	Username  string        `json:"username"`
-	Auth      AuthKind      `json:"auth"`
-	Secret    []byte        `json:"secret,omitempty"`    // sealed: a private key or a password (Vault)
-	PublicKey string        `json:"publicKey,omitempty"` // of AuthGenerated, as a line of authorized_keys
-	Version   string        `json:"version,omitempty"`   // random, new with each secret; connections are kept by it
-	HostKeys  []HostKey     `json:"hostKeys"`            // pinned: any other is refused
-	AutoRun   AutoRun       `json:"autoRun"`
-	ReadPaths []string      `json:"readPaths,omitempty"` // absolute: below these, files may be printed without asking
-	Shell     shell.Grammar `json:"shell,omitempty"`     // of the shell that runs commands; empty: not known, bash
-	Home      string        `json:"home,omitempty"`      // the home directory, once a command is always allowed
-	Programs  []Program     `json:"programs,omitempty"`  // of the commands that are always allowed; the newest last
+	ID        string   `json:"id"`
+	UID       string   `json:"uid"`
+	Name      string   `json:"name"` // a name for people
+	Address   string   `json:"host"` // a DNS name or an IP address, in canonical form
+	Port      int      `json:"port"`
+	Username  string   `json:"username"`
+	Auth      AuthKind `json:"auth"`
+	Secret    []byte   `json:"secret,omitempty"`    // sealed: a private key or a password (Vault)
+	PublicKey string   `json:"publicKey,omitempty"` // for AuthGenerated, as a line of authorized_keys
+	// random, and new with each secret; connections are keyed by it
+	Version  string    `json:"version,omitempty"`
+	HostKeys []HostKey `json:"hostKeys"` // pinned: any other key is refused
+	AutoRun  AutoRun   `json:"autoRun"`
+	// absolute paths; files below them can be printed without approval
+	ReadPaths []string `json:"readPaths,omitempty"`
+	// of the shell that runs commands; empty: unknown, treated as bash
+	Shell     shell.Grammar `json:"shell,omitempty"`
+	Home      string        `json:"home,omitempty"`     // the home directory; set once a command is always allowed
+	Programs  []Program     `json:"programs,omitempty"` // of the commands that are always allowed; the newest is last
 	CreatedAt time.Time     `json:"createdAt"`
 }
 
-// A Program is the file that a command ran when its user always allowed that command.
+// A Program is the file that ran for a command when its user always allowed that command.
 type Program struct {
 	Key  string `json:"key"`  // a hash of the allowed host, directory and words
-	File string `json:"file"` // its path, and its SHA-256 where it can be read
+	File string `json:"file"` // its path, and its SHA-256 if it is readable
 }
 
-// MaxPrograms is how many programs of commands that are always allowed a host keeps. A command whose program was
-// dropped is asked about again.
+// MaxPrograms is the number of programs that a host keeps for commands that are always allowed. A command whose
+// program was dropped needs approval again.
 const MaxPrograms = 100
 
 // WithoutSecret returns the host without its login secrets, for readers of the other fields.
@@ -87,22 +91,23 @@ func (h Host) WithoutSecret() Host {
 	return h
 }
 
-// NewID returns a random id of a terminal on the host. It names the host, so that both are read in one round trip.
+// NewID returns a random ID for a terminal on the host. It begins with the host's ID, so that both are read in one
+// round trip.
 func NewID(hostID string, random io.Reader) string { return hostID + "-" + run.NewID(random) }
 
-// HostOf returns the id of the host that the terminal with the id is on.
+// HostOf returns the ID of the host from a terminal's ID.
 func HostOf(terminalID string) (hostID string, ok bool) {
 	hostID, _, ok = strings.Cut(terminalID, "-")
 	return hostID, ok && run.ValidID(hostID) && run.ValidID(terminalID)
 }
 
-// A Terminal is a terminal that a user has opened on a host, as it is stored. Its shell lives on the host.
+// A Terminal is a terminal that a user has opened on a host, in its stored form. Its shell lives on the host.
 type Terminal struct {
 	ID        string    `json:"id"` // NewID
 	UID       string    `json:"uid"`
 	HostID    string    `json:"hostId"`
 	Cols      int       `json:"cols"`
 	Rows      int       `json:"rows"`
-	Cwd       string    `json:"cwd,omitempty"` // of the next command of an agent; empty: the home directory
+	Cwd       string    `json:"cwd,omitempty"` // for the agent's next command; empty: the home directory
 	CreatedAt time.Time `json:"createdAt"`
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// A Vault seals the secrets of hosts: private keys and passwords. A secret opens for its user and its host alone, so
-// one that is copied into another document is of no use there.
+// A Vault seals the secrets of hosts: private keys and passwords. A sealed secret can be opened only for its user and
+// host, so a copy in another document is useless.
 type Vault struct {
 	AEAD tink.AEADWithContext // shared/accounts/tokenkey
 }
@@ -35,11 +35,11 @@ func (v Vault) Open(ctx context.Context, h Host) ([]byte, error) {
 	return secret, nil
 }
 
-// purpose is the associated data.
+// purpose is the associated data of the encryption.
 func purpose(uid, hostID string) []byte { return []byte(uid + "|host|" + hostID) }
 
-// unreadable returns the error of a cipher that failed. Tink does not distinguish a wrong key from a key service that
-// is not available. Nothing was asked of the host.
+// unreadable returns the error for a failed cipher. Tink does not distinguish a wrong key from an unavailable key
+// service. The host was not contacted.
 func unreadable(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_key",
 		"The host's key or password could not be decrypted or encrypted. Try again; if it stays so, delete the host "+

@@ -13,12 +13,13 @@ import (
 	"time"
 )
 
-// Client sends a request to the HTTP API as one user; its methods are the API's operations. body is sent as it is if it
-// is a string, as JSON if it is anything else, and nil is none; header holds further names and values. Its error is the
-// connection's; the API's errors are in the answer. To record, count or repeat requests, wrap one Client in another.
+// Client sends a request to the HTTP API as one user; its methods are the API's operations. A string body is sent
+// unchanged, any other value as JSON, and nil means no body. header has pairs of further names and values. The error
+// is the connection's; the API's errors are in the answer. To record, count or repeat requests, wrap a Client in
+// another one.
 type Client func(ctx context.Context, method, path string, body any, header ...string) (Answer, error)
 
-// Connect returns the client of a user with an ID token, at the URL of the functions; h may be nil. An empty token is
+// Connect returns the client of a user with an ID token, at the URL of the functions. h can be nil. An empty token is
 // not sent.
 func Connect(h *http.Client, base, token string) Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (Answer, error) {
@@ -63,7 +64,7 @@ func send(ctx context.Context, h *http.Client, base, token, method, path string,
 	return h.Do(req)
 }
 
-// Answer is an answer of the API, as far as its callers look at it.
+// Answer has the fields of the API's answers that its callers use.
 type Answer struct {
 	HTTP   int         `json:"-"`
 	Header http.Header `json:"-"`
@@ -96,14 +97,14 @@ type Approval struct {
 	ExpiresAt                                         time.Time
 }
 
-// WaitingCall is a call in the answer of a chat that waits for the page, or for its user's approval.
+// WaitingCall is a call in a chat's answer that waits for the page or for its user's approval.
 type WaitingCall struct {
 	ID, Name, Category, RunID string
 	Args                      json.RawMessage
 	Approval                  *Approval
 }
 
-// ReadAnswer reads an answer to its end. Where it is JSON it is decoded.
+// ReadAnswer reads an answer to its end, and decodes it if it is JSON.
 func ReadAnswer(res *http.Response) (Answer, error) {
 	var a Answer
 	body, err := io.ReadAll(res.Body)
@@ -136,10 +137,12 @@ func (c Client) Pending(ctx context.Context) (Answer, error) {
 	return c(ctx, http.MethodGet, "/api/agent/approvals/pending", nil)
 }
 
-// Wait is the header of a request whose answer comes once its run has ended or waits again, where somebody moves it.
+// Wait is the header of a request that is answered once its run has ended or waits again. It requires that a process
+// moves the run.
 var Wait = []string{"Prefer", "wait=50"}
 
-// Ended follows the run's events and returns the run when it has ended, or its state when the server closes the stream.
+// Ended follows the run's events. It returns the run when it has ended, or its state when the server closes the
+// stream.
 func (c Client) Ended(ctx context.Context, runID string) (Answer, error) {
 	a, err := c(ctx, http.MethodGet, "/api/agent/runs/"+runID+"/events", nil)
 	if err != nil || a.HTTP != http.StatusOK {
@@ -153,7 +156,7 @@ func (c Client) Resolve(ctx context.Context, a Approval, decision string, header
 	return c.Decide(ctx, a, decision, nil, header...)
 }
 
-// Decide is Resolve, and changes the arguments if edited is not nil.
+// Decide is Resolve with edited arguments if edited is not nil.
 func (c Client) Decide(ctx context.Context, a Approval, decision string, edited any, header ...string) (Answer, error) {
 	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision}
 	if a.ArgsHash != "" {
@@ -165,7 +168,7 @@ func (c Client) Decide(ctx context.Context, a Approval, decision string, edited 
 	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body, header...)
 }
 
-// Hold is Resolve with a yes that can be undone for so many seconds.
+// Hold is Resolve with an approval that can be undone for the given number of seconds.
 func (c Client) Hold(ctx context.Context, a Approval, decision string, seconds int) (Answer, error) {
 	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision, "holdSeconds": seconds}
 	if a.ArgsHash != "" {
@@ -174,12 +177,12 @@ func (c Client) Hold(ctx context.Context, a Approval, decision string, seconds i
 	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body)
 }
 
-// Sweep calls the sweep function, with the token of the scheduler.
+// Sweep calls the sweep function with the scheduler's token.
 func (c Client) Sweep(ctx context.Context) (Answer, error) {
 	return c(ctx, http.MethodPost, "/api/agent/sweep", nil)
 }
 
-// Chat sends a page's message, or the results of its calls, in a conversation: a message's fields.
+// Chat sends a page's message, or the results of its calls, in a conversation. The fields are those of a message.
 func (c Client) Chat(ctx context.Context, message any) (Answer, error) {
 	return c(ctx, http.MethodPost, "/api/agent/chat", message)
 }
@@ -189,15 +192,15 @@ func (c Client) Results(ctx context.Context, results any) (Answer, error) {
 	return c(ctx, http.MethodPost, "/api/agent/chat/results", results)
 }
 
-// Line is a line of a stream, as far as its readers look at it.
+// Line has the fields of a stream's line that its readers use.
 type Line struct {
 	Type, RunID, Delta, Message string
 	Seq                         int
-	Text                        []byte `json:"-"` // all of it
+	Text                        []byte `json:"-"` // the whole line
 }
 
-// Stream sends a request and calls each with the lines of its answer as they come, or with the data of server-sent
-// events, until one of them is false. Its answer has the status and the header.
+// Stream sends a request and calls each with the lines of its answer as they arrive, or with the data of server-sent
+// events, until each returns false. The returned answer has the status and the header.
 func Stream(ctx context.Context, h *http.Client, base, token, method, path string, body any, each func(Line) bool,
 	header ...string) (Answer, error) {
 	res, err := send(ctx, h, base, token, method, path, body,
@@ -214,7 +217,7 @@ func Stream(ctx context.Context, h *http.Client, base, token, method, path strin
 		if len(l.Text) == 0 || l.Text[0] == ':' || string(l.Text) == "[DONE]" { // of server-sent events
 			continue
 		}
-		var another *json.UnmarshalTypeError // of a field that is something else in the events of another face
+		var another *json.UnmarshalTypeError // of a field that has another type in the events of other protocols
 		if err := json.Unmarshal(l.Text, &l); err != nil && !errors.As(err, &another) {
 			return a, fmt.Errorf("%s %s answered %d with a line that is no JSON: %w", method, path, a.HTTP, err)
 		}

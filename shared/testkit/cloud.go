@@ -1,7 +1,7 @@
-// Package testkit runs all of Countersign as it is deployed ([New]), over local servers that speak Google's protocols
-// ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers the test decides. It also has a [Client] of
-// the API. Tests, proofs and measurements use it. The servers and other test helpers are packages below it; none of
-// them is deployed.
+// Package testkit runs all of Countersign as it is deployed ([New]), on top of local servers that speak Google's
+// protocols ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers the test decides. It also has a
+// [Client] of the API. Tests, proofs and measurements use it. The servers and other test helpers are packages below
+// it; none of them is deployed.
 package testkit
 
 import (
@@ -18,27 +18,27 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// What the cloud's issuer signs, and what Countersign is configured to accept.
+// The issuer and audience of the cloud's tokens, for which Countersign is configured.
 const (
 	Audience     = "countersign"
 	PushAudience = "https://resume.example"
 	PushAccount  = "push@test-project.iam.gserviceaccount.com"
 )
 
-// Scopes are the scopes of users who were given no others (SetScopes).
+// Scopes are the scopes of users without others from SetScopes.
 var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/calendar.events"}
 
 // Address returns the mail address of a user.
 func Address(uid string) string { return uid + "@example.com" }
 
-// Cloud is what lies outside of Countersign. Countersign may be killed and started again over one Cloud.
+// Cloud holds the services outside of Countersign. Countersign can be killed and started again with the same Cloud.
 type Cloud struct {
 	URL       string
 	Google    *fakegoogle.Server
 	OAuth     *fakegoogle.OAuth // of Google
 	GitHub    *fakegithub.Server
-	GitHubApp *fakegithub.OAuth // with which its accounts are linked
+	GitHubApp *fakegithub.OAuth // the OAuth client with which accounts are linked
 	Gemini    *fakegemini.Server
 	Issuer    *issuer.Issuer
 
@@ -53,7 +53,7 @@ type Cloud struct {
 
 var key = sync.OnceValues(issuer.NewKey)
 
-// NewCloud starts the servers on a free port of this machine. Until SetModel is called the model says "Hello.".
+// NewCloud starts the servers on a free port of this machine. Until SetModel is called, the model says "Hello.".
 func NewCloud() (*Cloud, error) {
 	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, model: Says("Hello.")}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func NewCloud() (*Cloud, error) {
 		return nil, err
 	}
 	c.server = &http.Server{Handler: c.mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = c.server.Serve(ln) }() // it ends with Close
+	go func() { _ = c.server.Serve(ln) }() // ends with Close
 	return c, nil
 }
 
@@ -98,13 +98,13 @@ func (c *Cloud) open() error {
 	return nil
 }
 
-// Handle adds a server of the test's own to the cloud.
+// Handle adds a handler of the test to the cloud's server.
 func (c *Cloud) Handle(pattern string, h http.Handler) { c.mux.Handle(pattern, h) }
 
 // Close ends the servers.
 func (c *Cloud) Close() error { return c.server.Close() }
 
-// Settings returns Countersign's configuration for this cloud; the caller adds where the store lies.
+// Settings returns Countersign's configuration for this cloud, without the settings of the store.
 func (c *Cloud) Settings() map[string]string {
 	s := map[string]string{
 		"STORE": "embedded", "PUBLIC_URL": c.URL,
@@ -124,12 +124,12 @@ func (c *Cloud) Token(uid string) (string, error) {
 	return c.Issuer.Token(uid, Address(uid), Audience, time.Hour)
 }
 
-// PushToken returns the token with which Pub/Sub and the scheduler call.
+// PushToken returns the token that Pub/Sub and the scheduler send.
 func (c *Cloud) PushToken(context.Context) (string, error) {
 	return c.Issuer.PushToken(PushAccount, PushAudience)
 }
 
-// SetModel decides what the model answers from now on.
+// SetModel sets the function that answers as the model from now on.
 func (c *Cloud) SetModel(b fakegemini.ModelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *Cloud) generate(r fakegemini.Request) fakegemini.Turn {
 	return b(r)
 }
 
-// SetFault decides which operations of Gmail and Calendar fail from now on; nil means none.
+// SetFault sets the function that decides which operations of Gmail and Calendar fail from now on; nil means none.
 func (c *Cloud) SetFault(f func(op string) fakegoogle.Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,14 +160,14 @@ func (c *Cloud) faultOf(op string) fakegoogle.Fault {
 	return f(op)
 }
 
-// SetScopes sets what the user has granted; without scopes the account is unlinked.
+// SetScopes sets the scopes that the user has granted; without scopes the account is unlinked.
 func (c *Cloud) SetScopes(uid string, scopes ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scopes[uid] = scopes
 }
 
-// scopesOf returns what the account has granted.
+// scopesOf returns the scopes that the account has granted.
 func (c *Cloud) scopesOf(email string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

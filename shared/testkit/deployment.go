@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// Serve opens Countersign from settings and serves every function on the listener, until stop is called. around may
-// wrap the handler; nil wraps nothing.
+// Serve opens Countersign from settings and serves every function on the listener, until stop is called. around wraps
+// the handler; nil wraps nothing.
 func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer,
 	around func(http.Handler) http.Handler, opts ...app.Option) (a *app.App, stop func() error, err error) {
 	cfg, err := config.Load(getenv)
@@ -35,18 +35,18 @@ func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, log
 		h = around(h)
 	}
 	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 20}
-	go func() { _ = web.Serve(ln) }() // it ends with stop
+	go func() { _ = web.Serve(ln) }() // ends with stop
 	return a, func() error { return errors.Join(web.Close(), a.Close()) }, nil
 }
 
-// Deployment is a Cloud with Countersign over it, in this process.
+// Deployment is a Cloud with Countersign on top of it, in this process.
 type Deployment struct {
 	*Cloud
-	Base string // where the functions answer
+	Base string // the URL of the functions
 	App  *app.App
 	Logs *Log
 
-	Unlinked bool // signing in links no Google account
+	Unlinked bool // signing in does not link a Google account
 
 	links once
 	stop  func() error
@@ -54,17 +54,17 @@ type Deployment struct {
 
 // Options of a Deployment.
 type Options struct {
-	Dir      string   // of the embedded store; needed where STORE is embedded
-	Settings []string // NAME=value, over the cloud's own
+	Dir      string   // for the embedded store; required if STORE is embedded
+	Settings []string // NAME=value, overriding the cloud's settings
 	App      []app.Option
 
-	Unlinked bool // for tests about users who have linked no account, or link one themselves
+	Unlinked bool // for tests about users without a linked account, or that link one themselves
 }
 
-// Unlimited are settings for programs in which one user does more than a user may.
+// Unlimited are settings without daily limits, for programs in which one user exceeds them.
 var Unlimited = []string{"MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0"}
 
-// New starts a cloud, and Countersign over it.
+// New starts a cloud, and Countersign on top of it.
 func New(ctx context.Context, o Options) (*Deployment, error) {
 	c, err := NewCloud()
 	if err != nil {
@@ -77,7 +77,7 @@ func New(ctx context.Context, o Options) (*Deployment, error) {
 	return d, nil
 }
 
-// Start starts Countersign over the cloud, after New or Stop.
+// Start starts Countersign on the cloud, after New or Stop.
 func (d *Deployment) Start(ctx context.Context, o Options) error {
 	d.Unlinked, d.links = o.Unlinked, once{}
 	settings := d.Settings()
@@ -99,10 +99,10 @@ func (d *Deployment) Start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Stop ends Countersign and leaves the cloud.
+// Stop ends Countersign. The cloud keeps running.
 func (d *Deployment) Stop() error { return d.stop() }
 
-// Close ends both.
+// Close ends Countersign and the cloud.
 func (d *Deployment) Close() error { return errors.Join(d.stop(), d.Cloud.Close()) }
 
 // As signs the user in, and returns their client.
@@ -111,8 +111,8 @@ func (d *Deployment) As(ctx context.Context, uid string) (Client, error) {
 	return Connect(nil, d.Base, token), err
 }
 
-// Call signs the user in, and sends a request as them. Its error is the connection's; the API's errors are in the
-// answer.
+// Call signs the user in, and sends a request as that user. The error is the connection's; the API's errors are in
+// the answer.
 func (d *Deployment) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
 	c, err := d.As(ctx, uid)
 	if err != nil {
@@ -149,12 +149,12 @@ func (d *Deployment) Run(ctx context.Context, uid, runID string) (Answer, error)
 	return c.Run(ctx, runID)
 }
 
-// Push returns a function that pushes the embedded queue's messages to the resume function at base, as Pub/Sub would.
+// Push returns a function that sends the embedded queue's messages to the resume function at base, as Pub/Sub would.
 func (c *Cloud) Push(base string) queueembedded.Push {
 	return queueembedded.HTTPPush(base+"/api/agent/resume", c.PushToken, http.DefaultClient)
 }
 
-// Deliver pushes what the embedded queue has due, once.
+// Deliver sends the due messages of the embedded queue once.
 func (d *Deployment) Deliver(ctx context.Context) (int, error) {
 	q, ok := d.App.Queue.(*queueembedded.Queue)
 	if !ok {
@@ -172,7 +172,7 @@ func (d *Deployment) Sweep(ctx context.Context) (Answer, error) {
 	return Connect(nil, d.Base, token).Sweep(ctx)
 }
 
-// Log is what Countersign has logged.
+// Log is Countersign's log output.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -185,7 +185,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String returns all that was logged.
+// String returns the complete log.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

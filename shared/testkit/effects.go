@@ -44,12 +44,12 @@ func opened(i fakegithub.IssueView, args json.RawMessage) error {
 	return nil
 }
 
-// Effects returns what Gmail and Calendar have carried out, each with the action that it bears.
+// Effects returns the effects at Gmail and Calendar, each with its action's ID.
 func (c *Cloud) Effects() []invariants.Effect {
 	return c.effects(func(string) bool { return true })
 }
 
-// EffectsOf returns the effects for one user.
+// EffectsOf returns one user's effects.
 func (c *Cloud) EffectsOf(uid string) []invariants.Effect {
 	return c.effects(func(address string) bool { return address == Address(uid) })
 }
@@ -84,7 +84,7 @@ func (c *Cloud) Deleted(uid string) (all []fakegoogle.Event) {
 
 func uidOf(address string) string { return strings.TrimSuffix(address, "@example.com") }
 
-// actionOf reads the action's id from a message's own header.
+// actionOf reads the action's ID from a message's header.
 func actionOf(raw string) string {
 	m, err := mail.ReadMessage(strings.NewReader(raw))
 	if err != nil {
@@ -101,7 +101,8 @@ func propertyOf(e fakegoogle.Event) string {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// Sent compares a sent message with arguments of gmail_send: it is exactly the approved one, and to no one else.
+// Sent compares a sent message with the arguments of gmail_send. It returns a difference, also for an additional
+// recipient.
 func Sent(m fakegoogle.Message, args json.RawMessage) error {
 	var a gmail.Args
 	if err := json.Unmarshal(args, &a); err != nil {
@@ -116,10 +117,10 @@ func Sent(m fakegoogle.Message, args json.RawMessage) error {
 	return nil
 }
 
-// unix returns a text with the line ends that arguments have: mail writes them in its own way.
+// unix converts a text to the line ends of arguments, because e-mail has its own.
 func unix(text string) string { return strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n") }
 
-// Made compares an event with arguments of calendar_event_create: it is exactly the approved one.
+// Made compares an event with the arguments of calendar_event_create, and returns a difference.
 func Made(e fakegoogle.Event, args json.RawMessage) error {
 	var a calendar.Args
 	if err := json.Unmarshal(args, &a); err != nil {
@@ -143,7 +144,7 @@ func Guests(e fakegoogle.Event) (out []string) {
 	return out
 }
 
-// at returns the moment or the day of an event's start or end.
+// at returns the instant or the day of an event's start or end.
 func at(v any) string {
 	m, _ := v.(map[string]any)
 	return cmp.Or(text(m["dateTime"]), text(m["date"]))

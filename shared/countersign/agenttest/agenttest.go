@@ -16,9 +16,9 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign"
 )
 
-// New returns an agent, and fails the test at once if its options are wrong. At the end of the test the agent is
-// closed, and the test fails if a goroutine is left that it, its agents or their tools started. Tests may run in
-// parallel: each looks for its own goroutines.
+// New returns an agent. It fails the test at once if the options are wrong. At the end of the test it closes the
+// agent, and fails the test if a goroutine that the agent, its tools or its other users' agents started is still
+// running. Tests can run in parallel, because each test looks only for its own goroutines.
 func New(t testing.TB, o countersign.Options) *countersign.Agent {
 	t.Helper()
 	look(t)
@@ -35,18 +35,18 @@ func New(t testing.TB, o countersign.Options) *countersign.Agent {
 }
 
 var (
-	looked sync.Map // the tests whose goroutines are marked
+	looked sync.Map // the tests that have a goroutine mark
 	marks  atomic.Int64
 )
 
 // mark is the profiler's label of a test's goroutines. A goroutine inherits it from the one that starts it.
 const mark = "agenttest"
 
-// patience bounds how long a test waits for its goroutines to end.
+// patience is how long a test waits for its goroutines to end.
 var patience = 30 * time.Second
 
-// look marks the goroutines that are started from here on by the test, and searches for them behind all that the test
-// closes.
+// look marks the goroutines that the test starts from now on. At the end of the test, after everything else is
+// closed, it searches for marked goroutines.
 func look(t testing.TB) {
 	t.Helper()
 	if _, done := looked.LoadOrStore(t, true); done {
@@ -56,7 +56,7 @@ func look(t testing.TB) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(mark, of)))
 	t.Cleanup(func() {
 		looked.Delete(t)
-		pprof.SetGoroutineLabels(context.Background()) // this one is not left
+		pprof.SetGoroutineLabels(context.Background()) // the test's own goroutine
 		left := ""
 		for wait := time.Millisecond; wait < patience; wait *= 2 {
 			http.DefaultClient.CloseIdleConnections() // idle connections are not leaks
@@ -64,7 +64,7 @@ func look(t testing.TB) {
 			if left = marked(of); left == "" {
 				return
 			}
-			time.Sleep(wait) // a goroutine that is about to end may need a moment
+			time.Sleep(wait) // a goroutine may be about to end
 		}
 		t.Errorf("agenttest: goroutines outlive the test:\n%s", left)
 	})

@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// different returns the first difference of two values as JSON: the path, and both values. It returns "" if they are
-// equal.
+// different returns the path of the first difference between two values as JSON, with both values. It returns "" if
+// they are equal.
 func different(recorded, now any) string {
 	return differ("", plain(recorded), plain(now))
 }
 
-// plain returns a value as JSON has it, with its numbers as they are written.
+// plain converts a value to its JSON form. Numbers keep their notation.
 func plain(v any) (out any) {
 	raw, err := strictjson.Marshal(v)
 	if err == nil {
@@ -62,8 +62,8 @@ func differ(at string, recorded, now any) string {
 	return fmt.Sprintf("%s: it was %s, and is %s now", at, shown(recorded), shown(now))
 }
 
-// sameStart returns how many bytes at the start of two texts are the same, in whole characters and a little less where
-// there is more, so that what follows can be recognised.
+// sameStart returns the length in bytes of the common start of two texts, in whole characters. If it is long, the
+// length is reduced a little, so that a reader recognises the place.
 func sameStart(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -96,7 +96,7 @@ func differMaps(at string, recorded, now map[string]any) string {
 	return ""
 }
 
-// shown returns a value on one line, cut where it is long.
+// shown returns a value on one line, shortened if it is long.
 func shown(v any) string {
 	raw, err := strictjson.Marshal(v)
 	if err != nil {

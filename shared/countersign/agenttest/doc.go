@@ -1,8 +1,8 @@
-// Package agenttest tests agents without a key, a network or a server: who answers is a script ([Script]) or a
-// recording ([Replay]), and all else is the agent as it runs in a program. A script is as strict as the service: a
+// Package agenttest tests agents without a key, a network or a server. A script ([Script]) or a recording ([Replay])
+// replaces the model; everything else is the agent as it runs in a program. A script is as strict as the service: a
 // request that Gemini would refuse fails the test.
 //
-// The whole test of an agent with one tool:
+// This is the complete test of an agent with one tool:
 //
 //	package weather_test
 //
@@ -44,17 +44,17 @@
 //			t.Errorf("the answer is %q", res.Text)
 //		}
 //		if asked := m.Requests(); len(asked[1].Contents) != 3 { // the question, the call and its result
-//			t.Errorf("the model was last told %s", asked[1].Contents)
+//			t.Errorf("the last request had %s", asked[1].Contents)
 //		}
 //	}
 //
-// With agenttest.Replay(t, "testdata/weather.json") in place of the script, AGENTTEST_RECORD=1 go test asks the real
-// model and keeps what it answers, and any later go test replays that.
+// With agenttest.Replay(t, "testdata/weather.json") in place of the script, AGENTTEST_RECORD=1 go test calls the real
+// model and records its answers. Every later go test replays them.
 //
-// [New] closes the agent at the end of the test and looks for goroutines that are left. Tests may run in parallel, and
-// within a bubble of package testing/synctest.
+// [New] closes the agent at the end of the test and looks for goroutines that are still running. Tests can run in
+// parallel, and in a bubble of package testing/synctest.
 //
-// An effect that waits is a result like any other: its Approvals are to be decided on by Agent.Resolve, and
-// Session.Continue goes on with the script's next turn. A crash is an agent that is closed in the middle, and a second
-// one over the same Options.Store and the same script.
+// An effect that waits for approval is an ordinary result: pass its Approvals to Agent.Resolve, and then
+// Session.Continue continues with the script's next turn. To simulate a crash, close the agent in the middle of a run,
+// and create a second agent with the same Options.Store and the same script.
 package agenttest

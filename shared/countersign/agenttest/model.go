@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/offline"
 )
 
-// Model is a countersign.Provider without a key and a network: of [Script] or [Replay]. It may serve several agents,
-// one after the other or at once; they take its answers in the order in which they ask.
+// Model is a countersign.Provider that needs neither key nor network, from [Script] or [Replay]. Several agents can
+// use it, at once or in turn. They get its answers in the order of their requests.
 type Model struct {
 	provider
 
@@ -24,19 +24,19 @@ type Model struct {
 	over bool // the test has ended
 }
 
-type provider = bridge.Asked // embedded under a name that is not exported
+type provider = bridge.Asked // embedded, but not exported
 
-// Request is what the model was asked once.
+// Request is one request to the model.
 type Request = offline.Request
 
 // Tool is a tool as the model knows it.
 type Tool = offline.Tool
 
-// Requests returns what has been asked so far, oldest first, with requests that were refused.
+// Requests returns all requests so far, oldest first, including refused ones.
 func (m *Model) Requests() []Request { return m.asked.Requests() }
 
-// newModel returns the model of package offline for a test, which fails where a script does not answer. end is called
-// at the end of the test, unless the test has failed.
+// newModel returns the model of package offline for a test. It fails the test if the script has no answer. At the end
+// of a test that has not failed, it calls end.
 func newModel(t testing.TB, asked *offline.Model, end func()) *Model {
 	m := &Model{t: t, asked: asked}
 	open := bridge.Of(asked).Open
@@ -55,7 +55,7 @@ func newModel(t testing.TB, asked *offline.Model, end func()) *Model {
 	return m
 }
 
-// reporting is a model that fails the test where a script does not answer.
+// reporting is a model that fails the test if the script has no answer.
 type reporting struct {
 	model.Model
 	m *Model
@@ -81,7 +81,7 @@ func (m *Model) fail(format string, args ...any) {
 	}
 }
 
-// refused is the error of a request that this package does not answer.
+// refused is the error of a request that the script or the recording cannot answer.
 func refused() error {
 	return fault.New(fault.Model, model.CodeRefused, "The test's model refused the request; see the test's log.")
 }

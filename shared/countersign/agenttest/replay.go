@@ -22,17 +22,18 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/offline"
 )
 
-// recordVariable is the environment variable that has Replay record.
+// recordVariable is the environment variable that turns recording on.
 const recordVariable = "AGENTTEST_RECORD"
 
 // Replay returns a model that repeats recorded answers. The file, by convention testdata/NAME.json, has each request
-// and its answer. The test fails if a request differs from the recorded one, naming the first content that differs; if
-// there are more requests than recorded; and, at its end, if a recorded request was not made.
+// with its answer. The test fails if a request differs from the recorded one; the message names the first content
+// that differs. It also fails if there are more requests than recorded, and at its end if a recorded request was not
+// made.
 //
-// With AGENTTEST_RECORD=1 in the environment, requests go to the real model, the one that countersign.Options uses
-// without a Provider, and the file is rewritten at the end of a passing test. It holds the conversation and the tools,
-// and no credentials: a value of an environment variable that is named like a key, a token, a secret or a password
-// fails the test in place of being written.
+// With AGENTTEST_RECORD=1 in the environment, requests go to the real model, which is the one that
+// countersign.Options uses without a Provider. A passing test rewrites the file at its end. The file has the
+// conversation and the tools, and no credentials: if it would contain the value of an environment variable whose name
+// suggests a key, a token, a secret or a password, the test fails and nothing is written.
 func Replay(t testing.TB, file string) *Model {
 	t.Helper()
 	if os.Getenv(recordVariable) == "1" {
@@ -52,24 +53,25 @@ func Replay(t testing.TB, file string) *Model {
 	return r.model
 }
 
-// exchange is one request and its answer, as they are in a file.
+// exchange is one request and its answer, in the form of the file.
 type exchange struct {
 	Request asking   `json:"request"`
 	Answer  answered `json:"answer"`
 }
 
-// asking is a request, without the parts that equal those of the request before.
+// asking is a request without the parts that are equal to those of the previous request.
 type asking struct {
-	Same         int               `json:"same,omitempty"` // contents at the front that are those of the request before
+	// number of leading contents that equal those of the previous request
+	Same         int               `json:"same,omitempty"`
 	Contents     []json.RawMessage `json:"contents"`
 	Instructions *string           `json:"instructions,omitempty"`
-	Tools        *[]Tool           `json:"tools,omitempty"` // nil: as before
+	Tools        *[]Tool           `json:"tools,omitempty"` // nil: as in the previous request
 	Settings     map[string]any    `json:"settings,omitempty"`
 }
 
 // answered is an answer of the model.
 type answered struct {
-	Content    json.RawMessage `json:"content,omitempty"` // verbatim but for white space
+	Content    json.RawMessage `json:"content,omitempty"` // verbatim except for white space
 	Finish     string          `json:"finish"`
 	Usage      model.Usage     `json:"usage"`
 	Model      string          `json:"model"`
@@ -77,7 +79,7 @@ type answered struct {
 	Correction string          `json:"correction,omitempty"`
 }
 
-// whole is a request with all that it holds.
+// whole is a complete request.
 type whole struct {
 	contents     []json.RawMessage
 	instructions string
@@ -85,10 +87,10 @@ type whole struct {
 	settings     map[string]any
 }
 
-// answeredBy returns the model of package offline with other answers than a script's.
+// answeredBy returns a model of package offline that gets its answers from a function instead of a script.
 func answeredBy(open bridge.Opener) *offline.Model { return bridge.NewModel(open).(*offline.Model) }
 
-// wholeOf returns the n-th request to the model.
+// wholeOf returns request n to the model.
 func wholeOf(m *Model, n int, req model.Request) whole {
 	r := m.Requests()[n-1]
 	w := whole{r.Contents, r.Instructions, r.Tools, map[string]any{}}
@@ -105,12 +107,12 @@ func wholeOf(m *Model, n int, req model.Request) whole {
 			delete(w.settings, name)
 		}
 	}
-	delete(w.settings, "Calling") // which Mode says
-	delete(w.settings, "Forced")  // which Allowed says
+	delete(w.settings, "Calling") // Mode has this
+	delete(w.settings, "Forced")  // Allowed has this
 	return w
 }
 
-// after returns the request as it is written behind another.
+// after returns the request as it is written after a previous one.
 func (w whole) after(before whole) asking {
 	same := 0
 	for same < min(len(w.contents), len(before.contents)) && bytes.Equal(w.contents[same], before.contents[same]) {
@@ -126,7 +128,7 @@ func (w whole) after(before whole) asking {
 	return a
 }
 
-// behind returns the whole request that was written behind another.
+// behind returns the complete request for one that was written after a previous one.
 func (a asking) behind(before whole) (whole, error) {
 	if a.Same < 0 || a.Same > len(before.contents) {
 		return whole{}, fmt.Errorf("%d contents cannot be those of the request before", a.Same)
@@ -141,7 +143,7 @@ func (a asking) behind(before whole) (whole, error) {
 	return w, nil
 }
 
-// differs returns where a request differs from the recorded one, and how, or nothing.
+// differs returns the place of the first difference from the recorded request and its description, or empty strings.
 func (w whole) differs(recorded whole) string {
 	for i := range min(len(w.contents), len(recorded.contents)) {
 		if d := different(recorded.contents[i], w.contents[i]); d != "" {
@@ -197,11 +199,11 @@ func (r *replay) answer(_ context.Context, n int, req model.Request, delta func(
 	return x.Answer.reply(delta)
 }
 
-// reply returns the answer as the client for Gemini would.
+// reply returns the answer in the form that the client for Gemini returns.
 func (a answered) reply(delta func(string)) (*model.Reply, error) {
 	r := &model.Reply{Text: a.Text, Finish: a.Finish, Usage: a.Usage, Model: a.Model, Correction: a.Correction}
 	if a.Content != nil {
-		content := &bytes.Buffer{} // the file's white space is not the model's
+		content := &bytes.Buffer{} // remove the file's white space
 		if err := json.Compact(content, a.Content); err != nil {
 			return nil, err
 		}
@@ -235,7 +237,7 @@ func read(file string) ([]exchange, error) {
 	return all, nil
 }
 
-// record asks the real model, and writes the file at the end.
+// record calls the real model, and writes the file at the end of the test.
 func record(t testing.TB, file string) *Model {
 	t.Helper()
 	real, err := bridge.Environment()
@@ -287,11 +289,11 @@ func answerOf(r *model.Reply) answered {
 	return a
 }
 
-// write writes a recording, in one step.
+// write writes a recording atomically.
 func write(file string, all []exchange) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false) // texts stay as they are read
+	enc.SetEscapeHTML(false) // keep texts readable
 	enc.SetIndent("", "\t")
 	if err := enc.Encode(all); err != nil {
 		return err
@@ -307,7 +309,7 @@ func write(file string, all []exchange) error {
 	return errors.Join(os.WriteFile(tmp, out.Bytes(), 0o644), os.Rename(tmp, file))
 }
 
-// secrets returns the environment, with the key for Gemini where a file has it.
+// secrets returns the environment, and the key for Gemini from the configuration file if there is one.
 func secrets() []string {
 	all := os.Environ()
 	if c, err := config.LoadModel(os.Getenv); err == nil {
@@ -316,10 +318,11 @@ func secrets() []string {
 	return all
 }
 
-// secretName matches the names of environment variables whose values are no text of a conversation.
+// secretName matches the names of environment variables whose values are likely to be secrets.
 var secretName = lazyregexp.New(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)`)
 
-// secretIn returns the name of the variable whose value is in the text, or nothing. Short values are words.
+// secretIn returns the name of the variable whose value is in the text, or "". Short values are ignored, because they
+// may be ordinary words.
 func secretIn(text string, environ []string) string {
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")

@@ -38,6 +38,6 @@ func TestWeather(t *testing.T) {
 		t.Errorf("the answer is %q", res.Text)
 	}
 	if asked := m.Requests(); len(asked[1].Contents) != 3 { // the question, the call and its result
-		t.Errorf("the model was last told %s", asked[1].Contents)
+		t.Errorf("the last request had %s", asked[1].Contents)
 	}
 }

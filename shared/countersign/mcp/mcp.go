@@ -23,25 +23,27 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
-// Config says which tools of a server are used, and how it is reached. Names of tools are the server's.
+// Config says how to reach a server and which of its tools to use. Tool names are the server's names.
 type Config struct {
-	// Name is what people read on an approval: a letter, then up to 31 letters, digits, underscores and hyphens.
-	// Needed.
+	// Name is shown to people on an approval. It is a letter, followed by up to 31 letters, digits, underscores and
+	// hyphens. It is required.
 	Name   string
-	Prefix string   // before each tool's name, such as "files_"
-	Reads  []string // tools that change nothing and run at once: your word, not the server's
-	Only   []string // the tools that are used; nil: all, but no more than 100
-	Deny   []string // tools that are left out
+	Prefix string   // a prefix for each tool's name, such as "files_"
+	Reads  []string // tools that you declare read-only; they run at once, whatever the server says
+	Only   []string // the tools to use; nil: all, up to 100
+	Deny   []string // tools to leave out
 
-	Dir string   // of [Command]: where the program runs; empty: where this one does
-	Env []string // of [Command]: NAME=value, all that it gets beside PATH, HOME, LANG and TMPDIR
+	Dir string // for [Command]: the program's working directory; empty: this process's
+	// for [Command]: NAME=value, in addition to PATH, HOME, LANG and TMPDIR; the program gets no other variables
+	Env []string
 
-	Header http.Header  // of [HTTP]: sent with each request, such as Authorization
-	Client *http.Client // of [HTTP]: sends the requests, but follows no redirect; nil: one with the default transport
+	Header http.Header // for [HTTP]: headers of each request, such as Authorization
+	// for [HTTP]: sends the requests; it follows no redirect; nil: a client with the default transport
+	Client *http.Client
 
-	Timeout time.Duration // to connect and to list the tools; 0: 30 s. For a call Options.ToolTimeout counts
-	Logger  *slog.Logger  // nil: none
-	Changed func()        // called when the server says that its tools have changed; optional
+	Timeout time.Duration // for connecting and listing the tools; 0: 30 s. Options.ToolTimeout applies to calls
+	Logger  *slog.Logger  // nil: no log
+	Changed func()        // called when the server announces that its tools have changed; optional
 }
 
 // Server is a connection to a server. It is safe for concurrent use, and its tools may serve several agents.
@@ -51,15 +53,15 @@ type Server struct {
 	refused map[string]error
 }
 
-// Command starts a program that speaks over its standard input and output, and lists its tools. It is an error if the
-// program does not answer in time, or lacks a tool that the configuration names. Of more than 100 tools the first are
-// used.
+// Command starts a program that speaks MCP on its standard input and output, and lists its tools. It returns an error
+// if the program does not answer in time, or lacks a tool that the configuration names. If there are more than 100
+// tools, the first 100 are used.
 func Command(ctx context.Context, c Config, program string, args ...string) (*Server, error) {
 	return connect(ctx, c, mcpclient.Config{Command: append([]string{program}, args...)})
 }
 
-// HTTP connects to a streamable HTTP endpoint, of https or on this machine, and lists its tools. Errors are those of
-// [Command].
+// HTTP connects to a streamable HTTP endpoint, with https or on this machine, and lists its tools. It returns the
+// same errors as [Command].
 func HTTP(ctx context.Context, c Config, url string) (*Server, error) {
 	return connect(ctx, c, mcpclient.Config{URL: url})
 }
@@ -74,7 +76,7 @@ func connect(ctx context.Context, c Config, to mcpclient.Config) (*Server, error
 	tools, refusals, err := client.Tools(ctx, mcpclient.Choice{Prefix: c.Prefix, Reads: c.Reads, Only: c.Only,
 		Deny: c.Deny})
 	if err != nil {
-		_ = client.Close() // it always closes
+		_ = client.Close() // Close never fails
 		return nil, fmt.Errorf("the tools of the MCP server %s: %w", c.Name, err)
 	}
 	s := &Server{client: client, refused: map[string]error{}}
@@ -91,13 +93,13 @@ func connect(ctx context.Context, c Config, to mcpclient.Config) (*Server, error
 	return s, nil
 }
 
-// Tools returns the tools, for Options.Tools. They are those that the server had when it was connected to.
+// Tools returns the tools for Options.Tools: those that the server had when the connection was made.
 func (s *Server) Tools() []*countersign.Tool { return append([]*countersign.Tool(nil), s.tools...) }
 
-// Refused says why tools of the server are not among its tools, by their names in quotes: two different tools of one
-// name, a schema beyond its bounds, a tool behind the first 100.
+// Refused returns the reasons why tools of the server are not used, each with the tool's name in quotes: two
+// different tools with one name, a schema above its limits, more than 100 tools.
 func (s *Server) Refused() map[string]error { return maps.Clone(s.refused) }
 
-// Close ends the connection. A program is asked to end, and then killed with all that it has started. It is called
-// after the agents' Close, or calls under way end without an answer.
+// Close ends the connection. It asks a program to end, and then kills it with all processes that it started. Close
+// the agents first; otherwise running calls end without an answer.
 func (s *Server) Close() error { return s.client.Close() }

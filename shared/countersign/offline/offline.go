@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 )
 
-// Model is a countersign.Provider without a key and a network. It may serve several agents, one after the other or at
-// once; they take its answers in the order in which they ask.
+// Model is a countersign.Provider that needs neither key nor network. Several agents can use it, at once or in turn.
+// They get its answers in the order of their requests.
 type Model struct {
 	provider
 
@@ -30,16 +30,16 @@ type Model struct {
 	requests []Request
 }
 
-type provider = bridge.Asked // embedded under a name that is not exported
+type provider = bridge.Asked // embedded, but not exported
 
 // Request is one request to the model.
 type Request struct {
 	Model        string            // Options.Model; empty: the provider's own
 	Instructions string            // with the list of skills
 	Contents     []json.RawMessage // the conversation, oldest first: Gemini contents
-	Tools        []Tool            // that are declared
+	Tools        []Tool            // the declared tools
 
-	// Mode is the function-calling mode: AUTO, ANY, VALIDATED or NONE. Allowed names the only tools that the model may
+	// Mode is the function-calling mode: AUTO, ANY, VALIDATED or NONE. Allowed has the only tools that the model may
 	// call; empty: all.
 	Mode    string
 	Allowed []string
@@ -52,19 +52,19 @@ type Tool struct {
 	Schema      json.RawMessage `json:"schema,omitempty"` // of the arguments
 }
 
-// Requests returns all requests so far, oldest first, with those that were refused.
+// Requests returns all requests so far, oldest first, including refused ones.
 func (m *Model) Requests() []Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// Left returns how many turns of the script were not asked for yet.
+// Left returns the number of the script's turns that were not requested yet.
 func (m *Model) Left() int { return m.left() }
 
 func init() { bridge.NewModel = func(open bridge.Opener) any { return newModel(open) } }
 
-// newModel returns a model whose answers come from what open returns for the name of a model.
+// newModel returns a model that gets its answers from the Answer that open returns for a model's name.
 func newModel(open bridge.Opener) *Model {
 	m := &Model{left: func() int { return 0 }}
 	m.provider.Open = func(ctx context.Context, name string) (model.Model, error) {
@@ -74,7 +74,7 @@ func newModel(open bridge.Opener) *Model {
 	return m
 }
 
-// asked is the model as one agent asks it.
+// asked is the model for one agent.
 type asked struct {
 	m      *Model
 	name   string

@@ -18,16 +18,16 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// Turn is one answer of the model of a [Script]: [Say], [Call], both ([Turn.And]) or [Fail].
+// Turn is one answer of the model of a [Script]: [Say], [Call], a combination ([Turn.And]) or [Fail].
 type Turn struct {
 	turn fakegemini.Turn
-	err  error // the turn cannot be sent
+	err  error // why the turn cannot be sent
 }
 
-// Say is an answer in words.
+// Say is an answer with text.
 func Say(text string) Turn { return Turn{turn: fakegemini.Turn{Text: text}} }
 
-// Call is an answer that calls a tool. The arguments are a value whose JSON is an object; nil sends none.
+// Call is an answer that calls a tool. The arguments are a value that encodes to a JSON object; nil sends none.
 func Call(tool string, args any) Turn {
 	t := Turn{}
 	call := fakegemini.Call{Name: tool}
@@ -43,11 +43,11 @@ func Call(tool string, args any) Turn {
 	return t
 }
 
-// Fail is an answer with an HTTP status such as 503 or 429 in place of a content. As with the service, the agent's
-// client tries again after some of them: it then gets the script's next turn, and does not wait.
+// Fail is an answer with an HTTP status, such as 503 or 429, and no content. The agent's client retries some of them,
+// as with the service. The retry gets the script's next turn, without a delay.
 func Fail(status int) Turn { return Turn{turn: fakegemini.Turn{Status: status}} }
 
-// And returns one answer with the words of both turns and the calls of both, in their order.
+// And returns one answer with the texts and the calls of both turns, in their order.
 func (t Turn) And(more Turn) Turn {
 	t.turn.Text += more.turn.Text
 	t.turn.Calls = append(t.turn.Calls[:len(t.turn.Calls):len(t.turn.Calls)], more.turn.Calls...)
@@ -60,10 +60,10 @@ func (t Turn) And(more Turn) Turn {
 	return t
 }
 
-// Script returns a model with these answers. The agent asks it through the real client for Gemini, and each request
-// must satisfy the service's published rules, those of Gemini 3 with its signatures. A request that the service would
-// refuse fails the run, and so does a request after the last turn; the error says which. countersign.New reports a turn
-// that cannot be sent.
+// Script returns a model with these answers. The agent uses the real client for Gemini, and each request must satisfy
+// the service's published rules, including those of Gemini 3 about signatures. A request that the service would
+// refuse fails the run, and so does a request after the last turn; the error says which. countersign.New reports a
+// turn that cannot be sent.
 func Script(turns ...Turn) *Model {
 	s := &script{turns: turns}
 	s.server = fakegemini.New(s.next)
@@ -73,7 +73,7 @@ func Script(turns ...Turn) *Model {
 	return m
 }
 
-// check returns what keeps the turns from being sent, joined.
+// check returns the joined reasons why turns cannot be sent.
 func check(turns []Turn) error {
 	var wrong []error
 	for i, t := range turns {
@@ -98,10 +98,10 @@ func (s *script) left() int {
 	return len(s.turns)
 }
 
-// open returns the real client, whose requests stay in the process.
+// open returns the real client. Its requests stay in the process.
 func (s *script) open(ctx context.Context, name string) (bridge.Answer, error) {
 	client, err := gemini.New(ctx, gemini.Config{APIKey: "none", Model: name,
-		BaseURL:    "http://script.invalid", // and not what the environment says
+		BaseURL:    "http://script.invalid", // override the environment
 		HTTPClient: &http.Client{Transport: inProcess{s.server}}, Sleep: noSleep})
 	if err != nil {
 		return nil, err
@@ -116,11 +116,11 @@ func (s *script) open(ctx context.Context, name string) (bridge.Answer, error) {
 	}, nil
 }
 
-// header tells the answers of the script apart: turn is one of its turns, and over the answer after the last one. A
+// header distinguishes the script's answers: turn is one of its turns, over is the answer after the last turn. A
 // refusal of the server has no such header.
 const header, over, turn = "X-Script", "over", "turn"
 
-// next returns the answer to a request that is as the service wants it.
+// next returns the answer to a request that satisfies the service's rules.
 func (s *script) next(req fakegemini.Request) fakegemini.Turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,13 +134,13 @@ func (s *script) next(req fakegemini.Request) fakegemini.Turn {
 	return t
 }
 
-// misuse is why a request was not answered by a turn of the script. It is the context key of where that is noted, too.
+// misuse records why no turn answered a request. It is also the type of the context key for it.
 type misuse struct {
 	over bool
 	text string // the server's message
 }
 
-// error is the error of the n-th request. Its message holds nothing of the conversation.
+// error returns the error of request n. Its message has nothing of the conversation.
 func (m misuse) error(n int) error {
 	if m.over {
 		return fault.New(fault.Model, model.CodeRefused, "The script has no turn left for request %d.", n).Because(
@@ -151,7 +151,7 @@ func (m misuse) error(n int) error {
 		bridge.ScriptError(why))
 }
 
-// inProcess sends requests to a handler, without a network and without goroutines.
+// inProcess passes requests to a handler, without a network and without goroutines.
 type inProcess struct{ http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {

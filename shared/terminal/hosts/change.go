@@ -16,11 +16,11 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// maxRaces is how often a change is decided again after it lost a race.
+// maxRaces is the number of times that a change is decided again after it lost a race.
 const maxRaces = 5
 
-// change changes the user's list and what belongs to it, in one commit that rests on the user not being disabled, so
-// that nothing is stored of a user who is being deleted.
+// change changes the user's list and the documents of its entries in one commit. The commit also checks that the user
+// is not disabled, so that nothing is stored for a user who is being deleted.
 func (h *Hosts) change(ctx context.Context, uid string, decide func(*state) error) error {
 	for try := 0; ; try++ {
 		s, err := h.read(ctx, uid)
@@ -40,12 +40,12 @@ func (h *Hosts) change(ctx context.Context, uid string, decide func(*state) erro
 	}
 }
 
-// state is what a change is decided on, and what it writes.
+// state is the state on which a change is decided, and its writes.
 type state struct {
 	hosts  *Hosts
 	uid    string
 	now    time.Time // by the store's clock
-	at     time.Time // by the program's, as a store keeps it
+	at     time.Time // by the program's clock, in the precision of the store
 	list   terminal.List
 	writes []store.Write
 	entry  *audit.Entry
@@ -120,7 +120,8 @@ func (s *state) update(d store.Doc, v any) error {
 	return err
 }
 
-// record adds what happened to the host to the user's own chain: its id, and which commands run there without a yes.
+// record adds a change of the host to the user's own audit chain: the host's ID, and which commands run there without
+// approval.
 func (s *state) record(kind string, h terminal.Host) {
 	s.entry = &audit.Entry{UID: s.uid, At: s.at, KeepDays: s.hosts.cfg.AuditDays, Kind: kind, Ref: h.ID}
 	if kind != audit.HostRemoved {
@@ -132,8 +133,8 @@ func (s *state) host(ctx context.Context, id string) (terminal.Host, store.Doc, 
 	return terminal.ReadHostDoc(ctx, s.hosts.cfg.Store, s.uid, id)
 }
 
-// close takes terminals off the list and deletes them, unless a run is open on one. Each has a document that names the
-// run which it is kept for: its version is what a run that begins meanwhile changes.
+// close removes terminals from the list and deletes them, unless a run is open on one. The document that reserves a
+// terminal for a run is checked by its version, so a run that begins meanwhile makes the commit fail.
 func (s *state) close(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil
@@ -187,7 +188,7 @@ func (s *state) checkEnded(ctx context.Context, runs []string) error {
 	return nil
 }
 
-// storeDown returns the error of a store that failed. A fault is one already.
+// storeDown returns the error for a failed store. An error that is already a fault is returned unchanged.
 func storeDown(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {

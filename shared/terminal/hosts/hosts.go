@@ -1,8 +1,6 @@
-// Package hosts lets users add the hosts that their commands run on, and open terminals there: it holds what they send
-// to the rules, seals their secrets, and stores both. It logs in to a host only to check it.
-//
-// No secret leaves it but to the host's own login: none is in an answer, an error, a log line or the audit, and neither
-// is an address in the audit.
+// Package hosts lets users add the hosts on which their commands run, and open terminals there. It validates
+// requests, seals secrets, and stores both. It logs in to a host only to check it. Secrets are sent only to the
+// host's own login: no answer, error, log line or audit entry contains one, and no audit entry contains an address.
 package hosts
 
 import (
@@ -23,24 +21,24 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// Remote reaches hosts (shared/terminal/remote). Its errors may be shown; those of a host that cannot be reached are
-// all alike.
+// Remote reaches hosts (shared/terminal/remote). Its errors are safe to show. All failures to reach a host have the
+// same error.
 type Remote interface {
-	// Scan returns the keys of whatever answers at an address, without a login.
+	// Scan returns the keys of the server at an address, without a login.
 	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
-	// Check logs in to the host with the secret that open returns, and returns what the host says of itself.
+	// Check logs in to the host with the secret that open returns, and returns the host's facts.
 	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (supervisor.Facts, error)
 }
 
-// Config configures Hosts. All but Off, AuditDays and Rand are required.
+// Config configures Hosts. All fields except Off, AuditDays and Rand are required.
 type Config struct {
 	Store     store.Store
 	Vault     terminal.Vault
 	Remote    Remote
-	Off       bool // nothing is added, opened or reached; existing entries can be seen and deleted
-	AuditDays int  // for how many days the record of a change is kept; 0: for good
+	Off       bool // hosts are off: none can be added, opened or reached; existing entries can be listed and deleted
+	AuditDays int  // number of days for which audit entries are kept; 0: forever
 	Now       func() time.Time
-	Rand      io.Reader // nil means crypto/rand
+	Rand      io.Reader // nil: crypto/rand
 }
 
 // Hosts keeps the hosts and terminals of all users. It is safe for concurrent use.
@@ -54,10 +52,10 @@ func New(cfg Config) *Hosts {
 	return &Hosts{cfg}
 }
 
-// CodeOff means that the operator has not switched terminals on.
+// CodeOff means that the operator has not turned terminals on.
 const CodeOff fault.Code = "terminal_off"
 
-// on returns nil, or the error that terminals are switched off.
+// on returns an error if terminals are turned off.
 func (h *Hosts) on() error {
 	if !h.cfg.Off {
 		return nil
@@ -85,8 +83,8 @@ func (h *Hosts) Scan(ctx context.Context, uid string, in terminal.ScanRequest) (
 	return h.cfg.Remote.Scan(ctx, address, port)
 }
 
-// Check logs in to the user's host, and returns what it says of itself. Which shell is there is noted. Errors:
-// AuthError not_found, PolicyError too_many, terminal_off, and Remote's.
+// Check logs in to the user's host, and returns its facts. It stores the host's shell. Errors: AuthError not_found,
+// PolicyError too_many, terminal_off, and Remote's.
 func (h *Hosts) Check(ctx context.Context, uid, id string) (terminal.Facts, error) {
 	if err := h.on(); err != nil {
 		return terminal.Facts{}, err
@@ -110,7 +108,7 @@ func (h *Hosts) Check(ctx context.Context, uid, id string) (terminal.Facts, erro
 	return terminal.Facts{OS: is.OS, Shells: append([]shell.Grammar{}, is.Shells...), PTY: is.PTY, Home: is.Home}, err
 }
 
-// count counts a scan or a check, before it is made.
+// count counts a scan or a check before it is made.
 func (h *Hosts) count(ctx context.Context, uid string) error {
 	return h.change(ctx, uid, func(s *state) error {
 		s.listChanged = true
@@ -118,8 +116,8 @@ func (h *Hosts) count(ctx context.Context, uid string) error {
 	})
 }
 
-// Add stores a host for the user. Errors: ValidationError for what breaks a rule, which names the field; PolicyError
-// too_many for one host too many; terminal_off; ToolExecutionError token_key and store_unavailable.
+// Add stores a host for the user. Errors: ValidationError with the field for an invalid value; PolicyError too_many
+// above the limit of hosts; terminal_off; ToolExecutionError token_key and store_unavailable.
 func (h *Hosts) Add(ctx context.Context, uid string, in terminal.NewHost) (terminal.Host, error) {
 	if err := h.on(); err != nil {
 		return terminal.Host{}, err
@@ -129,7 +127,7 @@ func (h *Hosts) Add(ctx context.Context, uid string, in terminal.NewHost) (termi
 		return terminal.Host{}, err
 	}
 	if l, _, err := terminal.ReadList(ctx, h.cfg.Store, uid); err != nil || len(l.Hosts) >= terminal.MaxHosts {
-		return terminal.Host{}, orElse(err, errTooManyHosts()) // before a key is opened or made
+		return terminal.Host{}, orElse(err, errTooManyHosts()) // before a key is opened or generated
 	}
 	host.UID, host.ID, host.Version = uid, run.NewID(h.cfg.Rand), run.NewID(h.cfg.Rand)
 	secret, public, err := h.secretOf(in.Auth, host.ID)
@@ -179,8 +177,8 @@ func (h *Hosts) List(ctx context.Context, uid string) ([]terminal.Host, error) {
 	return terminal.Hosts(ctx, h.cfg.Store, l)
 }
 
-// Edit changes the user's host. A waiting command whose card would change asks again, and the next command already runs
-// by the new rules. Errors: AuthError not_found, ValidationError, terminal_off, and ToolExecutionError
+// Edit changes the user's host. A waiting command whose card would change needs approval again, and the next command
+// already runs by the new rules. Errors: AuthError not_found, ValidationError, terminal_off, and ToolExecutionError
 // store_unavailable.
 func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) (host terminal.Host, err error) {
 	if err := h.on(); err != nil {
@@ -204,7 +202,7 @@ func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) 
 	return host, err
 }
 
-// Delete deletes the user's host with its secret, and its terminals. What the keeper left on the host stays there.
+// Delete deletes the user's host with its secret, and its terminals. Files of the supervisor on the host remain.
 // Errors: AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, and
 // ToolExecutionError store_unavailable.
 func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
@@ -224,8 +222,8 @@ func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
 	})
 }
 
-// Open opens a terminal for the user. Nothing is sent to the host. Errors: AuthError not_found where there is no such
-// host; ValidationError; PolicyError too_many; terminal_off; ToolExecutionError store_unavailable.
+// Open opens a terminal for the user. It sends nothing to the host. Errors: AuthError not_found if the host does not
+// exist; ValidationError; PolicyError too_many; terminal_off; ToolExecutionError store_unavailable.
 func (h *Hosts) Open(ctx context.Context, uid string, in terminal.NewTerminal) (t terminal.Terminal, err error) {
 	if err := h.on(); err != nil {
 		return t, err
@@ -267,13 +265,13 @@ func (h *Hosts) Terminals(ctx context.Context, uid string) ([]terminal.Terminal,
 	return terminal.Terminals(ctx, h.cfg.Store, l)
 }
 
-// Terminal returns the user's terminal. Errors as terminal.ReadTerminal.
+// Terminal returns the user's terminal. It returns the errors of terminal.ReadTerminal.
 func (h *Hosts) Terminal(ctx context.Context, uid, id string) (terminal.Terminal, error) {
 	return terminal.ReadTerminal(ctx, h.cfg.Store, uid, id)
 }
 
-// Close closes the user's terminal. A shell of its user's that is still on the host ends there by itself. Errors:
-// AuthError not_found, PolicyError terminal_busy while a run is open on it, and ToolExecutionError store_unavailable.
+// Close closes the user's terminal. A shell of its user on the host ends by itself. Errors: AuthError not_found,
+// PolicyError terminal_busy while a run is open on it, and ToolExecutionError store_unavailable.
 func (h *Hosts) Close(ctx context.Context, uid, id string) error {
 	return h.change(ctx, uid, func(s *state) error {
 		if !slices.Contains(s.list.Terminals, id) {

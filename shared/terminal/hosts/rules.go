@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// The bounds of what a user sends; lengths are in bytes where no other unit is named.
+// The limits of requests. Lengths are in bytes unless another unit is named.
 const (
 	maxName       = 64 // characters
 	maxReadPaths  = 20
@@ -24,7 +24,7 @@ const (
 	maxSide       = 1000 // columns or rows
 )
 
-// checked holds a new host to the rules, except its secret, and returns it without id, user and secret.
+// checked validates a new host except for its secret, and returns it without ID, user and secret.
 func (h *Hosts) checked(in terminal.NewHost) (host terminal.Host, err error) {
 	host = terminal.Host{Name: in.Name, Username: in.Username, Auth: in.Auth.Kind, AutoRun: terminal.AutoRunNone,
 		ReadPaths: in.ReadPaths}
@@ -53,7 +53,7 @@ func (h *Hosts) checked(in terminal.NewHost) (host terminal.Host, err error) {
 	return host, checkReadPaths(in.ReadPaths)
 }
 
-// edit changes what a user may change of a host.
+// edit changes the editable fields of a host.
 func edit(host *terminal.Host, in terminal.HostEdit) error {
 	if in.Name != nil {
 		if err := checkName(*in.Name); err != nil {
@@ -76,7 +76,7 @@ func edit(host *terminal.Host, in terminal.HostEdit) error {
 	return nil
 }
 
-// checkName accepts what a person can read on a card and type.
+// checkName accepts names that a person can read on a card and type.
 func checkName(name string) error {
 	_, hidden := visible.Line(name)
 	switch {
@@ -92,16 +92,16 @@ func checkName(name string) error {
 	return nil
 }
 
-// isUsername matches the names of Unix, and those of a domain, such as ana@EXAMPLE.COM and EXAMPLE\ana.
+// isUsername matches Unix user names, and names in a domain, such as ana@EXAMPLE.COM and EXAMPLE\ana.
 var isUsername = lazyregexp.New(`^[A-Za-z0-9._][A-Za-z0-9._@+\\-]{0,63}$`)
 
 var (
 	isLabel   = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	isNumeric = lazyregexp.New(`^(0x[0-9a-f]*|[0-9]+)$`) // which resolvers take for a part of an address
+	isNumeric = lazyregexp.New(`^(0x[0-9a-f]*|[0-9]+)$`) // resolvers read it as a part of an IP address
 )
 
-// normalHost returns the address in its normal form: an IP address, or a DNS name in small letters without a dot at its
-// end.
+// normalHost returns the address in its canonical form: an IP address, or a DNS name in small letters without a
+// trailing dot.
 func normalHost(address string) (string, error) {
 	if a, err := netip.ParseAddr(address); err == nil {
 		if a.Zone() != "" {
@@ -138,7 +138,7 @@ func checkAutoRun(a terminal.AutoRun) error {
 	return nil
 }
 
-// kernels are the folders in which reading a file can block, change something, or tell of other processes.
+// kernels are the folders in which reading a file can block, change something, or reveal other processes.
 var kernels = []string{"/dev", "/proc", "/sys"}
 
 func checkReadPaths(paths []string) error {

@@ -22,14 +22,14 @@ func at(list string, i int, field ...string) string {
 	return strings.Join(append([]string{fmt.Sprintf("%s[%d]", list, i)}, field...), ".")
 }
 
-// minRSA is the length of an RSA key in bits below which one is refused.
+// minRSA is the minimum length of an RSA key, in bits.
 const minRSA = 2048
 
 // hostKeyTypes are the allowed types of host keys.
 var hostKeyTypes = map[string]bool{ssh.KeyAlgoED25519: true, ssh.KeyAlgoECDSA256: true, ssh.KeyAlgoECDSA384: true,
 	ssh.KeyAlgoECDSA521: true, ssh.KeyAlgoRSA: true}
 
-// checkHostKeys holds the keys that a user has confirmed to what they say of themselves.
+// checkHostKeys checks that the type and fingerprint of each confirmed key fit the key itself.
 func checkHostKeys(keys []terminal.HostKey) ([]terminal.HostKey, error) {
 	if len(keys) == 0 || len(keys) > maxHostKeys {
 		return nil, fault.Invalid("hostKeys", "1 to %d keys of the host are needed, as "+
@@ -58,7 +58,7 @@ func checkHostKeys(keys []terminal.HostKey) ([]terminal.HostKey, error) {
 	return keys, nil
 }
 
-// bits returns the length of an RSA key, and the least that is accepted for any other.
+// bits returns the length of an RSA key, and minRSA for any other key.
 func bits(key ssh.PublicKey) int {
 	if c, ok := key.(ssh.CryptoPublicKey); ok {
 		if r, ok := c.CryptoPublicKey().(*rsa.PublicKey); ok {
@@ -68,8 +68,8 @@ func bits(key ssh.PublicKey) int {
 	return minRSA
 }
 
-// secretOf returns the secret that is stored for the login, and the public key for the host's authorized_keys, which a
-// password has none of.
+// secretOf returns the secret to store for the login, and the public key for the host's authorized_keys. A password
+// has no public key.
 func (h *Hosts) secretOf(in terminal.NewAuth, hostID string) (secret []byte, public string, err error) {
 	if err := checkFields(in); err != nil {
 		return nil, "", err
@@ -91,7 +91,7 @@ func (h *Hosts) secretOf(in terminal.NewAuth, hostID string) (secret []byte, pub
 	return []byte(*in.Password), "", nil
 }
 
-// checkFields checks that the login has what its kind needs, and nothing else.
+// checkFields checks that the login has exactly the fields that its kind needs.
 func checkFields(in terminal.NewAuth) error {
 	fields := []struct {
 		name  string
@@ -125,11 +125,11 @@ func checkFields(in terminal.NewAuth) error {
 	return nil
 }
 
-// maxRounds is how often a passphrase may be hashed for one private key: ssh-keygen does it 16 or 24 times, and what
-// takes longer is a way to keep a function busy.
+// maxRounds is the maximum number of hash rounds for the passphrase of a private key. ssh-keygen uses 16 or 24. A key
+// with many more rounds could keep a function busy.
 const maxRounds = 128
 
-// parseKey reads a private key with its passphrase. No error has anything of either.
+// parseKey parses a private key with its passphrase. No error quotes either.
 func parseKey(text string, passphrase *string) (key any, err error) {
 	if rounds(text) > maxRounds {
 		return nil, fault.Invalid("auth.privateKey", "its passphrase is hashed more than %d times (ssh-keygen -a)",
@@ -155,7 +155,7 @@ func parseKey(text string, passphrase *string) (key any, err error) {
 	return key, nil
 }
 
-// rounds returns how often the passphrase of a key in OpenSSH's form is hashed (PROTOCOL.key).
+// rounds returns the number of hash rounds for the passphrase of a key in OpenSSH's form (PROTOCOL.key).
 func rounds(text string) uint32 {
 	const magic = "openssh-key-v1\x00"
 	block, _ := pem.Decode([]byte(text))
@@ -177,8 +177,8 @@ func rounds(text string) uint32 {
 	return options.Rounds
 }
 
-// storedKey returns a private key as it is stored, in OpenSSH's form without a passphrase, and its public half as a
-// line of authorized_keys, whose comment says what it is for.
+// storedKey returns a private key in the form that is stored, which is OpenSSH's without a passphrase, and its public
+// half as a line of authorized_keys with a comment that describes its purpose.
 func storedKey(key any, hostID string) (secret []byte, public string, err error) {
 	refused := fault.Invalid("auth.privateKey", "a key of type Ed25519, ECDSA or RSA (of at least %d bits) is needed",
 		minRSA)

@@ -173,7 +173,7 @@ type attach struct {
 // Asks calls f when the command begins to wait for input, and when it stops waiting.
 func Asks(f func(asking bool)) AttachOption { return func(a *attach) { a.asks = f } }
 
-// Hold says that a person is present who can type, so that the command is not ended because it waits for input.
+// Hold declares that a person who can type is present, so that a command is not stopped for waiting for input.
 func Hold() AttachOption { return func(a *attach) { a.args = append(a.args, "hold=1") } }
 
 // Attach copies a command's output to out, starting at byte from, until the command has ended. It returns the same
@@ -216,8 +216,8 @@ func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
 	return err
 }
 
-// Stop ends a command in the way its limit does: ^C, then SIGTERM, then SIGKILL. It does not wait for the end. A
-// command that has not begun never will; a command that has ended is not changed.
+// Stop stops a command in the same way as its time limit: ^C, then SIGTERM, then SIGKILL. It does not wait for the
+// end. A command that has not begun will not begin; a command that has ended does not change.
 func (k *Keeper) Stop(ctx context.Context, id string) error {
 	end, err := k.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {

@@ -29,8 +29,8 @@ var Version = func() string {
 	return hex.EncodeToString(sum[:])
 }()
 
-// Errors about a command that the host refuses to begin or is asked about. Except for ErrLost, the call that returns
-// one of them did not begin the command.
+// Errors for a command that the host refuses to begin or to report on. Except for ErrLost, the call that returns one
+// of them did not begin the command.
 var (
 	ErrBegun = errors.New("the command was begun before")
 	ErrNever = errors.New("the command was not begun and never will be")
@@ -93,8 +93,8 @@ func Open(ctx context.Context, conn Conn) (*Keeper, error) {
 }
 
 // Ask asks a host for its facts, and installs the keeper there if it is missing. A host without a writable home
-// directory has no keeper: it runs only commands that look (Start.Plain), and keeps no record of them. The error is the
-// connection's, or reports an answer that cannot be read.
+// directory has no keeper: it runs only read-only commands (Start.Plain), and keeps no record of them. The error is
+// the connection's, or reports an answer that cannot be parsed.
 func Ask(ctx context.Context, conn Conn) (*Keeper, error) {
 	k := &Keeper{conn: conn, Times: DefaultTimes}
 	if err := k.ask(ctx); err != nil {

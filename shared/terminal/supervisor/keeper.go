@@ -1,7 +1,7 @@
-// Package supervisor starts commands on a host and finds out their outcome (seed 002). A command lives on the host, not
-// in the process that requested it. The keeper, a script in POSIX sh, is installed there once. It starts each command
-// in a terminal and a session of its own, with a journal. A command therefore survives the connection, is started only
-// once, and can be asked about later by the process that holds the run.
+// Package supervisor starts commands on a host and finds out their outcome (seed 002). A command lives on the host,
+// not in the process that requested it. The keeper, a script in POSIX sh, is installed on the host once. It starts
+// each command in its own terminal and session, with a journal. A command therefore survives the connection and is
+// started only once, and the process that holds the run can ask for its outcome later.
 package supervisor
 
 import (
@@ -60,9 +60,9 @@ type Start struct {
 	Terminal string        // the terminal that provides and keeps the directory and exported variables; empty: none
 	Command  string        // the approved bytes
 	Grammar  shell.Grammar // of the shell that runs it
-	Plain    bool          // a command that only looks: clean environment, and no changes carry over
+	Plain    bool          // a read-only command: it has a clean environment, and its changes do not carry over
 	Cwd      string        // absolute; empty: the home directory
-	Limit    time.Duration // time after which it is ended
+	Limit    time.Duration // time limit, after which it is stopped
 	Size     Size
 	Opens    Opens // the files that a Plain command reads
 
@@ -79,18 +79,18 @@ type Start struct {
 // command reads that descriptor, because a path may lead elsewhere by then. A command that names its files with
 // [Opened] therefore reads nothing else, even if links change in the meantime. This needs Facts.Proc.
 type Opens struct {
-	Within []string // all Paths must be in one of these folders or files, after links are followed
+	Within []string // all Paths must be in one of these folders or files, after links are resolved
 	Paths  []Path   // at most MaxOpens
-	Looks  []string // looked at without reading; nothing there may be mounted on demand or by a user
+	Looks  []string // examined without reading; they may not be on a file system that is mounted on demand or by a user
 	Files  bool     // Paths must be files, not folders
 	Walks  bool     // the command reads below folders; that needs GNU grep, which follows no links
 
-	// Git is set for a git command that looks at the repository of the only path in Looks. The host has git read a copy
-	// of the repository's configuration, and refuses the command if a key of it is not known to run no program.
+	// Git is set for a git command that reads the repository of the only path in Looks. The host gives git a copy of
+	// the repository's configuration, and refuses the command if the copy has a key that is not known to be harmless.
 	Git GitReads
 }
 
-// GitReads says what a git command reads of its repository.
+// GitReads says which parts of its repository a git command reads.
 type GitReads string
 
 // The values of GitReads. With GitTree the command compares the working tree, so the repository may have no submodules.

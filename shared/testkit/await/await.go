@@ -1,13 +1,13 @@
-// Package await waits in tests for a state that something else brings about: another process, a server, a browser.
+// Package await waits in tests for a state that another process, a server or a browser brings about.
 package await
 
 import "time"
 
-// Most is how long a test waits. It ends a test that hangs; it is no limit that a product has to keep.
+// Most is the longest wait. It ends a test that hangs; no product has to meet it.
 const Most = time.Minute
 
-// longest is the longest pause between two looks. The pauses grow, so an early state is seen early and a busy machine
-// has time for the awaited work.
+// longest is the longest pause between two checks. The pauses grow, so an early state is noticed early, and a busy
+// machine has time for the awaited work.
 const longest = 50 * time.Millisecond
 
 // T is a test, or a program that acts as one.
@@ -16,7 +16,8 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// That waits until so returns true. It fails the test after a minute; the message contains what, the awaited state.
+// That waits until so returns true. It fails the test after a minute. The message contains what, which describes the
+// awaited state.
 func That(t T, what string, so func() bool) {
 	t.Helper()
 	pause := time.Millisecond

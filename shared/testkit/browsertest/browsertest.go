@@ -14,14 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// A Browser is Node, Chromium and the folder that playwright-core is installed in.
+// A Browser consists of Node, Chromium and the folder of playwright-core.
 type Browser struct {
 	t              *testing.T
 	node, chromium string
 	libs           string
 }
 
-// New finds the browser and its driver. The named modules must be installed beside playwright-core.
+// New finds the browser and its driver. The named modules must be installed in the folder of playwright-core.
 func New(t *testing.T, modules ...string) *Browser {
 	t.Helper()
 	realpart.Chromium.Take(t)
@@ -34,7 +34,7 @@ func New(t *testing.T, modules ...string) *Browser {
 	return b
 }
 
-// page is a script that opens a page, and looks at it.
+// page is a script that opens a page and examines it.
 const page = `import { createRequire } from 'node:module';
 const { chromium } = createRequire(process.env.PLAYWRIGHT_DIR + '/x.js')('playwright-core');
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
@@ -44,7 +44,7 @@ const there = await page.locator('p').textContent();
 await browser.close();
 process.exit(there === 'there' ? 0 : 1);`
 
-// opens opens a page in Chromium.
+// opens checks that a page opens in Chromium.
 var opens = realpart.Chromium.Tried(func(t *realpart.Trial) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -93,11 +93,12 @@ func findChromium() string {
 	return ""
 }
 
-// most is for how long a script may run on a busy machine; what it waits for in the page has limits of its own.
+// most limits the time of a script on a busy machine. Waits for states of the page have limits of their own.
 const most = 10 * time.Minute
 
-// Run fails the test if the script fails. For each line "restart" that the script prints, restart is called and a line
-// is sent back. The script's environment is the test's, where the browser and url are, and env ("NAME=value").
+// Run runs a script, and fails the test if the script fails. For each line "restart" that the script prints, Run
+// calls restart and sends a line back. The script's environment is the test's, plus the paths of the browser, url and
+// env ("NAME=value").
 func (b *Browser) Run(script, url string, restart func(), env ...string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), most)

@@ -1,4 +1,4 @@
-// Package chatclients names the chat clients of other makers, and what verifies webhooks, for tests that run them.
+// Package chatclients names chat clients of other makers, and a verifier of webhooks, for tests that run them.
 package chatclients
 
 import (
@@ -18,10 +18,10 @@ const (
 	AI6 = "ai-6/dist/index.mjs"
 )
 
-// AGUI is the client of AG-UI, as such a file.
+// AGUI is the client of AG-UI, as a file that a script imports.
 const AGUI = "@ag-ui/client/dist/index.mjs"
 
-// CopilotKit is CopilotKit's UI for React, as such a file.
+// CopilotKit is CopilotKit's UI for React, as a file that a script imports.
 const CopilotKit = "@copilotkit/react-core/dist/v2/index.mjs"
 
 // StandardWebhooks is the file of the library that receivers use to verify webhooks.
@@ -36,7 +36,7 @@ var loads = realpart.ChatClients.Tried(func(t *realpart.Trial) {
 	}
 })
 
-// bundles runs what bundles them for a page.
+// bundles runs the bundler for pages.
 var bundles = realpart.ChatClients.Tried(func(t *realpart.Trial) {
 	t.Run(exec.Command(bundler(filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")), "--version"))
 })
@@ -46,13 +46,13 @@ func bundler(modules string) string {
 	return filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild")
 }
 
-// Modules returns the directory of the modules that npm has installed, as .ci/run does, where CHAT_CLIENTS_DIR says. A
-// test on a machine that lacks them is skipped, or fails where REQUIRE_ALL is 1.
+// Modules returns the directory of the installed npm modules, which CHAT_CLIENTS_DIR names and .ci/run installs. If
+// they are missing, the test is skipped, or fails if REQUIRE_ALL is 1.
 func Modules(t testing.TB) string {
 	t.Helper()
 	realpart.ChatClients.Take(t)
 	dir := filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")
-	_, err := os.Stat(filepath.Join(dir, CopilotKit)) // which came last
+	_, err := os.Stat(filepath.Join(dir, CopilotKit)) // this module was installed last
 	if err == nil && os.Getenv("CHAT_CLIENTS_DIR") != "" {
 		return dir
 	}
@@ -60,8 +60,8 @@ func Modules(t testing.TB) string {
 	return ""
 }
 
-// Bundle writes the page's script, with all of its imports, to a file for browsers, and its styles to a file next to
-// it, without fonts. more are further flags of esbuild, such as aliases of modules.
+// Bundle writes the page's script with all of its imports to a file for browsers, and its styles to a file next to
+// it, without fonts. more are additional flags of esbuild, such as aliases of modules.
 func Bundle(t testing.TB, script, out string, more ...string) {
 	t.Helper()
 	modules := Modules(t)

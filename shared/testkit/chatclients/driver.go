@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// Open starts Countersign, with a queue that delivers by itself.
+// Open starts Countersign with a queue that delivers its messages.
 func Open(t *testing.T, settings ...string) *testkit.Deployment {
 	t.Helper()
 	return OpenWith(t, testkit.Options{Settings: append(settings, testkit.Unlimited...)})
 }
 
-// OpenWith is Open with more than settings.
+// OpenWith is Open with additional settings.
 func OpenWith(t *testing.T, o testkit.Options) *testkit.Deployment {
 	t.Helper()
 	w := testkit.Open(t, o)
@@ -34,7 +34,7 @@ func OpenWith(t *testing.T, o testkit.Options) *testkit.Deployment {
 	return w
 }
 
-// Mails has the model ask for a mail to each of these, and then say what came of it.
+// Mails makes the model request an e-mail to each of the addresses, and then report the outcome.
 func Mails(w *testkit.Deployment, to ...string) {
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 || r.NoTools {
@@ -48,15 +48,15 @@ func Mails(w *testkit.Deployment, to ...string) {
 	})
 }
 
-// A Driver is a client in Node that a test drives.
+// A Driver is a client in Node that a test controls.
 type Driver struct {
 	t   *testing.T
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// Drive starts a script with more variables in its environment. It takes a command on each line of its input, and says
-// on a line of its output how it stands then.
+// Drive starts a script with additional environment variables. The script reads a command from each line of its
+// input, and prints its new state as a line of its output.
 func Drive(t *testing.T, script string, env ...string) *Driver {
 	t.Helper()
 	node := emulate.Node(t)
@@ -80,7 +80,7 @@ func Drive(t *testing.T, script string, env ...string) *Driver {
 	return &Driver{t, in, bufio.NewReader(out)}
 }
 
-// Do has the client's user do something, and reads how it stands then.
+// Do makes the client's user do something, and returns the client's new state.
 func (d *Driver) Do(what string, with map[string]any, now any) {
 	d.t.Helper()
 	command := map[string]any{"do": what}

@@ -1,4 +1,4 @@
-// Package collector is a collector of OpenTelemetry's traces and metrics, by OTLP over HTTP with protocol buffers
+// Package collector collects OpenTelemetry's traces and metrics, by OTLP over HTTP with protocol buffers
 // (https://opentelemetry.io/docs/specs/otlp/#otlphttp), for tests of exported telemetry.
 package collector
 
@@ -20,13 +20,13 @@ import (
 
 const maxBody = 8 << 20
 
-// Collector is a handler. The zero value is ready for use.
+// Collector is an HTTP handler. The zero value is ready for use.
 type Collector struct {
 	mu      sync.Mutex
 	all     []*v1.ResourceSpans
 	metrics []*metrics.ResourceMetrics
 	headers []http.Header
-	came    chan struct{} // closed when a request comes
+	came    chan struct{} // closed when a request arrives
 }
 
 // Received returns the received spans, and the headers of each request.
@@ -36,8 +36,8 @@ func (c *Collector) Received() ([]*v1.ResourceSpans, []http.Header) {
 	return slices.Clone(c.all), slices.Clone(c.headers)
 }
 
-// Await waits until so many spans were sent, and returns what was: an answer is complete before the spans of its
-// request are sent.
+// Await waits until the given number of spans has arrived, and returns them. It is needed because an answer is
+// complete before the spans of its request are sent.
 func (c *Collector) Await(ctx context.Context, spans int) (all []*v1.ResourceSpans, err error) {
 	n := 0
 	err = c.Until(ctx, func() bool {
@@ -76,7 +76,7 @@ func (c *Collector) Until(ctx context.Context, enough func() bool) error {
 	}
 }
 
-// ServeHTTP takes one request of an exporter.
+// ServeHTTP receives one request of an exporter.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var spans collect.ExportTraceServiceRequest
 	var measured collectmetrics.ExportMetricsServiceRequest
@@ -97,7 +97,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		close(c.came)
 		c.came = nil
 	}
-	w.Header().Set("Content-Type", "application/x-protobuf") // of an empty answer: all was taken
+	w.Header().Set("Content-Type", "application/x-protobuf") // of an empty answer: everything was accepted
 }
 
 func read(r *http.Request, into proto.Message) error {

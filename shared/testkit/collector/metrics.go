@@ -9,8 +9,8 @@ import (
 	v1 "go.opentelemetry.io/proto/otlp/metrics/v1"
 )
 
-// A Value is the measurement of an instrument with certain attributes: the sum of all received values, or the newest
-// value of a gauge.
+// A Value is an instrument's measurement for one set of attributes: the sum of all received values, or a gauge's
+// newest value.
 type Value struct {
 	Sum   float64
 	Count uint64 // of a histogram
@@ -23,10 +23,10 @@ func (c *Collector) Metrics() []*v1.ResourceMetrics {
 	return slices.Clone(c.metrics)
 }
 
-// Measured adds up the received metrics of all processes, by names like "countersign.run.started
+// Measured adds up the received metrics of all processes. Its keys are names such as "countersign.run.started
 // gen_ai.agent.name=assistant".
 func (c *Collector) Measured() map[string]Value {
-	sums, last := map[string]Value{}, map[string]Value{} // last: by process
+	sums, last := map[string]Value{}, map[string]Value{} // the newest value, by process
 	for _, r := range c.Metrics() {
 		process := text(r.Resource.Attributes, "service.instance.id") + "\n"
 		for _, s := range r.ScopeMetrics {

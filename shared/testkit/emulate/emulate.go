@@ -41,7 +41,8 @@ var seed []byte
 
 const (
 	startBound = time.Minute // from the start of Node to the first answer; 1 s on an idle machine
-	// endWithStdin ends the emulator with this process, however it ends: the kernel then closes the pipe that it reads.
+	// endWithStdin ends the emulator when this process ends, for whatever reason: the kernel then closes the pipe
+	// that the emulator reads.
 	endWithStdin = `data:text/javascript,process.stdin.on("end",()=>process.exit()).resume()`
 )
 
@@ -59,7 +60,7 @@ type Emulator struct {
 	calls  map[string]int
 }
 
-// T is what an emulator ends with: a test, or a trial of the part.
+// T is the owner of an emulator: a test, or a trial of the part. The emulator ends with it.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -69,12 +70,11 @@ type T interface {
 	Cleanup(func())
 }
 
-// answers starts an emulator, which answers a request then.
+// answers starts an emulator that answers a request.
 var answers = realpart.Emulate.Tried(func(t *realpart.Trial) { start(t) })
 
-// Start starts an emulator for the test, from the directory that EMULATE_DIR names: there npm has installed emulate
-// 0.12.2 and a Node of version 22 or later. A test on a machine that lacks them is skipped, or fails where REQUIRE_ALL
-// is 1.
+// Start starts an emulator for the test, from the directory that EMULATE_DIR names. npm must have installed emulate
+// 0.12.2 and Node 22 or later there. If they are missing, the test is skipped, or fails if REQUIRE_ALL is 1.
 func Start(t T) *Emulator {
 	t.Helper()
 	installed(t)
@@ -102,19 +102,19 @@ func start(t T) *Emulator {
 	return e
 }
 
-// Node returns a Node of version 22 or later, as Start needs it.
+// Node returns the Node of version 22 or later that Start uses.
 func Node(t T) string {
 	t.Helper()
 	node, _ := installed(t)
 	return node
 }
 
-// NodePath returns where npm has installed that Node.
+// NodePath returns the path of that Node.
 func NodePath() string {
 	return filepath.Join(os.Getenv("EMULATE_DIR"), "node_modules", ".bin", "node")
 }
 
-// installed returns where Node and the emulator are.
+// installed returns the paths of Node and the emulator.
 func installed(t T) (node, script string) {
 	t.Helper()
 	realpart.Emulate.Take(t)
@@ -129,7 +129,7 @@ func installed(t T) (node, script string) {
 	return node, script
 }
 
-// retried starts an emulator. Another process may take the free port before Node listens on it; hence the retries.
+// retried starts an emulator. It retries, because another process may take the free port before Node listens on it.
 func retried(start func() (base string, err error)) (base string, err error) {
 	for range 3 {
 		if base, err = start(); err == nil {
@@ -139,7 +139,7 @@ func retried(start func() (base string, err error)) (base string, err error) {
 	return "", err
 }
 
-// launch starts a service's process on a free port of loopback and waits until it answers at the path.
+// launch starts a service's process on a free loopback port and waits until the service answers at the path.
 func launch(t T, node, script, service, probe string, seed []byte, more ...string) (base string, err error) {
 	port, err := freeport.Port()
 	if err != nil {
@@ -162,7 +162,7 @@ func launch(t T, node, script, service, probe string, seed []byte, more ...strin
 	done := make(chan struct{})
 	go func() { defer close(done); _ = cmd.Wait() }()
 	stop := func() {
-		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Process.Kill() // it may have ended already
 		<-done
 	}
 	base = "http://127.0.0.1:" + port

@@ -7,21 +7,20 @@ import (
 
 // A Fault makes one call fail.
 type Fault struct {
-	After  bool   // the emulator has carried the call out; otherwise it did not get it
+	After  bool   // the emulator has executed the call; otherwise it did not receive it
 	Status int    // of the answer; 0: the connection is reset
 	Reason string // Google's reason beside the status
 }
 
-// Break makes the next calls of the operation fail, one after the other. The operations are
-// "calendar.events.list", "token" and "revoke". A fault that no call has met by the end of the test is an error of the
-// test.
+// Break makes the next calls of the operation fail, one after the other. The operations are "calendar.events.list",
+// "token" and "revoke". If a fault is unused at the end of the test, the test fails.
 func (e *Emulator) Break(op string, faults ...Fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.faults[op] = append(e.faults[op], faults...)
 }
 
-// Calls returns how often the operation was called, with a valid token.
+// Calls returns the number of calls of the operation with a valid token.
 func (e *Emulator) Calls(op string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +69,7 @@ func (e *Emulator) count(op string) *Fault {
 	return &queue[0]
 }
 
-// acted makes the emulator carry the call out, and drops the answer.
+// acted lets the emulator execute the call, and drops the answer.
 func (e *Emulator) acted(op string, next http.HandlerFunc, r *http.Request) bool {
 	rec := httptest.NewRecorder()
 	next(rec, r)

@@ -4,7 +4,7 @@ import (
 	_ "embed"
 )
 
-// The user of the emulated GitHub, with an access token. It takes any other token too.
+// The user of the emulated GitHub, with an access token. The emulator also accepts any other token.
 const (
 	GitHubUser  = "ada"
 	GitHubToken = "emulate-token"
@@ -13,9 +13,9 @@ const (
 //go:embed testdata/github.yaml
 var githubSeed []byte
 
-// StartGitHub starts the emulator's GitHub for the test, where npm has installed it ([Start]), and returns its address
-// without a trailing slash. Its user owns the repository site. It has neither GitHub's refusal of a second pull request
-// nor of a bad token, and it answers an issue's number for a pull request with 404.
+// StartGitHub starts the emulator's GitHub for the test (see [Start]), and returns its address without a trailing
+// slash. Its user owns the repository site. Unlike GitHub, it refuses neither a second pull request nor a bad token,
+// and it returns 404 for an issue's number that belongs to a pull request.
 func StartGitHub(t T) string {
 	t.Helper()
 	node, script := installed(t)

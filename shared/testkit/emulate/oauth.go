@@ -16,7 +16,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// grant is the grant of an access token.
+// grant is the grant behind an access token.
 type grant struct {
 	scopes  []string
 	refresh string // the refresh token of the same consent
@@ -24,7 +24,7 @@ type grant struct {
 
 // token records the access tokens in the emulator's answers.
 func (e *Emulator) token(w http.ResponseWriter, r *http.Request) {
-	form, _ := url.ParseQuery(string(body(r))) // the emulator reports its errors
+	form, _ := url.ParseQuery(string(body(r))) // the emulator reports its own errors
 	rec := e.ask(r)
 	var got struct {
 		Access  string `json:"access_token"`
@@ -55,7 +55,7 @@ func (e *Emulator) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// RevokeAll revokes every consent, as the user can at Google.
+// RevokeAll revokes every consent, as the user can do at Google.
 func (e *Emulator) RevokeAll(t testing.TB) {
 	t.Helper()
 	e.mu.Lock()
@@ -88,8 +88,8 @@ var (
 	inputTag = regexp.MustCompile(`<input[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
 )
 
-// Consent accepts the emulator's consent page, for all scopes but without, and returns the parameters of the redirect
-// to RedirectURL.
+// Consent accepts the emulator's consent page for all scopes except those in without, and returns the parameters of
+// the redirect to RedirectURL.
 func (e *Emulator) Consent(t testing.TB, page string, without ...string) (state, code string) {
 	t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second,
@@ -122,7 +122,7 @@ func (e *Emulator) Consent(t testing.TB, page string, without ...string) (state,
 	return back.Query().Get("state"), back.Query().Get("code")
 }
 
-// userForm is the form of User's button. The emulator has its own user beside the seed's.
+// userForm matches the form of User's button. The emulator has its own user in addition to the seed's.
 func userForm(page string) (action string, fields url.Values) {
 	for _, form := range formTag.FindAllStringSubmatch(page, -1) {
 		fields := url.Values{}

@@ -15,7 +15,7 @@ import (
 	calendarapi "google.golang.org/api/calendar/v3"
 )
 
-// maxBody bounds a request and an answer.
+// maxBody limits the size of a request and of an answer.
 const maxBody = 8 << 20
 
 // routes returns a handler for the OAuth endpoints, and for the method that uses their tokens.
@@ -54,7 +54,7 @@ func (e *Emulator) authorised(scopes []string, next http.HandlerFunc) http.Handl
 func forwarder(base string) http.Handler {
 	target, err := url.Parse(base)
 	if err != nil {
-		panic(err) // built by this package
+		panic(err) // this package has built it
 	}
 	return &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) }}
 }
@@ -89,9 +89,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // as in replay
 }
 
-// body reads the request's body and leaves it there for the next reader.
+// body reads the request's body and restores it for the next reader.
 func body(r *http.Request) []byte {
-	b, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // a truncated body is not JSON, and is refused as such
+	b, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // a truncated body is not valid JSON, and is refused for that
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 	return b
 }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// diesWithParent: the kernel ends the child with this process, however it ends. Its own process group keeps a Ctrl-C at
-// the terminal from ending it before scripts/dev has drained.
+// diesWithParent makes the kernel end the child when this process ends, for whatever reason. The child has its own
+// process group, so that a Ctrl-C at the terminal does not end it before scripts/dev has drained.
 const diesWithParent = true
 
 func dieWithParent(cmd *exec.Cmd, outlives bool) {

@@ -4,7 +4,8 @@ package emulators
 
 import "os/exec"
 
-// diesWithParent: this system does not end the child with this process, so tests stop it after its last user.
+// diesWithParent does nothing, because this system cannot end the child with this process. Tests stop it after its
+// last user.
 const diesWithParent = false
 
 func dieWithParent(*exec.Cmd, bool) {}

@@ -29,10 +29,10 @@ const (
 	stopBound  = 5 * time.Second  // from the interrupt to the kill
 )
 
-// part is one emulator: the place of its jar, and its names.
+// part describes one emulator: the place of its jar, and its names.
 type part struct {
 	name      string
-	hostVar   string // names an external emulator, as for Google's own libraries
+	hostVar   string // the variable that names an external emulator, as for Google's own libraries
 	component string // its name for gcloud
 	jar       string // a pattern below the SDK's platform folder
 	args      func(jar string) []string
@@ -63,7 +63,7 @@ type Emulator struct {
 	done chan struct{} // closed when the process has ended
 
 	outlives bool // see Outliving
-	found    int  // the process id of one returned by Find
+	found    int  // the process ID of an emulator from Find
 }
 
 // Option changes how an emulator is run.
@@ -149,7 +149,7 @@ func (p part) launch(ctx context.Context, java, jar string, logw io.Writer, opts
 }
 
 // run starts the process and waits for its end in the background. The parent-death signal is tied to the thread that
-// started the child, not to the process, so that thread is kept for as long as the child lives.
+// started the child, not to the process, so run keeps that thread as long as the child lives.
 func (e *Emulator) run() error {
 	dieWithParent(e.proc, e.outlives)
 	started := make(chan error)

@@ -11,8 +11,8 @@ import (
 )
 
 // Firestore returns the host:port of a Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or one that is
-// started for this test binary and shared by its tests; keep them apart by project id. A test on a machine that lacks
-// it, or where it answers no request, is skipped, or fails where REQUIRE_ALL is 1.
+// started for this test binary. Its tests share it, and separate their data by project ID. If the emulator is missing
+// or does not answer, the test is skipped, or fails if REQUIRE_ALL is 1.
 func Firestore(t testing.TB) string {
 	t.Helper()
 	return sharedFirestore.addr(t)
@@ -85,7 +85,7 @@ func (s *shared) release(t testing.TB) {
 	s.running = nil
 }
 
-// tail keeps the last 4 KiB of what the emulator prints, to show why it did not start.
+// tail keeps the last 4 KiB of the emulator's output, to show why it did not start.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// warmTime is how long an emulator that has started may take for its first requests. Java loads most of its code with
-// them, which on a busy machine takes longer than a client waits for a store.
+// warmTime is the time that a started emulator has for its first requests. Java loads most of its code during them,
+// and on a busy machine that takes longer than a client waits for a store.
 const warmTime = 90 * time.Second
 
-// warmFirestore sends a Firestore emulator its first commit and its first query, in a project of their own, and waits
-// for the answers.
+// warmFirestore sends the first commit and the first query to a Firestore emulator, in a project of their own, and
+// waits for the answers.
 func warmFirestore(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
@@ -27,7 +27,7 @@ func warmFirestore(ctx context.Context, addr string) error {
 		send(ctx, http.MethodPost, addr, database+"/documents:runQuery", query))
 }
 
-// warmPubSub asks a Pub/Sub emulator for the topics of a project that has none.
+// warmPubSub requests the topics of a project that has none from a Pub/Sub emulator.
 func warmPubSub(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()

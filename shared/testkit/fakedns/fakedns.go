@@ -1,4 +1,4 @@
-// Package fakedns is a DNS server that knows the names of a test.
+// Package fakedns is a DNS server with the names of a test.
 package fakedns
 
 import (
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Resolver returns a resolver that asks a server of its own, which ends with the test. It knows the names (with a dot
-// at their end) and the addresses of each; those with a bar between them are answered in turn, from question to
-// question, and cname: leads to another name. For any other name there is no address.
+// Resolver returns a resolver with its own server, which ends with the test. names maps names (with a trailing dot)
+// to addresses. Addresses that are separated by a bar are returned in turn, one for each question. An address
+// cname:NAME refers to another name. Any other name has no address.
 func Resolver(t testing.TB, names map[string][]string) *net.Resolver {
 	t.Helper()
 	r, end, err := Open(names)
@@ -24,7 +24,7 @@ func Resolver(t testing.TB, names map[string][]string) *net.Resolver {
 	return r
 }
 
-// Open is [Resolver] for a program: end ends the server.
+// Open is [Resolver] for a program. end stops the server.
 func Open(names map[string][]string) (r *net.Resolver, end func(), err error) {
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(names map[string][]string) (r *net.Resolver, end func(), err error) {
 
 type server struct {
 	names map[string][]string
-	asked map[string]int // how often each answer with turns was given
+	asked map[string]int // number of answers so far, for names with turns
 }
 
 // serve answers questions until the connection is closed, and ignores other packets.
@@ -61,7 +61,7 @@ func (s *server) serve(udp net.PacketConn) {
 		}
 		s.answer(&m)
 		if answer, err := m.Pack(); err == nil {
-			_, _ = udp.WriteTo(answer, from) // who asked asks again
+			_, _ = udp.WriteTo(answer, from) // the client repeats its question
 		}
 	}
 }

@@ -14,7 +14,7 @@ type process struct {
 	exit          int
 }
 
-// Forget drops what the engine knows of processes, as engines do some minutes after they have ended.
+// Forget drops the engine's knowledge of ended processes, as engines do after some minutes.
 func (e *Engine) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

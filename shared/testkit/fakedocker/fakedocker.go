@@ -1,6 +1,6 @@
-// Package fakedocker is a container engine that runs no container. It serves the part of Docker's API that the product
-// uses, on a socket of the test. It keeps created containers, counts started processes, and fails on demand. Where
-// engines differ, it answers like Docker or like Podman ([Options.Podman]).
+// Package fakedocker is a container engine that runs no containers. It serves the part of Docker's API that the
+// product uses, on a socket of the test. It keeps created containers, counts started processes, and fails on demand.
+// Where engines differ, it answers like Docker or like Podman ([Options.Podman]).
 package fakedocker
 
 import (
@@ -39,23 +39,23 @@ const (
 // Options of an engine.
 type Options struct {
 	Podman bool
-	Images []string // that it has
-	// Volumes are the directories that each of them declares as volumes.
+	Images []string // the existing images
+	// Volumes are the directories that each image declares as volumes.
 	Volumes []string
-	// Exec says what a process prints and exits with; nil: nothing and 0.
+	// Exec returns the output and the exit code of a process; nil: no output, and 0.
 	Exec func(command []string) (stdout, stderr string, exit int)
-	// Fault returns the fault of an operation; nil: none fails but those of Break.
+	// Fault returns the fault of an operation; nil: only the faults of Break occur.
 	Fault func(op string) fakegoogle.Fault
 }
 
-// Deed is what an engine has begun: a container, or a process in one. It is known when both are gone.
+// Deed is a container or process that the engine has begun. It remains known after both are gone.
 type Deed struct {
 	Container Container
 	Process   string // empty: the container itself was started
 	Command   []string
 }
 
-// Container is one that was created.
+// Container is a created container.
 type Container struct {
 	ID, Name, Image string
 	Labels          map[string]string
@@ -64,7 +64,7 @@ type Container struct {
 	order           int
 }
 
-// Engine is one.
+// Engine is a running fake engine.
 type Engine struct {
 	Host string // DOCKER_HOST
 	o    Options
@@ -124,14 +124,14 @@ func (e *Engine) Break(op string, faults ...fakegoogle.Fault) {
 	e.faults[op] = faults
 }
 
-// Calls returns how often an operation was called.
+// Calls returns the number of calls of an operation.
 func (e *Engine) Calls(op string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.calls[op]
 }
 
-// Containers returns what there is.
+// Containers returns the existing containers.
 func (e *Engine) Containers() (all []Container) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,7 +141,7 @@ func (e *Engine) Containers() (all []Container) {
 	return all
 }
 
-// Started is how many containers were started, and Removed how many are gone.
+// Started returns the number of started containers, and Removed that of removed ones.
 func (e *Engine) Started() (n int) {
 	for _, d := range e.Deeds() {
 		if d.Process == "" {
@@ -151,13 +151,13 @@ func (e *Engine) Started() (n int) {
 	return n
 }
 
-// Deeds returns all that was begun, in that order.
+// Deeds returns everything that was begun, in order.
 func (e *Engine) Deeds() []Deed { e.mu.Lock(); defer e.mu.Unlock(); return slices.Clone(e.deeds) }
 
-// Removed is how many containers were removed.
+// Removed returns the number of removed containers.
 func (e *Engine) Removed() int { e.mu.Lock(); defer e.mu.Unlock(); return e.removed }
 
-// Ran is how many processes were begun.
+// Ran returns the number of processes that were begun.
 func (e *Engine) Ran() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,7 +167,7 @@ func (e *Engine) Ran() (n int) {
 	return n
 }
 
-// Add adds a container with labels, as another program does, and returns its id.
+// Add adds a container with labels, as another program would, and returns its ID.
 func (e *Engine) Add(labels map[string]string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +176,7 @@ func (e *Engine) Add(labels map[string]string) string {
 	return c.ID
 }
 
-// id makes an id of 64 digits.
+// id returns a new ID of 64 digits.
 func (e *Engine) id() string {
 	e.calls["ids"]++
 	return fmt.Sprintf("%064x", e.calls["ids"]+0xabc0)
@@ -229,7 +229,7 @@ func (e *Engine) next(op string) (f fakegoogle.Fault) {
 	return f
 }
 
-// reply is an answer: JSON, or what a process prints.
+// reply is an answer: JSON, or the output of a process.
 type reply struct {
 	status         int
 	body           any
@@ -244,7 +244,7 @@ func (a reply) write(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)
 	if a.body != nil {
-		_ = json.NewEncoder(w).Encode(a.body) // the client may be gone
+		_ = json.NewEncoder(w).Encode(a.body) // the client may have disconnected
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// Generation is a generation of models. It determines the rules for signatures and ids.
+// Generation is a generation of models. It determines the rules for signatures and IDs.
 type Generation int
 
 // The generations.
@@ -30,7 +30,8 @@ const (
 // empty text of the model's own.
 func Check(raw []json.RawMessage, gen Generation) ([]Content, error) { return CheckBy("", raw, gen) }
 
-// CheckBy is [Check] by one model of one service: signatures that another has made are refused, in closed turns too.
+// CheckBy is [Check] for one model of one service. It refuses signatures of any other model or service, in closed
+// turns too.
 func CheckBy(signer string, raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
 		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
@@ -181,7 +182,7 @@ func decodeContent(i int, raw json.RawMessage) (Content, error) {
 	return out, nil
 }
 
-// otherData holds the kinds of part data that this fake accepts without checking them.
+// otherData holds the kinds of part data that this fake accepts unchecked.
 var otherData = []string{"inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 
 // partMeta holds the fields allowed beside the data of a part.
@@ -242,8 +243,8 @@ func (p Part) check(at, role string) error {
 	return nil
 }
 
-// callName matches the names in a conversation (ai.google.dev/api/caching#FunctionCall), and all that declarations
-// allow.
+// callName matches the names in a conversation (ai.google.dev/api/caching#FunctionCall), including all names that
+// declarations allow.
 var callName = lazyregexp.New(`^[a-zA-Z0-9_.:-]{1,128}$`)
 
 func isObject(raw json.RawMessage, optional bool) bool {

@@ -1,6 +1,6 @@
 package fakegemini
 
-// Source is a page that a turn's words rest on.
+// Source is a page on which a turn's text is based.
 type Source struct {
 	Title string `json:"title"`
 	URI   string `json:"uri"`
@@ -27,13 +27,13 @@ type support struct {
 	Chunks  []int   `json:"groundingChunkIndices"`
 }
 
-// segment is a part of the text; its index is one of bytes.
+// segment is a part of the text; its indexes count bytes.
 type segment struct {
 	End  int    `json:"endIndex"`
 	Text string `json:"text"`
 }
 
-// grounding returns what the answer says of its search: nothing where it has not searched.
+// grounding returns the answer's grounding metadata, or nil if it did not search.
 func (a answer) grounding() *grounding {
 	if !a.req.Search || len(a.Sources) == 0 {
 		return nil

@@ -147,8 +147,8 @@ func declarations(groups []toolGroup) ([]Declaration, error) {
 	return out, CheckDeclarations(out)
 }
 
-// CheckDeclarations returns the message that a 400 would carry for invalid declarations: a name that is malformed or
-// repeated, no description, a schema that is not plain.
+// CheckDeclarations returns the message that a 400 would have for invalid declarations: a malformed or repeated name,
+// a missing description, or a schema that is not plain.
 func CheckDeclarations(ds []Declaration) error {
 	seen := map[string]bool{}
 	for i, d := range ds {
@@ -187,7 +187,7 @@ func strict(data []byte, into any) error {
 	return nil
 }
 
-// signer names who signs the answer to the request: the model, and the service that it is asked of.
+// signer names the signer of the answer: the requested model and service.
 func (r Request) signer() string {
 	if r.Vertex {
 		return "vertex/" + r.Model

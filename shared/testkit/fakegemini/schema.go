@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkSchema accepts a plain schema, in the vocabulary of JSON Schema or of OpenAPI: every value has a type (or is one
+// checkSchema accepts a plain schema, in the vocabulary of JSON Schema or of OpenAPI: every value has a type (or one
 // of several schemas), every list has items, and every required property is described.
 func checkSchema(at string, raw json.RawMessage, root bool) error {
 	var s struct {

@@ -36,20 +36,21 @@ type Server struct {
 	refused  []string
 }
 
-// keep is the number of latest requests that a Server remembers.
+// keep is the number of requests that a Server remembers.
 const keep = 1000
 
 // New returns a server that answers with model.
 func New(model ModelFunc) *Server { return &Server{model: model} }
 
-// Requests returns the last thousand requests that passed the checks, oldest first.
+// Requests returns the latest requests that passed the checks, oldest first; a Server remembers a thousand.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Refused returns the messages of the 400s sent, oldest first: a test of a correct client asserts that there are none.
+// Refused returns the messages of the 400s that were sent, oldest first. A test of a correct client checks that there
+// are none.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer{s.model(req), req, s.Generation, len(data)}.write(w, r)
 }
 
-// registered reports whether the caller sent a key, and answers 403 if not.
+// registered reports whether the caller sent a key, and answers 403 otherwise.
 func registered(w http.ResponseWriter, r *http.Request) bool {
 	if r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Get("key") != "" {
 		return true
@@ -104,7 +105,7 @@ func registered(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// describe describes any model: the fake has no list of them.
+// describe describes any model, because the fake has no list of models.
 func describe(w http.ResponseWriter, r *http.Request, name string) {
 	vertex := strings.HasPrefix(name, "publishers/")
 	if !vertex && !registered(w, r) {
@@ -267,7 +268,7 @@ func (a answer) response(parts []Part, last bool) response {
 	return res
 }
 
-// seed returns a seed for ids that differ within a conversation and are the same when a request is repeated.
+// seed returns a seed for IDs. The IDs differ within a conversation, and are the same if a request is repeated.
 func (a answer) seed() []byte {
 	return []byte(strings.Join(rawStrings(a.req.Raw), "\n"))
 }

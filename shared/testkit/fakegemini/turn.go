@@ -19,10 +19,10 @@ import (
 type Call struct {
 	Name string
 	Args any    // marshalled to an object; a json.RawMessage is sent as it is; nil sends no args
-	ID   string // empty: made up, as Gemini 3 does
+	ID   string // empty: generated, as by Gemini 3
 }
 
-// A Turn is the answer of a ModelFunc. The zero Turn is a candidate without parts and finish reason STOP.
+// A Turn is the answer of a ModelFunc. The zero Turn is a candidate without parts and with the finish reason STOP.
 type Turn struct {
 	Thought string // a thought part before everything else
 	Text    string
@@ -31,12 +31,13 @@ type Turn struct {
 	Block   string // promptFeedback.blockReason instead of a candidate
 	Usage   *Usage // nil: counted from the lengths
 
-	Sources []Source // what the words rest on; sent where the request lets the model search
+	Sources []Source // the sources of the text; sent if the request allows search
 
-	Pieces int           // the number of chunks of Text in a stream; 0: one for each word
-	Delay  time.Duration // before the answer, and in a stream before each chunk
+	Pieces int           // number of chunks of Text in a stream; 0: one for each word
+	Delay  time.Duration // delay before the answer, and in a stream before each chunk
 
-	Status int         // an HTTP error instead of an answer; Body as it is, or Google's error shape when it is empty
+	// an HTTP error instead of an answer; Body is sent unchanged, or Google's error shape if it is empty
+	Status int
 	Header http.Header // further headers, such as Retry-After
 	Body   string      // with Status 0 or 200: the whole body, verbatim, in place of everything above
 	Hangup bool        // close the connection: before any byte, or in a stream in the middle of Text
@@ -51,11 +52,12 @@ type Usage struct {
 	TotalTokenCount         int `json:"totalTokenCount"`
 }
 
-// Content returns the turn as a model content, with ids and the signature on the first call. The seed makes the ids
-// differ between the turns of a conversation.
+// Content returns the turn as a model content, with IDs, and with the signature on the first call. The seed makes the
+// IDs differ between the turns of a conversation.
 func (t Turn) Content(seed []byte, gen Generation) json.RawMessage { return t.ContentBy("", seed, gen) }
 
-// ContentBy is [Turn.Content] with the signature of one model of one service, which no other takes for its own.
+// ContentBy is [Turn.Content] with the signature of one model of one service. Other models and services do not accept
+// it.
 func (t Turn) ContentBy(signer string, seed []byte, gen Generation) json.RawMessage {
 	return encode(Content{Role: "model", Parts: t.parts(signer, seed, gen, []string{t.Text})})
 }
@@ -128,17 +130,17 @@ func (t Turn) usage(prompt int) *Usage {
 	return u
 }
 
-// callID returns a short id of letters and digits, like the service's.
+// callID returns a short ID of letters and digits, like the service's.
 func callID(seed []byte, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%x/%d", sha256.Sum256(seed), i))
 	return hex.EncodeToString(sum[:4])
 }
 
-// signed begins every signature of the fake.
+// signed is the prefix of every signature of the fake.
 const signed = "fake"
 
-// sign returns a signature over the calls of a turn, which detects a call that was dropped, added or rebuilt. It is
-// computed from the calls and the signer alone, so that a restarted fake recognises its own signatures.
+// sign returns a signature over the calls of a turn, which detects a call that was dropped, added or rebuilt. It
+// depends only on the calls and the signer, so a restarted fake recognises its own signatures.
 func sign(signer string, parts []Part) string {
 	mac := hmac.New(sha256.New, []byte("fakegemini"+signer))
 	for _, p := range parts {
@@ -149,18 +151,19 @@ func sign(signer string, parts []Part) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum([]byte(signed)))
 }
 
-// canonical returns one form for every encoding of a call: stores may change the escapes and white space of JSON.
+// canonical returns the same form for every encoding of a call, because stores may change the escapes and white space
+// of JSON.
 func canonical(c *FunctionCall) []byte {
 	var args any
 	dec := json.NewDecoder(bytes.NewReader(c.Args))
 	dec.UseNumber()
 	if err := dec.Decode(&args); err != nil {
-		args = nil // none were sent
+		args = nil // no arguments were sent
 	}
 	return encode([]any{c.ID, c.Name, args})
 }
 
-// encode is json.Marshal without escapes for HTML, for values of this package's own making.
+// encode is json.Marshal without escapes for HTML, for values of this package.
 func encode(v any) json.RawMessage {
 	b, err := strictjson.Marshal(v)
 	if err != nil {

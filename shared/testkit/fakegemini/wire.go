@@ -34,7 +34,7 @@ type FunctionResponse struct {
 	Response json.RawMessage `json:"response"`
 }
 
-// A Declaration is a function that the model may call. Parameters is its schema, whichever of the two fields held it.
+// A Declaration is a function that the model may call. Parameters is its schema, from either of the two fields.
 type Declaration struct {
 	Name        string
 	Description string
@@ -45,21 +45,21 @@ type Declaration struct {
 type Request struct {
 	Model           string
 	Stream          bool
-	Vertex          bool // it came over a Vertex AI path
+	Vertex          bool // it was sent to a Vertex AI path
 	System          string
 	Contents        []Content
 	Raw             []json.RawMessage // the contents byte for byte
 	Tools           []Declaration
-	NoTools         bool     // function-calling mode NONE
-	Mode            string   // the function-calling mode as it was sent; empty: none was
-	Allowed         []string // the functions that may be called, where they were named
+	NoTools         bool     // the function-calling mode is NONE
+	Mode            string   // the function-calling mode as it was sent; empty: none
+	Allowed         []string // the only functions that may be called, if they were named
 	Search          bool     // Google Search may be used
 	Temperature     *float64
-	Thoughts        bool // the answer may have a summary of them
+	Thoughts        bool // the answer may have a summary of the thoughts
 	MaxOutputTokens int
 }
 
-// User returns the last words of the user, or "".
+// User returns the last text of the user, or "".
 func (r Request) User() string {
 	for i := len(r.Contents) - 1; i >= 0; i-- {
 		c := r.Contents[i]
@@ -72,7 +72,7 @@ func (r Request) User() string {
 	return ""
 }
 
-// Responses returns the function responses that the request ends in, or nil if it ends in words.
+// Responses returns the function responses at the end of the request, or nil if it ends with text.
 func (r Request) Responses() []FunctionResponse {
 	var out []FunctionResponse
 	for _, p := range r.Contents[len(r.Contents)-1].Parts {
@@ -83,7 +83,7 @@ func (r Request) Responses() []FunctionResponse {
 	return out
 }
 
-// Answered returns how many answers of the model the request's conversation has.
+// Answered returns the number of the model's answers in the request's conversation.
 func (r Request) Answered() (n int) {
 	for _, c := range r.Contents {
 		if c.Role == "model" {

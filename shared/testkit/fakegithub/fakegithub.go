@@ -1,9 +1,8 @@
-// Package fakegithub implements the part of GitHub's REST API that the tools of package tools/github use, in memory. It
-// is as strict as GitHub: unknown tokens are refused, a private repository that the user may not see is missing, a
-// second open pull request of the same head and base is refused, and so is a branch's move to a commit that does not
-// descend from it. Package octokit checks its answers against GitHub's own description.
-//
-// It is built from GitHub's reference; undocumented behaviour is not imitated.
+// Package fakegithub implements the part of GitHub's REST API that package tools/github uses, in memory. It is as
+// strict as GitHub. It refuses unknown tokens, hides private repositories from other users, and refuses a second open
+// pull request with the same head and base, and the move of a branch to a commit that does not descend from it.
+// Package octokit checks its answers against GitHub's own description. It is built from GitHub's reference;
+// undocumented behaviour is not imitated.
 package fakegithub
 
 import (
@@ -21,12 +20,13 @@ import (
 type Options struct {
 	// User returns the login of an access token. Required.
 	User func(bearer string) (login string, ok bool)
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Web and API are where answers say that GitHub and this server are, without a trailing slash; empty: GitHub's.
+	// Web and API are the addresses of GitHub and of this server in answers, without a trailing slash; empty:
+	// GitHub's.
 	Web, API string
-	// Fault returns the fault of an operation, for tests; op is GitHub's name of it, such as "issues/create". Nil: none
-	// fails.
+	// Fault returns the fault of an operation, for tests. op is GitHub's name of the operation, such as
+	// "issues/create". Nil: none fails.
 	Fault func(op string) fakegoogle.Fault
 	// Check receives each exchange without a fault. Nil: no check.
 	Check func(Exchange)
@@ -35,7 +35,7 @@ type Options struct {
 // An Exchange is a request and its answer.
 type Exchange struct {
 	Op             string
-	Request        *http.Request // its body is read already
+	Request        *http.Request // its body has been read
 	Body           []byte
 	Status         int
 	Header         http.Header
@@ -49,11 +49,11 @@ type Server struct {
 	mux  *http.ServeMux
 
 	mu      sync.Mutex
-	last    int64 // the id of the newest resource
+	last    int64 // the ID of the newest resource
 	repos   []*repository
-	before  []*repository  // what reads see instead, as long as they lag
-	lags    int            // how many more reads do
-	effects map[string]int // how often each operation changed something
+	before  []*repository  // the earlier state that reads return while they lag
+	lags    int            // number of further reads that lag
+	effects map[string]int // number of changes, by operation
 }
 
 // New returns a server without a repository.
@@ -94,7 +94,8 @@ type OpenIssue struct {
 	Body   string `json:"body"`
 }
 
-// Open returns the open issues and pull requests of the repository, oldest first; nil where there is none.
+// Open returns the repository's open issues and pull requests, oldest first. It returns nil if there is no such
+// repository.
 func (s *Server) Open(owner, name string) []OpenIssue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,20 +117,21 @@ type request struct {
 	*http.Request
 	login string
 	body  []byte
-	repo  *repository // nil where the path names none
+	repo  *repository // nil if the path names no repository
 }
 
-// method carries out an operation under the lock.
+// method runs an operation under the lock.
 type method func(r request) (answer, *failure)
 
-// answer is what an operation answers: 200 unless it says otherwise.
+// answer is an operation's answer. A zero status means 200.
 type answer struct {
 	status int
 	body   any
 	link   string // the header Link
 }
 
-// route is a path of the API with what it does. A path with a repository is served only to those who may see it.
+// route is a path of the API with its operation. A path with a repository is served only to users who may see the
+// repository.
 type route struct {
 	pattern string
 	do      method
@@ -170,7 +172,7 @@ func (s *Server) routes() map[string]route {
 	}
 }
 
-// Operations returns GitHub's names of the operations that a server has, sorted.
+// Operations returns GitHub's names of the server's operations, sorted.
 func Operations() []string {
 	var all []string
 	for op := range (&Server{}).routes() {
@@ -180,7 +182,7 @@ func Operations() []string {
 	return all
 }
 
-// parameters returns those of a path, by their names.
+// parameters returns the parameters of a path, by name.
 func parameters(r *http.Request) map[string]string {
 	all := map[string]string{}
 	for _, part := range strings.Split(r.Pattern, "/") {

@@ -114,8 +114,8 @@ func (s *Server) getTree(r request) (answer, *failure) {
 	return answer{body: s.tree(r.repo, name, files, r.FormValue("recursive") != "")}, nil
 }
 
-// createTree takes files alone, by their content or their blob; a null sha deletes one. What stood where a file or its
-// folder comes goes without a word.
+// createTree accepts only files, by their content or their blob; a null sha deletes one. A new file silently replaces
+// a folder in its way, and a new folder a file.
 func (s *Server) createTree(r request) (answer, *failure) {
 	var in struct {
 		BaseTree string `json:"base_tree"`
@@ -141,7 +141,7 @@ func (s *Server) createTree(r request) (answer, *failure) {
 	}
 	for _, e := range in.Tree {
 		var sha string
-		_ = json.Unmarshal(e.SHA, &sha) // null and nothing: no sha
+		_ = json.Unmarshal(e.SHA, &sha) // null or nothing: no sha
 		switch {
 		case e.Path == "" || strings.HasPrefix(e.Path, "/") || strings.Contains(e.Path, ".."):
 			return answer{}, unprocessable("tree.path contains a malformed path component")

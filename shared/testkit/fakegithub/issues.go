@@ -18,7 +18,7 @@ func (r request) issueOf(parameter string) *issue {
 }
 
 func (s *Server) listIssues(r request) (answer, *failure) {
-	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: since ever
+	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: no lower bound
 	var all []*issue
 	for _, i := range slices.Backward(r.repo.issues) {
 		if inState(i.state, r.FormValue("state")) && !i.updated.Before(since) && labelled(i, r.FormValue("labels")) &&
@@ -50,7 +50,7 @@ func (s *Server) getIssue(r request) (answer, *failure) {
 	return answer{body: s.issue(r.repo, i)}, nil
 }
 
-// createIssue drops labels and assignees of somebody who may not write, without a word, as GitHub does.
+// createIssue silently drops labels and assignees of a user who may not write, as GitHub does.
 func (s *Server) createIssue(r request) (answer, *failure) {
 	var in struct {
 		Title, Body       string
@@ -83,7 +83,7 @@ func (r *repository) assignable(logins []string) *failure {
 	return nil
 }
 
-// change is what can be changed of an issue or a pull request.
+// change has the fields of an issue or pull request that can be changed.
 type change struct {
 	Title, Body, State, Base *string
 	Labels, Assignees        *[]string
@@ -100,7 +100,7 @@ func (s *Server) updateIssue(r request) (answer, *failure) {
 	return answer{body: s.issue(r.repo, i)}, nil
 }
 
-// update applies a request's change; one that changes nothing is no effect.
+// update applies a request's change. A request that changes nothing is not an effect.
 func (s *Server) update(r request, i *issue, op string) *failure {
 	var in change
 	if e := decode(r, &in); e != nil {
@@ -162,7 +162,7 @@ func (s *Server) listComments(r request) (answer, *failure) {
 	if i == nil {
 		return answer{}, missing()
 	}
-	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: since ever
+	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: no lower bound
 	var all []*comment
 	for _, c := range i.comments {
 		if !c.created.Before(since) {

@@ -14,26 +14,27 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// How long the tokens of a GitHub App live.
+// The lifetimes of the tokens of a GitHub App.
 const (
 	accessLifetime  = 8 * time.Hour
 	refreshLifetime = 15897600 * time.Second // six months, as GitHub counts them
 )
 
-// OAuthOptions is what an [OAuth] server is made of.
+// OAuthOptions are the options of an [OAuth] server.
 type OAuthOptions struct {
 	ClientID, ClientSecret string
 	Redirect               string // the only redirect URI; empty: any
-	Key                    []byte // that signs the tokens
-	Eternal                bool   // access tokens do not end and there are no others: the App has opted out of expiry
-	// Now is the clock; nil is time.Now.
+	Key                    []byte // the key that signs the tokens
+	// access tokens do not expire and there are no refresh tokens: the App has opted out of expiry
+	Eternal bool
+	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
 
-// OAuth is the OAuth server of the local GitHub for one GitHub App: consents with PKCE (RFC 7636), user tokens, and the
-// App's revocation. A caller gets the account that it names. As at GitHub the use of a refresh token ends it and the
-// access token before, and errors are answered with 200. Tokens are signed and not stored, so they survive a restart;
-// which of them were used does not.
+// OAuth is the OAuth server of the local GitHub for one GitHub App: consents with PKCE (RFC 7636), user tokens, and
+// the App's revocation. A caller gets the account that it names. As at GitHub, the use of a refresh token invalidates
+// it and the previous access token, and errors have the status 200. Tokens are signed and not stored, so they survive
+// a restart; the record of used tokens does not.
 type OAuth struct {
 	opts  OAuthOptions
 	codes issuer.Codes[consent]
@@ -41,10 +42,10 @@ type OAuth struct {
 	mu     sync.Mutex
 	serial int64
 	newest map[int64]int64  // by consent, the serial number of its newest tokens
-	gone   map[string]int64 // by login, the serial number at which all consents so far were taken back
+	gone   map[string]int64 // by login, the serial number up to which all consents are revoked
 }
 
-// consent is what a code was given for.
+// consent is the consent behind a code.
 type consent struct{ login, redirect string }
 
 // NewOAuth returns the server of an App.
@@ -55,7 +56,7 @@ func NewOAuth(o OAuthOptions) *OAuth {
 	return &OAuth{opts: o, newest: map[int64]int64{}, gone: map[string]int64{}}
 }
 
-// Routes serves GitHub's pages below web and the App's part of the API below api. Both have no slash at their end.
+// Routes serves GitHub's pages below web and the App's part of the API below api. Neither has a trailing slash.
 func (o *OAuth) Routes(mux *http.ServeMux, web, api string) {
 	mux.HandleFunc("GET "+web+"/login/oauth/authorize", o.ask)
 	mux.Handle("POST "+web+"/login/oauth/authorize", http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.agree)))
@@ -89,7 +90,7 @@ var consentPage = template.Must(template.New("").Parse(`<!doctype html><html lan
 // asked lists the parameters of a request that the page's form sends again.
 var asked = []string{"client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state"}
 
-// ask shows the page of the consent.
+// ask shows the consent page.
 func (o *OAuth) ask(w http.ResponseWriter, r *http.Request) {
 	if err := o.check(r.URL.Query()); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -107,7 +108,7 @@ func (o *OAuth) ask(w http.ResponseWriter, r *http.Request) {
 	_ = consentPage.Execute(w, page) // a browser that disconnected is not an error
 }
 
-// agree redirects the browser back with a code, or with the no.
+// agree redirects the browser back with a code, or with the error of a refusal.
 func (o *OAuth) agree(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	back, state, code, err := url.Values{}, "", "", r.ParseForm()
@@ -128,8 +129,8 @@ func (o *OAuth) agree(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+back.Encode(), http.StatusSeeOther)
 }
 
-// Consent is what a user does who is sent to the address, chooses the account, and agrees. It returns what their
-// browser is sent back with.
+// Consent acts as a user who opens the address, chooses the account, and agrees. It returns the parameters with which
+// their browser is sent back.
 func (o *OAuth) Consent(address, login string) (state, code string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -151,7 +152,7 @@ func (o *OAuth) allow(q url.Values, login string) (state, code string, err error
 		nil
 }
 
-// redeem gives tokens for a code or a refresh token.
+// redeem issues tokens for a code or a refresh token.
 func (o *OAuth) redeem(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if r.PostFormValue("client_id") != o.opts.ClientID || r.PostFormValue("client_secret") != o.opts.ClientSecret {
@@ -178,10 +179,11 @@ func (o *OAuth) redeem(w http.ResponseWriter, r *http.Request) {
 	say(w, r, o.begin(c.login))
 }
 
-// numbers are the parameters that JSON has as such.
+// numbers are the parameters that are numbers in JSON.
 var numbers = map[string]bool{"expires_in": true, "refresh_token_expires_in": true}
 
-// say answers in the form that the request accepts: a query, unless it asks for JSON. Errors, too, have the status 200.
+// say answers in the form that the request accepts: a query, unless it asks for JSON. Errors also have the status
+// 200.
 func say(w http.ResponseWriter, r *http.Request, q url.Values) {
 	if !strings.Contains(r.Header.Get("Accept"), "json") {
 		w.Header().Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
@@ -199,7 +201,7 @@ func say(w http.ResponseWriter, r *http.Request, q url.Values) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// revoke takes back the consent of an access token (DELETE /applications/{client_id}/grant).
+// revoke revokes the consent of an access token (DELETE /applications/{client_id}/grant).
 func (o *OAuth) revoke(w http.ResponseWriter, r *http.Request) {
 	id, secret, _ := r.BasicAuth()
 	var in struct {
@@ -220,16 +222,16 @@ func (o *OAuth) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// User returns whose access token it is, as [Options] asks.
+// User returns the login of an access token, for [Options].
 func (o *OAuth) User(bearer string) (login string, ok bool) {
 	t, ok := o.read(kindAccess, bearer)
 	return t.Login, ok
 }
 
-// Token returns an access token of the account's, as a person makes one for themselves.
+// Token returns an access token of the account, like one that a person creates for themselves.
 func (o *OAuth) Token(login string) string { return o.begin(login).Get("access_token") }
 
-// RevokeAll takes back what the user has granted to the App, as they can in GitHub's settings.
+// RevokeAll revokes everything that the user has granted to the App, as they can do in GitHub's settings.
 func (o *OAuth) RevokeAll(login string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -35,7 +35,7 @@ func (s *Server) getPull(r request) (answer, *failure) {
 	return answer{body: s.pull(r.repo, i)}, nil
 }
 
-// createPull knows branches of the repository itself alone, not those of forks.
+// createPull accepts only branches of the repository itself, not those of forks.
 func (s *Server) createPull(r request) (answer, *failure) {
 	var in struct{ Title, Head, Base, Body string }
 	if e := decode(r, &in); e != nil {

@@ -53,7 +53,7 @@ func (s *Server) createRepository(r request) (answer, *failure) {
 	return answer{status: http.StatusCreated, body: s.repository(made)}, nil
 }
 
-// getContent answers with a file or, for a folder, with what lies in it.
+// getContent answers with a file, or with the entries of a folder.
 func (s *Server) getContent(r request) (answer, *failure) {
 	c := r.repo.at(r.FormValue("ref"))
 	if c == nil {

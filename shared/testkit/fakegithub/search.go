@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// SearchLag is the delay until the search finds a new issue. GitHub documents no delay; its lists have the issue
-// sooner.
+// SearchLag is the delay until the search finds a new issue. GitHub documents no delay, but its lists have a new
+// issue sooner.
 const SearchLag = time.Minute
 
-// searchIssues knows the qualifiers repo, author and is, and the words of an issue's title and body.
+// searchIssues supports the qualifiers repo, author and is, and words of an issue's title and body.
 func (s *Server) searchIssues(r request) (answer, *failure) {
 	terms := strings.Fields(r.FormValue("q"))
 	if len(terms) == 0 {

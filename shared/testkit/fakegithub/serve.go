@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// maxRequest bounds a request: far more than a tool sends.
+// maxRequest is the size limit of a request, far above the size of a tool's request.
 const maxRequest = 4 << 20
 
-// serve answers the requests of an operation behind the checks of the token and the repository, with the test's fault.
+// serve answers an operation's requests: it checks the token and the repository, and applies the test's fault.
 func (s *Server) serve(op string, do method) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -37,7 +37,7 @@ func (s *Server) serve(op string, do method) http.HandlerFunc {
 	}
 }
 
-// carryOut looks the path's repository up and carries the operation out, under the lock.
+// carryOut looks up the path's repository and runs the operation under the lock.
 func (s *Server) carryOut(r request, do method) (answer, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,13 +55,13 @@ func (s *Server) carryOut(r request, do method) (answer, *failure) {
 	return do(r)
 }
 
-// interfere runs an operation with its fault. An answer that no fault has struck is shown to check.
+// interfere runs an operation with its fault. Check receives answers without a fault.
 func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do func() (answer, *failure),
 	check func(status int, h http.Header, answer []byte)) {
 	f := s.opts.Fault(op)
 	kind := f.Kind
 	if kind == fakegoogle.StatusBefore || kind == fakegoogle.StatusAfter {
-		f.Kind = fakegoogle.None // the status is answered in GitHub's words
+		f.Kind = fakegoogle.None // the status has GitHub's own message
 	}
 	f.Serve(w, r, func() (http.HandlerFunc, bool) {
 		if kind == fakegoogle.StatusBefore {
@@ -87,7 +87,7 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	})
 }
 
-// lag makes the next reads requests return the present state, whatever is written meanwhile.
+// lag makes the next reads return the present state, whatever is written meanwhile.
 func (s *Server) lag(reads int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (a answer) encode() (int, http.Header, []byte) {
 	}
 	b, err := json.Marshal(a.body)
 	if err != nil {
-		panic(err) // a value of this package that has no JSON form
+		panic(err) // a value of this package that cannot be encoded as JSON
 	}
 	if a.status == 0 {
 		a.status = http.StatusOK
@@ -120,15 +120,15 @@ func send(w http.ResponseWriter, status int, h http.Header, body []byte) {
 		w.Header()[k] = v
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone away is no error of ours
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // failure is an error answer.
 type failure struct {
 	status  int
 	message string
-	errors  []any // of 422
-	limited bool  // by the secondary rate limit
+	errors  []any // with 422
+	limited bool  // for the secondary rate limit
 }
 
 func unauthenticated() *failure {
@@ -136,7 +136,7 @@ func unauthenticated() *failure {
 }
 func missing() *failure { return &failure{status: http.StatusNotFound, message: "Not Found"} }
 
-// empty returns the failure of what needs a commit in a repository without one.
+// empty returns the failure of an operation that needs a commit, in a repository without one.
 func empty() *failure {
 	return &failure{status: http.StatusConflict, message: "Git Repository is empty."}
 }
@@ -195,7 +195,7 @@ func (e *failure) write(w http.ResponseWriter) {
 	send(w, status, h, b)
 }
 
-// decode reads a request's JSON.
+// decode decodes a request's JSON.
 func decode(r request, v any) *failure {
 	if err := json.Unmarshal(r.body, v); err != nil {
 		return &failure{status: http.StatusBadRequest, message: "Problems parsing JSON"}
@@ -203,7 +203,7 @@ func decode(r request, v any) *failure {
 	return nil
 }
 
-// page cuts a list to the page that the request asks for, with the Link header of the one after it.
+// page cuts a list to the requested page, with the Link header for the next one.
 func page[T any](s *Server, r request, all []T) (cut []T, link string) {
 	size, n := 30, 1
 	if v, err := strconv.Atoi(r.FormValue("per_page")); err == nil && v > 0 {
@@ -222,7 +222,7 @@ func page[T any](s *Server, r request, all []T) (cut []T, link string) {
 	return all[from:to], link
 }
 
-// listed answers with a page of a list, each shown by show.
+// listed answers with a page of a list, with each element in the form of show.
 func listed[T any](s *Server, r request, all []T, show func(T) any) answer {
 	cut, link := page(s, r, all)
 	out := []any{}

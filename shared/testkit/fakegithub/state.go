@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// repository is one with its Git database.
+// repository is a repository with its Git database.
 type repository struct {
 	id            int64
 	owner, name   string
 	description   string
 	private       bool
-	writers       []string // who may write beside the owner
+	writers       []string // users who may write, in addition to the owner
 	created       time.Time
-	issues        []*issue // pull requests among them; the number is the place, from 1
+	issues        []*issue // pull requests included; the number is the index, counted from 1
 	blobs         map[string]string
-	trees         map[string]map[string]file // by the path of each file
+	trees         map[string]map[string]file // by file path
 	commits       map[string]*commit
 	branches      map[string]string
 	defaultBranch string
 	checks        []*check
 }
 
-// file is one in a tree.
+// file is a file in a tree.
 type file struct{ blob, mode string }
 
 // The modes of the Git database.
@@ -74,7 +74,7 @@ func (r *repository) writable(login string) bool {
 
 func (r *repository) visible(login string) bool { return !r.private || r.writable(login) }
 
-// clone returns the repository as it is. What the Git database holds never changes, and is not copied.
+// clone returns a copy of the repository. It does not copy the Git database, whose objects never change.
 func (r *repository) clone() *repository {
 	c := *r
 	c.branches, c.issues = maps.Clone(r.branches), nil
@@ -89,7 +89,7 @@ func (r *repository) clone() *repository {
 	return &c
 }
 
-// find returns a repository by its name in any case, or nil.
+// find returns a repository by its name, regardless of case, or nil.
 func (s *Server) find(owner, name string) *repository {
 	for _, r := range s.repos {
 		if strings.EqualFold(r.owner, owner) && strings.EqualFold(r.name, name) {
@@ -104,7 +104,7 @@ func (s *Server) id() int64 {
 	return s.last
 }
 
-// now is the time to the second, as GitHub has it.
+// now is the time in whole seconds, as at GitHub.
 func (s *Server) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
 
 func (s *Server) newRepository(owner, name, description string, private bool) *repository {
@@ -115,7 +115,7 @@ func (s *Server) newRepository(owner, name, description string, private bool) *r
 	return r
 }
 
-// hash names an object of the Git database: 40 hexadecimal digits, the same for the same content.
+// hash returns the name of an object of the Git database: 40 hexadecimal digits, the same for the same content.
 func hash(parts ...string) string {
 	h := sha1.Sum([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(h[:])
@@ -143,7 +143,7 @@ func (r *repository) addCommit(c commit) *commit {
 	return &c
 }
 
-// at returns the commit that a branch, a commit's name or HEAD means, or nil.
+// at returns the commit of a branch, a commit's name or HEAD, or nil.
 func (r *repository) at(ref string) *commit {
 	if ref == "HEAD" || ref == "" {
 		ref = r.defaultBranch
@@ -154,7 +154,7 @@ func (r *repository) at(ref string) *commit {
 	return r.commits[ref]
 }
 
-// history returns a commit and those before it, the newest first, along the first parents.
+// history returns a commit and its first-parent ancestors, newest first.
 func (r *repository) history(sha string) (all []*commit) {
 	for c := r.commits[sha]; c != nil; {
 		all = append(all, c)
@@ -166,21 +166,22 @@ func (r *repository) history(sha string) (all []*commit) {
 	return all
 }
 
-// descends reports whether one commit is another, or comes after it.
+// descends reports whether one commit equals another or descends from it.
 func (r *repository) descends(sha, from string) bool {
 	return slices.ContainsFunc(r.history(sha), func(c *commit) bool { return c.sha == from })
 }
 
-// A Seed is a repository that a server begins with.
+// A Seed is a repository that a server starts with.
 type Seed struct {
 	Owner, Name, Description string
 	Private                  bool
-	Writers                  []string          // who may write beside the owner
-	Files                    map[string]string // of the first commit, on main
-	Modes                    map[string]string // of those that are not 100644
+	Writers                  []string          // users who may write, in addition to the owner
+	Files                    map[string]string // the files of the first commit, on main
+	Modes                    map[string]string // the modes other than 100644
 	Issues                   []SeedIssue       // numbered from 1
-	Branches                 map[string]string // beside main, each a commit after it that writes a file of its own name
-	Pulls                    []SeedPull        // numbered after the issues
+	// branches other than main; each has one more commit, with a file of its own name
+	Branches map[string]string
+	Pulls    []SeedPull // numbered after the issues
 }
 
 // SeedPull is a pull request of a Seed.
@@ -190,7 +191,7 @@ type SeedPull struct{ Author, Title, Body, Head, Base string }
 type SeedIssue struct {
 	Author, Title, Body string
 	Labels              []string
-	Comments            []string // by the same author
+	Comments            []string // comments, by the same author
 }
 
 // Add adds a repository.

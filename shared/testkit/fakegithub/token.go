@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The kinds of a user's tokens, as GitHub's own begin.
+// The kinds of a user's tokens, with GitHub's own prefixes.
 const (
 	kindAccess  = "ghu_"
 	kindRefresh = "ghr_"
@@ -19,12 +19,12 @@ const (
 // signed is the content of a token.
 type signed struct {
 	Login  string `json:"login"`
-	Grant  int64  `json:"grant"`           // the serial number with which the consent began
-	Serial int64  `json:"serial"`          // of this token and the one that came with it
-	Until  int64  `json:"until,omitempty"` // Unix seconds; 0: no end
+	Grant  int64  `json:"grant"`           // the serial number at which the consent began
+	Serial int64  `json:"serial"`          // of this token and the one that was issued with it
+	Until  int64  `json:"until,omitempty"` // Unix seconds; 0: no expiry
 }
 
-// next returns the next serial number, which is above those of servers before this one.
+// next returns the next serial number, which is larger than those of earlier servers.
 func (o *OAuth) next() int64 {
 	o.serial = max(o.serial+1, o.opts.Now().UnixMicro())
 	return o.serial
@@ -37,7 +37,7 @@ func (o *OAuth) begin(login string) url.Values {
 	return o.tokens(login, o.next())
 }
 
-// renew ends the refresh token and the access token that came with it, and returns the next ones.
+// renew invalidates the refresh token and its access token, and returns new ones.
 func (o *OAuth) renew(refresh string) (url.Values, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,7 +90,7 @@ func (o *OAuth) valid(kind, token string) (t signed, ok bool) {
 func (o *OAuth) sign(kind string, t signed) string {
 	body, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // plain values marshal
+		panic(err) // plain values can be encoded
 	}
 	text := base64.RawURLEncoding.EncodeToString(body)
 	return kind + text + "." + base64.RawURLEncoding.EncodeToString(o.mac(kind+text))

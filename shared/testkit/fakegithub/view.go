@@ -2,14 +2,14 @@ package fakegithub
 
 import "time"
 
-// View is what GET /dev/github shows of a repository.
+// View is a repository in the answer of GET /dev/github.
 type View struct {
 	Repository string            `json:"repository"`
 	Private    bool              `json:"private"`
-	Branches   map[string]string `json:"branches"`        // with the commit of each
+	Branches   map[string]string `json:"branches"`        // with their commits
 	Files      map[string]string `json:"files"`           // of the default branch
-	Modes      map[string]string `json:"modes,omitempty"` // of those of them that are not 100644
-	Issues     []IssueView       `json:"issues"`          // pull requests among them, by their numbers
+	Modes      map[string]string `json:"modes,omitempty"` // the modes other than 100644
+	Issues     []IssueView       `json:"issues"`          // pull requests included, by number
 }
 
 // IssueView is an issue or a pull request of a View.
@@ -27,7 +27,7 @@ type IssueView struct {
 	Created   time.Time `json:"created"`
 }
 
-// View returns all that the server has, in the order in which it was made.
+// View returns the server's complete content, in order of creation.
 func (s *Server) View() []View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ type CommitView struct {
 	Files        map[string]string
 }
 
-// Commits returns the commits of a branch, the newest first; nil where there is no such repository or branch.
+// Commits returns the commits of a branch, newest first. It returns nil if there is no such repository or branch.
 func (s *Server) Commits(owner, name, branch string) (all []CommitView) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The resources as GitHub shows them. What this server has nothing about is there all the same, since the description
-// requires it: addresses that lead nowhere, counts of nothing.
+// The resources in GitHub's form. The description requires some fields for which this server has no data: they are
+// addresses that do not exist, or zero counts.
 
 type object = map[string]any
 
@@ -16,7 +16,7 @@ func node(kind string, id any) string { return fmt.Sprintf("%s_%v", kind, id) }
 func (s *Server) api(r *repository) string { return s.opts.API + "/repos/" + r.full() }
 func (s *Server) web(r *repository) string { return s.opts.Web + "/" + r.full() }
 
-// accountID is the same for the same login.
+// accountID returns the same ID for the same login.
 func accountID(login string) int {
 	id := 0
 	for _, c := range strings.ToLower(login) {
@@ -93,7 +93,7 @@ func visibility(r *repository) string {
 	return "public"
 }
 
-// about is what issues and pull requests have in common.
+// about has the fields that issues and pull requests share.
 func (s *Server) about(r *repository, i *issue) object {
 	labels := []any{}
 	for n, name := range i.labels {
@@ -197,7 +197,7 @@ func (s *Server) commit(r *repository, c *commit) object {
 		"parents": s.parents(r, c), "verification": unsigned}
 }
 
-// listedCommit is a commit as the list of a branch's commits shows it.
+// listedCommit is a commit in the list of a branch's commits.
 func (s *Server) listedCommit(r *repository, c *commit) object {
 	api := s.api(r) + "/commits/" + c.sha
 	return object{"sha": c.sha, "node_id": node("C", c.sha), "url": api, "html_url": s.web(r) + "/commit/" + c.sha,
@@ -207,7 +207,7 @@ func (s *Server) listedCommit(r *repository, c *commit) object {
 			"tree": object{"sha": c.tree, "url": s.api(r) + "/git/trees/" + c.tree}, "verification": unsigned}}
 }
 
-// tree shows the files of a tree; one that is not recursive has no folders here.
+// tree shows the files of a tree. A tree that is not recursive has no folders here.
 func (s *Server) tree(r *repository, sha string, files map[string]file, recursive bool) object {
 	list, folders := []any{}, map[string]map[string]file{}
 	for _, path := range sorted(files) {
@@ -219,7 +219,7 @@ func (s *Server) tree(r *repository, sha string, files map[string]file, recursiv
 			folders[folder][rest] = f
 			continue
 		}
-		if f.mode == modeModule { // it names a commit of another repository
+		if f.mode == modeModule { // a submodule names a commit of another repository
 			list = append(list, object{"path": path, "mode": f.mode, "type": "commit", "sha": f.blob})
 			continue
 		}
@@ -234,7 +234,7 @@ func (s *Server) tree(r *repository, sha string, files map[string]file, recursiv
 	return object{"sha": sha, "url": s.api(r) + "/git/trees/" + sha, "tree": list, "truncated": false}
 }
 
-// entry is what a file and an entry of a folder have in common.
+// entry has the fields that a file and a folder's entry share.
 func (s *Server) entry(r *repository, path, sha string) object {
 	api, web := s.api(r)+"/contents/"+path, s.web(r)+"/blob/"+r.defaultBranch+"/"+path
 	git := s.api(r) + "/git/blobs/" + sha

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// event is the resource as it was sent, with the fields that the service adds.
+// event is the resource as it was sent, plus the fields that the service adds.
 type event struct {
 	User        string         `json:"user"`
 	ID          string         `json:"id"`
@@ -25,7 +25,7 @@ func (e *event) cancelled() bool { return e.Resource["status"] == "cancelled" }
 
 var eventID = lazyregexp.New(`^[a-v0-9]+$`)
 
-// insertEvent accepts an id of the client's, and refuses one that is taken, also by a deleted event.
+// insertEvent accepts a client's ID, and refuses one that is taken, also by a deleted event.
 func (s *Server) insertEvent(r request) (any, *apiError) {
 	var in map[string]any
 	if e := decode(r, &in); e != nil {
@@ -42,8 +42,8 @@ func (s *Server) insertEvent(r request) (any, *apiError) {
 	return s.insert(ev, r.FormValue("conferenceDataVersion") == "1")
 }
 
-// AddEvent puts an event into a user's calendar, as if somebody had invited them whose words it has. The
-// resource is as JSON decodes it.
+// AddEvent adds an event to a user's calendar, like an invitation from someone else. The resource is as JSON decodes
+// it.
 func (s *Server) AddEvent(email string, resource map[string]any) error {
 	if e := checkTimes(resource); e != nil {
 		return errors.New(e.message)
@@ -54,7 +54,7 @@ func (s *Server) AddEvent(email string, resource map[string]any) error {
 	return nil
 }
 
-// ChangeEvent changes fields of an event that is in a user's calendar, as if they had done it there.
+// ChangeEvent changes fields of an event in a user's calendar, as if the user had changed them there.
 func (s *Server) ChangeEvent(email, id string, fields map[string]any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Server) insert(ev *event, conferences bool) (any, *apiError) {
 	return ev.Resource, nil
 }
 
-// complete sets the fields of an event that the service sets.
+// complete sets the fields that the service sets.
 func (s *Server) complete(ev *event, conferences bool) {
 	now := s.opts.Now().UTC().Format(time.RFC3339Nano)
 	maps.Copy(ev.Resource, map[string]any{
@@ -109,7 +109,7 @@ func (s *Server) complete(ev *event, conferences bool) {
 	}
 }
 
-// checkTimes refuses the times that the reference of events.insert refuses.
+// checkTimes refuses the times that the reference of events.insert excludes.
 func checkTimes(in map[string]any) *apiError {
 	start, startZone, allDay := point(in["start"])
 	end, _, endAllDay := point(in["end"])
@@ -201,14 +201,15 @@ func (s *Server) change(ev *event, fields map[string]any) (any, *apiError) {
 	return changed.Resource, s.commit(record{PutEvent: &changed})
 }
 
-// touched returns a copy of the event's resource under a new etag.
+// touched returns a copy of the event's resource with a new etag.
 func (s *Server) touched(ev *event) map[string]any {
 	next := maps.Clone(ev.Resource)
 	next["etag"], next["updated"] = `"`+s.id("")+`"`, s.opts.Now().UTC().Format(time.RFC3339Nano)
 	return next
 }
 
-// deleteEvent cancels: the id stays taken. With If-Match it does so only while the event is as it was then.
+// deleteEvent cancels the event; its ID stays taken. With If-Match it does so only if the event has not changed
+// since.
 func (s *Server) deleteEvent(r request) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,9 +233,9 @@ func (s *Server) eventOf(r request) *event {
 	return s.state.events[(&event{User: r.email, ID: r.PathValue("id")}).key()]
 }
 
-// Event is an event as GET /dev/calendar shows it: the fields of the resource as the Calendar API has them, and the
-// owner's address as "user" and, as "sendUpdates", who would have been notified by mail; of a deleted one also, as
-// "told", who of that.
+// Event is an event in the answer of GET /dev/calendar. It has the fields of the Calendar API's resource, the owner's
+// address as "user", and as "sendUpdates" who would have been notified by e-mail. A deleted event also has "told":
+// who would have been notified of the deletion.
 type Event map[string]any
 
 // Events returns the events of all users, oldest first, including deleted ones.

@@ -79,6 +79,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	// A write fails only if the client has disconnected.
+	// a write fails only if the client has disconnected
 	_ = enc.Encode(v)
 }

@@ -15,10 +15,10 @@ import (
 // calendarZone is the time zone of every calendar.
 const calendarZone = "UTC"
 
-// maxInstances bounds the events of one rule that has no end, where the query has none either.
+// maxInstances limits the events of a rule without an end, if the query has no end either.
 const maxInstances = 2500
 
-// occurrence is an event as it is listed, or one time of an event that repeats.
+// occurrence is an event in a list, or one repetition of a recurring event.
 type occurrence struct {
 	start, end time.Time
 	resource   map[string]any
@@ -26,10 +26,10 @@ type occurrence struct {
 
 // listing is the query of events.list.
 type listing struct {
-	from, to time.Time // zero: open
+	from, to time.Time // zero: no bound
 	zone     *time.Location
 	words    []string
-	single   bool // events that repeat are expanded
+	single   bool // recurring events are expanded
 	byStart  bool
 	page     page
 }
@@ -99,18 +99,18 @@ func readListing(r request) (q listing, e *apiError) {
 func (e *event) says(words []string) bool {
 	text := ""
 	for _, field := range []string{"summary", "description", "location", "attendees", "organizer"} {
-		b, _ := json.Marshal(e.Resource[field]) // it came as JSON
+		b, _ := json.Marshal(e.Resource[field]) // it was decoded from JSON
 		text += strings.ToLower(string(b)) + "\n"
 	}
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }
 
-// within returns what of the event is in the period: it ends after the begin, and begins before the end.
+// within returns the event's occurrences in the period: each ends after its start, and begins before its end.
 func (q listing) within(ev *event) (found []occurrence) {
 	start, zone, allDay := point(ev.Resource["start"])
 	end, _, _ := point(ev.Resource["end"])
 	if loc, err := time.LoadLocation(zone); zone != "" && err == nil && !allDay {
-		start = start.In(loc) // so that it keeps its clock's time when the clocks change
+		start = start.In(loc) // the clock time stays the same when the clocks change
 	}
 	starts := []time.Time{start}
 	rules, repeats := ev.Resource["recurrence"].([]any)
@@ -133,7 +133,8 @@ func (q listing) within(ev *event) (found []occurrence) {
 	return found
 }
 
-// expand returns when an event of the length repeats in the period. Its start counts, whether or not the rule has it.
+// expand returns the times in the period at which an event of the length repeats. The event's start is one of them,
+// whether or not the rule includes it.
 func (q listing) expand(rules []any, start time.Time, length time.Duration) []time.Time {
 	lines := make([]string, len(rules))
 	for i, r := range rules {
@@ -157,7 +158,7 @@ func (q listing) expand(rules []any, start time.Time, length time.Duration) []ti
 	return all
 }
 
-// number makes the occurrence one of an event that repeats, with an id of its own.
+// number turns the occurrence into a repetition of a recurring event, with its own ID.
 func (o *occurrence) number(ev *event, zone string, allDay bool) {
 	delete(o.resource, "recurrence")
 	stamp := o.start.UTC().Format("20060102T150405Z")
@@ -179,8 +180,8 @@ func pointAt(at time.Time, zone string, allDay bool) map[string]any {
 	return p
 }
 
-// attended returns the event with the user marked among its attendees, who is the only one shown if they are more than
-// most.
+// attended returns the event with the user marked among its attendees. If there are more than most attendees, only
+// the user is returned.
 func attended(resource map[string]any, email, most string) map[string]any {
 	all, _ := resource["attendees"].([]any)
 	if len(all) == 0 {
@@ -207,7 +208,7 @@ func attended(resource map[string]any, email, most string) map[string]any {
 	return resource
 }
 
-// page is where a list is cut.
+// page is the part of a list to return.
 type page struct{ first, size int }
 
 // readPage reads maxResults and pageToken.

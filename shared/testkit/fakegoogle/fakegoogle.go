@@ -1,10 +1,8 @@
 // Package fakegoogle implements the Gmail and the Calendar of the local server. It speaks their REST protocols, so
-// that the tools and Google's own client libraries run unchanged, stores what it receives in one file, and delivers
-// nothing but what its own users write to each other. It is as strict as Google's services, and imitates their known
-// surprises: unknown tokens and missing scopes are refused, a Message-ID is replaced, a draft can be sent once, an
-// event's id stays taken after the event is deleted.
-//
-// It is built from Google's reference and guides; undocumented behaviour is not imitated.
+// the tools and Google's own client libraries run unchanged. It stores what it receives in one file, and delivers
+// only e-mails between its own users. It is as strict as Google's services, and imitates their known surprises: it
+// refuses unknown tokens and missing scopes, replaces a Message-ID, sends a draft only once, and never reuses the ID
+// of a deleted event. It is built from Google's reference and guides; undocumented behaviour is not imitated.
 package fakegoogle
 
 import (
@@ -36,18 +34,20 @@ const (
 type Options struct {
 	// User returns the account and the scopes of an access token. Required.
 	User func(bearer string) (email string, scopes []string, ok bool)
-	// Delivers reports whether the address has a mailbox here, in which mail to it arrives. Nil: none has.
+	// Delivers reports whether the address has a mailbox here. Mail to such an address arrives there. Nil: no address
+	// has one.
 	Delivers func(address string) bool
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Dir is the directory of the file google.jsonl, which holds the mailbox and the calendar; empty: they are kept in
+	// Dir is the directory of the file google.jsonl, which stores the mailbox and the calendar; empty: they are in
 	// memory.
 	Dir string
-	// Fault returns the fault of an operation, for tests; op is a name such as "gmail.drafts.send". Nil: none fails.
+	// Fault returns the fault of an operation, for tests. op is a name such as "gmail.drafts.send". Nil: none fails.
 	Fault func(op string) Fault
 }
 
-// Server is the local Gmail and Calendar. Mount it at the paths that it serves: /gmail/, /upload/gmail/ and /calendar/.
+// Server is the local Gmail and Calendar. Mount it at the paths that it serves: /gmail/, /upload/gmail/ and
+// /calendar/.
 type Server struct {
 	opts Options
 	mux  *http.ServeMux
@@ -77,7 +77,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close closes the file. Answered changes are durable without it, too.
+// Close closes the file. Changes that were answered are durable even without Close.
 func (s *Server) Close() error {
 	if s.journal == nil {
 		return nil
@@ -91,9 +91,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // Bearer returns an HTTP client that uses the access token, as an OAuth client would.
 func Bearer(token string) *http.Client { return &http.Client{Transport: bearer(token)} }
 
-// Accounts has one account for each user, and no server.
+// Accounts has one account for each user, without a server.
 type Accounts struct {
-	Token func(uid string) string // the access token of a user; nil: the user's id
+	Token func(uid string) string // returns a user's access token; nil: the user's ID
 }
 
 // Place returns the user's account.
@@ -104,8 +104,8 @@ func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, er
 // Reads returns nil: the account does not depend on a document.
 func (Accounts) Reads(string) []string { return nil }
 
-// Client returns an HTTP client that acts as the user, in the user's account and in no other. A call that names no
-// place acts there too.
+// Client returns an HTTP client that acts as the user, only in the user's account. A call without a place acts there
+// too.
 func (a Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
 	if own, err := a.Place(ctx, uid, nil); err != nil || in != (tool.Place{}) && tool.SamePlace(in, own) != nil {
 		return nil, tool.SamePlace(in, own)
@@ -131,7 +131,7 @@ type request struct {
 	can   func(scope string) bool
 }
 
-// method carries out an operation under the lock. It returns a JSON value, or an error.
+// method runs an operation under the lock. It returns a JSON value or an error.
 type method func(r request) (any, *apiError)
 
 func (s *Server) routes() {
@@ -168,7 +168,7 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { notFound().write(w) })
 }
 
-// handle registers a method behind the checks of the token and the scope, and the test's fault.
+// handle registers a method. It checks the token and the scope, and applies the test's fault.
 func (s *Server) handle(pattern, op string, scopes []string, do method) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -205,5 +205,5 @@ func (s *Server) handle(pattern, op string, scopes []string, do method) {
 	})
 }
 
-// maxRequest bounds a request: Gmail takes messages of up to 35 MB by upload; the local one needs far less.
+// maxRequest is the size limit of a request. Gmail accepts uploads of up to 35 MB; the local server needs far less.
 const maxRequest = 8 << 20

@@ -20,25 +20,25 @@ const (
 	HangBefore   Kind = "hang_before" // no answer until the client gives up
 	HangAfter    Kind = "hang_after"
 	EmptyAfter   Kind = "empty_after"   // 200 without a body
-	OddAfter     Kind = "odd_after"     // 200 with a JSON object that holds no id
+	OddAfter     Kind = "odd_after"     // 200 with a JSON object without an ID
 	CutAfter     Kind = "cut_after"     // 200 with half a body
-	NumberAfter  Kind = "number_after"  // 200 with numbers where texts were expected
+	NumberAfter  Kind = "number_after"  // 200 with numbers instead of texts
 	DraftEdited  Kind = "draft_edited"  // the draft's owner has just changed its text
 	DraftDeleted Kind = "draft_deleted" // the draft's owner has just deleted it
 	SentAltered  Kind = "sent_altered"  // the sent message has more text than the draft
-	Redirect     Kind = "redirect"      // 307 to the same path, nothing done
+	Redirect     Kind = "redirect"      // 307 to the same path; nothing was done
 )
 
 // A Fault makes one operation fail.
 type Fault struct {
 	Kind   Kind
-	Status int           // of StatusBefore and StatusAfter; 0 is 503
-	Reason string        // Google's reason for the status; empty is "backendError"
+	Status int           // for StatusBefore and StatusAfter; 0: 503
+	Reason string        // Google's reason for the status; empty: "backendError"
 	Text   string        // added to the error's message
 	Delay  time.Duration // added to the time of the answer
-	// Hidden is for how many requests that read, after this one, all is as before it; fakegithub alone can.
+	// Hidden is the number of later reads that still return the earlier state. Only fakegithub supports it.
 	Hidden int
-	Hung   func() // called when the request begins to hang; may be nil
+	Hung   func() // called when the request begins to hang; can be nil
 }
 
 // interfere runs an operation with its fault.
@@ -65,8 +65,8 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	})
 }
 
-// Serve answers a request with the fault. A fault before the operation prevents it; one after it takes the place of its
-// answer. do carries the operation out, and returns its answer and whether it was done.
+// Serve answers a request with the fault. A fault before the operation prevents the operation; a fault after it
+// replaces its answer. do runs the operation, and returns its answer and whether it was done.
 func (f Fault) Serve(w http.ResponseWriter, r *http.Request, do func() (answer http.HandlerFunc, done bool)) {
 	if f.Delay > 0 {
 		select {
@@ -126,7 +126,7 @@ func (f Fault) error() *apiError {
 	return e
 }
 
-// hang waits for the client to give up. The request must be read for that to be noticed.
+// hang waits for the client to give up. The server notices that only if the request has been read.
 func (f Fault) hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	if f.Hung != nil {

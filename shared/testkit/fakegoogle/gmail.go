@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// draft is an unsent message. Its message has its own id, a new one after each change.
+// draft is an unsent message. Its message has an ID of its own, which changes with each edit.
 type draft struct {
 	ID      string  `json:"id"`
 	Message message `json:"message"`
 }
 
-// message is a stored message, with the blind copies, which its owner may read.
+// message is a stored message, including the Bcc recipients, which its owner may read.
 type message struct {
 	ID     string    `json:"id"`
 	User   string    `json:"user"`
@@ -118,7 +118,7 @@ func (s *Server) deleteDraft(r request) (any, *apiError) {
 	return nil, s.commit(record{DropDraft: d.ID})
 }
 
-// sendDraft replaces the draft by a sent message with its own id, in one change.
+// sendDraft replaces the draft by a sent message with a new ID, in one change.
 func (s *Server) sendDraft(r request) (any, *apiError) {
 	var in wireDraft
 	if e := decode(r, &in); e != nil {
@@ -168,7 +168,7 @@ func (s *Server) deliver(r request, in *wireMessage, draftID string) (any, *apiE
 	return m.reference(), nil
 }
 
-// copies returns what those of a message's recipients get who have a mailbox here.
+// copies returns the copies for the message's recipients that have a mailbox here.
 func (s *Server) copies(m *message) (all []*message) {
 	sent := m.public()
 	for _, to := range slices.Concat(sent.To, sent.Cc, sent.Bcc) {
@@ -198,7 +198,7 @@ func (s *Server) threadOf(m *message) string {
 	return ""
 }
 
-// Receive puts a message (RFC 5322) into a user's inbox, as somebody elsewhere has sent it.
+// Receive adds a message (RFC 5322) to a user's inbox, as if someone elsewhere had sent it.
 func (s *Server) Receive(email string, raw []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *Server) Newest(email string) (id string) {
 	return id
 }
 
-// newMessage returns the message with the headers that Gmail writes, and a new id.
+// newMessage returns the message with the headers that Gmail adds, and a new ID.
 func (s *Server) newMessage(r request, in *wireMessage, label string) (*message, *apiError) {
 	if in == nil || in.Raw == "" {
 		return nil, badRequest("'raw' RFC822 payload message string or uploading message via /upload/* URL required")
@@ -244,7 +244,7 @@ func (s *Server) count() uint64 {
 	return s.state.next
 }
 
-// id returns 16 hexadecimal digits, like Gmail's ids; without a prefix it only reads the counter.
+// id returns 16 hexadecimal digits, like Gmail's IDs. Without a prefix, it only reads the counter.
 func (s *Server) id(prefix string) string {
 	if prefix == "" {
 		return strconv.FormatUint(s.state.next, 10)
@@ -252,7 +252,7 @@ func (s *Server) id(prefix string) string {
 	return fmt.Sprintf("%s%0*x", prefix, 16-len(prefix), s.count())
 }
 
-// meddle acts as the draft's owner, who has the newest draft open in another window.
+// meddle acts as the draft's owner, who edits the draft in another window.
 func (s *Server) meddle(k Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func (s *Server) meddle(k Kind) {
 	}
 }
 
-// alterSent makes Gmail send something else than the draft.
+// alterSent changes the message that Gmail sends, so that it differs from the draft.
 func (s *Server) alterSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// record is one atomic change: a sent draft is removed and becomes a message in the same record, so that no crash can
-// separate the two.
+// record is one atomic change. If a draft is sent, its removal and the new message are in one record, so no crash can
+// separate them.
 type record struct {
 	PutDraft    *draft   `json:"putDraft,omitempty"`
 	DropDraft   string   `json:"dropDraft,omitempty"`
@@ -20,16 +20,16 @@ type record struct {
 	PutEvent    *event   `json:"putEvent,omitempty"`
 	NextCounter uint64   `json:"next"`
 
-	Received []*message `json:"received,omitempty"` // one for each of its recipients here
+	Received []*message `json:"received,omitempty"` // one for each recipient who has a mailbox here
 }
 
 // state is the result of all records.
 type state struct {
-	next     uint64 // the counter for ids
+	next     uint64 // the counter for IDs
 	drafts   map[string]*draft
 	messages []*message // sent
 	received []*message
-	events   map[string]*event // by owner and id
+	events   map[string]*event // by owner and ID
 	order    []string          // keys of events, oldest first
 }
 
@@ -70,14 +70,14 @@ func (s *Server) commit(r record) *apiError {
 	return nil
 }
 
-// journal is an append-only file of JSON lines, synced at each line: an answered change survives a kill -9.
+// journal is an append-only file of JSON lines, synced after each line, so an answered change survives a kill -9.
 type journal struct {
 	f    *os.File
-	size int64 // of the complete lines
+	size int64 // size of the complete lines
 }
 
-// openJournal reads the file and passes each record to apply. An incomplete last line was never answered, and is
-// removed.
+// openJournal reads the file and passes each record to apply. It removes an incomplete last line, which was never
+// answered.
 func openJournal(dir string, apply func(record)) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

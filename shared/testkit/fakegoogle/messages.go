@@ -37,7 +37,7 @@ func (s *Server) getThread(r request) (any, *apiError) {
 	return map[string]any{"id": r.PathValue("id"), "messages": list, "historyId": s.id("")}, nil
 }
 
-// show answers with a message, without bodies if the scope is for metadata only.
+// show answers with a message, without its bodies if the scope is only for metadata.
 func (s *Server) show(r request, m *message) (any, *apiError) {
 	format := cmp.Or(r.FormValue("format"), "full")
 	if (format == "full" || format == "raw") && !r.can(scopeAll) && !r.can(scopeModify) && !r.can(scopeReadonly) {
@@ -46,7 +46,7 @@ func (s *Server) show(r request, m *message) (any, *apiError) {
 	return m.answer(format, r.Form["metadataHeaders"])
 }
 
-// allOf returns a user's drafts, and the messages that they have sent and received, oldest first.
+// allOf returns a user's drafts and their sent and received messages, oldest first.
 func (s *Server) allOf(email string) []*message {
 	list := s.sentBy(email)
 	for _, m := range s.state.received {

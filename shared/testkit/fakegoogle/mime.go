@@ -17,8 +17,8 @@ import (
 	"github.com/emersion/go-message/textproto"
 )
 
-// stamp sets the headers that Gmail sets itself: the sender is always the account, the date is now, and a Message-ID of
-// the client is replaced.
+// stamp sets the headers that Gmail sets: the sender is always the account, the date is now, and a client's
+// Message-ID is replaced.
 func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	h, err := textproto.ReadHeader(in)
@@ -51,11 +51,11 @@ func withoutBcc(raw []byte) []byte {
 	if textproto.WriteHeader(&out, h) != nil {
 		return raw
 	}
-	_, _ = io.Copy(&out, in) // neither side fails
+	_, _ = io.Copy(&out, in) // neither the reader nor the writer fails
 	return out.Bytes()
 }
 
-// deliverable refuses what Gmail refuses to send: no recipient, or an invalid one.
+// deliverable refuses messages that Gmail refuses to send: those without a recipient, or with an invalid one.
 func deliverable(raw []byte) *apiError {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *draft) answer(format string, only []string) (any, *apiError) {
 	return map[string]any{"id": d.ID, "message": m}, nil
 }
 
-// answer returns the message in one of Gmail's formats; only lists the headers of the format metadata.
+// answer returns the message in one of Gmail's formats. only lists the headers for the format metadata.
 func (m *message) answer(format string, only []string) (any, *apiError) {
 	a := m.reference()
 	a["snippet"] = m.snippet()
@@ -182,7 +182,7 @@ func children(body io.Reader, boundary, id string) (list []any) {
 // below returns the ID of the part with this index in a part: 0, 1 and 0.1 as Gmail counts.
 func below(id string, i int) string { return strings.TrimPrefix(id+"."+strconv.Itoa(i), ".") }
 
-// Message is a sent message as GET /dev/mailbox shows it.
+// Message is a sent message in the answer of GET /dev/mailbox.
 type Message struct {
 	ID      string    `json:"id"`
 	User    string    `json:"user"` // the e-mail address of the account that sent it
@@ -208,7 +208,8 @@ func (s *Server) Messages() []Message {
 	return out
 }
 
-// public decodes a message that deliverable has accepted. A field that cannot be decoded is empty; Raw has everything.
+// public decodes a message that deliverable has accepted. A field that cannot be decoded is empty; Raw has the
+// complete message.
 func (m *message) public() Message {
 	p := Message{ID: m.ID, User: m.User, From: m.User, To: []string{}, Cc: []string{}, Bcc: []string{},
 		Raw: string(m.Raw), SentAt: m.At}

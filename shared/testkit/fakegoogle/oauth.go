@@ -19,15 +19,16 @@ import (
 
 const accessLifetime = time.Hour
 
-// OAuthOptions is what an [OAuth] server is made of.
+// OAuthOptions are the options of an [OAuth] server.
 type OAuthOptions struct {
 	ClientID, ClientSecret string
 	Redirect               string         // the only redirect URI; empty: any
-	Key                    []byte         // that signs the tokens
+	Key                    []byte         // the key that signs the tokens
 	Issuer                 *issuer.Issuer // of the ID tokens
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Scopes returns what the account has granted; none means that its tokens are no longer valid. Required.
+	// Scopes returns the scopes that the account has granted. If there are none, its tokens are no longer valid.
+	// Required.
 	Scopes func(email string) []string
 }
 
@@ -38,7 +39,7 @@ type OAuth struct {
 	codes issuer.Codes[grant]
 }
 
-// grant is what a code was given for.
+// grant is the consent behind a code.
 type grant struct{ email, redirect string }
 
 // NewOAuth returns the server of a client.
@@ -49,7 +50,7 @@ func NewOAuth(o OAuthOptions) *OAuth {
 	return &OAuth{opts: o}
 }
 
-// Routes serves the authorization endpoint at the prefix and "auth", the token endpoint at the prefix and "token".
+// Routes serves the authorization endpoint at prefix+"auth" and the token endpoint at prefix+"token".
 func (o *OAuth) Routes(mux *http.ServeMux, prefix string) {
 	mux.HandleFunc("GET "+prefix+"auth", o.ask)
 	mux.Handle("POST "+prefix+"auth", http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.agree)))
@@ -83,7 +84,7 @@ var consentPage = template.Must(template.New("").Parse(`<!doctype html><html lan
 // asked lists the parameters of a request that the page's form sends again.
 var asked = []string{"client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state"}
 
-// ask shows the page of the consent.
+// ask shows the consent page.
 func (o *OAuth) ask(w http.ResponseWriter, r *http.Request) {
 	if err := o.check(r.URL.Query()); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -101,7 +102,7 @@ func (o *OAuth) ask(w http.ResponseWriter, r *http.Request) {
 	_ = consentPage.Execute(w, page) // a browser that disconnected is not an error
 }
 
-// agree redirects the browser back with a code, or with the error of who does not agree.
+// agree redirects the browser back with a code, or with the error of a refusal.
 func (o *OAuth) agree(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	state, code, err := "", "", r.ParseForm()
@@ -120,8 +121,8 @@ func (o *OAuth) agree(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+back.Encode(), http.StatusSeeOther)
 }
 
-// Consent is what a user does who is sent to the address, chooses the account, and agrees. It returns what their
-// browser is sent back with.
+// Consent acts as a user who opens the address, chooses the account, and agrees. It returns the parameters with which
+// their browser is sent back.
 func (o *OAuth) Consent(address, email string) (state, code string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -140,7 +141,7 @@ func (o *OAuth) allow(q url.Values, email string) (state, code string, err error
 	return q.Get("state"), o.codes.Give(grant{email, q.Get("redirect_uri")}, q.Get("code_challenge"), o.opts.Now()), nil
 }
 
-// ValidAddress reports whether an account may have the address.
+// ValidAddress reports whether an account can have the address.
 func ValidAddress(email string) bool { return address.MatchString(email) }
 
 var address = lazyregexp.New(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
@@ -197,7 +198,7 @@ type signed struct {
 func (o *OAuth) sign(s signed) string {
 	body, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // plain values marshal
+		panic(err) // plain values can be encoded
 	}
 	text := base64.RawURLEncoding.EncodeToString(body)
 	return text + "." + base64.RawURLEncoding.EncodeToString(o.mac(text))
@@ -229,7 +230,7 @@ func (o *OAuth) AccessToken(email string) string {
 	return o.sign(signed{"access", email, o.opts.Now().Add(accessLifetime).Unix()})
 }
 
-// User is [Options].User: the account of an access token, and what it has granted.
+// User returns the account of an access token and the scopes that it has granted, for [Options].User.
 func (o *OAuth) User(bearer string) (email string, scopes []string, ok bool) {
 	email, ok = o.read("access", bearer)
 	if ok {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// fields is what a client wants of an answer (the parameter of that name): the names of fields, each with those wanted
-// of it, or none for all.
+// fields has the fields of an answer that a client requests (parameter fields): the names of fields, each with its
+// requested subfields, or with none for all.
 type fields map[string]fields
 
-// readFields reads a list such as kind,items(id,start). What it cannot read it wants whole.
+// readFields parses a list such as kind,items(id,start). It requests every field if it cannot parse the list.
 func readFields(s string) fields {
 	f, _ := readGroup(s)
 	return f
@@ -37,7 +37,7 @@ func readGroup(s string) (f fields, rest string) {
 	return f, ""
 }
 
-// partial returns the part of an answer that is wanted.
+// partial returns the requested part of an answer.
 func (f fields) partial(answer any) any {
 	if len(f) == 0 {
 		return answer

@@ -12,7 +12,7 @@ import (
 	gomessage "github.com/emersion/go-message"
 )
 
-// listMessages serves labels, pages and Gmail's searches as far as [readTerms] knows them; newest first.
+// listMessages supports labels, pages, and the searches that [readTerms] parses. The newest message comes first.
 func (s *Server) listMessages(r request) (any, *apiError) {
 	q := r.FormValue("q")
 	if q != "" && !r.can(scopeAll) && !r.can(scopeModify) && !r.can(scopeReadonly) {
@@ -39,7 +39,7 @@ func (s *Server) listMessages(r request) (any, *apiError) {
 	for _, m := range shown {
 		list = append(list, map[string]any{"id": m.ID, "threadId": m.Thread})
 	}
-	if len(list) > 0 { // as Gmail does
+	if len(list) > 0 { // Gmail does the same
 		answer["messages"] = list
 	}
 	if next != "" {
@@ -56,8 +56,8 @@ var (
 	ageForm  = lazyregexp.New(`^(\d{1,4})([dmy])$`)
 )
 
-// readTerms reads a search: words and quotations, from:, to:, cc:, subject:, in:, after:, before:, newer_than:,
-// older_than: and rfc822msgid:, and their negations; all must match. It reports false for anything else.
+// readTerms parses a search: words and quotations, from:, to:, cc:, subject:, in:, after:, before:, newer_than:,
+// older_than: and rfc822msgid:, and their negations. All terms must match. It reports false for any other search.
 func (s *Server) readTerms(q, email string) (terms []term, ok bool) {
 	for _, m := range termForm.FindAllStringSubmatch(q, -1) {
 		t := s.readTerm(m[2], strings.Trim(m[3], `"`), email)
@@ -113,7 +113,7 @@ func (s *Server) readTerm(operator, value, email string) term {
 	return func(m *message) bool { return m.At.Before(at) }
 }
 
-// readDay returns the moment that an operator for times names.
+// readDay returns the time that a time operator names.
 func (s *Server) readDay(operator, value string) (at time.Time, ok bool) {
 	switch operator {
 	case "after", "before":
@@ -124,7 +124,7 @@ func (s *Server) readDay(operator, value string) (at time.Time, ok bool) {
 		}
 	case "newer_than", "older_than":
 		if m := ageForm.FindStringSubmatch(value); m != nil {
-			n, _ := strconv.Atoi(m[1]) // it is a number
+			n, _ := strconv.Atoi(m[1]) // Unix seconds
 			days := map[string]int{"d": 1, "m": 30, "y": 365}[m[2]]
 			return s.opts.Now().AddDate(0, 0, -n*days), true
 		}
@@ -132,7 +132,7 @@ func (s *Server) readDay(operator, value string) (at time.Time, ok bool) {
 	return at, false
 }
 
-// header returns a header's text, decoded.
+// header returns a header's decoded text.
 func (m *message) header(name string) string {
 	e, err := gomessage.Read(bytes.NewReader(m.Raw))
 	if err != nil {
@@ -150,7 +150,7 @@ var htmlTag = lazyregexp.New(`<[^>]*>`)
 // maxSnippet is the length of a snippet, in characters.
 const maxSnippet = 200
 
-// text returns the words of the message.
+// text returns the text of the message.
 func (m *message) text() string {
 	p := m.public()
 	if p.Text == "" {
@@ -159,7 +159,7 @@ func (m *message) text() string {
 	return p.Text
 }
 
-// snippet returns the beginning of the message's words, with HTML's signs escaped, as Gmail does.
+// snippet returns the beginning of the message's text, with HTML's special characters escaped, as Gmail does.
 func (m *message) snippet() string {
 	words := []rune(strings.Join(strings.Fields(m.text()), " "))
 	return html.EscapeString(string(words[:min(len(words), maxSnippet)]))

@@ -1,5 +1,5 @@
-// Package fakeweb plays the public internet for the tool web_fetch: names of a test's own, and one handler behind every
-// public address, with and without TLS.
+// Package fakeweb simulates the public internet for the tool web_fetch: it has the names of a test, and one handler
+// at every public address, with and without TLS.
 package fakeweb
 
 import (
@@ -29,7 +29,7 @@ import (
 // Public is a public address for the names of a test.
 const Public = "93.184.216.34"
 
-// Web is such an internet.
+// Web is a simulated internet.
 type Web struct {
 	resolver *net.Resolver
 	roots    *x509.CertPool
@@ -55,8 +55,8 @@ func New(t testing.TB, names map[string][]string, h http.Handler) *Web {
 	return w
 }
 
-// Open returns a Web for a program. The names are those of [fakedns.Resolver]; h answers at the ports 80 and 443 of
-// whatever address is reached.
+// Open returns a Web for a program. The names are those of [fakedns.Resolver]. h answers at the ports 80 and 443 of
+// every address.
 func Open(names map[string][]string, h http.Handler) (*Web, error) {
 	resolver, end, err := fakedns.Open(names)
 	if err != nil {
@@ -74,7 +74,7 @@ func Open(names map[string][]string, h http.Handler) (*Web, error) {
 	return w, nil
 }
 
-// certificate makes the one certificate of all names.
+// certificate creates one certificate for all names.
 func (w *Web) certificate(names map[string][]string) (c tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *Web) serve(port string, h http.Handler, t *tls.Config) error {
 		return err
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, TLSConfig: t,
-		ErrorLog: log.New(io.Discard, "", 0)} // of clients that go away
+		ErrorLog: log.New(io.Discard, "", 0)} // from clients that disconnect
 	w.servers[port] = ln
 	if t != nil {
 		ln = tls.NewListener(ln, t)
@@ -114,7 +114,7 @@ func (w *Web) serve(port string, h http.Handler, t *tls.Config) error {
 	return nil
 }
 
-// Options returns what lets a client fetch from here and nowhere else.
+// Options returns the options with which a client can fetch only from here.
 func (w *Web) Options() fetch.Options {
 	return fetch.Options{Roots: w.roots, Guard: netguard.Options{Resolver: w.resolver, Connect: w.connect}}
 }
@@ -134,7 +134,7 @@ func (w *Web) connect(ctx context.Context, _, address string) (net.Conn, error) 
 	return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
 }
 
-// Reached returns the addresses, with their ports, to which somebody connected.
+// Reached returns the addresses, with their ports, to which a client connected.
 func (w *Web) Reached() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,9 +28,9 @@ type Action struct {
 	Name     string
 	Plugin   string
 	File     string    // the plugin.yaml that lists it, within the folder
-	Line     int       // of the entry
+	Line     int       // the line of the entry
 	Named    bool      // the plugin offers it only to agents whose files name it
-	Metadata *Metadata // nil: the action is called by its name alone
+	Metadata *Metadata // nil: the action can be called only by its name
 }
 
 // Metadata is the content of a .jay-action file.
@@ -42,42 +42,42 @@ type Metadata struct {
 	SideEffect  bool
 	Class       tool.Class
 	Approval    tool.Approval
-	Timeout     time.Duration // of one call; 0: the agent's
-	Final       bool          // a call that succeeds ends the run
+	Timeout     time.Duration // of one call; 0: the agent's timeout
+	Final       bool          // a successful call ends the run
 	Untrusted   bool          // its results are text from strangers
-	Targets     []Reached     // the arguments that name whom and what a call reaches
+	Targets     []Reached     // the arguments that name the recipients or things that a call reaches
 	Bound       []string      // the arguments that are not free text; nil: all
-	Title       []Piece       // of a preview; empty: the first sentence of the description
-	Preview     []Shown       // the arguments to show; others follow under their titles or names
-	Binding     *Binding      // nil: a Go handler carries it out
+	Title       []Piece       // the parts of a preview's title; empty: the first sentence of the description
+	Preview     []Shown       // the arguments to show first; the others follow under their titles or names
+	Binding     *Binding      // nil: a Go handler runs the action
 
-	notes []string // what the file has and this package does not use
+	notes []string // keys of the file that this package ignores
 }
 
-// Reached is an argument with targets of one kind: its value, or each value of its list, is a target.
+// Reached is an argument that contains targets of one kind: its value, or each value of its list, is a target.
 type Reached struct {
 	Kind  tool.TargetKind
 	Field string
 }
 
-// Shown is an argument in a preview, with the label that people read, and the names of its values if they have some.
+// Shown is an argument in a preview, with its label, and with display names for its values if the file has some.
 type Shown struct {
 	Label, Field string
-	Names        map[string]string // by the values; nil: the values are shown
+	Names        map[string]string // by value; nil: the values themselves are shown
 }
 
-// A Piece of a preview's title is a text of the file, or else the value of a required argument.
+// A Piece of a preview's title is fixed text, or the value of a required argument.
 type Piece struct{ Text, Field string }
 
 // A Binding is an HTTP endpoint of the operator.
 type Binding struct {
 	Method           string
-	URL              string // fixed: no argument changes it
+	URL              string // fixed; no argument changes it
 	Timeout          time.Duration
 	MaxResponseBytes int64
-	Idempotent       bool  // whether the endpoint carries a repeated Idempotency-Key out once
-	RefusedBy        []int // 4xx statuses that also mean that nothing was done
-	DerivedKey       bool  // whether it has its own key (DeriveKey) and not the operator's
+	Idempotent       bool  // whether the endpoint runs a repeated Idempotency-Key only once
+	RefusedBy        []int // additional 4xx statuses that mean that nothing was done
+	DerivedKey       bool  // whether it has its own key (DeriveKey) instead of the operator's
 }
 
 // GeminiName returns the action's name for the model.

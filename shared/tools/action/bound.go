@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/netguard"
 )
 
-// bound carries out calls at an endpoint.
+// bound runs calls at an endpoint.
 type bound struct {
 	Binding
 	action string
@@ -32,12 +32,12 @@ type bound struct {
 	client *http.Client
 }
 
-// execute sends the request and returns its outcome. The endpoint's answer is not shown to the user or the model unless
-// it is a result.
+// execute sends the request and returns its outcome. The user and the model see the endpoint's answer only if it is a
+// result.
 func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
-	var sent atomic.Bool // before there is a connection, nothing can have been sent
+	var sent atomic.Bool // without a connection, nothing can have been sent
 	ctx = httptrace.WithClientTrace(ctx,
 		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
 	req, err := b.request(ctx, c)
@@ -66,7 +66,7 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 // host nor path.
 func (b *bound) request(ctx context.Context, c tool.Call) (*http.Request, error) {
 	to, signed := *b.url, []byte(c.Args)
-	var body io.Reader = struct{ io.Reader }{bytes.NewReader(c.Args)} // a type that net/http cannot resend by itself
+	var body io.Reader = struct{ io.Reader }{bytes.NewReader(c.Args)} // a type that net/http cannot resend
 	if b.Method == http.MethodGet {
 		query, err := queryOf(c.Args)
 		if err != nil {
@@ -94,7 +94,7 @@ func (b *bound) request(ctx context.Context, c tool.Call) (*http.Request, error)
 	return req, nil
 }
 
-// queryOf encodes arguments as a query: a list as its name once for each entry, an object as JSON.
+// queryOf encodes arguments as a query: a list as its name repeated for each entry, an object as JSON.
 func queryOf(args json.RawMessage) (string, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
@@ -118,8 +118,8 @@ func queryOf(args json.RawMessage) (string, error) {
 	return q.Encode(), nil
 }
 
-// undecided holds the 4xx statuses after which the outcome is unknown: the endpoint, or a proxy before it, gave up
-// waiting (408, 499), or has seen the request before (409, 425).
+// undecided holds the 4xx statuses after which the outcome is unknown: the endpoint or a proxy gave up waiting (408,
+// 499), or has seen the request before (409, 425).
 var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
 
 // judge interprets the status: 2xx is done, 4xx except the undecided ones is not done, and any other is unknown unless
@@ -174,8 +174,8 @@ func (b *bound) unread(what string, why error) error {
 	return b.failure("unusable_answer", "The service that does this gave no usable answer: "+what+".", why)
 }
 
-// unclear returns the error for a request that may have been carried out. It may also be in progress: an endpoint may
-// continue even after a 502.
+// unclear returns the error for a request that may have run. It may also still be running: an endpoint may continue
+// even after a 502.
 func (b *bound) unclear(why error) error {
 	if b.effect {
 		return tool.Unanswered(why)
@@ -187,8 +187,8 @@ func (b *bound) failure(code fault.Code, words string, why error) error {
 	return fault.New(fault.Tool, code, "%s", words).Because(why)
 }
 
-// cause returns the text of a client's error without its URL, whose query holds arguments, and without wrapping it: a
-// timeout before anything was sent leaves nothing unclear.
+// cause returns the text of a client's error without its URL, because the query holds arguments. It does not wrap the
+// error: a timeout before anything was sent leaves nothing unclear.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -197,7 +197,7 @@ func cause(err error) error {
 	return errors.New(err.Error())
 }
 
-// reconcile settles a call that was started. A request to an idempotent endpoint may simply be repeated.
+// reconcile determines the outcome of a call that was started. A request to an idempotent endpoint can be repeated.
 func (b *bound) reconcile(context.Context, tool.Call) (tool.Outcome, error) {
 	if b.Idempotent {
 		return tool.Outcome{Verdict: tool.NotDone}, nil

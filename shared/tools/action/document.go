@@ -24,7 +24,7 @@ func parse(file string, data []byte) (*document, error) {
 	return &document{Document: d}, err
 }
 
-// note returns at most one line, which names what the file has and this package does not use.
+// note returns at most one line, which lists the keys of the file that this package ignores.
 func (d *document) note(file string) []string {
 	if len(d.unused) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (d *document) note(file string) []string {
 	return []string{file + ": these keys have no effect here: " + strings.Join(d.unused, ", ")}
 }
 
-// unknown takes a key that is not known for another program's, unless it is nearly one of ours.
+// unknown treats an unknown key as another program's key, unless it is nearly one of ours.
 func (d *document) unknown(key string, ours []string) (misspelt bool) {
 	if slices.ContainsFunc(ours, func(our string) bool { return nearly(key, our) }) {
 		return true
@@ -43,7 +43,7 @@ func (d *document) unknown(key string, ours []string) (misspelt bool) {
 	return false
 }
 
-// nearly reports whether a is b in other letters, or b but for one letter that is missing, wrong or too much.
+// nearly reports whether a differs from b only in case, or in one letter that is missing, wrong or added.
 func nearly(a, b string) bool {
 	a, b = strings.ToLower(separators.Replace(a)), strings.ToLower(separators.Replace(b))
 	if len(a) > len(b) {
@@ -64,7 +64,7 @@ func nearly(a, b string) bool {
 
 var separators = strings.NewReplacer("_", "", "-", "", "?", "")
 
-// section is a mapping whose keys are known.
+// section is a mapping that can contain only known keys.
 type section struct {
 	*document
 	strictyaml.Section
@@ -75,8 +75,7 @@ func (d *document) section(n *yaml.Node, keys ...string) (section, error) {
 	return section{d, s}, err
 }
 
-// tolerant is section for a mapping in which other programs keep keys of their own. Messages do not name the keys of
-// also.
+// tolerant is a section in which other programs can have keys of their own. Messages do not list the keys in also.
 func (d *document) tolerant(n *yaml.Node, also []string, keys ...string) (section, error) {
 	if n.Kind != yaml.MappingNode {
 		return d.section(n, keys...)
@@ -87,6 +86,6 @@ func (d *document) tolerant(n *yaml.Node, also []string, keys ...string) (sectio
 			return d.section(&yaml.Node{Kind: yaml.MappingNode, Content: n.Content[i : i+2]}, keys...)
 		}
 	}
-	s, _ := d.Fields(n, all...) // the others were looked at
+	s, _ := d.Fields(n, all...) // the other keys were checked before
 	return section{d, s}, nil
 }

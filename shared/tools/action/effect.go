@@ -26,8 +26,7 @@ var (
 	validKind = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
 )
 
-// readEffect reads what a call can do to the world, and whether it needs an approval. An absent setting has the safer
-// value.
+// readEffect reads the class of a call's effect, and whether the call needs approval. The default is the safer value.
 func (m *Metadata) readEffect(s section) (err error) {
 	category, err := s.OneOf("category", "", slices.Concat(queries, commands)...)
 	if err != nil {
@@ -55,7 +54,7 @@ func (m *Metadata) readEffect(s section) (err error) {
 	return m.readApproval(s)
 }
 
-// checkClass sets the class if the file does not say it, and compares it with the side effect otherwise.
+// checkClass sets the class if the file does not have it, and otherwise checks that it fits the side effect.
 func (m *Metadata) checkClass(s section) error {
 	switch {
 	case m.Class == "" && m.SideEffect:
@@ -72,8 +71,8 @@ func (m *Metadata) checkClass(s section) error {
 	return nil
 }
 
-// readApproval reads whether a call needs an approval. Of a class that its user is warned of it always does, because
-// the warning is on the approval.
+// readApproval reads whether a call needs approval. A call of a class with a warning always does, because the
+// approval shows the warning.
 func (m *Metadata) readApproval(s section) error {
 	def := tool.NotRequired
 	if m.SideEffect {
@@ -103,7 +102,7 @@ func (m *Metadata) readCall(s section) (err error) {
 	return err
 }
 
-// readTargets reads which arguments name whom and what a call reaches.
+// readTargets reads which arguments name the recipients or things that a call reaches.
 func (m *Metadata) readTargets(s section) error {
 	list := s.Values["targets"]
 	if list == nil {
@@ -143,7 +142,7 @@ func (m *Metadata) readTargets(s section) error {
 	return nil
 }
 
-// names reports whether the argument has the type of a target, or of a list of them.
+// names reports whether the argument has a type that can name targets, or is a list of that type.
 func (m *Metadata) names(r Reached) bool {
 	p := m.Input.Properties[r.Field]
 	if p.Type == "array" {
@@ -182,12 +181,12 @@ func (m *Metadata) readBound(s section) error {
 	return nil
 }
 
-// noProperty returns the error of a name that is no argument's.
+// noProperty returns the error for a name that is not an argument.
 func (d *document) noProperty(n *yaml.Node, key, name string) error {
 	return d.Wrong(n, "%s: %s is none of inputSchema's properties", key, strictyaml.Quoted(name))
 }
 
-// declare puts what the file says of the action's tool into the declaration.
+// declare copies the file's settings for the tool into the declaration.
 func (m *Metadata) declare(d *tool.Declaration) {
 	d.Description, d.SideEffect, d.Class, d.Approval = m.Description, m.SideEffect, m.Class, m.Approval
 	d.Timeout, d.Final, d.Untrusted = m.Timeout, m.Final, m.Untrusted
@@ -197,7 +196,7 @@ func (m *Metadata) declare(d *tool.Declaration) {
 	}
 }
 
-// targets returns whom and what the arguments name, each once.
+// targets returns the targets that the arguments name, without duplicates.
 func (m *Metadata) targets(args json.RawMessage) (out []tool.Target, err error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
@@ -223,8 +222,7 @@ func (m *Metadata) targets(args json.RawMessage) (out []tool.Target, err error) 
 	return out, nil
 }
 
-// target returns the target that a value names. An address that has no normal form stays as it is, and the policy
-// refuses it.
+// target returns the target for a value. An address without a normal form is unchanged, and the policy refuses it.
 func (r Reached) target(raw json.RawMessage) tool.Target {
 	value := string(raw)
 	var text string

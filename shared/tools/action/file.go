@@ -13,19 +13,20 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// The bounds of a file's contents.
+// The limits of a file's contents.
 const (
 	maxDescription  = 4096
 	defaultTimeout  = 10 * time.Second
 	maxTimeout      = 30 * time.Second // of an endpoint
-	maxCall         = 10 * time.Minute // of a call, as of the tools of agents' files
+	maxCall         = 10 * time.Minute // of a call, as for the tools in agents' files
 	maxTargets      = 20
 	defaultResponse = 64 << 10
 	maxResponse     = 1 << 20
 	maxKept         = 64 << 10 // of an action with a side effect, whose result is recorded
 )
 
-// ParseMetadata decodes a .jay-action file; file is its name in errors. It also returns the action's own name.
+// ParseMetadata decodes a .jay-action file. It uses file as the file's name in errors. It also returns the action's
+// own name.
 func ParseMetadata(file string, data []byte) (name string, m *Metadata, err error) {
 	d, err := parse(file, data)
 	if err != nil {
@@ -56,7 +57,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	return name, m, nil
 }
 
-// name returns the required key name.
+// name returns the value of the required key name.
 func (s section) name() (string, error) {
 	n, err := s.Required("name")
 	if err != nil {
@@ -93,7 +94,7 @@ func (m *Metadata) readSchemas(s section) error {
 		return err
 	}
 	closeObjects(m.Input, true)
-	if err := s.usable(in, m.Input); err != nil { // a default may fit the open object alone
+	if err := s.usable(in, m.Input); err != nil { // a default may fit only the open object
 		return err
 	}
 	if out := s.Values["outputSchema"]; out != nil {
@@ -188,7 +189,7 @@ func plainURL(u *url.URL) bool {
 	return ported && outbound.Secure(u)
 }
 
-// duration returns a time within bounds, or def if the key is absent.
+// duration returns a time within its limits, or def if the key is missing.
 func (s section) duration(key string, def, least, most time.Duration) (time.Duration, error) {
 	n := s.Values[key]
 	if n == nil {

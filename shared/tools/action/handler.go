@@ -15,10 +15,10 @@ import (
 // Handlers holds the handlers of actions, by the actions' names.
 type Handlers map[string]Handler
 
-// A Handler is a Go function that carries out an action. Make one with [Handle] or [Query].
+// A Handler is a Go function that runs an action. Make one with [Handle] or [Query].
 type Handler struct {
 	in, out    *jsonschema.Schema
-	sideEffect bool // if no file says it
+	sideEffect bool // the default, if no file has it
 	run        func(context.Context, tool.Call) (json.RawMessage, error)
 }
 
@@ -51,7 +51,7 @@ func Query[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Han
 	return h
 }
 
-// schemaOf returns the schema of T. It panics on a type that has none, as [tool.Define] does.
+// schemaOf returns the schema of T. Like [tool.Define], it panics on a type that has none.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := tool.SchemaOf[T]()
 	if err != nil {
@@ -60,8 +60,8 @@ func schemaOf[T any]() *jsonschema.Schema {
 	return s
 }
 
-// fits checks the handler's types against the file: it must accept every input that the file allows, and return only
-// outputs that it allows.
+// fits checks the handler's types against the file. The handler must accept every input that the file allows, and
+// return only outputs that it allows.
 func (h Handler) fits(m *Metadata) error {
 	if err := accepts(h.in, m.Input, "inputSchema"); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (h Handler) fits(m *Metadata) error {
 	return accepts(m.Output, h.out, "outputSchema")
 }
 
-// accepts returns an error if wide does not accept all that narrow allows.
+// accepts returns an error if wide does not accept every value that narrow allows.
 func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	if typ := kind(wide); typ == "" {
 		return nil // any
@@ -80,7 +80,7 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 		return fmt.Errorf("%s: a Go type for %s was expected", at, typeOf(narrow, wide, at))
 	}
 	if kind(wide) == "array" {
-		if wide.Items == nil || narrow.Items == nil { // a list of anything, on one side
+		if wide.Items == nil || narrow.Items == nil { // at least one side allows any list
 			return nil
 		}
 		return accepts(wide.Items, narrow.Items, at+"/items")
@@ -105,7 +105,7 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// kind returns the type that a schema has beside null, or "" if it may have several.
+// kind returns the type of a schema apart from null, or "" if it can have several types.
 func kind(s *jsonschema.Schema) string {
 	if own := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" }); len(own) == 1 {
 		return own[0]
@@ -113,7 +113,7 @@ func kind(s *jsonschema.Schema) string {
 	return s.Type
 }
 
-// typeOf returns the file's type, whichever side the file is on.
+// typeOf returns the file's type, on either side.
 func typeOf(narrow, wide *jsonschema.Schema, at string) string {
 	if len(at) >= 11 && at[:11] == "inputSchema" {
 		return cmp.Or(kind(narrow), "values of any type")

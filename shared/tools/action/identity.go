@@ -12,24 +12,24 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Header is the HTTP header that tells an endpoint which user it is called for. Its value is a JWT, signed with HS256
-// and the operator's key, that is valid for one request.
+// Header is the HTTP header that tells an endpoint for which user the call is made. Its value is a JWT that is valid
+// for one request, signed with HS256 and the operator's key.
 const Header = "Countersign-Identity"
 
-// identityLife is how long an identity is valid.
+// identityLife is the lifetime of an identity.
 const identityLife = time.Minute
 
-// identity is the JWT's claims, beside the registered ones: iss, sub (the user), aud (the endpoint's origin), iat, exp,
-// and jti (the action's id, which is the Idempotency-Key too).
+// identity has the JWT's claims. The registered ones are iss, sub (the user), aud (the endpoint's origin), iat, exp,
+// and jti (the action's ID, which is also the Idempotency-Key).
 type identity struct {
 	jwt.Claims
 	Action   string `json:"action"`
-	BodyHash string `json:"bodyHash"` // SHA-256, in hex, of the body; of the query where there is no body
+	BodyHash string `json:"bodyHash"` // SHA-256 of the body in hexadecimal; of the query if there is no body
 }
 
-// DeriveKey returns the key of one endpoint (binding: {key: derived}), as the text that both sides use: HKDF (RFC 5869,
-// SHA-256) of the operator's key over the action's name and the origin of its URL, in hex. Its holder cannot sign for
-// another endpoint.
+// DeriveKey returns the key of one endpoint (binding: {key: derived}) as the text that both sides use: HKDF (RFC
+// 5869, SHA-256) of the operator's key over the action's name and the origin of its URL, in hexadecimal. The endpoint
+// cannot sign for another endpoint with it.
 func DeriveKey(operator []byte, a Action) (string, error) {
 	if a.Metadata == nil || a.Metadata.Binding == nil || !a.Metadata.Binding.DerivedKey {
 		return "", fmt.Errorf("the action %s has no key of its own; a binding with key: derived was expected", a.Name)

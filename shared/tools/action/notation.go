@@ -9,12 +9,12 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// expanded returns a schema as JSON Schema if the file has it in the notation of jay-stack's later releases: an object
-// is its properties ("name?" is one that may be left out), a list holds what its items are, and a text names a type.
-// The nodes keep the file's lines.
+// expanded converts a schema to JSON Schema if the file has it in the notation of jay-stack's later releases. There,
+// an object is its properties ("name?" is an optional one), a list has the schema of its items, and a text names a
+// type. The nodes keep the file's lines.
 func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 	switch {
-	case n.Kind != yaml.MappingNode && input: // it is refused as a schema
+	case n.Kind != yaml.MappingNode && input: // refused later, as a schema
 		return n, nil
 	case input && len(n.Content) == 0: // no arguments
 		return schemaAt(n, "object"), nil
@@ -24,8 +24,8 @@ func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 	return d.expand(n)
 }
 
-// isSchema reports whether n is a JSON Schema and not an object of the notation, whose properties may have the names of
-// keywords: {type: string, title: string} is an object with two properties, as it is for jay-stack.
+// isSchema reports whether n is a JSON Schema, and not an object in the notation whose properties have the names of
+// keywords. As in jay-stack, {type: string, title: string} is an object with two properties.
 func isSchema(n *yaml.Node) bool {
 	t := valueOf(n, "type")
 	switch {
@@ -75,7 +75,7 @@ func isTypeName(text string) bool {
 	return named[name] != "" || strings.HasPrefix(name, "enum(") || strings.HasPrefix(name, "record(")
 }
 
-// named are the notation's names of types, and what they are in JSON Schema.
+// named maps the notation's type names to JSON Schema.
 var named = map[string]string{"string": "string", "number": "number", "boolean": "boolean", "integer": "integer",
 	"date": "string", "html-string": "string", "file": "string", "object": "object"}
 
@@ -116,7 +116,7 @@ func (d *document) expandList(n *yaml.Node) (*yaml.Node, error) {
 func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 	s := schemaAt(n, "object")
 	if len(n.Content) == 0 {
-		return s, nil // of any properties
+		return s, nil // with any properties
 	}
 	properties, required := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line},
 		&yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line}
@@ -138,7 +138,8 @@ func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 }
 
 // expandName expands the name of a type: string, number, boolean, date, file, object, enum(a | b), record(type), a
-// contract that the file imports (an object), and each of these followed by []. A contract may be followed by ?: null.
+// contract that the file imports (an object), and each of these followed by []. A contract can be followed by ?,
+// which allows null.
 func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 	if item, ok := strings.CutSuffix(name, "[]"); ok {
 		items, err := d.expandName(n, item)
@@ -183,7 +184,7 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 		"enum(a | b), record(string), an imported contract, a list or an object was expected", strictyaml.Quoted(name))
 }
 
-// contractAt returns the schema of a contract, whose own file is not read: an object of any properties.
+// contractAt returns the schema of a contract: an object with any properties. The contract's own file is not read.
 func contractAt(at *yaml.Node, name string, orNull bool) *yaml.Node {
 	s := schemaAt(at, "object")
 	put(s, "description", text(at, "Contract: "+name))

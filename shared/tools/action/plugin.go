@@ -21,8 +21,8 @@ const (
 	maxActions = 200
 )
 
-// Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions are in
-// the order in which the files list them, plugins by the names of their folders.
+// Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions have
+// the order of their files, and plugins the order of their folders' names.
 func Load(dir string) ([]Action, error) {
 	l, err := load(dir)
 	if err != nil {
@@ -32,7 +32,7 @@ func Load(dir string) ([]Action, error) {
 }
 
 func load(dir string) (*loader, error) {
-	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
+	root, err := os.OpenRoot(dir) // no file outside the folder is read, not even through a link
 	if err != nil {
 		return nil, fmt.Errorf("the folder of actions %q cannot be opened; a directory was expected", dir)
 	}
@@ -53,10 +53,10 @@ func load(dir string) (*loader, error) {
 type loader struct {
 	root    *os.Root
 	actions []Action
-	notes   []string // keys of other programs, a line for each file that has some
+	notes   []string // keys of other programs: a line for each file that has some
 }
 
-// folders returns the folders with a plugin.yaml.
+// folders returns the folders that have a plugin.yaml.
 func (l *loader) folders() (found []string, err error) {
 	entries, err := fs.ReadDir(l.root.FS(), ".")
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *loader) plugin(folder string) error {
 		return err
 	}
 	list := s.Values["actions"]
-	if list == nil || list.ShortTag() == "!!null" { // a plugin of pages alone
+	if list == nil || list.ShortTag() == "!!null" { // a plugin that has only pages
 		list = &yaml.Node{Kind: yaml.SequenceNode}
 	}
 	if list.Kind != yaml.SequenceNode {
@@ -165,8 +165,8 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 	return a, nil
 }
 
-// find returns the path of an action's file: the one that the plugin names, or if that is not there, the one that the
-// exports of its package name so. A package that is not built yet has its files in lib and not in dist.
+// find returns the path of an action's file. It is the path that the plugin names, or else the one in the exports of
+// the package. A package that is not built yet has its files in lib and not in dist.
 func (l *loader) find(folder, named string) string {
 	file := path.Join(folder, named)
 	var built struct {
@@ -189,7 +189,7 @@ func (l *loader) find(folder, named string) string {
 	return file
 }
 
-// add adds an action. It refuses one whose name is taken, here or for the model.
+// add adds an action. It refuses a duplicate name, the action's own or the model's.
 func (l *loader) add(d *document, n *yaml.Node, a Action) error {
 	if len(l.actions) == maxActions {
 		return d.Wrong(n, "there are more than %d actions", maxActions)

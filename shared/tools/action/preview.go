@@ -16,8 +16,8 @@ const (
 	maxWarnings = 20
 )
 
-// preview returns all arguments: first those that the file lists, under its labels, then the others under their titles,
-// or their names.
+// preview returns all arguments: first those that the file lists, under its labels, and then the others, under their
+// titles or names.
 func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
@@ -34,7 +34,7 @@ func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 	return p, nil
 }
 
-// shown returns the parts of a call that its card shows, in order.
+// shown returns the parts of a call on its card, in order.
 func (a Action) shown(values map[string]json.RawMessage) []Shown {
 	if a.Metadata == nil {
 		return others(nil, values, func(name string) string { return name })
@@ -56,8 +56,8 @@ func others(shown []Shown, values map[string]json.RawMessage, label func(string)
 	return shown
 }
 
-// add shows one argument, by its name where it has one. A value that should have a name and has none is warned of: it
-// may look like another's name.
+// add shows one argument, under its display name if it has one. If a value of a named argument has no name, add warns
+// of it, because the value may look like another one's name.
 func (a Action) add(p *tool.Preview, s Shown, raw json.RawMessage) {
 	name, known := s.nameOf(raw)
 	if known {
@@ -77,7 +77,7 @@ func (a Action) add(p *tool.Preview, s Shown, raw json.RawMessage) {
 	}
 }
 
-// nameOf returns what people call the value.
+// nameOf returns the display name of the value.
 func (s Shown) nameOf(raw json.RawMessage) (name string, known bool) {
 	var value string
 	if json.Unmarshal(raw, &value) != nil {
@@ -87,7 +87,8 @@ func (s Shown) nameOf(raw json.RawMessage) (name string, known bool) {
 	return name, known
 }
 
-// choices returns what the argument may be where it can be listed: its names, in their order, or its enum.
+// choices returns the possible values of the argument if there is a list of them: its names in their order, or its
+// enum.
 func (a Action) choices(s Shown) (out []tool.Choice) {
 	if len(s.Names) > tool.MaxChoices || a.Metadata == nil {
 		return nil
@@ -109,7 +110,7 @@ func (a Action) choices(s Shown) (out []tool.Choice) {
 }
 
 // title returns the file's title with the values of the call, or else the first sentence of the description, or the
-// name. Values are in quotation marks, names from the file are not, so a value cannot pass for a name.
+// name. Values have quotation marks and display names do not, so a value cannot pass for a name.
 func (a Action) title(shown []Shown, values map[string]json.RawMessage) string {
 	if a.Metadata == nil {
 		return a.Name
@@ -131,7 +132,7 @@ func (a Action) title(shown []Shown, values map[string]json.RawMessage) string {
 func inTitle(shown []Shown, field string, raw json.RawMessage) string {
 	i := slices.IndexFunc(shown, func(s Shown) bool { return s.Field == field })
 	if i < 0 {
-		return "…" // a default that the call lacks
+		return "…" // a default that the call does not have
 	}
 	if name, known := shown[i].nameOf(raw); known {
 		return name
@@ -143,7 +144,7 @@ func inTitle(shown []Shown, field string, raw json.RawMessage) string {
 	return "“" + cut(strings.NewReplacer("“", `"`, "”", `"`).Replace(text), maxValue) + "”"
 }
 
-// cut returns the text as one line of at most that many runes, with nothing hidden in it.
+// cut returns the text as one line of at most that many runes, with hidden characters made visible.
 func cut(text string, most int) string {
 	line, _ := visible.Line(strings.Join(strings.Fields(text), " "))
 	if runes := []rune(line); len(runes) > most {

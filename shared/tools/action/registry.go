@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/netguard"
 )
 
-// A Registry holds the actions that can be called. The nil Registry has none.
+// A Registry holds the actions that can be called. A nil Registry has no actions.
 type Registry struct {
 	actions []Action
 	tools   map[string]*tool.Tool // by the actions' own names
@@ -27,16 +27,17 @@ type Registry struct {
 	notes   []string
 }
 
-// Options of Open.
+// Options for Open.
 type Options struct {
 	Handlers Handlers
-	Keys     [][]byte         // the first signs the caller's identity; needed if an action has a binding
-	Issuer   string           // of the identity
+	Keys     [][]byte         // the first one signs the caller's identity; required if an action has a binding
+	Issuer   string           // the clock for identities
 	Now      func() time.Time // nil is time.Now
-	Deployed bool             // no name that resolves to a loopback address is called, only such an address itself
+	// a name that resolves to a loopback address is refused; a literal loopback address is not
+	Deployed bool
 }
 
-// MinKey is the least length of the key in bytes.
+// MinKey is the minimum length of the key in bytes.
 const MinKey = 32
 
 // Open loads the folder and returns its actions with their handlers and bindings.
@@ -53,7 +54,7 @@ func Open(dir string, o Options) (*Registry, error) {
 	return r, nil
 }
 
-// Notes returns what the files have and this package does not use, such as keys of jay-stack: a line for each file.
+// Notes returns the keys of the files that this package ignores, such as those of jay-stack: a line for each file.
 func (r *Registry) Notes() []string { return r.notes }
 
 // New returns a Registry of actions with their handlers and bindings.
@@ -118,8 +119,8 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	return tool.Declare(d)
 }
 
-// unbound returns the tool for an action without handler and binding: it accepts any input and returns an error that
-// says so.
+// unbound returns the tool for an action with neither handler nor binding. It accepts any input and returns an error
+// with the reason.
 func unbound(a Action) (*tool.Tool, error) {
 	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name),
 		Description: "An action that is not carried out here.",
@@ -132,7 +133,7 @@ func unbound(a Action) (*tool.Tool, error) {
 		}})
 }
 
-// Unbound returns the names of the actions without handler and binding, in the files' order.
+// Unbound returns the names of the actions with neither handler nor binding, in the files' order.
 func (r *Registry) Unbound() []string {
 	if r == nil {
 		return nil
@@ -213,8 +214,9 @@ func (r *Registry) Resolve(geminiName string) (name string, ok bool) {
 	return name, ok
 }
 
-// Execute carries out an action without a side effect, for c's user, with c.Args as its input. An action with a side
-// effect is a PolicyError: it goes through the loop (loop.StartCall), which records it and carries it out once.
+// Execute runs an action without a side effect, for c's user, with c.Args as its input. For an action with a side
+// effect it returns a PolicyError: such an action must go through the loop (loop.StartCall), which records it and
+// runs it exactly once.
 func (r *Registry) Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error) {
 	t := r.Tool(name)
 	if t == nil {

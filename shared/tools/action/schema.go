@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// The bounds of one schema.
+// The limits of one schema.
 const (
 	maxProperties = 100
 	maxEnum       = 500
 )
 
-// keywords holds those of JSON Schema that Gemini, the validation and the generated types all support.
+// keywords holds the keywords of JSON Schema that Gemini, the validation and the generated types all support.
 var keywords = []string{"type", "title", "description", "properties", "required", "additionalProperties", "items",
 	"enum", "default", "format", "pattern",
 	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
@@ -29,15 +29,16 @@ var keywords = []string{"type", "title", "description", "properties", "required"
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
-// checked are the other keywords of our own check. The description repeats those that Gemini does not support.
+// checked holds the other keywords that our own check supports. The description repeats those that Gemini does not
+// support.
 var checked = []string{"anyOf", "oneOf", "allOf", "not", "const", "nullable", "$ref", "$defs", "definitions", "if",
 	"then", "else", "patternProperties", "propertyNames", "minProperties", "maxProperties", "prefixItems", "contains",
 	"minContains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}
 
-// notes are keywords that say nothing about a value.
+// notes are keywords that do not restrict a value.
 var notes = []string{"$schema", "$id", "$comment", "example", "examples", "deprecated", "readOnly", "writeOnly"}
 
-// schema decodes a JSON Schema; root is the type that it must have, or empty.
+// schema decodes a JSON Schema. root is the required type, or empty.
 func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error) {
 	if err := d.schemaNode(n, root); err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	return s, d.usable(n, s)
 }
 
-// nodeAt returns the node at a JSON pointer without its first slash, or the last one on the way that is there.
+// nodeAt returns the node at a JSON pointer without its first slash, or the last existing node on the way to it.
 func nodeAt(n *yaml.Node, pointer string) *yaml.Node {
 	for step := range strings.SplitSeq(pointer, "/") {
 		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
@@ -80,7 +81,7 @@ func nodeAt(n *yaml.Node, pointer string) *yaml.Node {
 	return n
 }
 
-// usable returns an error for a schema that nothing can be checked against.
+// usable returns an error for a schema that cannot be used to check values.
 func (d *document) usable(n *yaml.Node, s *jsonschema.Schema) error {
 	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
 		return d.Wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
@@ -89,10 +90,11 @@ func (d *document) usable(n *yaml.Node, s *jsonschema.Schema) error {
 	return nil
 }
 
-// schemaNode checks what Import does not: misspelt keywords, and required names that are not properties.
+// schemaNode makes the checks that Import does not make: misspelt keywords, and required names that are not
+// properties.
 func (d *document) schemaNode(n *yaml.Node, root string) error {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" {
-		return nil // anything, or nothing
+		return nil // true or false: any value, or none
 	}
 	s, err := d.tolerant(n, slices.Concat(checked, notes), keywords...)
 	if err != nil {
@@ -136,7 +138,7 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 func (s section) checkType(root string) error {
 	kind := s.Values["type"]
 	if kind == nil {
-		return nil // of any type; as root, of the type that a root has
+		return nil // of any type; the root has the type of a root
 	}
 	list := []*yaml.Node{kind}
 	if kind.Kind == yaml.SequenceNode {
@@ -180,7 +182,7 @@ func (d *document) properties(s section) error {
 		}
 	}
 	r := s.Values["required"]
-	if r == nil || len(names) == 0 && s.Values["type"] == nil { // of a part of another schema
+	if r == nil || len(names) == 0 && s.Values["type"] == nil { // for a part of another schema
 		return nil
 	}
 	if r.Kind != yaml.SequenceNode {
@@ -194,7 +196,7 @@ func (d *document) properties(s section) error {
 	return nil
 }
 
-// finish keeps the file's titles and its order of properties.
+// finish keeps the file's titles and order of properties.
 func finish(s *jsonschema.Schema, n *yaml.Node) {
 	if s == nil {
 		return
@@ -218,9 +220,10 @@ func finish(s *jsonschema.Schema, n *yaml.Node) {
 	}
 }
 
-// closeObjects makes the objects of an input allow only the properties that they name, unless they say otherwise: the
-// server does not accept, show or send what a file does not declare. A nested object that names none allows any, and so
-// does one whose alternatives may name some. Outputs stay open: an endpoint may return more than the file declares.
+// closeObjects makes the objects of an input allow only the properties that they name, unless the file says
+// otherwise: the server does not accept, show or send what a file does not declare. A nested object that names none
+// allows any, and so does one whose alternatives may name some. Outputs stay open, because an endpoint may return
+// more than the file declares.
 func closeObjects(s *jsonschema.Schema, root bool) {
 	if s.Items != nil {
 		closeObjects(s.Items, false)

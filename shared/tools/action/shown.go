@@ -12,15 +12,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// The bounds of what a file says about the preview.
+// The limits of a file's preview.
 const (
 	maxShown    = 50
-	maxLabel    = 100 // bytes; also of a name
+	maxLabel    = 100 // bytes; also the limit of a name
 	maxNames    = 500
 	maxTemplate = 200 // bytes
 )
 
-// readPreview reads what the approval's card shows: a list of arguments, or a mapping of a title and such a list.
+// readPreview reads the preview on the approval's card: a list of arguments, or a mapping with a title and such a
+// list.
 func (m *Metadata) readPreview(s section) error {
 	n := s.Values["preview"]
 	if n == nil || n.Kind != yaml.MappingNode {
@@ -36,8 +37,8 @@ func (m *Metadata) readPreview(s section) error {
 	return m.readShown(p, p.Values["fields"])
 }
 
-// readTitle reads a title such as "Rate {productId} with {stars} stars": each name in braces is an argument that every
-// call has.
+// readTitle reads a title such as "Rate {productId} with {stars} stars". Each name in braces must be a required
+// argument.
 func (m *Metadata) readTitle(s section) error {
 	n := s.Values["title"]
 	if n == nil {
@@ -122,7 +123,8 @@ func (m *Metadata) shownIn(e section, n *yaml.Node) (shown Shown, err error) {
 	return shown, err
 }
 
-// names reads the display names of the values of p. No two values share a name, so that a reader can tell them apart.
+// names reads the display names of the values of p. Two values cannot share a name, because a reader has to
+// distinguish them.
 func (s section) names(p *jsonschema.Schema) (map[string]string, error) {
 	n := s.Values["names"]
 	if n == nil {
@@ -149,7 +151,7 @@ func (s section) names(p *jsonschema.Schema) (map[string]string, error) {
 	return names, nil
 }
 
-// line returns a text of one line in which nothing is hidden, or an empty one if the key is absent.
+// line returns a text of one line without hidden characters, or an empty one if the key is missing.
 func (s section) line(key string, most int) (string, error) {
 	text, err := s.Text(key, most)
 	if err == nil && s.Values[key] != nil && !plainLine(text, most) {

@@ -17,7 +17,7 @@ import (
 // The tools' names for the model.
 const (
 	Name   = "calendar_event_create"
-	Delete = "calendar_event_delete" // which no model calls
+	Delete = "calendar_event_delete" // the model never calls this tool
 	List   = "calendar_events_list"
 )
 
@@ -27,17 +27,17 @@ const (
 	MaxSummary     = 1024 // octets
 	MaxLocation    = 1024
 	MaxDescription = 8192
-	MaxInstances   = 400                   // of a recurring event
-	MaxLength      = 14 * 24 * time.Hour   // of one event
-	MaxPast        = 366 * 24 * time.Hour  // how long ago an event may begin
-	MaxFuture      = 3653 * 24 * time.Hour // how far ahead an event, or its last repetition, may begin
+	MaxInstances   = 400                   // dates of a recurring event
+	MaxLength      = 14 * 24 * time.Hour   // duration of one event
+	MaxPast        = 366 * 24 * time.Hour  // how far in the past an event can begin
+	MaxFuture      = 3653 * 24 * time.Hour // how far in the future an event, or its last repetition, can begin
 )
 
 // Options configures the tools. The zero value works with Google.
 type Options struct {
-	Endpoint string           // URL of another Calendar API, with its trailing slash; empty means Google's
-	Timeout  time.Duration    // of one call; 0 means 20 s
-	Now      func() time.Time // the clock for the limits of dates; nil means time.Now
+	Endpoint string           // URL of another Calendar API, with a trailing slash; empty: Google's
+	Timeout  time.Duration    // of one call; 0: 20 s
+	Now      func() time.Time // the clock for the limits of dates; nil: time.Now
 }
 
 // Args are the tool's arguments.
@@ -61,8 +61,8 @@ type Created struct {
 	EventID  string `json:"eventId"`
 	HTMLLink string `json:"htmlLink,omitempty"`
 	MeetLink string `json:"meetLink,omitempty"`
-	// Cancelled reports that the event was created, and deleted by its owner before it was read. It is not created
-	// again.
+	// Cancelled reports that the event was created, and that its owner deleted it before it was read. It is not
+	// created again.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 	})
 }
 
-// bound returns an event without its title and its other texts.
+// bound returns an event without its title and its other texts: the pinned arguments.
 func bound(a Args) any {
 	a.Summary, a.Location, a.Description = "", "", ""
 	return a

@@ -11,17 +11,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// scopes are what the tools need: who may make events may also list them.
+// scopes are the scopes that the tools need. The scope for creating events also permits listing them.
 var scopes = []string{calendarapi.CalendarEventsScope}
 
-// client is what the tools act with.
+// client makes the requests of the tools.
 type client struct{ google.Client }
 
 func newClient(accounts provider.Accounts, o Options) client {
 	return client{google.NewClient(accounts, o.Endpoint, o.Timeout)}
 }
 
-// service returns Google's client, acting as the call's user in the account for which the call was judged.
+// service returns Google's client for the call's user and the account of the call.
 func (c client) service(ctx context.Context, call tool.Call) (*calendarapi.Service, error) {
 	opts, err := c.Options(ctx, call)
 	if err != nil {

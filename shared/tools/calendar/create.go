@@ -20,8 +20,8 @@ const actionProperty = "countersignAction"
 // creator executes calls.
 type creator struct{ client }
 
-// eventID returns the id of the action's event: 52 characters of lower-case base32hex, which the API accepts as a
-// client's id (Calendar API, Events resource: 5 to 1024 of a-v and 0-9).
+// eventID returns the ID of the action's event: 52 characters of lower-case base32hex. The API accepts that as a
+// client's ID (Calendar API, Events resource: 5 to 1024 of a-v and 0-9).
 func eventID(action string) string {
 	sum := sha256.Sum256([]byte(action))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
@@ -54,8 +54,8 @@ func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, 
 	return created(ev), nil
 }
 
-// failed evaluates a failed insert. A second insert of the same id creates no second event, but settle decides whether
-// to try again, unless the failure itself proves that nothing happened.
+// failed evaluates a failed insert. A second insert of the same ID creates no second event. Unless the failure proves
+// that nothing happened, settle decides whether to try again.
 func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f provider.Failure) (Created,
 	error) {
 	const call = "calendar.events.insert"
@@ -76,7 +76,7 @@ func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, acti
 	return Created{}, f.Unclear(call, "Google Calendar did not say whether the event was created.")
 }
 
-// settle reads the event by its id.
+// settle determines the outcome by reading the event by its ID.
 func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verdict, Created, string, error) {
 	svc, err := c.service(ctx, call)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 		"Your calendar holds another event under the id of this one. Please look into your calendar.", nil
 }
 
-// cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can resolve that, else an
-// error, after which the caller asks again. done describes the intended change of the event.
+// cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can find out, and otherwise
+// an error, after which the caller tries again. done describes the intended change of the event.
 func cannotAsk[Out any](err error, done string) (v tool.Verdict, none Out, reason string, _ error) {
 	f := google.Read(err)
 	if f.Proof == provider.NoAccess || f.Proof == provider.Refused {
@@ -116,8 +116,8 @@ func errUnreadable() error {
 	return tool.Transient(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read."))
 }
 
-// own reports whether the event is the action's. Of a deleted event only the id is guaranteed to be there, and no other
-// program derives that id; so a missing property is accepted there, and a different one is not.
+// own reports whether the event is the action's. A deleted event is only guaranteed to have its ID, and no other
+// program derives that ID. Therefore a missing property is accepted there, and a different one is not.
 func own(ev *calendarapi.Event, id, action string) bool {
 	if ev == nil || ev.Id != id {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// Deletion is a call that deletes an event which calendar_event_create has made, as it was when its user was asked.
+// Deletion is a call that deletes an event of calendar_event_create in the state that the user saw on the card.
 type Deletion struct {
 	EventID string `json:"eventId"`
 	Event   Args   `json:"event"`
@@ -23,10 +23,10 @@ type Deletion struct {
 // Deleted is the result of such a call.
 type Deleted struct {
 	EventID string `json:"eventId"`
-	Gone    bool   `json:"gone,omitempty"` // it was in the calendar no more when it was to be deleted
+	Gone    bool   `json:"gone,omitempty"` // the event was already gone when it was to be deleted
 }
 
-// deletion returns how an event is taken back. One that its owner has deleted already needs no call.
+// deletion returns the call that undoes an event. For an event that its owner already deleted, there is none.
 func deletion(a Args, made Created) *tool.Compensation {
 	if made.EventID == "" || made.Cancelled {
 		return nil
@@ -35,7 +35,7 @@ func deletion(a Args, made Created) *tool.Compensation {
 		Gone: "Already deleted in your calendar"}
 }
 
-// NewDelete returns the tool that deletes events which were made here.
+// NewDelete returns the tool that deletes events of calendar_event_create.
 func NewDelete(accounts provider.Accounts, o Options) *tool.Tool {
 	d := &deleter{newClient(accounts, o)}
 	return tool.Define(tool.Def[Deletion, Deleted]{
@@ -65,7 +65,7 @@ func refineDeletion(s *jsonschema.Schema) {
 	p["sendUpdates"].Enum = []any{"all", "externalOnly", "none"}
 }
 
-// normalizeDeletion notifies the invited people, unless the event was created without notifying anyone.
+// normalizeDeletion sets the deletion to notify the guests, unless the event was created without notifying anyone.
 func normalizeDeletion(a Deletion) (Deletion, error) {
 	switch e := &a.Event; {
 	case len(e.Attendees) == 0:
@@ -79,7 +79,8 @@ func normalizeDeletion(a Deletion) (Deletion, error) {
 // deleter executes calls.
 type deleter struct{ client }
 
-// remove deletes the event if it is still as its user saw it. An event that someone else has deleted counts as removed.
+// remove deletes the event if it has not changed since its user saw it. An event that someone else deleted counts as
+// removed.
 func (d *deleter) remove(ctx context.Context, call tool.Call, a Deletion) (Deleted, error) {
 	svc, err := d.service(ctx, call)
 	if err != nil {
@@ -115,7 +116,7 @@ func (d *deleter) remove(ctx context.Context, call tool.Call, a Deletion) (Delet
 	return Deleted{EventID: a.EventID}, nil
 }
 
-// gone reports whether the calendar says that the event is not there, or was deleted.
+// gone reports whether the calendar's answer means that the event does not exist or was deleted.
 func gone(ev *calendarapi.Event, err error) bool {
 	if err != nil {
 		return google.Read(err).Proof == provider.Missing
@@ -123,15 +124,15 @@ func gone(ev *calendarapi.Event, err error) bool {
 	return ev != nil && ev.Status == "cancelled"
 }
 
-// madeHere reports whether calendar_event_create has made the event: its id is derived from the action that it names.
+// madeHere reports whether calendar_event_create created the event: its ID is derived from the action that it names.
 func madeHere(ev *calendarapi.Event) bool {
 	return ev.ExtendedProperties != nil && eventID(ev.ExtendedProperties.Private[actionProperty]) == ev.Id
 }
 
-// changedMeanwhile is the status of a request that was made for another state of the event (If-Match).
+// changedMeanwhile is the status of a request for an older state of the event (If-Match).
 const changedMeanwhile = 412
 
-// notDeleted evaluates a failed request. A request that only reads has deleted nothing, whatever became of it.
+// notDeleted evaluates a failed request. A request that only reads cannot have deleted anything.
 func notDeleted(call string, f provider.Failure) error {
 	if call == "calendar.events.get" && f.Proof == provider.Nothing || f.Status == changedMeanwhile {
 		return tool.Transient(f.Fault(call, "Google Calendar could not be asked about the event. Nothing was deleted."))
@@ -145,7 +146,7 @@ func notDeleted(call string, f provider.Failure) error {
 	return f.Unclear(call, "Google Calendar did not say whether the event was deleted.")
 }
 
-// settle looks for the event: one that is not there needs no other try.
+// settle determines the outcome by looking for the event: if it is gone, no retry is needed.
 func (d *deleter) settle(ctx context.Context, call tool.Call, a Deletion) (tool.Verdict, Deleted, string, error) {
 	svc, err := d.service(ctx, call)
 	if err != nil {

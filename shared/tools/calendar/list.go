@@ -22,14 +22,14 @@ import (
 
 // The limits of a list.
 const (
-	MaxDays   = 31  // that one call lists
+	MaxDays   = 31  // events that one call lists
 	MaxListed = 50  // events
 	MaxQuery  = 200 // octets
-	maxShown  = 200 // octets of a title or a location
-	maxPages  = 5   // of Google's answer, which may be short of events and yet not the last
+	maxShown  = 200 // octets of a title or location
+	maxPages  = 5   // pages of Google's answer, which can have few events and not be the last
 )
 
-// Period is what to list.
+// Period is the period to list.
 type Period struct {
 	From     string `json:"from" jsonschema:"The begin of the period: RFC 3339 with an offset, or without one if timeZone is given, or YYYY-MM-DD with timeZone."`
 	To       string `json:"to" jsonschema:"The end of the period, in one of the forms of from; a date is the last day of it. At most 31 days."`
@@ -38,24 +38,24 @@ type Period struct {
 	Limit    int    `json:"limit,omitempty" jsonschema:"How many events at most. Left out: 50."`
 }
 
-// Events is what happens in the period, by its start. An event that repeats is there once for each time.
+// Events are the events in the period, by start time. A recurring event occurs once for each repetition.
 type Events struct {
-	TimeZone string  `json:"timeZone,omitempty"` // of the times
+	TimeZone string  `json:"timeZone,omitempty"` // the zone of the times
 	Events   []Event `json:"events"`
-	More     bool    `json:"more,omitempty"` // whether there are others in the period
+	More     bool    `json:"more,omitempty"` // whether the period has more events
 }
 
-// Event is one of them. The form of its times is that of [Args].
+// Event is one event. Its times have the form of those in [Args].
 type Event struct {
 	ID       string `json:"id"`
-	Title    string `json:"title"` // with hidden characters written out, like the location
+	Title    string `json:"title"` // with hidden characters written out, as in Location
 	Start    string `json:"start"`
 	End      string `json:"end"`
 	AllDay   bool   `json:"allDay,omitempty"`
 	Location string `json:"location,omitempty"`
-	// Free reports that the event takes no time of its user's: it is marked so, or they have declined it.
+	// Free reports that the event does not occupy its user's time: it is marked as free, or they declined it.
 	Free bool `json:"free,omitempty"`
-	Ours bool `json:"ours,omitempty"` // a call of calendar_event_create made it: a model wrote its words
+	Ours bool `json:"ours,omitempty"` // a call of calendar_event_create created it, so a model wrote its text
 }
 
 // NewList returns the tool that lists events.
@@ -79,7 +79,7 @@ func NewList(accounts provider.Accounts, o Options) *tool.Tool {
 	})
 }
 
-// reading says that events were read, and that an event of the model's own returns what the model wrote.
+// reading declares that events were read. An event that the model created returns text of the model.
 func (e Events) reading() tool.Reading {
 	r := tool.Reading{Origin: "your calendar"}
 	for _, ev := range e.Events {
@@ -128,7 +128,8 @@ func normalizePeriod(p Period) (Period, error) {
 	return p, nil
 }
 
-// parseEnd returns an end of a period; of a date the midnight at which it begins, so many days later.
+// parseEnd parses an end of a period. For a date it returns the midnight at which the date begins, plus the given
+// number of days.
 func parseEnd(field, s string, zone *time.Location, later int) (time.Time, error) {
 	if !day.MatchString(s) {
 		return parseTime(field, s, false, zone)
@@ -142,7 +143,7 @@ func parseEnd(field, s string, zone *time.Location, later int) (time.Time, error
 
 func previewPeriod(p Period) tool.Preview {
 	v := view{Preview: tool.Preview{Title: "Read your calendar"}}
-	zone, _ := loadZone(p.TimeZone) // the arguments were normalised, so it loads
+	zone, _ := loadZone(p.TimeZone) // the arguments are normalised, so the zone loads
 	for _, end := range []struct{ label, at string }{{"From", p.From}, {"To", p.To}} {
 		if at, err := parseTime(end.label, end.at, false, zone); err == nil {
 			v.moment(end.label, at, p.TimeZone)
@@ -158,7 +159,7 @@ func previewPeriod(p Period) tool.Preview {
 // lister executes calls.
 type lister struct{ client }
 
-// eventFields are the parts of Google's answer that are used.
+// eventFields are the parts of Google's answer that are requested.
 const eventFields googleapi.Field = "kind,timeZone,nextPageToken," +
 	"items(id,summary,location,start,end,transparency,attendees(self,responseStatus),extendedProperties(private))"
 
@@ -169,7 +170,7 @@ func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	// With one attendee Google names the user alone, if they are one.
+	// With a maximum of one attendee, Google returns only the user, if they are one.
 	req := svc.Events.List("primary").SingleEvents(true).OrderBy("startTime").TimeMin(p.From).TimeMax(p.To).
 		MaxAttendees(1).Fields(eventFields).Context(ctx)
 	if p.TimeZone != "" {
@@ -184,7 +185,7 @@ func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, er
 		switch {
 		case err != nil:
 			return Events{}, unlisted(google.Read(err))
-		case page.Kind != "calendar#events": // an answer of another kind would read as a calendar without events
+		case page.Kind != "calendar#events": // an answer of another kind would look like a calendar without events
 			return Events{}, tool.Transient(fault.New(fault.Tool, "provider_failed",
 				"Google Calendar's answer could not be read."))
 		}
@@ -200,7 +201,7 @@ func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, er
 	return out, nil
 }
 
-// unlisted returns the error of a list that was not answered.
+// unlisted returns the error of a failed list request.
 func unlisted(f provider.Failure) error {
 	const call = "calendar.events.list"
 	switch f.Proof {
@@ -210,7 +211,7 @@ func unlisted(f provider.Failure) error {
 	return tool.Transient(f.Fault(call, "Google Calendar could not list the events now."))
 }
 
-// add adds the events of a page. Google writes their times in the period's zone, or else in that of the calendar.
+// add adds the events of a page. Google writes their times in the period's zone, or else in the calendar's.
 func (e *Events) add(page *calendarapi.Events, p Period) {
 	zone, err := timezone.Load("timeZone", cmp.Or(p.TimeZone, page.TimeZone))
 	if err == nil {
@@ -223,7 +224,7 @@ func (e *Events) add(page *calendarapi.Events, p Period) {
 	}
 }
 
-// eventOf returns an event as it is shown, unless its times cannot be read.
+// eventOf returns an event in the form that is shown. It fails if the event's times cannot be parsed.
 func eventOf(ev *calendarapi.Event) (e Event, ok bool) {
 	if ev == nil || ev.Start == nil || ev.End == nil || len(ev.Id) > maxID {
 		return e, false
@@ -238,11 +239,11 @@ func eventOf(ev *calendarapi.Event) (e Event, ok bool) {
 	return e, isTime(e.Start) && isTime(e.End)
 }
 
-// maxID is the length of the longest id of an event that repeats, with the time of one of its events.
+// maxID is the length of the longest ID of a recurring event, including the time of one repetition.
 const maxID = 1024 + len("_20270105T090000Z")
 
-// within reports whether an event that lasts all day is on a day of the period. Google looks at such days where the
-// calendar is, which may be elsewhere than its user.
+// within reports whether an all-day event is on a day of the period. Google compares days in the calendar's zone,
+// which can differ from the user's.
 func (e Event) within(p Period, zone *time.Location) bool {
 	from, errFrom := time.Parse(time.RFC3339, p.From)
 	to, errTo := time.Parse(time.RFC3339, p.To)
@@ -256,7 +257,7 @@ func (e Event) within(p Period, zone *time.Location) bool {
 // isTime reports whether a text is a date or a time with its offset.
 func isTime(s string) bool { return day.MatchString(s) || moment.MatchString(s) }
 
-// line returns the beginning of a stranger's text as one line in which nothing is hidden.
+// line returns the beginning of a stranger's text as one line, with hidden characters written out.
 func line(s string) string {
 	s, _ = visible.Line(strings.Join(strings.Fields(clip.Text(s, maxShown)), " "))
 	return clip.Text(s, maxShown)

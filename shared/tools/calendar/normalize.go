@@ -10,7 +10,7 @@ import (
 )
 
 // normalize checks what the schema cannot express, and writes each time with its offset, so that the approved bytes
-// name one moment.
+// have one meaning.
 func normalize(a Args, now time.Time) (Args, error) {
 	if a.CalendarID != "" && a.CalendarID != "primary" {
 		e := fault.New(fault.Policy, fault.CodeForbidden, "Events are made in your own primary calendar only.")
@@ -27,7 +27,7 @@ func normalize(a Args, now time.Time) (Args, error) {
 	}
 	switch {
 	case len(a.Attendees) == 0:
-		a.SendUpdates = "" // without attendees there is no one to tell
+		a.SendUpdates = "" // without attendees there is no one to notify
 	case a.SendUpdates == "":
 		a.SendUpdates = "all"
 	}

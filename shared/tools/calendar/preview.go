@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// preview shows the event as the calendar will show it, and who will be mailed.
+// preview shows the event as the calendar will show it, and the guests who will get an e-mail.
 func preview(a Args, now time.Time) tool.Preview {
 	v := view{Preview: tool.Preview{Title: "Create a calendar event"}}
 	switch n := len(a.Attendees); {
@@ -32,10 +32,10 @@ func preview(a Args, now time.Time) tool.Preview {
 	return v.Preview
 }
 
-// view is a preview under construction.
+// view builds a preview.
 type view struct{ tool.Preview }
 
-// times shows the event's times in its time zone. The arguments were normalised, so they parse.
+// times shows the event's times in its time zone. The arguments are normalised, so the times parse.
 func (v *view) times(a Args) {
 	s, err := parseSpan(a)
 	if err != nil {
@@ -64,7 +64,7 @@ func (v *view) days(s span) {
 	v.dated("Days", first.Text+" to "+last.Text, first, last)
 }
 
-// dated adds a value that names the moments.
+// dated adds a value with the instants that it names.
 func (v *view) dated(label, value string, moments ...tool.Moment) {
 	v.AddField(label, value)
 	v.Fields[len(v.Fields)-1].Moments = moments
@@ -111,7 +111,7 @@ func (v *view) people(a Args) {
 	}[a.SendUpdates])
 }
 
-// texts shows the location and the description, and what links in them lead to.
+// texts shows the location and the description, with the targets of their links.
 func (v *view) texts(a Args) {
 	if a.Location != "" {
 		v.AddLine("Location", a.Location)
@@ -122,7 +122,7 @@ func (v *view) texts(a Args) {
 	v.links(a.Location + "\n" + a.Description)
 }
 
-// links shows the targets of the description's links: a calendar displays the description as HTML.
+// links shows the targets of the description's links, because a calendar displays the description as HTML.
 func (v *view) links(s string) {
 	var targets []string
 	for _, l := range visible.Links(s) {
@@ -133,7 +133,7 @@ func (v *view) links(s string) {
 	}
 }
 
-// begins says in words when an event begins.
+// begins describes when an event begins.
 func begins(a Args) string {
 	switch s, err := parseSpan(a); {
 	case err != nil:

@@ -35,13 +35,13 @@ func list(item string) *lazyregexp.Regexp {
 // series is an expanded recurrence rule.
 type series struct {
 	rule  map[string]string
-	dates []time.Time // of the event, in order, at most MaxInstances
+	dates []time.Time // the dates of the event, in order, at most MaxInstances
 	extra bool        // the first date is the start, and the rule does not include it
 }
 
-// expand parses a rule and computes the dates of the event from the start on. As in Google Calendar, the start is a
-// date whether or not the rule includes it, and COUNT counts the dates of the rule. Its errors are ValidationErrors
-// that name the field.
+// expand parses a rule and computes the dates of the event from its start. As in Google Calendar, the start is a date
+// even if the rule does not include it, and COUNT counts only the dates of the rule. The errors are ValidationErrors
+// with the field.
 func expand(line string, start time.Time, allDay bool) (series, error) {
 	bad := func(format string, args ...any) (series, error) {
 		return series{}, fault.Invalid("recurrence", format, args...)
@@ -63,8 +63,8 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	if opts.Count > 0 {
 		most = min(most, opts.Count)
 	}
-	// COUNT is applied here and not by the library, so that a rule cannot reach beyond MaxFuture. For a date that never
-	// comes, the library searches up to the year 9999, which takes a tenth of a second at most.
+	// COUNT is applied here, and not by the library, so that a rule cannot reach beyond MaxFuture. For a date that
+	// never comes, the library searches up to the year 9999, which takes a tenth of a second at most.
 	opts.Count, opts.Dtstart = 0, start
 	if opts.Until.IsZero() || opts.Until.After(horizon) {
 		opts.Until = horizon
@@ -140,7 +140,7 @@ var (
 		"SA": "Saturday", "SU": "Sunday"}
 )
 
-// words describes the rule in a sentence, with the last day in it as last says.
+// words describes the rule in a sentence that ends with the last day, in the form of last.
 func (s series) words(last string) string {
 	unit := units[s.rule["FREQ"]]
 	b := "Every " + unit

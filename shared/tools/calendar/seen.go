@@ -11,13 +11,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// How much of an event is shown that somebody may have changed since it was made.
+// The limits for texts of an event that someone may have changed since it was created.
 const (
 	maxSeenGuests = 200
 	maxSeenRules  = 20
 )
 
-// seen returns the event as it is, as a call that would make it, with the updates of the call that made it.
+// seen returns the event's present state in the form of the call that would create it, with the sendUpdates of the
+// call that created it.
 func seen(ev *calendarapi.Event, updates string) Args {
 	a := Args{Summary: clip.Text(ev.Summary, MaxSummary), Location: clip.Text(ev.Location, MaxLocation),
 		Description: clip.Text(ev.Description, MaxDescription), SendUpdates: updates}
@@ -34,8 +35,8 @@ func seen(ev *calendarapi.Event, updates string) Args {
 	return a
 }
 
-// seenAt returns an end of an event in the form of [Args]. A zone of a name that is not known here is left out: the
-// moment has its offset.
+// seenAt returns an end of an event in the form of [Args]. It omits a zone with a name that is unknown here, because
+// the time has its offset.
 func seenAt(at *calendarapi.EventDateTime) (moment, zone string, allDay bool) {
 	if at == nil {
 		return "", "", false
@@ -46,8 +47,8 @@ func seenAt(at *calendarapi.EventDateTime) (moment, zone string, allDay bool) {
 	return cmp.Or(at.Date, at.DateTime), zone, at.Date != ""
 }
 
-// differences names the parts in which two forms of an event differ, as far as its user would care. sendUpdates is not
-// compared.
+// differences names the parts in which two states of an event differ, as far as its user would care. It does not
+// compare sendUpdates.
 func differences(a, b Args) (names []string) {
 	for _, part := range []struct {
 		name string
@@ -67,7 +68,7 @@ func differences(a, b Args) (names []string) {
 	return names
 }
 
-// sameTimes compares moments: a calendar may write them by another clock.
+// sameTimes compares instants, because a calendar may write them in another zone.
 func sameTimes(a, b Args) bool {
 	s, errA := parseSpan(a)
 	t, errB := parseSpan(b)
@@ -77,7 +78,7 @@ func sameTimes(a, b Args) bool {
 	return s.allDay == t.allDay && s.start.Equal(t.start) && s.end.Equal(t.end)
 }
 
-// folded returns the addresses in an order, without their letters' case.
+// folded returns the addresses sorted and in lower case.
 func folded(addresses []string) (all []string) {
 	for _, a := range addresses {
 		all = append(all, strings.ToLower(a))

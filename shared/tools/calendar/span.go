@@ -8,14 +8,15 @@ import (
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
-// span is the time of an event. All-day events are dates: midnight UTC, and the end is the day after the event.
+// span is the time of an event. For all-day events it has dates: midnight UTC, and the end is the day after the
+// event.
 type span struct {
 	start, end time.Time
 	allDay     bool
 }
 
 var (
-	// time.Parse also accepts a comma as the decimal point, and more.
+	// time.Parse accepts more, such as a comma as the decimal point.
 	moment = lazyregexp.New(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.0{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$`)
 	clock  = lazyregexp.New(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$`)
 	day    = lazyregexp.New(`^\d{4}-\d{2}-\d{2}$`)
@@ -76,8 +77,8 @@ func parsed(field, layout, s string) (time.Time, error) {
 	return t, nil
 }
 
-// inZone interprets the clock reading of t in the zone. In spring an hour is missing: time.Date would move the event
-// silently. In autumn an hour occurs twice: the first of the two is meant, before the clocks go back.
+// inZone interprets the clock reading of t in the zone. In spring an hour is missing, and time.Date would move the
+// event silently. In autumn an hour occurs twice, and the first one is used, before the clocks go back.
 func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
 	found := occurrences(t, zone)
 	if len(found) == 0 {
@@ -87,7 +88,7 @@ func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
 	return found[0], nil
 }
 
-// occurrences returns the moments, in order, at which the zone's clocks show the clock reading of t.
+// occurrences returns the instants, in order, at which clocks in the zone show the clock reading of t.
 func occurrences(t time.Time, zone *time.Location) []time.Time {
 	wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 	var found []time.Time

@@ -27,13 +27,13 @@ const (
 	Ask      = "ask_user"
 )
 
-// Bounds of a command's time.
+// Limits of a command's time.
 const (
 	DefaultLimit = 30 * time.Second
 	MaxLimit     = 15 * time.Minute
 )
 
-// maxReasoning, maxSummary and maxQuestion are how long these texts may be, in bytes.
+// maxReasoning, maxSummary and maxQuestion are the size limits of these texts, in bytes.
 const (
 	maxReasoning = 4 << 10
 	maxSummary   = 8 << 10
@@ -42,16 +42,17 @@ const (
 
 // Hosts opens connections to hosts.
 type Hosts interface {
-	// Get returns a connection to the host, which the caller gives back with release. Errors: ToolExecutionError
-	// host_unreachable, AuthError host_login, PolicyError host_key_changed. Nothing was sent to the host by then.
+	// Get returns a connection to the host. The caller returns it with release. The errors are ToolExecutionError
+	// host_unreachable, AuthError host_login, and PolicyError host_key_changed; after each, nothing was sent to the
+	// host.
 	Get(ctx context.Context, h *terminal.Host) (conn supervisor.Conn, release func(), err error)
 }
 
 // Options configures the tools.
 type Options struct {
 	Store store.Store
-	Hosts Hosts    // nil in a process that judges and shows commands, and runs none
-	Deny  []string // names of programs that run on no host (TERMINAL_DENY); where there are any, no opaque command runs
+	Hosts Hosts    // nil in a process that only judges and shows commands
+	Deny  []string // programs that run on no host (TERMINAL_DENY); if there are any, no opaque command runs
 }
 
 // Args are the arguments of run_command.
@@ -61,7 +62,7 @@ type Args struct {
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty" jsonschema:"Seconds after which the command is ended: 30 if left out, at most 900."`
 }
 
-// limit returns how long the command may run.
+// limit returns the command's time limit.
 func (a Args) limit() time.Duration {
 	if a.TimeoutSeconds > 0 {
 		return time.Duration(a.TimeoutSeconds) * time.Second
@@ -69,24 +70,25 @@ func (a Args) limit() time.Duration {
 	return DefaultLimit
 }
 
-// grace is the time that a host has to end a command at its limit, and that a follower has to learn of the end.
+// grace is the time that a host has to stop a command at its limit, plus the time until a follower learns that it has
+// ended.
 const grace = 15 * time.Second
 
-// atMost returns how long a call takes at most.
+// atMost returns the longest duration of a call.
 func (a Args) atMost() time.Duration { return a.limit() + grace }
 
-// Result is what came of a command, as the model reads it and the card shows it.
+// Result is the result of a command, as the model reads it and the card shows it.
 type Result struct {
 	Output     string `json:"output"` // stdout and stderr together, as text
 	ExitCode   int    `json:"exitCode"`
-	Truncated  bool   `json:"truncated"`       // something is left out in the middle of the output
-	TimedOut   bool   `json:"timedOut"`        // it was ended at its limit
-	Cwd        string `json:"cwd"`             // the directory after it
+	Truncated  bool   `json:"truncated"`       // the middle of the output is left out
+	TimedOut   bool   `json:"timedOut"`        // it was stopped at its time limit
+	Cwd        string `json:"cwd"`             // the directory after the command
 	DurationMs int64  `json:"durationMs"`      // by the host's clock
-	Asked      bool   `json:"asked,omitempty"` // it waited for input, and was ended
+	Asked      bool   `json:"asked,omitempty"` // it waited for input and was stopped
 
-	LeftBehind int      `json:"leftBehind,omitempty"` // processes that it left running, which were ended
-	Ended      []string `json:"ended,omitempty"`      // the programs of the first of them
+	LeftBehind int      `json:"leftBehind,omitempty"` // number of processes that it left running, which were killed
+	Ended      []string `json:"ended,omitempty"`      // the programs of some of them
 }
 
 // Summary is the argument of task_complete.
@@ -94,7 +96,7 @@ type Summary struct {
 	Summary string `json:"summary" jsonschema:"The work done and the findings, for the user."`
 }
 
-// Words is the result of task_complete, with which the run ends.
+// Words is the result of task_complete, and ends the run.
 type Words struct {
 	Text string `json:"text"`
 }
@@ -124,7 +126,7 @@ func (r *runner) tool() *tool.Tool {
 		Description: "Runs one command on the host of the user's terminal, in the terminal's directory, and returns " +
 			"what it printed and its exit code. Commands that do more than look wait for the user's yes.",
 		SideEffect:  true,
-		Class:       tool.ClassOpaque, // of a command that cannot be judged any more
+		Class:       tool.ClassOpaque, // for a command that can no longer be judged
 		Untrusted:   true,
 		Echoes:      true,
 		KeepsOutput: true,
@@ -192,7 +194,7 @@ func questionPreview(q Question) tool.Preview {
 	return p
 }
 
-// text bounds a property that is a text.
+// text limits the size of a property that is a text.
 func text(s *jsonschema.Schema, property string, most int) {
 	s.Properties[property].MinLength, s.Properties[property].MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(most)
 }

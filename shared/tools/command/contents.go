@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// shows says what a command has shown of the files that it prints.
+// shows returns the parts of files that a command has printed.
 func shows(a Args, out Result) (parts []tool.Part) {
 	prints, _, moved := shell.Contents(a.Command, shell.Bash)
 	for _, name := range prints {
@@ -28,7 +28,7 @@ func shows(a Args, out Result) (parts []tool.Part) {
 	return parts
 }
 
-// replaces returns the files that a command overwrites with a text from the model.
+// replaces returns the files that a command overwrites with a text of the model.
 func replaces(a Args) (texts []tool.Text) {
 	_, writes, _ := shell.Contents(a.Command, shell.Bash)
 	for _, name := range writes {

@@ -15,20 +15,20 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// The codes of what may go wrong with a command.
+// The error codes of a command.
 const (
-	CodeTimeout = fault.Code("timeout")         // it was ended at its limit; the result has the output so far
-	CodeStopped = fault.Code("cancelled")       // its user stopped it, as the run with it
-	CodeNoHome  = fault.Code("no_home")         // the host has no home directory that can be written to
-	CodeNoShell = fault.Code("no_shell")        // the host lacks the shell that its commands are judged by
-	CodeRestart = fault.Code("host_restarted")  // between the preparation and the start of the command
-	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory is gone
+	CodeTimeout = fault.Code("timeout")         // it was stopped at its time limit; the result has the output so far
+	CodeStopped = fault.Code("cancelled")       // its user stopped it together with the run
+	CodeNoHome  = fault.Code("no_home")         // the host has no writable home directory
+	CodeNoShell = fault.Code("no_shell")        // the host lacks the shell for which its commands are judged
+	CodeRestart = fault.Code("host_restarted")  // the process died between the preparation and the start of the command
+	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory no longer exists
 	CodeAsked   = fault.Code("input_needed")    // it waited for input that no one typed
 	CodeHangup  = fault.Code("connection_lost") // it ended with its connection
-	CodeOutside = fault.Code("link_leads_out")  // a file that was to be printed lies elsewhere than its name says
+	CodeOutside = fault.Code("link_leads_out")  // the path of a file to print leads to another place than its name says
 )
 
-// machine is a keeper on a host, as far as it is used here.
+// machine is the part of a host's supervisor that this package uses.
 type machine struct {
 	*supervisor.Keeper
 	conn    supervisor.Conn
@@ -36,7 +36,7 @@ type machine struct {
 	release func()
 }
 
-// open connects to the host of the terminal and finds its keeper. Nothing of the command was sent by then.
+// open connects to the terminal's host and opens its supervisor. Nothing of the command has been sent yet.
 func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	at, err := r.site(ctx, s)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	k, err := supervisor.Open(ctx, conn)
 	if err != nil {
 		release()
-		if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) { // it was lost meanwhile
+		if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) { // the connection was lost meanwhile
 			err = tool.Transient(err)
 		}
 		return nil, err
@@ -60,7 +60,7 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	return &machine{k, conn, at, release}, nil
 }
 
-// prepare makes sure that the command can be run and found again. Its handle is what the host says of itself.
+// prepare makes sure that the command can run and be found again. The handle describes the host.
 func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 	return m.Handle(), nil
 }
 
-// learnShell records the host's shell if commands were judged by another one: the host was never checked, or its shell
-// has changed. The intent depends on the recorded shell, so the policy judges the command again.
+// learnShell records the host's shell if commands were judged for another one: the host was never checked, or its
+// shell has changed. The intent depends on the recorded shell, so the policy judges the command again.
 func (r *runner) learnShell(ctx context.Context, m *machine, c tool.Call) error {
 	if slices.Contains(m.Facts.Shells, grammar(&m.at.Host)) {
 		return nil
@@ -135,7 +135,7 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	if c.Standing { // the file may have changed since Prepare
+	if c.Standing { // the file may have changed since prepare
 		if err := r.standing(ctx, m, c, a); err != nil {
 			return Result{}, err
 		}
@@ -151,7 +151,8 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	return r.ended(ctx, c, a, out, res)
 }
 
-// notStarted returns what an error of supervisor.Start says of the command. What it leaves open the host is asked for.
+// notStarted returns the outcome after an error of supervisor.Start. If the error leaves the outcome open, notStarted
+// asks the host.
 func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error) error {
 	if asked := notOpened(a, err); asked != nil {
 		return asked
@@ -183,7 +184,7 @@ func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error)
 
 func errStopped() error { return fault.New(fault.Policy, CodeStopped, "The command was stopped.") }
 
-// ended returns what came of a command that has ended, and keeps its directory for the next.
+// ended returns the outcome of a command that has ended, and stores its directory for the next command.
 func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, res supervisor.Result) (Result, error) {
 	out.close()
 	text, cut := out.text()
@@ -191,7 +192,7 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Ended: programs(res.Ended), Asked: res.Asked}
 	if res.Cwd != "" {
 		if err := r.moved(ctx, c, res.Cwd); err != nil {
-			return Result{}, tool.Ambiguous(err) // the host is asked again, and the directory is kept then
+			return Result{}, tool.Ambiguous(err) // the caller asks the host again, and stores the directory then
 		}
 	}
 	switch {
@@ -212,7 +213,7 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 	return result, nil
 }
 
-// programs returns the names of the ended programs in a readable form, because a program can choose any name.
+// programs returns the names of the killed programs in a readable form, because a program can choose any name.
 func programs(names []string) (shown []string) {
 	for _, name := range names {
 		name, _ = visible.Line(name)
@@ -221,17 +222,18 @@ func programs(names []string) (shown []string) {
 	return shown
 }
 
-// keepFor is how long the directory may take to be stored.
+// keepFor is the time limit for storing the directory.
 const keepFor = 10 * time.Second
 
-// moved keeps the directory in which the terminal's next command begins.
+// moved stores the directory in which the terminal's next command begins.
 func (r *runner) moved(ctx context.Context, c tool.Call, dir string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepFor)
 	defer cancel()
 	return terminal.SetCwd(ctx, r.Store, c.UID, c.Terminal, dir)
 }
 
-// reconcile asks the host what became of the command. One that is under way it follows until that has ended, or ctx.
+// reconcile asks the host for the outcome of the command. If the command is running, reconcile follows it until the
+// command or ctx ends.
 func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -271,8 +273,8 @@ func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
 	return tool.NotDone, Result{}, "", nil
 }
 
-// follow reads the command's output from its beginning until the command has ended. Output that was already passed on
-// is skipped.
+// follow reads the command's output from its beginning until the command has ended. It skips output that was already
+// passed on.
 func (r *runner) follow(ctx context.Context, m *machine, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
 	out := newPrinted(c.Output)
 	defer out.close()
@@ -289,7 +291,7 @@ func (r *runner) follow(ctx context.Context, m *machine, c tool.Call, a Args) (t
 	return tool.Done, result, "", err
 }
 
-// interrupt ends the command, or has it never begun.
+// interrupt stops the command, or prevents its start.
 func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -298,12 +300,12 @@ func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 	defer m.release()
 	err = m.Stop(ctx, c.ActionID)
 	if errors.Is(err, supervisor.ErrHome) {
-		return nil // it only looks, or has deleted its journal, and ends by itself
+		return nil // it only reads, or has deleted its journal; it ends by itself
 	}
 	return err
 }
 
-// Why the outcome of a command is unknown, for its user.
+// The reasons for an unknown outcome, for the user.
 const (
 	lost = "The command was begun on the host, and nothing runs of it any more, but it left no exit code. Please " +
 		"look at what it did."

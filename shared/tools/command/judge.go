@@ -17,16 +17,16 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// The ids of the rules, for the audit: do not rename them.
+// The IDs of the rules. The audit stores them, so do not rename them.
 const (
-	RuleReadOnly = "command_read_only" // it only looks, and its user lets such commands run on this host
+	RuleReadOnly = "command_read_only" // the command is read-only, and its user lets such commands run on this host
 	RuleAsks     = "command_asks"
-	RuleDenied   = "command_denied" // the operator denies it
+	RuleDenied   = "command_denied" // the operator's configuration denies it
 )
 
-// normalize refuses commands that a person could not read as the shell does, and brings read-only commands into their
-// canonical form. It refuses text that no shell's grammar accepts; [runner.ruling] refuses text that the grammar of the
-// host's own shell does not accept.
+// normalize refuses commands that a person might read differently from the shell, and brings read-only commands into
+// canonical form. It refuses text that no shell's grammar accepts. [runner.ruling] refuses text that the grammar of
+// the host's own shell does not accept.
 func normalize(a Args) (Args, error) {
 	if visible.Blank(a.Reasoning) {
 		return a, fault.Invalid("reasoning", "say why this command is needed")
@@ -43,11 +43,11 @@ func normalize(a Args) (Args, error) {
 	return a, nil
 }
 
-// classes are the tools' classes by the commands'.
+// classes maps the classes of commands to those of tools.
 var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.Change: tool.ClassChange,
 	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
 
-// rule says what may become of a command on the terminal's host.
+// rule is the policy for a command on the terminal's host.
 func (r *runner) rule(ctx context.Context, c tool.Call, a Args) (tool.CallPolicy, error) {
 	at, err := r.site(ctx, c.Scope())
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *runner) rule(ctx context.Context, c tool.Call, a Args) (tool.CallPolicy
 	return r.ruling(a, at)
 }
 
-// ruling says what may become of a command there.
+// ruling returns the policy for a command on the terminal's host.
 func (r *runner) ruling(a Args, at site) (tool.CallPolicy, error) {
 	j, err := shell.Judge(a.Command, grammar(&at.Host))
 	if err != nil {
@@ -91,12 +91,13 @@ func (r *runner) ruling(a Args, at site) (tool.CallPolicy, error) {
 	return out, nil
 }
 
-// asksOfGit is why a git command asks on a host where commands that only look do not.
+// asksOfGit is the reason why a git command needs approval on a host where other read-only commands do not.
 const asksOfGit = "This git command waits for your yes: it may print files or change something, and the " +
 	"configuration of a repository can have git run another program."
 
-// always returns what the user may always allow: exactly these words in this directory of this host, of a command that
-// is one program with its words spelled out. The file of the program is bound when the command runs (standing).
+// always returns the permission that the user can give for this command: exactly these words, in this directory of
+// this host. Only a command that is one program with literal words has one. The program's file is pinned when the
+// command runs (standing).
 func always(a Args, at site) *tool.Always {
 	words, err := shell.Allow(a.Command)
 	if err != nil || len(words) != 1 || grammar(&at.Host) != shell.Bash && grammar(&at.Host) != shell.POSIX {
@@ -108,7 +109,7 @@ func always(a Args, at site) *tool.Always {
 			at.name())}
 }
 
-// facts are what the audit says of a command: no text.
+// facts returns the audit's facts about a command. They contain no text.
 func (at site) facts(class shell.Class) tool.Facts {
 	f := tool.Facts{"host": at.Host.ID, "class": string(class)}
 	if len(at.Host.HostKeys) > 0 {
@@ -117,7 +118,7 @@ func (at site) facts(class shell.Class) tool.Facts {
 	return f
 }
 
-// note is what the audit says of what came of a command.
+// note returns the audit's facts about the outcome of a command.
 func note(_ Args, out Result) tool.Facts {
 	f := tool.Facts{"exit": strconv.Itoa(out.ExitCode)}
 	if out.TimedOut {
@@ -126,8 +127,8 @@ func note(_ Args, out Result) tool.Facts {
 	return f
 }
 
-// runsUnasked reports whether the host's user lets a command run there without being asked: one that only looks, and
-// prints no file outside the folders that they named. The host itself checks the repository of a git command.
+// runsUnasked reports whether the host's user lets the command run without approval: it is read-only, and prints no
+// file outside the folders that they named. For a git command, the host itself checks the repository.
 func runsUnasked(j *shell.Judgment, at site) bool {
 	if at.Host.AutoRun != terminal.AutoRunReadOnly {
 		return false
@@ -149,8 +150,8 @@ func inHome(file, home string) string {
 	return file
 }
 
-// absolute returns the path of a file as a shell in the directory cwd takes it, or "" where that is not known: so with
-// "..", which leads to the parent of what a link before it leads to.
+// absolute returns the path of a file as a shell in the directory cwd resolves it, or "" if that is not known. It is
+// not known for a path with "..", because ".." after a link leads to the parent of the link's target.
 func absolute(file, cwd string) string {
 	if !path.IsAbs(file) && cwd != "" && file[0] != '~' {
 		file = cwd + "/" + file
@@ -161,7 +162,7 @@ func absolute(file, cwd string) string {
 	return path.Clean(file)
 }
 
-// within reports whether a clean path is one of the folders, or below one.
+// within reports whether a clean path is one of the folders or below one.
 func within(folders []string, file string) bool {
 	return file != "" && slices.ContainsFunc(folders, func(folder string) bool {
 		folder = path.Clean(folder)
@@ -177,7 +178,7 @@ func grammar(h *terminal.Host) shell.Grammar {
 	return h.Shell
 }
 
-// warnings returns the warnings as sentences with the part of the command that each is about.
+// warnings returns the warnings as sentences, each with the part of the command that it is about.
 func warnings(command string, given []shell.Warning) []string {
 	var out []string
 	for _, w := range given {
@@ -188,11 +189,10 @@ func warnings(command string, given []shell.Warning) []string {
 	return out
 }
 
-// maxPart is how much of a part of a command a warning repeats, in bytes.
+// maxPart is the most of a part of a command that a warning repeats, in bytes.
 const maxPart = 80
 
-// preview shows the whole command. Where it runs is its place, and comes first; its class and warnings are added from
-// its ruling.
+// preview shows the whole command. The card shows its place first, and takes the class and warnings from its ruling.
 func preview(a Args) tool.Preview {
 	p := tool.Preview{Title: "Run a command"}
 	p.AddText("Command", a.Command)
@@ -207,5 +207,5 @@ func summary(a Args) string {
 	return fmt.Sprintf("Ran “%s”.", clip.Text(line, maxSummaryLine))
 }
 
-// maxSummaryLine is how much of a command the summary of a run repeats, in bytes.
+// maxSummaryLine is the most of a command that the summary of a run repeats, in bytes.
 const maxSummaryLine = 200

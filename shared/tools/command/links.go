@@ -11,20 +11,20 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// Why a command that only looks is asked about once its host has seen more of it.
+// The reasons why a read-only command needs approval after its host has examined it.
 const (
-	CodeSystem     = fault.Code("system_shows_more")  // it shows more on the host's system than on others
+	CodeSystem     = fault.Code("system_shows_more")  // it shows more on this host's system than on others
 	CodeOther      = fault.Code("not_a_file")         // it would read a pipe, a socket or a device
 	CodeMissing    = fault.Code("not_there")          // a path leads nowhere, or cannot be opened
-	CodeMounted    = fault.Code("mounted_on_demand")  // a look at a path may connect to something or run it
+	CodeMounted    = fault.Code("mounted_on_demand")  // opening a path may connect to something or start a program
 	CodeWalk       = fault.Code("may_follow_links")   // the host's program may follow links below a folder
-	CodeRepository = fault.Code("repository_may_act") // a repository may have git run another program
-	CodeUnverified = fault.Code("cannot_be_verified") // the host cannot tell where its paths lead
+	CodeRepository = fault.Code("repository_may_act") // the repository may make git run another program
+	CodeUnverified = fault.Code("cannot_be_verified") // the host cannot find out where the paths lead
 )
 
-// opens returns the command as it is begun. One that runs unasked is given what it reads as descriptors that the keeper
-// has opened and found to lie in the folders that its user named: in the same line to the host as the reading, so that
-// no link can be changed between. All others are begun as they are.
+// opens returns the command in the form in which it is started. A command that runs without approval gets its files
+// as descriptors, which the supervisor has opened and checked to be in the folders that the user named. Opening and
+// reading are one command line for the host, so no link can change in between. Other commands are started unchanged.
 func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
 	if c.Approved || !runsUnasked(j, m.at) {
 		return a.Command, supervisor.Opens{}, nil
@@ -53,7 +53,8 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 	return j.Line(home, names), o, nil
 }
 
-// repository returns a git command that runs unasked: its words, and the place whose repository the host checks.
+// repository returns the words of a git command that runs without approval, and the place whose repository the host
+// checks.
 func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
 	home := m.Facts.Home
 	o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{inHome(j.Repository.Dir, home)}, Walks: true}
@@ -69,8 +70,8 @@ func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens
 	return j.Line(home, nil), o, nil
 }
 
-// checkSystem refuses a command that runs unasked and that has the e of ps, where that may be the environments of
-// processes, as on the BSDs, and not all processes.
+// checkSystem refuses a command that runs without approval and has the option e of ps on a system where that option
+// may show environments, as on the BSDs, and not all processes.
 func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 	if c.Approved || !runsUnasked(j, m.at) || !slices.ContainsFunc(j.Programs(), allProcesses) ||
 		strings.HasPrefix(m.Facts.OS, "Linux") || strings.HasPrefix(m.Facts.OS, "Darwin") {
@@ -80,12 +81,12 @@ func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 		"On this host's system, -e may show the environment of processes; -A does not."))
 }
 
-// allProcesses reports whether a program that only looks is ps with -e, alone or before other letters.
+// allProcesses reports whether a read-only command is ps with -e, by itself or before other letters.
 func allProcesses(argv []string) bool {
 	return len(argv) > 1 && argv[0] == "ps" && strings.HasPrefix(argv[1], "-e")
 }
 
-// notOpened returns the question about a command whose files the keeper could not open, or nil.
+// notOpened returns the question about a command whose files the supervisor could not open, or nil.
 func notOpened(a Args, err error) error {
 	switch {
 	case errors.Is(err, supervisor.ErrOutside):
@@ -106,7 +107,7 @@ func notOpened(a Args, err error) error {
 	return nil
 }
 
-// asks has the command's user asked, with a sentence that says why.
+// asks requests approval for the command, with a reason.
 func asks(a Args, code fault.Code, why string) error {
 	return tool.AskAnew(a, fault.New(fault.Policy, code, "%s", why))
 }

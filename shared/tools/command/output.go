@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// flushEvery is how long the end of a line is held back in which a secret may have begun.
+// flushEvery is how long the last part of a line is held back if a secret may have begun in it.
 const flushEvery = 250 * time.Millisecond
 
-// printed is what a command prints: without secrets it is passed on as it comes, and kept for the result.
+// printed is the output of a command. It is passed on without secrets as it arrives, and kept for the result.
 type printed struct {
 	filter *obs.SecretFilter
 	stop   chan struct{}
@@ -33,7 +33,7 @@ func newPrinted(to io.Writer) *printed {
 // Write implements [io.Writer].
 func (p *printed) Write(b []byte) (int, error) { return p.filter.Write(b) }
 
-// flush passes on what has no line's end, such as a question.
+// flush passes on a line that has not ended, such as a question.
 func (p *printed) flush() {
 	defer close(p.done)
 	tick := time.NewTicker(flushEvery)
@@ -44,7 +44,7 @@ func (p *printed) flush() {
 			return
 		case <-tick.C:
 		}
-		_ = p.filter.Flush() // the command goes on without a reader of its output
+		_ = p.filter.Flush() // the command continues without a reader of its output
 	}
 }
 
@@ -57,7 +57,7 @@ func (p *printed) close() {
 	})
 }
 
-// keep is the end of the filter that is kept.
+// keep is the end of the filter; it collects what is kept.
 type keep printed
 
 func (k *keep) Write(b []byte) (int, error) {
@@ -66,8 +66,8 @@ func (k *keep) Write(b []byte) (int, error) {
 	return k.kept.Write(b)
 }
 
-// text returns the output as the model reads it and the card shows it. What control sequences had torn apart is
-// whole in it, and so it is looked through for secrets once more.
+// text returns the output as the model reads it and the card shows it. It searches for secrets once more, because
+// removed control sequences may have split a secret.
 func (p *printed) text() (text string, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

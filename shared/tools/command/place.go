@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// site is where a command runs, as the documents say.
+// site is the place where a command runs, according to the stored documents.
 type site struct {
 	terminal.Terminal
 	Host terminal.Host
@@ -44,7 +44,7 @@ func errClosed() error {
 	return fault.New(fault.Policy, "terminal_closed", "The terminal was closed, or its host was deleted.")
 }
 
-// place returns where the terminal's next command runs.
+// place returns the place where the terminal's next command runs.
 func (r *runner) place(ctx context.Context, s tool.Scope) (tool.Place, error) {
 	at, err := r.site(ctx, s)
 	if err != nil {
@@ -53,14 +53,15 @@ func (r *runner) place(ctx context.Context, s tool.Scope) (tool.Place, error) {
 	return at.place(), nil
 }
 
-// place is another one for each machine, user, set of pinned keys and directory.
+// place distinguishes machines, users, sets of pinned keys and directories.
 func (at site) place() tool.Place {
 	return tool.Place{Label: "On", Name: at.name(), ID: at.id()}
 }
 
 func (at site) id() string { return hashed(at.hostKey(), at.Cwd) }
 
-// lasting is the directory by a name that stays: the home directory is empty before and after its path is known.
+// lasting returns a name of the directory that does not change: the home directory has an empty name before and after
+// its path is known.
 func (at site) lasting() string {
 	if at.Cwd == at.Host.Home {
 		return ""
@@ -68,7 +69,7 @@ func (at site) lasting() string {
 	return at.Cwd
 }
 
-// hostKey is another one for each machine, user and set of pinned keys.
+// hostKey distinguishes machines, users and sets of pinned keys.
 func (at site) hostKey() string {
 	keys := make([]string, len(at.Host.HostKeys))
 	for i, k := range at.Host.HostKeys {
@@ -83,12 +84,12 @@ func hashed(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(h, "%d:", len(part))
-		_, _ = io.WriteString(h, part) // a hash takes everything
+		_, _ = io.WriteString(h, part) // a write to a hash cannot fail
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// name is the place as its user knows it: ana@web (web.example.com) in /srv.
+// name is the place in the form that its user knows: ana@web (web.example.com) in /srv.
 func (at site) name() string {
 	address := at.Host.Address
 	if at.Host.Port != 22 {

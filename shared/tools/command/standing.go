@@ -14,19 +14,20 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// CodeProgram is of a command that its user always allows, whose program is another file than it was then.
+// CodeProgram is the error code for a command that its user always allows, if its program is now another file.
 const CodeProgram = fault.Code("program_changed")
 
-// standing notes which file a command runs that its user always allows with this yes. It refuses a command that runs by
-// such a permission if its program is another file by now. The permission's key binds the host, the directory and the
-// words; the file is what the name resolves to in the clean environment in which such a command runs.
+// standing records which file runs if its user always allows the command with this approval. It refuses a command
+// that runs by such a permission if its program is now another file. The permission's key has the host, the directory
+// and the words. The file is the one to which the name resolves in the clean environment in which such a command
+// runs.
 func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) error {
 	if !c.Standing && !c.Always {
 		return nil
 	}
 	allowed := always(a, m.at)
 	if allowed == nil {
-		return nil // the policy asks
+		return nil // the policy asks for approval
 	}
 	key := hashed(allowed.Key)
 	file, err := resolveProgram(ctx, m, a)
@@ -36,7 +37,7 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 	if c.Always {
 		home := m.Facts.Home
 		if m.at.Cwd != "" && m.at.Host.Home == "" {
-			home = "" // the key names the directory; known now, the home directory would make it another key
+			home = "" // the key includes the directory, so storing the home directory now would change the key
 		}
 		p := terminal.Program{Key: key, File: file}
 		return terminal.SetProgram(ctx, r.Store, c.UID, m.at.Host.ID, home, p)
@@ -50,16 +51,17 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 		"You always allow this command, but its program may be another file by now. Nothing was run."))
 }
 
-// cleanPath is the search path of a command that runs unasked, as the keeper sets it.
+// cleanPath is the search path that the supervisor sets for a command that runs without approval.
 const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// whichFile prints the file that a name resolves to in a directory, and the SHA-256 of the file if it can be read. It
-// holds no character that a login shell could take for its own within single quotes.
+// whichFile prints the file to which a name resolves in a directory, and the SHA-256 of the file if it is readable.
+// It contains no character that a login shell could interpret within single quotes.
 const whichFile = `cd "$1" || exit; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; ` +
 	`*) echo builtin; exit ;; esac; readlink -f -- "$f" || exit; [ -r "$f" ] || { echo unreadable; exit; }; ` +
 	`sha256sum <"$f" 2>/dev/null || shasum -a 256 <"$f" 2>/dev/null || sha256 -q <"$f"`
 
-// resolveProgram returns the path and the hash of the file that a command runs, or nothing if the host does not say.
+// resolveProgram returns the path and the hash of the file that a command runs, or empty strings if the host does not
+// report them.
 func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 	words, err := shell.Allow(a.Command)
 	if err != nil || len(words) != 1 {
@@ -81,17 +83,17 @@ func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 	return strings.Join(said, "\n"), nil
 }
 
-// plain reports whether a command runs unasked, in an environment that no earlier command could change.
+// plain reports whether a command runs without approval, in an environment that no earlier command could change.
 func plain(c tool.Call, j *shell.Judgment, o supervisor.Opens) bool {
 	return j.Class == shell.ReadOnly || c.Standing || o.Git != ""
 }
 
-// odd reports whether no host is asked about a path.
+// odd reports whether a path is not sent to the host.
 func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\") }
 
 var errResolve = errors.New("command: the host does not say which program a name is")
 
-// answered returns the lines that the host answers, or none if the answer is not whole or is that of a failure.
+// answered returns the lines of the host's answer, or none if the answer is incomplete or reports a failure.
 func answered(ctx context.Context, conn supervisor.Conn, line string) ([]string, error) {
 	var b limited
 	exit, err := conn.Exec(ctx, supervisor.Exec{Line: line, Stdout: &b})
@@ -104,7 +106,7 @@ func answered(ctx context.Context, conn supervisor.Conn, line string) ([]string,
 	return nil, nil
 }
 
-// maxResolved is how much a host may answer, in bytes.
+// maxResolved is the size limit of the host's answer, in bytes.
 const maxResolved = 256 << 10
 
 // limited keeps the beginning of the text written to it.

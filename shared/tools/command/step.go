@@ -4,7 +4,8 @@ import "github.com/countersign-run/countersign/shared/agent/tool"
 
 // step returns the command as a step of its run, with exactly the output that the model received.
 func step(a Args, out *Result) tool.Step {
-	s := tool.Step{Kind: tool.StepCommand, Reasoning: a.Reasoning, Command: a.Command} // its class is the ruling's
+	// its class comes from the ruling
+	s := tool.Step{Kind: tool.StepCommand, Reasoning: a.Reasoning, Command: a.Command}
 	if out == nil {
 		return s
 	}
@@ -14,7 +15,7 @@ func step(a Args, out *Result) tool.Step {
 	return s
 }
 
-// completeStep is how the end of a task is shown.
+// completeStep is the step that shows the end of a task.
 func completeStep(in Summary, _ *Words) tool.Step {
 	return tool.Step{Kind: tool.StepComplete, Output: in.Summary}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
-// Checkout names a commit whose files a container begins with.
+// Checkout names the commit whose files a container starts with.
 type Checkout struct {
 	Owner  string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo   string `json:"repo" jsonschema:"The repository's name."`
 	Commit string `json:"commit" jsonschema:"The commit, in 40 digits, as github.listFiles says it."`
 }
 
-// Source reads the files of a commit with the account of the call's user, which the container never sees.
+// Source reads the files of a commit with the account of the call's user. The container does not get that account.
 type Source interface {
 	Snapshot(ctx context.Context, c tool.Call, owner, repo, commit string) (container.Snapshot, error)
 }
@@ -30,10 +30,10 @@ type Source interface {
 type CheckedOut struct {
 	Commit  string `json:"commit"`
 	Files   int    `json:"files"`
-	LeftOut int    `json:"leftOut"` // submodules, links that lead out, and odd names
+	LeftOut int    `json:"leftOut"` // submodules, links that lead out, and invalid names
 }
 
-// checkoutMark is the file in /work that is written when all others are: it holds a CheckedOut.
+// checkoutMark is a file in /work that contains a CheckedOut. It is written after all other files.
 const checkoutMark = ".countersign-checkout"
 
 func (t *tools) refineCheckout(o *jsonschema.Schema) {
@@ -69,7 +69,7 @@ func previewCheckout(p *tool.Preview, at *Checkout) {
 	p.AddField("Read by", "your GitHub account, outside the container")
 }
 
-// checkOut puts the files into a container that runs, unless that was done.
+// checkOut puts the files into a running container, unless that has been done.
 func (t *tools) checkOut(ctx context.Context, e Engine, c tool.Call, id string, at Checkout) (*CheckedOut, error) {
 	switch done, err := t.checkedOut(ctx, c, id); {
 	case err != nil:
@@ -101,7 +101,8 @@ func (t *tools) checkOut(ctx context.Context, e Engine, c tool.Call, id string, 
 	return &done, nil
 }
 
-// without removes a container whose checkout failed, so that the call has no effect. The container is not in use yet.
+// without removes a container after a failed checkout, so that the call has no effect. The container is not in use
+// yet.
 func (t *tools) without(ctx context.Context, e Engine, id string, failed error) error {
 	if err := e.Remove(ctx, id); err != nil && !errors.Is(err, container.ErrMissing) {
 		return tool.Ambiguous(failed)
@@ -109,7 +110,7 @@ func (t *tools) without(ctx context.Context, e Engine, id string, failed error) 
 	return failed
 }
 
-// checkedOut returns the commit in a container; nil if the checkout is not complete.
+// checkedOut returns the commit in a container, or nil if the checkout is incomplete.
 func (t *tools) checkedOut(ctx context.Context, c tool.Call, id string) (*CheckedOut, error) {
 	tree, err := t.archive(ctx, c, id, container.Bounds{Files: 1, File: maxPath, All: 2 * maxPath},
 		"tar", "-cf", "-", "-C", container.Work, "--", checkoutMark)

@@ -54,7 +54,8 @@ func (t *tools) shell() *tool.Tool {
 	}, func(a ShellArgs) script { return script{a.Command, limit(a.TimeoutSeconds)} }, onlyContainer)
 }
 
-// maxSummaryLine is how much of a command the summary of a run repeats, in bytes; maxPart what a warning does.
+// maxSummaryLine limits what the summary of a run repeats of a command, in bytes; maxPart limits what a warning
+// repeats.
 const (
 	maxSummaryLine = 200
 	maxPart        = 80
@@ -63,7 +64,7 @@ const (
 var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.Change: tool.ClassChange,
 	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
 
-// ruleShell has each command asked about; what the judge of commands says of it is for its reader.
+// ruleShell requires approval for each command, and shows the findings of the shell judge to its reader.
 func ruleShell(_ context.Context, _ tool.Call, a ShellArgs) (tool.CallPolicy, error) {
 	j, err := shell.Judge(a.Command, shell.POSIX)
 	if err != nil {
@@ -80,7 +81,7 @@ func ruleShell(_ context.Context, _ tool.Call, a ShellArgs) (tool.CallPolicy, er
 	return r, nil
 }
 
-// onlyContainer returns the run's one container that runs.
+// onlyContainer returns the run's only running container.
 func onlyContainer(ctx context.Context, e Engine, c tool.Call, _ ShellArgs) (string, error) {
 	has, err := e.List(ctx, owner(c), "", false)
 	if err != nil {
@@ -93,7 +94,7 @@ func onlyContainer(ctx context.Context, e Engine, c tool.Call, _ ShellArgs) (str
 	return has[0].ID, nil
 }
 
-// GitArgs are the arguments of configureGitClientInContainer. There is none for a credential.
+// GitArgs are the arguments of configureGitClientInContainer. None is for a credential.
 type GitArgs struct {
 	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
 	Username    string `json:"username" jsonschema:"The name on GitHub that commits are made by."`
@@ -117,7 +118,7 @@ func (t *tools) configureGit() *tool.Tool {
 			return p
 		},
 		Summary: func(a GitArgs) string { return fmt.Sprintf("Set the author of commits to %s.", a.Username) },
-	}, func(a GitArgs) script { // both are of letters, digits, dashes and dots
+	}, func(a GitArgs) script { // both contain only letters, digits, dashes and dots
 		return script{"git config --global user.name " + a.Username +
 			" && git config --global user.email " + address(a), DefaultLimit}
 	}, func(_ context.Context, _ Engine, _ tool.Call, a GitArgs) (string, error) { return a.ContainerID, nil })

@@ -24,7 +24,7 @@ type CreateArgs struct {
 	Options CreateOptions `json:"options" jsonschema:"What the container is made of."`
 }
 
-// CreateOptions are all that can be said of a container.
+// CreateOptions are all options of a container.
 type CreateOptions struct {
 	Image   string   `json:"image" jsonschema:"One of the images that the operator allows."`
 	Command []string `json:"command,omitempty" jsonschema:"What it runs, program first; by default it waits for scripts."`
@@ -34,10 +34,10 @@ type CreateOptions struct {
 
 	Checkout *Checkout `json:"checkout,omitempty" jsonschema:"A commit of a GitHub repository whose files are in /work from the beginning."`
 
-	others []string // names of what else was asked for
+	others []string // names of unknown options in the call
 }
 
-// UnmarshalJSON keeps the names of unknown fields for Normalize, which gives a reason for refusing each.
+// UnmarshalJSON records the names of unknown fields, so that Normalize can give a reason for refusing each.
 func (o *CreateOptions) UnmarshalJSON(b []byte) error {
 	type plain CreateOptions
 	var all map[string]json.RawMessage
@@ -53,13 +53,13 @@ func (o *CreateOptions) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// options are the names of what can be said.
+// options are the names of the known options.
 var options = []string{"image", "command", "env", "memory", "group", "checkout"}
 
-// Bounds of a container's options.
+// Limits of a container's options.
 const (
 	defaultMemory = 512 // MiB
-	maxWords      = 64  // of a command, and variables
+	maxWords      = 64  // of a command, and of the variables
 	maxWord       = 4 << 10
 	maxOptions    = 16 << 10
 )
@@ -102,7 +102,7 @@ func (t *tools) reach() string {
 
 func (t *tools) refineCreate(s *jsonschema.Schema) {
 	o := s.Properties["options"]
-	o.AdditionalProperties, o.Required = nil, nil         // Normalize says why they are refused
+	o.AdditionalProperties, o.Required = nil, nil         // Normalize refuses unknown fields with a reason
 	o.Properties["image"].MaxLength = jsonschema.Ptr(512) // Normalize refuses others as a matter of policy
 	for _, list := range []string{"command", "env"} {
 		p := o.Properties[list]
@@ -189,15 +189,15 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 	return p
 }
 
-// warn says on a card what a container reaches.
+// warn adds warnings to a card about what the container can reach.
 func (t *tools) warn(p *tool.Preview) {
 	if t.Network != "" {
 		p.Warn("What runs in the container can reach the network %s, and send there what it knows.", t.Network)
 	}
 }
 
-// createOnce creates the container by a name that no other call has, and starts it. Whichever of these was done before
-// is not done again.
+// createOnce creates the container under a name that no other call uses, and starts it. It skips steps that were done
+// before.
 func (t *tools) createOnce(ctx context.Context, c tool.Call, a CreateArgs) (Created, error) {
 	e, err := t.engine()
 	if err != nil {
@@ -244,8 +244,8 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 	return id, err
 }
 
-// checkRoom refuses one container more than a run, or its user in all runs, may have. Those of other runs are named,
-// because they are listed nowhere else.
+// checkRoom refuses a container above the limit of a run, or of its user in all runs. It names the containers of
+// other runs, because no other list has them.
 func checkRoom(has []container.Container, runID string) error {
 	mine := 0
 	var others []string
@@ -270,8 +270,8 @@ func checkRoom(has []container.Container, runID string) error {
 
 func nameOf(c tool.Call) string { return container.NamePrefix + c.ActionID }
 
-// findCreated looks for the container by its name. One that was not started yet, or that runs without the files that it
-// is to begin with, is no more than a note.
+// findCreated looks for the container by its name. If the container was not started yet, or runs without its files,
+// the outcome is still open.
 func (t *tools) findCreated(ctx context.Context, c tool.Call, a CreateArgs) (tool.Verdict, Created, string, error) {
 	e, err := t.engine()
 	if err != nil {

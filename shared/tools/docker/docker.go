@@ -33,7 +33,7 @@ const (
 	Shell        = "run_shell_command"
 )
 
-// Names are all of them.
+// Names are the names of all these tools.
 var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, EditFile, SourceFiles, ConfigureGit,
 	Shell}
 
@@ -53,14 +53,14 @@ type Engine interface {
 
 // Options configures the tools.
 type Options struct {
-	Engine  Engine   // nil in a process that judges and shows calls, and carries none out
-	Images  []string // what containers are made of (DOCKER_IMAGES)
-	Network string   // what containers can reach (DOCKER_NETWORK); empty: nothing
+	Engine  Engine   // nil in a process that only judges and shows calls
+	Images  []string // the allowed images (DOCKER_IMAGES)
+	Network string   // the network of containers (DOCKER_NETWORK); empty: none
 
-	Checkouts Source // of repositories' files; nil where none can be checked out
+	Checkouts Source // for the files of repositories; nil: checkouts are off
 }
 
-// tools carries calls out.
+// tools runs the calls.
 type tools struct{ Options }
 
 // New returns the tools.
@@ -71,7 +71,7 @@ func New(o Options) tool.Set {
 		t.sourceFiles(), t.configureGit(), t.shell())
 }
 
-// engine returns what carries calls out.
+// engine returns the engine that runs calls.
 func (t *tools) engine() (Engine, error) {
 	if t.Engine == nil {
 		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process uses no container engine.")
@@ -79,22 +79,22 @@ func (t *tools) engine() (Engine, error) {
 	return t.Engine, nil
 }
 
-// owner is whose containers a call sees: its run's.
+// owner returns the owner whose containers a call sees: its run.
 func owner(c tool.Call) container.Owner { return container.Owner{UID: c.UID, RunID: c.RunID} }
 
-// The codes of what may go wrong.
+// The error codes.
 const (
-	CodeStopped  = fault.Code("cancelled")         // its user stopped it, as the run with it
-	CodeTimeout  = fault.Code("timeout")           // it was ended at its limit
-	CodeExit     = fault.Code("exit_code")         // it ended with another exit code than 0
-	CodeNotReady = fault.Code("container_stopped") // the container does not run
-	CodeNoImage  = fault.Code("no_image")          // the engine does not have it
+	CodeStopped  = fault.Code("cancelled")         // its user stopped it together with the run
+	CodeTimeout  = fault.Code("timeout")           // it was stopped at its time limit
+	CodeExit     = fault.Code("exit_code")         // it ended with a non-zero exit code
+	CodeNotReady = fault.Code("container_stopped") // the container is not running
+	CodeNoImage  = fault.Code("no_image")          // the engine does not have the container or image
 	CodeTooMany  = fault.Code("too_many_containers")
 	codeNoTar    = fault.Code("no_tar")
-	CodeWhich    = fault.Code("which_container") // the run has none, or more than one
+	CodeWhich    = fault.Code("which_container") // the run has no container, or more than one
 )
 
-// find returns a container of the call's run that runs.
+// find returns a running container of the call's run.
 func find(ctx context.Context, e Engine, c tool.Call, id string) (container.Container, error) {
 	found, err := e.Find(ctx, owner(c), id)
 	switch {
@@ -106,7 +106,7 @@ func find(ctx context.Context, e Engine, c tool.Call, id string) (container.Cont
 	return found, nil
 }
 
-// nothingDone is an error of a request that changes nothing, so that it may be made again.
+// nothingDone marks the error of a request that changes nothing, so that a retry is safe.
 func nothingDone(err error) error {
 	switch {
 	case errors.Is(err, container.ErrMissing):
@@ -119,5 +119,5 @@ func nothingDone(err error) error {
 	return err
 }
 
-// lookEvery lies between two looks at what runs.
+// lookEvery is the time between two checks of a running process.
 const lookEvery = 200 * time.Millisecond

@@ -69,7 +69,7 @@ type FileArgs struct {
 	ByteOffset  int    `json:"byteOffset,omitempty" jsonschema:"In place of offset: the byte to begin at, within a long line."`
 }
 
-// FileText is its result.
+// FileText is the result of docker.readFileInContainer.
 type FileText struct {
 	Content   *string `json:"content,omitempty"`   // nil where there is no such file
 	Offset    int     `json:"offset,omitempty"`    // From, in results of earlier releases
@@ -85,10 +85,10 @@ type FileText struct {
 	NextByteOffset int `json:"nextByteOffset,omitempty"` // the same, within a long line
 }
 
-// Limits of reads, in bytes. The result is short enough that it is not cut again.
+// Limits of reads, in bytes. They keep the result small enough that it is not cut again.
 const (
 	maxFile  = 1 << 20
-	maxTold  = 48 << 10 // in its JSON form
+	maxTold  = 48 << 10 // as JSON
 	maxFiles = 500
 	maxPath  = 1024
 )
@@ -149,7 +149,7 @@ func (t *tools) packed(ctx context.Context, c tool.Call, id, file string) (conta
 	return tree, nil
 }
 
-// pieceOf returns the part of a file that is asked for. Offsets count the bytes of the file without its secrets.
+// pieceOf returns the requested part of a file. Offsets count the bytes of the file without its secrets.
 func pieceOf(file string, a FileArgs) (FileText, error) {
 	shown, sum := obs.RemoveSecrets(file), sha256.Sum256([]byte(file))
 	v, err := tool.Within(shown, tool.Window{Offset: a.Offset, Limit: a.Limit, ByteOffset: a.ByteOffset}, maxTold)
@@ -161,10 +161,10 @@ func pieceOf(file string, a FileArgs) (FileText, error) {
 		NextOffset: v.NextOffset, NextByteOffset: v.NextByteOffset}, nil
 }
 
-// lostSecret says what the model has not seen of a text without its secrets.
+// lostSecret describes the text that the model has not seen because its secrets were removed.
 const lostSecret = "the redacted secrets"
 
-// partsOf says which files a tree shows, each of them whole.
+// partsOf returns the files of a tree, each of them complete.
 func partsOf(out Tree) (parts []tool.Part) {
 	for _, f := range out.Files {
 		p := tool.Part{Text: tool.Text{Name: path.Join(container.Work, f.Path)}, Rest: "Commit the file from the " +
@@ -177,7 +177,7 @@ func partsOf(out Tree) (parts []tool.Part) {
 	return parts
 }
 
-// partOf says what a result shows of a file.
+// partOf returns the part of a file that a result shows.
 func partOf(a FileArgs, out FileText) tool.Part {
 	from := out.From + out.Offset
 	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: from, To: from, Size: out.Size,
@@ -200,10 +200,10 @@ type TreeArgs struct {
 // Tree is its result.
 type Tree struct {
 	Files   []container.File `json:"files"`
-	LeftOut int              `json:"leftOut"` // files that are no text, too long or too many
+	LeftOut int              `json:"leftOut"` // files that are not text, too long, or too many
 	Cut     bool             `json:"cut,omitempty"`
 
-	Redacted bool `json:"redacted,omitempty"` // secrets were taken out of some
+	Redacted bool `json:"redacted,omitempty"` // secrets were removed from some files
 }
 
 func (t *tools) sourceFiles() *tool.Tool {
@@ -242,9 +242,9 @@ func (t *tools) sourceFiles() *tool.Tool {
 const allFiles = `cd ` + container.Work + ` && exec find . \( -name .git -o -name node_modules \) -prune -o ` +
 	`! -type d -exec tar -cf - {} +`
 
-// archive has a container pack files, and reads them as they come. It is tar in the container that reads, as the
-// container's user and with its view of the files: the engine's own way to copy does not see a tmpfs with Docker, and
-// would follow the container's links as the engine.
+// archive lets a container pack files, and reads them as they arrive. The container's own tar reads the files, as the
+// container's user and with its view of them. The engine's own copy function does not see a tmpfs with Docker, and
+// would follow the container's links with the engine's rights.
 func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container.Bounds,
 	command ...string) (container.Tree, error) {
 	e, err := t.engine()
@@ -263,11 +263,11 @@ func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container
 	ran := make(chan error, 1)
 	go func() {
 		err := e.Run(ctx, process, container.Streams{Stdout: w, Stderr: io.Discard})
-		_ = w.CloseWithError(err) // it never fails; nil is the end
+		_ = w.CloseWithError(err) // never fails; a nil error ends the transfer
 		ran <- err
 	}()
 	tree, unread := container.ReadTree(r, b)
-	_ = r.Close() // it never fails, and ends the transfer
+	_ = r.Close() // never fails, and ends the transfer
 	failed := <-ran
 	switch {
 	case len(tree.Files) > 0 || tree.LeftOut > 0:
@@ -278,7 +278,7 @@ func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container
 	return tree, whyNothing(ctx, e, process)
 }
 
-// whyNothing returns nil if the program that packs found no such file, and an error if there is no such program.
+// whyNothing returns nil if the packing program ran and found no such file, and an error if there is no such program.
 func whyNothing(ctx context.Context, e Engine, process string) error {
 	p, err := untilEnded(ctx, e, process)
 	if err != nil {

@@ -23,9 +23,9 @@ type GroupArgs struct {
 	Group string `json:"group" jsonschema:"The group that the containers were created in."`
 }
 
-// Removed is the result of both.
+// Removed is the result of both tools.
 type Removed struct {
-	Removed int `json:"removed"` // containers; 0 where they were gone already
+	Removed int `json:"removed"` // number of containers; 0 if they were already gone
 }
 
 func (t *tools) destroy() *tool.Tool {
@@ -63,7 +63,7 @@ func (t *tools) destroy() *tool.Tool {
 	})
 }
 
-// whole makes sure that the container is the user's. Its id, which is never another's, is the handle.
+// whole checks that the container belongs to the user. Its full ID, which is never reused, is the handle.
 func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, error) {
 	e, err := t.engine()
 	if err != nil {
@@ -85,21 +85,21 @@ func theirs(ctx context.Context, e Engine, c tool.Call, id string) (bool, error)
 	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err
 }
 
-// removed says what came of a removal. Whether a container that the engine does not find is gone, as was asked for, a
-// look tells.
+// removed returns the outcome of a removal. If the engine does not find the container, it looks whether the container
+// is gone, as requested.
 func removed(err error) (Removed, error) {
 	switch {
 	case err == nil:
 		return Removed{1}, nil
 	case errors.Is(err, container.ErrMissing):
 		return Removed{}, tool.Ambiguous(fault.New(fault.Tool, fault.CodeNotFound, "The container was gone."))
-	case errors.Is(err, container.ErrTaken): // another request is at it
+	case errors.Is(err, container.ErrTaken): // another request is removing it
 		return Removed{}, tool.Transient(fault.New(fault.Tool, fault.CodeBusy, "The container is being removed."))
 	}
 	return Removed{}, err
 }
 
-// absent is the outcome of a removal, by whether there is nothing any more.
+// absent reports a removal as done if the container no longer exists.
 func absent(gone bool, err error) (tool.Verdict, Removed, string, error) {
 	switch {
 	case gone:
@@ -148,7 +148,7 @@ func (t *tools) removeGroup(ctx context.Context, c tool.Call, a GroupArgs) (all 
 	for _, one := range has {
 		r, err := removed(e.Remove(ctx, one.ID))
 		if err != nil {
-			return all, tool.Ambiguous(err) // some may be gone: the remaining ones show which
+			return all, tool.Ambiguous(err) // some may be gone; the remaining ones show which
 		}
 		all.Removed += r.Removed
 	}

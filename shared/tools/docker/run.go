@@ -21,24 +21,24 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
-// Bounds of a script.
+// Limits of a script.
 const (
 	MaxScript    = 64 << 10 // bytes
 	DefaultLimit = 120 * time.Second
 	MaxLimit     = 300 * time.Second
 )
 
-// grace is how long it may take to end a script at its limit, and to hear of that.
+// grace is the time for stopping a script at its limit, plus the time until this process learns of it.
 const grace = 20 * time.Second
 
-// Result is what came of a script.
+// Result is the result of a script.
 type Result struct {
 	Stdout     string `json:"stdout"`
 	Stderr     string `json:"stderr"`
 	ExitCode   int    `json:"exitCode"`
-	Truncated  bool   `json:"truncated,omitempty"`  // something is left out in the middle
-	TimedOut   bool   `json:"timedOut,omitempty"`   // it was ended at its limit
-	OutputLost bool   `json:"outputLost,omitempty"` // the process that read what it printed has died
+	Truncated  bool   `json:"truncated,omitempty"`  // the middle of the output is left out
+	TimedOut   bool   `json:"timedOut,omitempty"`   // it was stopped at its time limit
+	OutputLost bool   `json:"outputLost,omitempty"` // the process that read the output has died
 }
 
 // script is a script to run in a container.
@@ -47,10 +47,11 @@ type script struct {
 	limit time.Duration
 }
 
-// around runs the script $2 in a container and ends it after $1 seconds, with all else that runs there but the
-// container's own command: to kill -1 means every process of the user except the one that says so. So a script cannot
-// outlive its limit through a background process. If a script itself exits with the code of the limit, the wrapper
-// changes the code to the one below and prints that: after the reader has died, the code is the only evidence.
+// around runs the script $2 in a container, and stops it after $1 seconds together with everything else that runs
+// there except the container's own command: kill -1 reaches every process of the user except the one that calls it. A
+// background process therefore cannot make a script outlive its limit. If a script itself exits with the code of the
+// limit, the wrapper replaces the code by exitInstead and prints that: after the reader has died, the code is the
+// only evidence.
 const around = `trap 'kill -9 -1; exit ` + exitAtLimit + `' ALRM
 (trap 'kill $s; exit' TERM; sleep "$1" & s=$!; wait $s; kill -ALRM $$) </dev/null >/dev/null 2>&1 &
 w=$!
@@ -64,8 +65,8 @@ if [ $c = ` + exitAtLimit + ` ]; then
 fi
 exit $c`
 
-// exitAtLimit is the exit code of a script that was ended at its limit, and of no other; exitInstead is that of one
-// that exits with it.
+// exitAtLimit is the exit code of a script that was stopped at its limit, and of no other script. A script that exits
+// with that code gets exitInstead.
 const (
 	exitAtLimit = "241"
 	exitInstead = "240"
@@ -75,7 +76,7 @@ func (s script) command() []string {
 	return []string{"/bin/sh", "-c", around, "countersign", strconv.Itoa(int(s.limit.Seconds())), s.text}
 }
 
-// shows says what a script has shown of the files that it prints.
+// shows returns the parts of files that a script has printed.
 func (s script) shows(out Result) (parts []tool.Part) {
 	prints, _, _ := shell.Contents(s.text, shell.POSIX)
 	for _, name := range prints {
@@ -94,7 +95,7 @@ func (s script) shows(out Result) (parts []tool.Part) {
 	return parts
 }
 
-// running completes the definition of a tool that runs a script in a container; where says in which.
+// running completes the definition of a tool that runs a script in a container. where returns the container.
 func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
 	where func(context.Context, Engine, tool.Call, In) (id string, err error)) *tool.Tool {
 	d.SideEffect, d.Untrusted, d.Echoes, d.KeepsOutput = true, true, true, true
@@ -150,7 +151,7 @@ func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) 
 	var stdout, stderr supervisor.Kept
 	err = e.Run(ctx, h.process, container.Streams{Stdout: io.MultiWriter(&stdout, shown),
 		Stderr: io.MultiWriter(&stderr, shown)})
-	_ = shown.Close() // the script goes on without a reader of its output
+	_ = shown.Close() // the script continues without a reader of its output
 	if err != nil {
 		return Result{}, tool.Ambiguous(err)
 	}
@@ -178,7 +179,7 @@ func textOf(k *supervisor.Kept) (string, bool) {
 	return obs.RemoveSecrets(text), cut || more
 }
 
-// ended returns what came of a script that has ended: its exit code decides whether it was done.
+// ended returns the outcome of a script that has ended. The exit code decides whether it succeeded.
 func ended(out Result, s script) (Result, error) {
 	switch {
 	case out.ExitCode == 0:
@@ -192,7 +193,7 @@ func ended(out Result, s script) (Result, error) {
 		"than %d seconds, with all else that ran in the container beside its own command.", int(s.limit.Seconds())))
 }
 
-// untilEnded looks at a process until it does not run.
+// untilEnded checks a process repeatedly until it no longer runs.
 func untilEnded(ctx context.Context, e Engine, process string) (container.Process, error) {
 	for {
 		p, err := e.Look(ctx, process)
@@ -249,7 +250,7 @@ func (t *tools) gone(ctx context.Context, e Engine, c tool.Call) (tool.Verdict, 
 		"Please look into the container at what it did.", nil
 }
 
-// interrupt ends what runs in the container, and has nothing begin there any more.
+// interrupt stops everything in the container, and prevents further starts there.
 func (t *tools) interrupt(ctx context.Context, c tool.Call) error {
 	e, err := t.engine()
 	if err != nil {
@@ -280,7 +281,8 @@ func (t *tools) script() *tool.Tool {
 			refineSeconds(s)
 		},
 		Normalize: func(a ScriptArgs) (ScriptArgs, error) { return a, checkText("script", a.Script) },
-		Pinned:    func(ScriptArgs) any { return struct{}{} }, // in the run's own containers, and there are no others
+		// nothing is pinned: a script can run only in the run's own containers
+		Pinned: func(ScriptArgs) any { return struct{}{} },
 		Preview: func(a ScriptArgs) tool.Preview {
 			p := tool.Preview{Title: "Run a script in a container"}
 			p.AddText("Script", a.Script)
@@ -312,7 +314,8 @@ func limit(seconds int) time.Duration {
 	return DefaultLimit
 }
 
-// checkText refuses what no process can be given. The schema counts characters, and this counts bytes.
+// checkText refuses text that cannot be passed to a process. The schema counts characters; this function counts
+// bytes.
 func checkText(field, text string) error {
 	switch {
 	case len(text) > MaxScript:

@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/container"
 )
 
-// Reader reads the files of a run's containers for tools that carry them elsewhere.
+// Reader reads the files of a run's containers for tools that use them elsewhere.
 type Reader struct {
-	Engine Engine // nil in a process that judges and shows calls, and carries none out
+	Engine Engine // nil in a process that only judges and shows calls
 }
 
 // Files returns the texts at the paths in a container of the call's run. The paths are absolute and clean. Files that

@@ -27,7 +27,7 @@ func Carry(dropped []json.RawMessage, carried string, maxBytes int) string {
 		}
 		responses, err := model.Responses(raw)
 		if err != nil {
-			continue // words that speak of it
+			continue // the words that refer to it
 		}
 		for _, r := range responses {
 			if name, recorded := Activated(r.Name, r.Result); name != "" {
@@ -49,7 +49,7 @@ func Carry(dropped []json.RawMessage, carried string, maxBytes int) string {
 	return clip.Text(head+text, maxBytes)
 }
 
-// carriedBefore reads what Carry returned.
+// carriedBefore parses the value that Carry returned.
 func carriedBefore(carried string) (names []string, last, text string) {
 	if rest, ok := strings.CutPrefix(carried, namesBefore); ok {
 		list, rest, _ := strings.Cut(rest, namesAfter)

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// invocation reads who can invoke the skill, and with which arguments. These keys are not in the open format; Claude
-// Code has them, and so have many skills.
+// invocation reads who can invoke the skill, and its arguments. The open format does not have these keys; Claude Code
+// and many skills do.
 func (p *parser) invocation() {
 	s := p.skill
 	s.UserOnly = p.flag("disable-model-invocation", false)
@@ -23,7 +23,7 @@ func (p *parser) invocation() {
 	s.Arguments = p.arguments()
 }
 
-// flag reads true or false. A value that is neither counts as the stricter one, which is not the default.
+// flag reads true or false. Any other value counts as the stricter value, which is not the default.
 func (p *parser) flag(key string, byDefault bool) bool {
 	n := p.values[key]
 	if n == nil || n.ShortTag() == "!!null" {
@@ -39,7 +39,7 @@ func (p *parser) flag(key string, byDefault bool) bool {
 	return !byDefault
 }
 
-// hint reads argument-hint. A hint such as [version] is a list in YAML, and is read as it was written.
+// hint reads argument-hint. YAML parses a hint such as [version] as a list, so hint returns the source text.
 func (p *parser) hint() string {
 	const key = "argument-hint"
 	n := p.values[key]
@@ -64,7 +64,8 @@ func (p *parser) hint() string {
 
 var argumentName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// arguments reads the names of the arguments, in their order: a list, or a text with spaces or commas between them.
+// arguments reads the names of the arguments in their order, from a list or from a text with spaces or commas between
+// them.
 func (p *parser) arguments() (names []string) {
 	const key = "arguments"
 	n := p.values[key]

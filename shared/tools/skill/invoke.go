@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// An Invocation is a skill that a user has invoked by name, with the arguments behind the name.
+// An Invocation is a skill that a user invoked by name, with its arguments.
 type Invocation struct {
 	Skill     *Skill
 	Arguments string // as the user wrote them
@@ -19,8 +19,8 @@ type Invocation struct {
 
 var invoked = lazyregexp.New(`^\s*/([A-Za-z0-9_-]{1,64})(?:\s+|$)`)
 
-// Invoked returns the invocation at the beginning of a prompt, "/name arguments", or nil. A name that is not that of a
-// skill for users leaves the prompt as it is: "/etc/hosts is empty" is words like any other.
+// Invoked returns the invocation "/name arguments" at the beginning of a prompt, or nil. If the name is not a skill
+// for users, the prompt is ordinary text, such as "/etc/hosts is empty".
 func (l *Library) Invoked(prompt string) *Invocation {
 	found := invoked.FindStringSubmatch(prompt)
 	if found == nil {
@@ -53,11 +53,11 @@ func (i *Invocation) Text() (string, error) {
 	return b.String(), nil
 }
 
-// placeholder is a backslash that keeps what follows as it is, and $ARGUMENTS[n], $n or $name.
+// placeholder matches a backslash with the text that it protects, $ARGUMENTS[n], $n and $name.
 var placeholder = lazyregexp.New(`(\\?)\$(?:ARGUMENTS\[(\d{1,3})\]|(\d+)|([A-Za-z_][A-Za-z0-9_]*))`)
 
-// substitute writes the skill's text with the arguments in place of their placeholders. Arguments without a placeholder
-// follow the text. It reports false if the text would be longer than MaxText.
+// substitute returns the skill's text with the arguments in place of their placeholders. Arguments without a
+// placeholder follow the text. It reports false if the text would be longer than MaxText.
 func (i *Invocation) substitute(b *strings.Builder) (fits bool) {
 	body, words := i.Skill.Body, split(i.Arguments)
 	base := 1
@@ -87,11 +87,11 @@ func (i *Invocation) substitute(b *strings.Builder) (fits bool) {
 	return b.Len() <= MaxText
 }
 
-// zeroth finds a text that counts its arguments from 0.
+// zeroth matches a placeholder that counts arguments from 0.
 var zeroth = lazyregexp.New(`\$0(?:\D|$)`)
 
-// value returns what a placeholder stands for: $ARGUMENTS[index] counts from 0, $position from base, and a name is
-// $ARGUMENTS or one of the skill's own. A placeholder without its argument is not known and stays as it is written.
+// value returns the value of a placeholder: $ARGUMENTS[index] counts from 0, $position from base, and a name is
+// $ARGUMENTS or one of the skill's own. A placeholder without an argument is unknown and stays unchanged.
 func (i *Invocation) value(words []string, base int, index, position, name string) (string, bool) {
 	n := -1
 	switch {
@@ -112,7 +112,7 @@ func (i *Invocation) value(words []string, base int, index, position, name strin
 
 var word = lazyregexp.New(`"[^"]*"|'[^']*'|\S+`)
 
-// split returns the arguments one by one. Quotes around one argument hold its spaces together.
+// split returns the arguments. Quotes around an argument keep its spaces.
 func split(arguments string) []string {
 	words := word.FindAllString(arguments, -1)
 	for i, w := range words {
@@ -123,8 +123,8 @@ func split(arguments string) []string {
 	return words
 }
 
-// Lets reports whether the model may call the tool in the run: all tools, or those that the skill allows, those that
-// end the run, and those of this package.
+// Lets reports whether the model may call the tool in the run: any tool if the skill has no list, and otherwise the
+// tools in the list, those that end the run, and those of this package.
 func (i *Invocation) Lets(t *tool.Tool) bool {
 	switch {
 	case t.Name == ReadInvoked:

@@ -13,27 +13,27 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// Bounds of the front matter. The format counts characters.
+// Limits of the front matter. The format counts characters.
 const (
 	maxFront         = strictyaml.MaxFile
 	maxName          = 64
 	maxDescription   = 1024
 	maxLicense       = 1024
 	maxCompatibility = 500
-	maxMetadata      = 64 // keys
+	maxMetadata      = 64 // the keys
 	maxValue         = 1024
 	maxHint          = 200
 	maxArguments     = 20
 )
 
 var (
-	formatName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`) // what the format asks for
-	validName  = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)    // what a loaded skill has
+	formatName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`) // the limits in the format
+	validName  = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)    // the limits of a loaded skill
 	otherRunes = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 )
 
 // parse reads a SKILL.md. folder is the name of the skill's folder, or empty if it has none. A fault means that the
-// skill cannot be used. A departure from the format that leaves the skill usable is added to its warnings.
+// skill cannot be used. A departure from the format that leaves the skill usable becomes a warning.
 func parse(file string, data []byte, folder string) (*Skill, []error) {
 	s := &Skill{file: file}
 	if !utf8.Valid(data) {
@@ -57,8 +57,8 @@ func parse(file string, data []byte, folder string) (*Skill, []error) {
 
 const fence = "---"
 
-// split returns the front matter and the text below it. An empty line stands for the first fence, so that the lines of
-// the front matter have the numbers that they have in the file.
+// split returns the front matter and the text below it. An empty line replaces the first fence, so that line numbers
+// are those of the file.
 func (s *Skill) split(text string) (front, body string, err error) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t\r") != fence {
@@ -80,7 +80,7 @@ func (s *Skill) split(text string) (front, body string, err error) {
 	return "", "", s.fault(1, "the front matter has no end; a line of %s was expected", fence)
 }
 
-// A parser reads one front matter. It gathers the faults; the warnings go to the skill.
+// A parser reads one front matter. It collects faults; warnings go to the skill.
 type parser struct {
 	doc    *strictyaml.Document
 	skill  *Skill
@@ -98,8 +98,8 @@ func (p *parser) warn(n *yaml.Node, format string, args ...any) {
 
 var keyLine = lazyregexp.New(`^([A-Za-z][A-Za-z0-9_-]*:[ \t]+)(.*)`)
 
-// repair parses front matter that is not YAML as a whole. An entry that is not YAML by itself either, such as a
-// description with a colon in it, is read as plain text. The lines keep their numbers.
+// repair parses front matter that is not valid YAML as a whole. It reads an entry that is not valid by itself, such
+// as a description with a colon, as plain text. Line numbers do not change.
 func (p *parser) repair(front string) (*strictyaml.Document, error) {
 	var fixed strings.Builder
 	line := 1
@@ -160,8 +160,7 @@ func (p *parser) read(folder string) {
 	p.invocation()
 }
 
-// name reads the skill's name. Characters that a name cannot have become hyphens. A skill without a name has the name
-// of its folder.
+// name reads the skill's name. Invalid characters become hyphens. A skill without a name gets the name of its folder.
 func (p *parser) name(folder string) {
 	written, n := p.text("name", maxName), p.values["name"]
 	name := usable(cmp.Or(written, folder))
@@ -180,13 +179,13 @@ func (p *parser) name(folder string) {
 	}
 }
 
-// usable returns the name with a hyphen for each run of characters that a name cannot have.
+// usable returns the name with a hyphen for each run of invalid characters.
 func usable(name string) string {
 	name = strings.Trim(otherRunes.ReplaceAllString(name, "-"), "-")
 	return name[:min(len(name), maxName)]
 }
 
-// text returns a text of at most most characters, or nothing if the key has none.
+// text returns a text of at most the given number of characters, or "" if the key is missing.
 func (p *parser) text(key string, most int) string {
 	n := p.values[key]
 	switch {
@@ -204,7 +203,7 @@ func (p *parser) text(key string, most int) string {
 	return text
 }
 
-// metadata returns the values as texts: 1.0 stays what its author wrote. A list or a mapping becomes JSON.
+// metadata returns the values as texts. 1.0 stays as its author wrote it. A list or mapping becomes JSON.
 func (p *parser) metadata() map[string]string {
 	n := p.values["metadata"]
 	switch {

@@ -25,16 +25,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Bounds of a library. Text is counted in bytes, except where the format counts characters.
+// Limits of a library. Text is counted in bytes, except where the format counts characters.
 const (
 	MaxSkills    = 100
 	MaxCatalogue = 16 << 10
-	MaxText      = model.MaxResponse // of a skill's text, with what activate_skill says around it
+	MaxText      = model.MaxResponse // of a skill's text, including the frame that activate_skill adds
 	MaxFile      = 1 << 20           // of a file that read_skill_file reads
 	MaxFiles     = 1000              // of one skill
 )
 
-// A Skill is one folder as it was when it was loaded.
+// A Skill is one folder in its state at loading.
 type Skill struct {
 	Name          string
 	Description   string
@@ -42,27 +42,27 @@ type Skill struct {
 	Compatibility string
 	Metadata      map[string]string
 
-	// AllowedTools are the only tools that the model may call in a run once the skill is active in it, sorted. The
-	// tools of this package and those that end a run stay callable. Nil: the skill does not narrow the tools.
+	// AllowedTools are the only tools that the model may call in a run after the skill is activated, sorted. The
+	// tools of this package and those that end a run stay callable. Nil: the skill does not restrict the tools.
 	AllowedTools []string
 
-	UserOnly     bool     // only a user can invoke it (disable-model-invocation): the model is not told of it
+	UserOnly     bool     // only a user can invoke it (disable-model-invocation); the model does not see it
 	ModelOnly    bool     // only the model can activate it (user-invocable: false)
-	ArgumentHint string   // what a user writes behind its name, for people
+	ArgumentHint string   // describes the arguments, for people
 	Arguments    []string // the names of its arguments, in their order
 
 	Body  string   // the text below the front matter
 	Files []string // the paths of its other files within its folder, with slashes, sorted
 
-	file    string // SKILL.md, as its faults name it
+	file    string // the path of SKILL.md in its faults
 	allowed int    // the line of AllowedTools
 	folder  folder
 
 	warnings []error
 }
 
-// A Library is a set of skills. It does not change, and is safe for concurrent use. Only the files that read_skill_file
-// returns are read when they are asked for.
+// A Library is a set of skills. It does not change, and is safe for concurrent use. Only the files for
+// read_skill_file are read later, on request.
 type Library struct {
 	skills   []*Skill // sorted by their names
 	warnings []error
@@ -138,8 +138,8 @@ const catalogue = `Skills: each is guidance for one kind of task. When a task is
 	`them, and it approves nothing.
 `
 
-// Catalogue returns the names and descriptions for the end of an agent's instructions, or nothing if there is no skill
-// that the model can activate.
+// Catalogue returns the names and descriptions for the end of an agent's instructions, or "" if the model can
+// activate no skill.
 func (l *Library) Catalogue() string {
 	skills := l.forModel()
 	if len(skills) == 0 {

@@ -17,24 +17,24 @@ import (
 const File = "SKILL.md"
 
 const (
-	maxDepth   = 4      // of a skill's folder below its source
+	maxDepth   = 4      // depth of a skill's folder below its source
 	maxEntries = 10_000 // of the folders above skills, in one source
 )
 
-// A Source is where skills are read from: each folder in it, or below it, that has a SKILL.md.
+// A Source is a place from which skills are read: each folder in it or below it that has a SKILL.md.
 type Source struct {
 	dir  string
 	fsys fs.FS // nil: dir is a folder of this machine
 }
 
-// Dir returns the source of a folder of this machine: of skills, or of one skill alone. No link in it leads out of it,
-// nor out of a skill.
+// Dir returns a source for a folder of this machine, which contains skills or is one skill. No link leads out of the
+// folder or out of a skill.
 func Dir(path string) Source { return Source{dir: path} }
 
 // FS returns the source of a file system, such as an embed.FS. Links in it are not followed.
 func FS(fsys fs.FS) Source { return Source{fsys: fsys} }
 
-// A folder is where the files of one skill are.
+// A folder contains the files of one skill.
 type folder struct {
 	Source
 	path string // within the source
@@ -62,8 +62,8 @@ func (f folder) open() (fs.FS, func() error, error) {
 	return sub.FS(), sub.Close, nil
 }
 
-// unlinked is a file system in which links are not followed, whatever is behind it: a folder of this machine as an
-// fs.FS (os.DirFS) follows them anywhere.
+// unlinked is a file system whose links are not followed. os.DirFS, as an fs.FS for a folder of this machine, would
+// follow them anywhere.
 type unlinked struct{ fs.FS }
 
 func (u unlinked) Open(name string) (fs.File, error) {
@@ -86,7 +86,7 @@ func (u unlinked) Open(name string) (fs.File, error) {
 	return u.FS.Open(name)
 }
 
-// named returns a path within the source as its faults name it.
+// named returns a path within the source in the form that faults use.
 func (s Source) named(within string) string {
 	if s.fsys != nil {
 		return within
@@ -131,7 +131,7 @@ func (s Source) load() (all []*Skill, warnings, wrong []error) {
 	return all, slices.Concat(w.warnings, refused), w.wrong
 }
 
-// A walk looks for folders with a SKILL.md.
+// A walk searches for folders with a SKILL.md.
 type walk struct {
 	Source
 	fsys    fs.FS
@@ -145,7 +145,7 @@ func (w *walk) warn(within, format string, args ...any) {
 	w.warnings = append(w.warnings, w.fault(within, format, args...))
 }
 
-// look adds the folder, or else the skills below it. A skill's folder with its subfolders belongs to that skill.
+// look adds the folder as a skill, or else the skills below it. A skill's subfolders belong to that skill.
 func (w *walk) look(at string, depth int) {
 	entries, err := fs.ReadDir(w.fsys, at)
 	if err != nil {
@@ -177,7 +177,7 @@ func (w *walk) look(at string, depth int) {
 	}
 }
 
-// link reports a link beside skills, which may be meant to be one: nothing is left out without a word.
+// link adds a warning about a link next to skills. The link may be meant as a skill, so it is not ignored silently.
 func (w *walk) link(name string) {
 	info, err := fs.Stat(w.fsys, name)
 	switch {
@@ -189,7 +189,7 @@ func (w *walk) link(name string) {
 	}
 }
 
-// skill reads the skill of a folder. With faults the skill cannot be used.
+// skill reads the skill in a folder. A skill with faults cannot be used.
 func (s Source) skill(at string) (*Skill, []error) {
 	f := folder{s, at}
 	file := s.named(path.Join(at, File))
@@ -218,7 +218,7 @@ func (s Source) skill(at string) (*Skill, []error) {
 	return skill, append(wrong, more...)
 }
 
-// folderName returns the name of a skill's folder, or nothing for the top of a file system.
+// folderName returns the name of a skill's folder, or "" for the top of a file system.
 func (s Source) folderName(at string) string {
 	if at != "." {
 		return path.Base(at)
@@ -233,8 +233,8 @@ func (s Source) folderName(at string) string {
 	return filepath.Base(abs)
 }
 
-// files returns the paths of the files beside SKILL.md, and a warning for each that cannot be read. Hidden files are no
-// part of a skill.
+// files returns the paths of the files other than SKILL.md, and a warning for each that cannot be read. Hidden files
+// are not part of a skill.
 func (s Source) files(fsys fs.FS, at string) (all []string, unread, wrong []error) {
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		hidden := name != "." && strings.HasPrefix(e.Name(), ".")
@@ -248,7 +248,7 @@ func (s Source) files(fsys fs.FS, at string) (all []string, unread, wrong []erro
 		case len(all) == MaxFiles:
 			return errTooMany
 		}
-		info, err := fs.Stat(fsys, name) // of what a link leads to
+		info, err := fs.Stat(fsys, name) // of the link's target
 		switch {
 		case err != nil:
 			unread = append(unread, s.fault(path.Join(at, name),
@@ -271,7 +271,7 @@ func (s Source) files(fsys fs.FS, at string) (all []string, unread, wrong []erro
 
 var errTooMany = errors.New("too many files")
 
-// read returns a plain file of at most so many bytes. Its errors are sentences.
+// read returns a plain file of at most the given number of bytes. Its errors are sentences.
 func read(fsys fs.FS, name string, most int) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	switch {

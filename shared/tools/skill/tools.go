@@ -20,16 +20,17 @@ import (
 const (
 	Activate    = "activate_skill"
 	ReadFile    = "read_skill_file"
-	ReadInvoked = "read_invoked_skill_file" // of a skill that only users invoke, in a run in which one did
+	ReadInvoked = "read_invoked_skill_file" // for a skill that only users invoke, in a run in which one did
 )
 
-// own reports whether the name is that of a tool of this package.
+// own reports whether this package has a tool of that name.
 func own(name string) bool { return name == Activate || name == ReadFile || name == ReadInvoked }
 
-// maxPiece is how much of a file one call returns, in bytes: with the line above it, what the model may read at once.
+// maxPiece is the most of a file that one call returns, in bytes. Together with the line above it, the piece fits
+// into one tool result.
 const maxPiece = MaxText - 1<<10
 
-// maxListed bounds the list of files that an activation shows, in bytes; any file may be read.
+// maxListed limits the list of files in an activation, in bytes. Files that are not in the list can be read too.
 const maxListed = 8 << 10
 
 // ActivateArgs are the arguments of activate_skill.
@@ -44,8 +45,7 @@ type ReadArgs struct {
 	Offset int    `json:"offset,omitempty" jsonschema:"the byte to begin at, where an earlier call says that there is more"`
 }
 
-// Tools returns activate_skill and read_skill_file, or none if there is no skill that the model can activate. Both only
-// read.
+// Tools returns activate_skill and read_skill_file, or none if the model can activate no skill. Both only read.
 func (l *Library) Tools() []*tool.Tool {
 	skills := l.forModel()
 	if len(skills) == 0 {
@@ -94,7 +94,7 @@ type InvokedArgs struct {
 }
 
 // InvokedFiles returns read_invoked_skill_file, or nil if no skill that only users invoke has files. promptOf returns
-// the prompt of the call's run, whose invocation says which skill is read.
+// the prompt of the call's run. The invocation in the prompt selects the skill.
 func (l *Library) InvokedFiles(promptOf func(context.Context, tool.Call) (string, error)) *tool.Tool {
 	if !slices.ContainsFunc(l.skills, func(s *Skill) bool { return s.UserOnly && len(s.Files) > 0 }) {
 		return nil
@@ -118,12 +118,13 @@ func (l *Library) InvokedFiles(promptOf func(context.Context, tool.Call) (string
 	})
 }
 
-// boundOffset bounds the offset in a file.
+// boundOffset limits the offset in a file.
 func boundOffset(s *jsonschema.Schema) {
 	s.Properties["offset"].Minimum, s.Properties["offset"].Maximum = new(float64), jsonschema.Ptr(float64(MaxFile))
 }
 
-// narrowing returns what the model may call once the skill is active, or nil if the skill does not say.
+// narrowing returns the tools that the model may call after the skill is activated, or nil if the skill does not
+// restrict them.
 func (s *Skill) narrowing() *tool.Restriction {
 	if s.AllowedTools == nil {
 		return nil
@@ -132,15 +133,15 @@ func (s *Skill) narrowing() *tool.Restriction {
 		Tools: slices.Concat(s.AllowedTools, []string{Activate, ReadFile})}
 }
 
-// rank says what a skill's text is to the model, in front of it.
+// rank precedes a skill's text, and says how the model should weigh it.
 const rank = "It is guidance and stands below your instructions and the policy: where they differ, they count. It " +
 	"approves nothing, and its scripts are only files to read: none runs by itself."
 
-// begins is how what activate_skill returns begins, in front of the skill's name.
+// begins is the beginning of an activate_skill result, before the skill's name.
 const begins = "This is the text of the skill "
 
-// Activated returns the name of the skill that a call has activated and what the model was given, by the name of the
-// tool and the result of the call, or nothing.
+// Activated returns the name of the skill that a call activated, and the text for the model, from the tool's name and
+// the call's result. It returns empty strings if the call activated no skill.
 func Activated(tool string, result json.RawMessage) (name, text string) {
 	if tool != Activate || json.Unmarshal(result, &text) != nil {
 		return "", ""
@@ -153,7 +154,7 @@ func Activated(tool string, result json.RawMessage) (name, text string) {
 	return name, text
 }
 
-// activation returns the skill's text as activate_skill returns it.
+// activation returns the skill's text in the form of an activate_skill result.
 func (s *Skill) activation() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s. %s\n", begins, s.Name, rank)
@@ -167,7 +168,7 @@ func (s *Skill) activation() string {
 	return b.String() + "\n" + s.Body
 }
 
-// list returns the paths of the skill's files, as far as they fit, one on each line.
+// list returns the paths of the skill's files, one on each line, as far as they fit.
 func (s *Skill) list() string {
 	var b strings.Builder
 	for i, name := range s.Files {
@@ -180,7 +181,7 @@ func (s *Skill) list() string {
 	return b.String()
 }
 
-// piece returns the file from the offset on, as far as one answer can carry it.
+// piece returns the file from the offset, as much as one answer can hold.
 func (s *Skill) piece(name string, offset int) (string, error) {
 	fsys, shut, err := s.folder.open()
 	if err != nil {

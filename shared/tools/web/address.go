@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Address reads the address of a page and returns its one form: scheme and host in small letters and ASCII, without a
-// port that the scheme implies, a dot at the host's end, or a fragment. It looks at the form alone; whether the page
-// may be fetched is decided when it is. Its errors are of the class ValidationError, and name the field url.
+// Address parses the address of a page and returns its canonical form: scheme and host in small letters and ASCII,
+// without the scheme's default port, a trailing dot of the host, or a fragment. It checks only the form; the fetch
+// decides whether the page is allowed. Its errors are ValidationErrors with the field url.
 func Address(text string) (*url.URL, error) {
 	if len(text) > MaxURL {
 		return nil, invalid("it has more than %d bytes", MaxURL)
@@ -53,11 +53,11 @@ func Address(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// unwritten reports whether a character belongs in no address, since its reader does not see it or programs differ in
-// what they make of it.
+// unwritten reports whether a character is not allowed in an address, because readers do not see it or programs
+// interpret it differently.
 func unwritten(r rune) bool { return r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r) }
 
-// hostOf returns the host as it is asked for, an address of IPv6 in brackets.
+// hostOf returns the host for the request, an IPv6 address in brackets.
 func hostOf(u *url.URL) (string, error) {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if strings.Contains(host, ":") {
@@ -65,7 +65,7 @@ func hostOf(u *url.URL) (string, error) {
 		if err != nil {
 			return "", invalid("its host is no address of IPv6")
 		}
-		return "[" + ip.String() + "]", nil // a zone's percent sign is escaped where the address is written
+		return "[" + ip.String() + "]", nil // a zone's percent sign is escaped in the address
 	}
 	ascii, err := idna.Lookup.ToASCII(host)
 	if err != nil || strings.Contains("."+ascii+".", "..") || len(ascii) > 253 {
@@ -74,7 +74,7 @@ func hostOf(u *url.URL) (string, error) {
 	return ascii, nil
 }
 
-// portOf returns the port with its colon, or nothing where it is the scheme's.
+// portOf returns the port with its colon, or "" if it is the scheme's default.
 func portOf(u *url.URL) (string, error) {
 	if u.Port() == "" {
 		return "", nil

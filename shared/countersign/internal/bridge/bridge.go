@@ -1,5 +1,5 @@
-// Package bridge is what the packages of the SDK share and its users cannot name: how a Provider is asked, and how a
-// tool of package tool becomes one of package countersign.
+// Package bridge holds what the packages of the SDK share and hide from their users: how a Provider opens its model,
+// and how a tool of package tool becomes one of package countersign.
 package bridge
 
 import (
@@ -9,45 +9,46 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// Provider is implemented by what embeds [Asked], and so by nothing outside of the SDK.
+// Provider is implemented by types that embed [Asked], and so only inside the SDK.
 type Provider interface{ asked() Asked }
 
-// Asked makes what embeds it a [Provider].
+// Asked makes a type that embeds it a [Provider].
 type Asked struct {
-	// Check returns the mistakes in the provider, joined, without a network. Nil: there can be none.
+	// Check returns the joined mistakes in the provider. It makes no request. Nil: nothing to check.
 	Check func() error
-	// Open returns the model. It is called at the first request, and again by the next one after an error. The name is
-	// Options.Model, or empty.
+	// Open returns the model. It is called for the first request, and again for the next request after an error. The
+	// name is Options.Model, or empty.
 	Open func(ctx context.Context, name string) (model.Model, error)
 }
 
 func (a Asked) asked() Asked { return a }
 
-// Of returns how the provider is asked.
+// Of returns the provider's functions.
 func Of(p Provider) Asked { return p.asked() }
 
 // Environment returns the provider that the environment configures; package countersign sets it.
 var Environment func() (Asked, error)
 
-// Answer answers one request, the n-th from 1.
+// Answer answers request n, counted from 1.
 type Answer func(ctx context.Context, n int, req model.Request, delta func(string)) (*model.Reply, error)
 
-// Opener returns the answers of the model with the name.
+// Opener returns the Answer for the model of the name.
 type Opener func(ctx context.Context, name string) (Answer, error)
 
-// NewModel returns the *offline.Model whose answers come from an opener; package offline sets it.
+// NewModel returns an *offline.Model that gets its answers from an opener. Package offline sets it.
 var NewModel func(Opener) any
 
-// ScriptError is beside the error of a request that a script did not answer: why, with what the request ends in.
+// ScriptError accompanies the error of a request that a script did not answer. It has the reason and the error in
+// which the request ends.
 type ScriptError string
 
 // Error returns the text.
 func (e ScriptError) Error() string { return string(e) }
 
-// Tool is what a *countersign.Tool is made of by [NewTool].
+// Tool holds the parts from which [NewTool] makes a *countersign.Tool.
 type Tool struct {
 	Tool  *tool.Tool
-	Wrong error        // what New is to report of it, joined
+	Wrong error        // the mistakes that countersign.New reports, joined
 	Close func() error // called once when the agent is closed; nil: nothing to close
 }
 

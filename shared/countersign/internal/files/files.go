@@ -20,10 +20,10 @@ import (
 	"syscall"
 )
 
-// MaxSize bounds a file that is read or written, in bytes.
+// MaxSize is the size limit of a file that is read or written, in bytes.
 const MaxSize = 1 << 20
 
-// maxLinks is how many links a name may go through.
+// maxLinks is the number of links that the resolution of one name may follow.
 const maxLinks = 32
 
 // ErrTooLarge is the error for a file over [MaxSize].
@@ -58,8 +58,8 @@ func (d Dir) ReadFile(name string) (data []byte, err error) {
 	return data, err
 }
 
-// ReadDir returns the entries of a folder in the order of their names, without those that hold secrets. It implements
-// [fs.ReadDirFS].
+// ReadDir returns the entries of a folder in the order of their names, without files and folders that hold secrets.
+// It implements [fs.ReadDirFS].
 func (d Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	f, err := d.Open(name)
 	if err != nil {
@@ -75,8 +75,8 @@ func (d Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// WriteFile replaces a file's content, or makes the file, with the folders that are missing. It is there whole or not
-// at all, also after a crash. A file that is there keeps its mode.
+// WriteFile replaces a file's content, or creates the file and its missing folders. The file is written completely or
+// not at all, also after a crash. An existing file keeps its mode.
 func (d Dir) WriteFile(name string, data []byte) error {
 	if len(data) > MaxSize {
 		return &fs.PathError{Op: "write", Path: name, Err: ErrTooLarge}
@@ -84,8 +84,8 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	return d.at("write", name, func(in *os.Root, base string) error { return replace(in, base, data) })
 }
 
-// at calls do with the folder that holds what the name means, and with its name there, which is no link. What errors
-// tell is the name that was given.
+// at calls do with the folder that contains the resolved name, and with the last part of that name, which is not a
+// link. Errors have the name that the caller passed.
 func (d Dir) at(op, name string, do func(in *os.Root, base string) error) error {
 	err := d.try(op == "write", name, do)
 	if err == nil {
@@ -102,7 +102,8 @@ func (d Dir) at(op, name string, do func(in *os.Root, base string) error) error 
 	return &fs.PathError{Op: op, Path: name, Err: cause(err)}
 }
 
-// cause returns the error of the kernel, or of this package; all others are refusals of os.Root, which have no name.
+// cause returns the error of the kernel or of this package. All other errors are refusals of os.Root, for which no
+// error value exists.
 func cause(err error) error {
 	var errno syscall.Errno
 	for _, known := range []error{fs.ErrPermission, fs.ErrNotExist, fs.ErrInvalid, fs.ErrExist, fs.ErrClosed,
@@ -154,8 +155,8 @@ func (d Dir) try(makes bool, name string, do func(in *os.Root, base string) erro
 	return do(in, base)
 }
 
-// stillThere reports whether an open folder is the one of the name, reached without links: one may have been put there
-// between the look and the opening.
+// stillThere reports whether an open folder is still the folder of the name, reached without links. Another process
+// may have replaced a part of the path by a link since the name was resolved.
 func stillThere(root, in *os.Root, folder string) error {
 	again, err := resolve(root, folder)
 	if err != nil {
@@ -175,7 +176,7 @@ func stillThere(root, in *os.Root, folder string) error {
 	return nil
 }
 
-// local reports whether a name stays within the directory by itself.
+// local reports whether a name stays within the directory if it has no links.
 func local(name string) bool {
 	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
 		if part == ".." {
@@ -185,8 +186,8 @@ func local(name string) bool {
 	return filepath.IsLocal(name) && !path.IsAbs(name)
 }
 
-// resolve returns the path that a name refers to, without links, dots and empty parts; missing parts keep their names.
-// It refuses links that lead out, and parts that hold secrets.
+// resolve returns the path that a name refers to, without links, dots and empty parts. Missing parts keep their
+// names. It refuses links that lead out of the directory, and parts that hold secrets.
 func resolve(root *os.Root, name string) (string, error) {
 	var done []string
 	todo := strings.Split(filepath.ToSlash(name), "/")
@@ -198,7 +199,7 @@ func resolve(root *os.Root, name string) (string, error) {
 			continue
 		case part == ".." && len(done) == 0, part != ".." && secret(part):
 			return "", fs.ErrPermission
-		case part == "..": // of a link; the resolved part has no links, so this is its folder
+		case part == "..": // the folder of the link, because the resolved part has no links
 			done = done[:len(done)-1]
 			continue
 		}
@@ -224,7 +225,7 @@ func resolve(root *os.Root, name string) (string, error) {
 	return path.Join(".", path.Join(done...)), nil
 }
 
-// open opens a file or folder of this very name.
+// open opens the file or folder of exactly this name.
 func open(in *os.Root, base string) (fs.File, error) {
 	f, err := in.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if err != nil {
@@ -236,7 +237,8 @@ func open(in *os.Root, base string) (fs.File, error) {
 	return &file{f, MaxSize}, nil
 }
 
-// check refuses an open file that is not the one of the name, or neither a plain file nor a folder, or too large.
+// check refuses an open file that is not the named one, that is neither a plain file nor a folder, or that is too
+// large.
 func check(in *os.Root, base string, f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -258,7 +260,7 @@ func check(in *os.Root, base string, f *os.File) error {
 	return nil
 }
 
-// replace writes a new file and gives it the name.
+// replace writes a new file and then renames it to the name.
 func replace(in *os.Root, base string, data []byte) (err error) {
 	there, err := in.Lstat(base)
 	switch {
@@ -287,7 +289,7 @@ func replace(in *os.Root, base string, data []byte) (err error) {
 	return nil
 }
 
-// file is an open file that is read up to a limit, or a folder that does not list what holds secrets.
+// file is an open file that can be read up to a limit, or a folder whose listing leaves out secrets.
 type file struct {
 	f    *os.File
 	left int
@@ -299,7 +301,7 @@ func (f *file) Close() error               { return f.f.Close() }
 // Read implements [io.Reader].
 func (f *file) Read(p []byte) (int, error) {
 	n, err := f.f.Read(p[:min(len(p), f.left+1)])
-	if f.left -= n; f.left < 0 { // it has grown since it was opened
+	if f.left -= n; f.left < 0 { // the file has grown since it was opened
 		f.left = 0
 		return 0, ErrTooLarge
 	}

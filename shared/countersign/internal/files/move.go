@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Remove deletes a file, or a folder that is empty.
+// Remove deletes a file or an empty folder.
 func (d Dir) Remove(name string) error {
 	return d.at("remove", name, func(in *os.Root, base string) error {
 		if base == "." {
@@ -21,8 +21,7 @@ func (d Dir) Remove(name string) error {
 	})
 }
 
-// Rename gives a file or a folder another name, and makes the folders that are missing. A file that has the name
-// already is replaced.
+// Rename renames a file or folder, and creates missing folders. It replaces an existing file of the new name.
 func (d Dir) Rename(from, to string) error {
 	return d.at("rename", from, func(_ *os.Root, base string) error {
 		if base == "." {
@@ -37,7 +36,7 @@ func (d Dir) Rename(from, to string) error {
 	})
 }
 
-// rename moves what the one name means to what the other means, within one open directory.
+// rename renames the target of one name to the target of the other, within one open directory.
 func (d Dir) rename(from, to string) error {
 	root, err := os.OpenRoot(string(d))
 	if err != nil {

@@ -16,15 +16,15 @@ var secrets = strings.Fields(`
 	countersign.db* chat-key token-key.json local-google-key
 `)
 
-// secret reports whether a part of a path says that a secret is in it. File systems differ in which names they take
-// for the same: by capitals, characters without width, dots and blanks at the end, and streams behind a colon.
+// secret reports whether a part of a path suggests a secret. It ignores the differences between names that some file
+// systems treat as equal: capitals, zero-width characters, trailing dots and blanks, and streams after a colon.
 func secret(part string) bool {
 	part, _, _ = strings.Cut(part, ":")
 	part = strings.TrimRight(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
-		return unicode.ToLower(unicode.ToUpper(r)) // both, for letters such as ſ
+		return unicode.ToLower(unicode.ToUpper(r)) // both conversions, for letters such as ſ
 	}, part), " .")
 	for _, pattern := range secrets {
 		if ok, _ := path.Match(pattern, part); ok {
@@ -34,7 +34,7 @@ func secret(part string) bool {
 	return runtime.GOOS == "windows" && shortened(part)
 }
 
-// shortened reports whether a name may be the short form of another (ENV~1).
+// shortened reports whether a name may be the short form of another one (ENV~1).
 func shortened(part string) bool {
 	_, n, ok := strings.Cut(part, "~")
 	return ok && n != "" && unicode.IsDigit(rune(n[0]))

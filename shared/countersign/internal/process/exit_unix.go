@@ -15,7 +15,7 @@ func exitCode(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-// outOfResources reports whether it is the system that cannot start one more program.
+// outOfResources reports whether the system could not start another program for lack of resources.
 func outOfResources(err error) bool {
 	for _, e := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
 		if errors.Is(err, e) {

@@ -1,7 +1,7 @@
-// Package process carries out a list of commands without a shell: it starts programs with the words of the list,
-// connects their streams and looks at their exit codes. Time and output are bounded. Each program has a process group
-// of its own, which is killed when the time is over and when the program has ended: what it leaves running does not
-// stay, unless it made itself a session of its own.
+// Package process runs a list of commands without a shell. It starts the programs, connects their streams and
+// evaluates their exit codes. Time and output are limited. Each program has its own process group, which is killed at
+// the time limit and after the program has ended. Nothing that a program leaves behind survives, unless it started
+// its own session.
 package process
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// The exit codes of what could not be started, as a shell has them.
+// The exit codes for programs that could not be started, as in a shell.
 const (
 	cannotRun = 126
 	notFound  = 127
@@ -27,20 +27,20 @@ const (
 // Command is a command to run, with its environment and limits.
 type Command struct {
 	List  shell.List
-	Dir   string   // absolute
-	Env   []string // all of it
+	Dir   string   // absolute path
+	Env   []string // the complete environment
 	Stdin string
 }
 
-// Result is what came of a command.
+// Result is the result of a command.
 type Result struct {
 	Stdout, Stderr string
-	Truncated      bool // whether one of them was cut; a mark at its end says by how much
-	ExitCode       int  // of the last program; 128 and the signal's number where one ended it
+	Truncated      bool // whether Stdout or Stderr was cut; a mark at its end says by how much
+	ExitCode       int  // of the last program; 128 plus the signal's number if a signal ended it
 }
 
-// Run runs a command. A nonzero exit code is not an error. The error is ctx's, together with the output so far, or the
-// system's, if it is out of processes or files.
+// Run runs a command. A non-zero exit code is not an error. The error is the context's, together with the output so
+// far, or the system's if it has no processes or files left.
 func Run(ctx context.Context, c Command) (Result, error) {
 	streams, err := open(c.Stdin)
 	if err != nil {
@@ -64,7 +64,7 @@ type run struct {
 	streams *streams
 
 	mu    sync.Mutex
-	alive map[*exec.Cmd]bool // programs that were not waited for
+	alive map[*exec.Cmd]bool // programs that are still running
 }
 
 func (r *run) list() (code int, err error) {
@@ -87,7 +87,8 @@ func (r *run) list() (code int, err error) {
 	return code, nil
 }
 
-// pipeline runs programs side by side, each reading what the one before it writes. The exit code is the last one's.
+// pipeline runs programs at the same time; each reads the output of the previous one. It returns the exit code of the
+// last one.
 func (r *run) pipeline(pipe [][]string) (code int, err error) {
 	var waits []func() int
 	in := r.streams.in
@@ -115,7 +116,7 @@ func (r *run) pipeline(pipe [][]string) (code int, err error) {
 	return code, err
 }
 
-// release closes ends of pipes that the programs have.
+// release closes the programs' ends of the pipes.
 func (r *run) release(ends ...*os.File) {
 	for _, f := range ends {
 		if f != nil && f != r.streams.in && f != r.streams.out {
@@ -124,8 +125,8 @@ func (r *run) release(ends ...*os.File) {
 	}
 }
 
-// start starts a program. What waits for it returns its exit code. A program that is not there, or is none, has one
-// too; the error is of the system.
+// start starts a program and returns a function that waits for its exit code. A missing or unusable program also has
+// an exit code; an error comes from the system.
 func (r *run) start(argv []string, in, out *os.File) (wait func() int, err error) {
 	failed := func(code int, why string) (func() int, error) {
 		fmt.Fprintf(r.streams.err, "%s: %s\n", argv[0], why)
@@ -146,20 +147,21 @@ func (r *run) start(argv []string, in, out *os.File) (wait func() int, err error
 	r.mu.Lock()
 	r.alive[cmd] = true
 	r.mu.Unlock()
-	if r.ctx.Err() != nil { // it was started while the others were killed
+	if r.ctx.Err() != nil { // the group was killed while the program started
 		r.kill()
 	}
 	return func() int {
-		_ = cmd.Wait() // which says no more than the state
+		_ = cmd.Wait() // the exit code is in the state
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.alive, cmd)
-		subprocess.Kill(cmd.Process) // what it has left; its number is not given to another so soon
+		subprocess.Kill(cmd.Process) // kill the rest of the group; its number is not reused so soon
 		return exitCode(cmd.ProcessState)
 	}, nil
 }
 
-// kill ends all programs with what they have started. None is asked first: it could ignore that.
+// kill kills all programs and the processes that they started. It does not ask them to end first, because they could
+// ignore that.
 func (r *run) kill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +170,8 @@ func (r *run) kill() {
 	}
 }
 
-// find returns the file of a program: by its path from Dir, or the first of its name in the absolute folders of PATH.
+// find returns the file of a program: by its path relative to Dir, or the first file of its name in the absolute
+// folders of PATH.
 func (r *run) find(name string) (string, error) {
 	if name == "" {
 		return "", exec.ErrNotFound

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// MaxOutput is how much of each stream is kept, in bytes.
+// MaxOutput is the number of bytes that are kept of each stream.
 const MaxOutput = 1 << 20
 
-// drain is how long the streams are read on when all programs have ended: one that made itself a session may hold them
-// for good.
+// drain is how long the streams are read after all programs have ended. A process with its own session may keep them
+// open forever.
 const drain = 500 * time.Millisecond
 
-// streams are what all programs of a command share: pipes, whose other ends are read and written here.
+// streams are the pipes that all programs of a command share. This process reads and writes the other ends.
 type streams struct {
 	in, out, err *os.File // the programs' ends
 
@@ -51,14 +51,14 @@ func open(stdin string) (s *streams, err error) {
 	s.busy.Go(func() { _, _ = io.Copy(&s.stderr, errR) })
 	if inW != nil {
 		s.busy.Go(func() {
-			_, _ = io.WriteString(inW, stdin) // who does not read it has no use for it
+			_, _ = io.WriteString(inW, stdin) // a program that does not read its input does not need it
 			inW.Close()
 		})
 	}
 	return s, nil
 }
 
-// pipe returns a pipe; one end belongs to this process.
+// pipe returns a pipe; one of its ends belongs to this process.
 func (s *streams) pipe(readOurs bool) (r, w *os.File, err error) {
 	if r, w, err = os.Pipe(); err != nil {
 		return nil, nil, err
@@ -86,7 +86,7 @@ func (s *streams) close() Result {
 		Truncated: s.stdout.lost > 0 || s.stderr.lost > 0}
 }
 
-// hangUp closes our ends; closing one again does nothing.
+// hangUp closes this process's ends. A second call does nothing.
 func (s *streams) hangUp() {
 	for _, f := range s.ours {
 		_ = f.Close()
@@ -113,7 +113,7 @@ func (c *capture) text() string {
 	kept := c.kept
 	for i := len(kept) - 1; i >= max(0, len(kept)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(kept[i]) {
-			if !utf8.FullRune(kept[i:]) { // half a character
+			if !utf8.FullRune(kept[i:]) { // remove an incomplete character
 				kept = kept[:i]
 			}
 			break

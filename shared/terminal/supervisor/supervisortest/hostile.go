@@ -150,13 +150,13 @@ func left(w *world) {
 	}
 }
 
-// foreign reports whether no process that left leaves behind is called so. Each begins as the shell or the program that
-// starts it, and may be found before it has become what it starts.
+// foreign reports whether left does not leave behind a process of this name. Each process begins as the shell or
+// program that starts it, and may be seen before it has changed.
 func foreign(name string) bool {
 	return !slices.Contains([]string{"sleep", "busybox", "setsid", "nohup", "sh", "bash", "dash", "ash"}, name)
 }
 
-// input types input that a command waits for, and input that none waits for.
+// input types input for a command that waits for it, and for one that does not.
 func input(w *world) {
 	w.k.Times.Patience = time.Minute
 	asked := make(chan bool, 10)
@@ -255,7 +255,7 @@ func held(w *world) {
 	}
 }
 
-// running looks at a command while it runs, from another connection.
+// running checks a running command from another connection.
 func running(w *world) {
 	h := w.k.Handle()
 	s := w.a("echo on; while [ ! -e go ]; do sleep 0.05; done; echo over; exit 6")

@@ -25,19 +25,19 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// A Description is GitHub's description of the operations of fakegithub.
+// A Description is GitHub's description of fakegithub's operations.
 type Description struct {
 	doc    *openapi3.T
 	routes map[string]*routers.Route // by GitHub's name of the operation
 }
 
-// file is where npm has put the description, in the folder that OCTOKIT_DIR names.
+// file is the path of the description in the folder that OCTOKIT_DIR names.
 func file() string {
 	return filepath.Join(os.Getenv("OCTOKIT_DIR"), "node_modules", "@octokit", "openapi", "generated",
 		"api.github.com.json")
 }
 
-// load reads the description once a process.
+// load reads the description once in a process.
 var load = sync.OnceValues(func() (*Description, error) {
 	raw, err := os.ReadFile(file())
 	if err != nil {
@@ -46,7 +46,7 @@ var load = sync.OnceValues(func() (*Description, error) {
 	return read(raw, fakegithub.Operations())
 })
 
-// Find returns the description, or nil on a machine that lacks it.
+// Find returns the description, or nil if it is not installed.
 func Find(t testing.TB) *Description {
 	t.Helper()
 	if os.Getenv("OCTOKIT_DIR") == "" {
@@ -59,7 +59,7 @@ func Find(t testing.TB) *Description {
 	return d
 }
 
-// Require returns the description. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
+// Require returns the description. If it is not installed, the test is skipped, or fails if REQUIRE_ALL is 1.
 func Require(t testing.TB) *Description {
 	t.Helper()
 	d := Find(t)
@@ -69,7 +69,7 @@ func Require(t testing.TB) *Description {
 	return d
 }
 
-// Checker returns an [fakegithub.Options.Check] that fails the test at each exchange that GitHub does not describe.
+// Checker returns an [fakegithub.Options.Check] that fails the test for each exchange that GitHub does not describe.
 // Without a description it checks nothing.
 func (d *Description) Checker(t testing.TB) func(fakegithub.Exchange) {
 	if d == nil {
@@ -82,7 +82,7 @@ func (d *Description) Checker(t testing.TB) func(fakegithub.Exchange) {
 	}
 }
 
-// Check returns what in the exchange is not as GitHub describes it. A refusal's request need not be.
+// Check returns the difference between the exchange and GitHub's description. The request of a refusal may differ.
 func (d *Description) Check(e fakegithub.Exchange) error {
 	route := d.routes[e.Op]
 	if route == nil {
@@ -102,7 +102,7 @@ func (d *Description) Check(e fakegithub.Exchange) error {
 		}
 	}
 	if e.Status == http.StatusUnauthorized {
-		return nil // described for all operations together, in words
+		return nil // described in prose for all operations together
 	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: e.Status, Header: e.Header,
 		Body: io.NopCloser(bytes.NewReader(e.Answer)), Options: in.Options}
@@ -125,7 +125,7 @@ func unknown(route *routers.Route, query url.Values) error {
 	return nil
 }
 
-// read loads the operations with all that they refer to; the rest would take seconds and 100 MB.
+// read loads the operations and everything that they refer to. The rest would take seconds and 100 MB.
 func read(raw []byte, operations []string) (*Description, error) {
 	var whole struct {
 		OpenAPI    string                                `json:"openapi"`

@@ -1,4 +1,4 @@
-// Package google evaluates the failed calls of the tools for Google's services.
+// Package google evaluates failed calls of the tools for Google's services.
 package google
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// Name is the provider's, for its users.
+// Name is the provider's name, for its users.
 const Name = "Google"
 
 // limits are Google's reasons for 403 and 429 that mean that the call was rejected before anything was done (Gmail:
@@ -81,7 +81,7 @@ func until(message string) time.Time {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, found[1])
-	if err != nil { // the 31st of February
+	if err != nil { // a date such as the 31st of February
 		return time.Time{}
 	}
 	return at
