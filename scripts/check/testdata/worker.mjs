@@ -73,7 +73,7 @@ await run({
     await doc('POST /api/agent/approvals/resolve', disk.view());
     await doc('GET /api/agent/approvals/pending', { ok: true, approvals: [] });
     await page.evaluate(() => dispatchEvent(new Event('online')));
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     const [sent] = await asked('POST', '/api/agent/approvals/resolve');
     expect(`with the hash that was shown: ${JSON.stringify(sent)}`, sent.body.argsHash === 'abcdef0123456789');
     expect('it is said no more', !(await page.locator('#notice').getByText('cannot be reached').isVisible()));

@@ -65,7 +65,7 @@ let waiting = '';
 let away = ''; // what the page said when it was opened while the server could not be reached
 
 const lost = () => `${navigator.onLine ? 'The server cannot be reached.' : 'You are offline.'} `
-  + 'What is under way goes on; this page catches up when you are back.';
+  + 'Work in progress continues; this page updates when the connection is back.';
 
 /** show replaces the view by the one in the URL. @param {boolean} moved whether the user navigated here */
 function show(moved) {

@@ -7175,7 +7175,7 @@ var leave4 = new AbortController();
 var title = "";
 var waiting3 = "";
 var away = "";
-var lost = () => `${navigator.onLine ? "The server cannot be reached." : "You are offline."} What is under way goes on; this page catches up when you are back.`;
+var lost = () => `${navigator.onLine ? "The server cannot be reached." : "You are offline."} Work in progress continues; this page updates when the connection is back.`;
 function show2(moved2) {
   leave4.abort();
   leave4 = new AbortController();
