@@ -53,7 +53,7 @@ export const people = {
     const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme: 'dark' });
     await signIn(page, 'other');
     await page.getByRole('button', { name: 'Menu' }).click();
-    await page.getByText('No plans yet.').waitFor();
+    await page.getByText('No conversations yet.').waitFor();
     await accessible(page, 'the menu, narrow and dark');
     await shot(page, 'narrow-menu');
     await page.getByRole('button', { name: 'Menu' }).click();
