@@ -192,7 +192,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 			"The operator of this service requires your approval for everything that has an effect outside it.")
 	}
 	if in.Ruling != nil && (len(people) == 0 || in.Ruling.Mode != tool.RuleAllow) {
-		return in.ruled()
+		return r.ruled(in)
 	}
 	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
 		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "The operator declared that it needs no approval."}
@@ -241,12 +241,12 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 }
 
 // ruled decides by the tool's own decision on a call that is not denied.
-func (in Input) ruled() Decision {
-	r := in.Ruling
-	if r.Mode == tool.RuleAllow {
-		return Decision{Mode: Allow, Rule: r.ID, Reason: r.Reason}
+func (r Rules) ruled(in Input) Decision {
+	by := in.Ruling
+	if by.Mode == tool.RuleAllow {
+		return Decision{Mode: Allow, Rule: by.ID, Reason: by.Reason}
 	}
-	if e, held := in.always(); held {
+	if e, held := in.always(); held && !r.NoAllowlist {
 		if e.UsedOn(in.Now) >= UsedPerDay {
 			return Decision{Mode: RequireApproval, Rule: RuleUsedUp, Reason: fmt.Sprintf(
 				"You always allow exactly this, but it was done %d times today.", UsedPerDay)}
@@ -254,7 +254,7 @@ func (in Input) ruled() Decision {
 		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: "You always allow exactly this here.",
 			Entries: []string{e.ID}}
 	}
-	return Decision{Mode: RequireApproval, Rule: r.ID, Reason: r.Reason}
+	return Decision{Mode: RequireApproval, Rule: by.ID, Reason: by.Reason}
 }
 
 // always returns the user's entry for exactly this call on this account or host, if one applies now.

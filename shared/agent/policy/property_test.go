@@ -246,3 +246,22 @@ func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
 		}
 	}
 }
+
+// TestNoAllowlistIgnoresStoredEntries checks that an entry for an exact command, which another configuration stored,
+// allows nothing.
+func TestNoAllowlistIgnoresStoredEntries(t *testing.T) {
+	r := ruling(tool.ClassChange, tool.RuleAsk, "make")
+	entry, err := policy.Rules{}.CallEntry(uid, "run_command", r, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := policy.Input{UID: uid, Now: now, Effects: policy.AskEffects, Ruling: r, Allowlist: []policy.Entry{entry},
+		Tool: tool.Spec{Name: "run_command", SideEffect: true, Class: tool.ClassChange, Approval: tool.Required}}
+	if d := (policy.Rules{}).Decide(in); d.Mode != policy.Allow || d.Rule != policy.RuleCommandAllowed {
+		t.Errorf("with an allowlist: %+v", d)
+	}
+	d := policy.Rules{NoAllowlist: true}.Decide(in)
+	if d.Mode != policy.RequireApproval || d.Rule != r.ID || len(d.Entries) > 0 {
+		t.Errorf("without an allowlist: %+v", d)
+	}
+}

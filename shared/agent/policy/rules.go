@@ -10,7 +10,7 @@ type Rules struct {
 	AskSideEffects bool
 	// DenySideEffects is the kill switch: it refuses every side effect.
 	DenySideEffects bool
-	// NoAllowlist disables the always-allow decision: users are not offered it, and entries for addresses do not apply.
+	// NoAllowlist disables the always-allow decision: users are not offered it, and stored entries do not apply.
 	NoAllowlist bool
 }
 
