@@ -62,7 +62,7 @@ await run({
     const again = await page.reload();
     expect('the stored page has the policy of the server', policyOf(again) === policyOf(reloaded));
     await page.locator('#notice').getByText('The server cannot be reached.').waitFor();
-    await page.locator('#notice').getByText('was not sent yet').waitFor();
+    await page.locator('#notice').getByText('has not been sent yet').waitFor();
     await unsent(page).getByText('Approved, and waiting to be sent').waitFor();
     await accessible(page, 'the console without a server');
     await shot(page, 'without-server');

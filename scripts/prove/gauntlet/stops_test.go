@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
@@ -84,7 +85,10 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 		}()
 		<-asked
 		var threads struct{ Threads []struct{ ThreadID string } }
-		w.decode(w.call("GET", "/threads", ""), &threads)
+		await.That(t, "the run is stored", func() bool { // the model is asked while it is
+			w.decode(w.call("GET", "/threads", ""), &threads)
+			return len(threads.Threads) > 0
+		})
 		var messages struct{ Messages []struct{ RunID string } }
 		w.decode(w.call("GET", "/threads/"+threads.Threads[0].ThreadID+"/messages", ""), &messages)
 		cancel(messages.Messages[0].RunID)
