@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +16,26 @@ import (
 )
 
 // served are the tools of an MCP server, which are known only after it has listed them.
-type served struct{ now, all tool.Set }
+type served struct {
+	mu       sync.Mutex
+	now, all tool.Set
+}
 
 func (s *served) Report() []tool.ServerTools { return nil }
 
-func (s *served) Tools() tool.Set                     { return s.now }
-func (s *served) Await(context.Context)               { s.now = s.all }
 func (s *served) Renew(context.Context, string) error { return nil }
+
+func (s *served) Tools() tool.Set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.now)
+}
+
+func (s *served) Await(context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.all
+}
 
 // ofPage is an input with one tool of the page, and messages.
 func ofPage(runID, name string, messages ...string) string {
@@ -59,7 +73,7 @@ func TestAGUIRefusesATakenName(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.api.BuiltIn = []string{"calendar_event_create"}
-	w.loop.Dynamic = &served{tool.Set{}, tool.Set{"wiki_lookup": lookup}}
+	w.loop.Dynamic = &served{now: tool.Set{}, all: tool.Set{"wiki_lookup": lookup}}
 	for _, name := range []string{"mail", "MAIL", "calendar.event-create", "wiki_lookup", "action_x", "1", ""} {
 		a := w.send("POST", aguiPath, "ana", ofPage("r", name, spoke))
 		if a.StatusCode != 400 || !strings.HasPrefix(fmt.Sprint(a.at("error", "field")), "tools/0") {
