@@ -153,4 +153,29 @@ await run({
     await settled('one was sent', async () => (await mails(page)).length === 3);
     await context.close();
   },
+
+  'the list is read before the answer to the decision comes': async () => {
+    const page = await visit();
+    await signIn(page, 'ola');
+    await approveUnsent(page, 'ian');
+    await newThread(page);
+    await ask(page, 'email jo@example.com that the line is down');
+    await cards(page).first().waitFor();
+    await view(page, 'Inbox');
+    await unsent(page).waitFor();
+    let answer = () => {};
+    const late = new Promise((done) => { answer = () => done(undefined); });
+    await page.unroute(resolve);
+    await page.route(resolve, async (r) => {
+      const response = await r.fetch();
+      await late;
+      await r.fulfill({ response });
+    });
+    await hurry(page);
+    await page.locator('#views .count[aria-label="1 waiting"]').waitFor({ state: 'attached' });
+    expect('the card waits for its answer', (await unsent(page).count()) === 1);
+    answer();
+    await rows(page, 'completed').waitFor();
+    await page.context().close();
+  },
 });

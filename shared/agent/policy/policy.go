@@ -192,7 +192,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 			"The operator of this service requires your approval for everything that has an effect outside it.")
 	}
 	if in.Ruling != nil && (len(people) == 0 || in.Ruling.Mode != tool.RuleAllow) {
-		return r.ruled(in)
+		return in.ruled(!r.NoAllowlist)
 	}
 	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
 		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "The operator declared that it needs no approval."}
@@ -240,13 +240,14 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	return d
 }
 
-// ruled decides by the tool's own decision on a call that is not denied.
-func (r Rules) ruled(in Input) Decision {
-	by := in.Ruling
-	if by.Mode == tool.RuleAllow {
-		return Decision{Mode: Allow, Rule: by.ID, Reason: by.Reason}
+// ruled decides by the tool's own decision on a call that is not denied. entries says whether the user's always-allow
+// entries apply.
+func (in Input) ruled(entries bool) Decision {
+	r := in.Ruling
+	if r.Mode == tool.RuleAllow {
+		return Decision{Mode: Allow, Rule: r.ID, Reason: r.Reason}
 	}
-	if e, held := in.always(); held && !r.NoAllowlist {
+	if e, held := in.always(); held && entries {
 		if e.UsedOn(in.Now) >= UsedPerDay {
 			return Decision{Mode: RequireApproval, Rule: RuleUsedUp, Reason: fmt.Sprintf(
 				"You always allow exactly this, but it was done %d times today.", UsedPerDay)}
@@ -254,7 +255,7 @@ func (r Rules) ruled(in Input) Decision {
 		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: "You always allow exactly this here.",
 			Entries: []string{e.ID}}
 	}
-	return Decision{Mode: RequireApproval, Rule: by.ID, Reason: by.Reason}
+	return Decision{Mode: RequireApproval, Rule: r.ID, Reason: r.Reason}
 }
 
 // always returns the user's entry for exactly this call on this account or host, if one applies now.

@@ -72,12 +72,13 @@ const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data
 // deciding reports whether a decision on this card is still being sent. Its result replaces the card.
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 
-// placed returns the cards with the rows of decided, expired and undecided ones, each behind its former neighbour.
+// placed returns the cards with the rows of decided, expired and undecided ones, each behind its former neighbour. A
+// card whose decision is being sent, or is not sent yet, stays until the server has answered it.
 function placed(list, cards) {
   const all = [...cards];
   const before = [...list.children];
   before.forEach((row, i) => {
-    if (all.includes(row) || !row.matches('.live, :has(> .lapsed), :has([aria-busy])')) return;
+    if (all.includes(row) || !row.matches('.live, :has(> .lapsed), :has([aria-busy], .unsent)')) return;
     const last = before.slice(0, i).findLast((b) => all.includes(b));
     all.splice(last ? all.indexOf(last) + 1 : 0, 0, row);
   });

@@ -4646,7 +4646,7 @@ function placed(list2, cards2) {
   const all3 = [...cards2];
   const before = [...list2.children];
   before.forEach((row5, i) => {
-    if (all3.includes(row5) || !row5.matches(".live, :has(> .lapsed), :has([aria-busy])")) return;
+    if (all3.includes(row5) || !row5.matches(".live, :has(> .lapsed), :has([aria-busy], .unsent)")) return;
     const last = before.slice(0, i).findLast((b) => all3.includes(b));
     all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row5);
   });
