@@ -52,9 +52,7 @@ await run({
     await settled('it was printed', () => existsSync(went));
     await page.context().setOffline(false);
     await shows(page, 'kept while away');
-    const lost = page.waitForFunction(() => // by the page itself: it is over once the server is there again
-      document.querySelector('#main')?.textContent.includes('The connection was lost'));
-    await Promise.all([restart(), lost]);
+    await Promise.all([restart(), page.waitForEvent('websocket')]); // the page connects again by itself
     await page.getByText('Connected').waitFor();
     await shows(page, 'from-the-42');
     await type(page, 'echo "again $x"');
