@@ -22,7 +22,7 @@ func TestWorker(t *testing.T) {
 	d := &deployment{next: newFakeAPI(t).Config.Handler, asked: map[string]bool{}}
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)
-	browser.Run("testdata/worker.mjs", server.URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/worker.mjs", server.URL, func() { t.Error("the script asked for a restart") })
 }
 
 // deployment is a server of the console that the script switches off and updates (/deployment/STATE). It notes the

@@ -200,19 +200,30 @@ func TestAnAllowedAddressGetsNoOtherMail(t *testing.T) {
 	}
 }
 
-// TestAnAgentsReplyIsDerivedToo answers a mail over MCP, as another program's agent does.
+// TestAnAgentsReplyIsDerivedToo checks the reply of another program's agent. A repeated call returns its outcome, also
+// if the answered mail is gone by then.
 func TestAnAgentsReplyIsDerivedToo(t *testing.T) {
 	w, id := answering(t, asked)
 	g := w.gives("ana", "My editor")
-	if a := g.calls(gmail.Name, map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil.example"},
-		"replyTo": map[string]any{"messageId": id}}); a.failed {
+	reply := map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil.example"},
+		"replyTo": map[string]any{"messageId": id}}
+	if a := g.calls(gmail.Name, reply, "once"); a.failed {
 		t.Fatalf("%s", a.words)
 	}
 	g.decides(g.card(), "approve_once", http.StatusOK)
+	w.SetFault(func(op string) fakegoogle.Fault {
+		if op != "gmail.messages.get" {
+			return fakegoogle.Fault{}
+		}
+		return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: http.StatusNotFound, Reason: "notFound"}
+	})
+	if a := g.calls(gmail.Name, reply, "once"); a.failed || a.Status != "completed" {
+		t.Errorf("the repeated call returns %+v", a)
+	}
 	sent := w.Google.Messages()
 	if len(sent) != 1 || strings.Join(sent[0].To, " ") != "ben@example.com" ||
 		!strings.Contains(sent[0].Raw, "In-Reply-To: <2@example.com>") {
-		t.Errorf("%+v", sent)
+		t.Errorf("the mails sent are %+v", sent)
 	}
 	a := g.calls(gmail.Name, map[string]any{"body": "Hi", "replyTo": map[string]any{"messageId": "18cf"}})
 	if !a.failed {

@@ -30,7 +30,7 @@ type Hooks struct {
 	// failed. [ToolFinished] has the error.
 	BeforeTool func(ctx context.Context, s *SessionContext, c CallInfo) error
 	// AfterTool is called when a call has returned, and can change the result that is stored and that the model reads.
-	// An error of it takes the place of the result. An effect remains done.
+	// An error of it takes the place of the result, and is joined to an error of the tool. An effect remains done.
 	AfterTool func(ctx context.Context, s *SessionContext, c CallInfo, r *ToolResult) error
 }
 
@@ -38,7 +38,7 @@ type Hooks struct {
 type ModelRequest struct {
 	Instructions    string
 	Contents        []json.RawMessage // Gemini contents, oldest first; the service refuses invalid ones
-	Tools           []string          // names of the tools that the model may call; a name that is added has no effect
+	Tools           []string          // names of the tools that the model may call; some can be taken away
 	Temperature     *float32          // 0 to 2; nil: the service's default
 	MaxOutputTokens int               // maximum of one answer; 0: the service's maximum
 }
@@ -104,7 +104,7 @@ func (m hookedModel) before(ctx context.Context, hooks Hooks, req *model.Request
 	if err := hooks.BeforeModel(ctx, m.core.contextIn(ctx), r); err != nil {
 		return stopMove(ctx, err)
 	}
-	kept := map[string]bool{}
+	kept := map[string]bool{req.Settings.Forced: true} // the service refuses a forced tool that it does not know
 	for _, name := range r.Tools {
 		kept[name] = true
 	}
@@ -115,7 +115,8 @@ func (m hookedModel) before(ctx context.Context, hooks Hooks, req *model.Request
 		}
 	}
 	req.System, req.Contents, req.Tools = r.Instructions, r.Contents, tools
-	req.Settings.Temperature, req.Settings.MaxOutputTokens = r.Temperature, int32(r.MaxOutputTokens)
+	req.Settings.Temperature = r.Temperature
+	req.Settings.MaxOutputTokens = int32(min(max(r.MaxOutputTokens, 0), maxOutputTokens)) // #nosec G115 -- within bounds
 	return nil
 }
 
@@ -160,14 +161,17 @@ func (c *core) hooked(t *tool.Tool) *tool.Tool {
 		if err != nil {
 			r.Err = veryError(err)
 		}
-		if wrong := hooks.AfterTool(ctx, s, shown, r); wrong != nil && err == nil {
+		wrong := hooks.AfterTool(ctx, s, shown, r)
+		switch {
+		case err != nil && wrong != nil:
+			return nil, &toldError{err, errors.Join(veryError(err), wrong)}
+		case err != nil:
+			return nil, err
+		case wrong == nil && !json.Valid(r.Result):
+			wrong = errors.New("the hook AfterTool left a result that is not JSON")
+		}
+		if wrong != nil {
 			return nil, c.afterToolError(ctx, t, call, wrong)
-		}
-		if err != nil {
-			return result, err
-		}
-		if !json.Valid(r.Result) {
-			return nil, c.afterToolError(ctx, t, call, errors.New("the hook AfterTool left a result that is not JSON"))
 		}
 		return strictjson.Portable(r.Result), nil
 	})

@@ -244,21 +244,42 @@ func TestAfterTool(t *testing.T) {
 	}
 }
 
-// TestAfterToolSeesErrors checks that the hook sees the error of a tool and cannot change it.
+// TestAfterToolSeesErrors checks that the hook sees the error of a tool and cannot remove it, and that its own error is
+// joined to it.
 func TestAfterToolSeesErrors(t *testing.T) {
 	own := &failure{"postgres://u:hunter2@10.0.0.1"}
 	look := countersign.DefineTool(countersign.ToolConfig{Name: "mail", Description: "It looks."},
 		func(context.Context, *countersign.SessionContext, place) (any, error) { return nil, own })
 	var seen error
+	another := errors.New("another")
 	s := newAgent(t, countersign.Options{Tools: []*countersign.Tool{look},
 		Provider: newScript(call("mail", map[string]any{"city": "Porto"}), say("It failed.")),
 		Hooks: countersign.Hooks{AfterTool: func(_ context.Context, _ *countersign.SessionContext,
 			_ countersign.CallInfo, r *countersign.ToolResult) error {
 			seen, r.Err, r.Result = r.Err, nil, json.RawMessage(`"all is well"`)
-			return errors.New("another")
+			return another
 		}}}).NewSession()
 	ends := finished(t, s)
-	if len(ends) != 1 || ends[0].Err != error(own) || ends[0].Result != nil || seen != error(own) {
+	if len(ends) != 1 || !errors.Is(ends[0].Err, own) || !errors.Is(ends[0].Err, another) || ends[0].Result != nil ||
+		seen != error(own) {
 		t.Errorf("the hook saw %v; the call ended with %+v", seen, ends)
+	}
+}
+
+// TestBeforeModelKeepsAForcedTool checks that a hook that takes all tools away leaves the one that the last request of
+// a typed answer must call.
+func TestBeforeModelKeepsAForcedTool(t *testing.T) {
+	m := newScript(call("final_answer", map[string]any{"value": 4}))
+	s := newAgent(t, countersign.Options{Provider: m, MaxModelCalls: 1, Tools: []*countersign.Tool{getWeather},
+		Hooks: countersign.Hooks{BeforeModel: func(_ context.Context, _ *countersign.SessionContext,
+			r *countersign.ModelRequest) error {
+			r.Tools, r.MaxOutputTokens = nil, 1<<40
+			return nil
+		}}}).NewSession()
+	if v, _, err := countersign.SendAs[int](t.Context(), s, "How many?"); err != nil || v != 4 {
+		t.Errorf("the answer is %d, %v", v, err)
+	}
+	if r := m.Requests()[0]; toolNames(r) != "final_answer" || r.Settings.MaxOutputTokens != 1<<20 {
+		t.Errorf("the request has the tools %q and the settings %+v", toolNames(r), r.Settings)
 	}
 }

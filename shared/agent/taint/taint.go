@@ -63,7 +63,7 @@ type Call struct {
 	Public     bool     // everyone can read the result of the call
 }
 
-// Change is a text that a call changes. What the text already contains is not what the call says.
+// Change is a text that a call changes. Only Added counts as words of the call.
 type Change struct {
 	Stood string // text that is there already
 	Added string // text that the call adds

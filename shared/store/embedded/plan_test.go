@@ -157,7 +157,7 @@ func FuzzKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n1, n2 int64, s1, s2 string, t1, t2 int64) {
 		const year1, year10000 = -62135596800000000, 253402300800000000
 		if t1 < year1 || t1 >= year10000 || t2 < year1 || t2 >= year10000 {
-			t.Skip()
+			t.Skip("a time outside the years 1 to 9999, which no document has")
 		}
 		sign := func(less, more bool) int {
 			switch {

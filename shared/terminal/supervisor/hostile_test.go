@@ -147,7 +147,7 @@ func TestNoConfigurationActs(t *testing.T) {
 	}
 	was := tree(t, home)
 	var out string
-	for some := range slices.Chunk(strings.SplitAfter(string(commands), "\n"), 50) { // each command has a minute
+	for some := range slices.Chunk(slices.Collect(strings.Lines(string(commands))), 50) { // each command has a minute
 		out += run(supervisor.Start{ID: rand.Text(), Command: strings.Join(some, ""), Plain: true})
 	}
 	if now := tree(t, home); now != was {

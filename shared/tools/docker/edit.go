@@ -2,8 +2,6 @@ package docker
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -111,19 +109,11 @@ func reviseEdit(before, edited EditArgs) EditArgs {
 }
 
 func changesOfEdit(a EditArgs) (EditArgs, []tool.Change) {
-	var changes []tool.Change
-	switch {
-	case a.Base != nil && a.Base.Diff.Text != "":
-		added, stood := a.Base.Diff.Sides()
-		changes = []tool.Change{{Stood: stood, Added: added}}
-	case len(a.Edits) == 0:
-		changes = []tool.Change{{Added: a.Content}}
-	default:
-		for _, e := range a.Edits {
-			changes = append(changes, tool.Change{Stood: e.Old, Added: e.New})
-		}
+	var d patch.Diff
+	if a.Base != nil {
+		d = a.Base.Diff
 	}
-	return EditArgs{ContainerID: a.ContainerID, Path: a.Path, SHA256: a.SHA256}, changes
+	return EditArgs{ContainerID: a.ContainerID, Path: a.Path, SHA256: a.SHA256}, patch.Changes(d, a.Edits, a.Content)
 }
 
 func previewEdit(a EditArgs) tool.Preview {
@@ -156,7 +146,7 @@ func (t *tools) completeEdit(ctx context.Context, c tool.Call, a EditArgs) (Edit
 	}
 	d, err := patch.Between(was, is)
 	d.Text = obs.RemoveSecrets(d.Text)
-	a.Base = &EditBase{Result: sumOf(is), Diff: d}
+	a.Base = &EditBase{Result: patch.Sum(is), Diff: d}
 	return a, err
 }
 
@@ -167,7 +157,7 @@ func (t *tools) edited(ctx context.Context, c tool.Call, a EditArgs) (was, is st
 	if err != nil {
 		return "", "", err
 	}
-	if there != (a.SHA256 != "") || there && sumOf(was) != a.SHA256 {
+	if there != (a.SHA256 != "") || there && patch.Sum(was) != a.SHA256 {
 		err := fault.New(fault.Policy, fault.CodeStaleView, "The file in the container is not the one with this "+
 			"sha256. Nothing was changed: read it, and propose the change again.")
 		err.Field = "sha256"
@@ -181,7 +171,7 @@ func (t *tools) edited(ctx context.Context, c tool.Call, a EditArgs) (was, is st
 		return "", "", err
 	case len(is) > maxFile:
 		return "", "", fault.Invalid("edits", "the file would have %d bytes; the limit is %d", len(is), maxFile)
-	case a.Base != nil && a.Base.Result != sumOf(is):
+	case a.Base != nil && a.Base.Result != patch.Sum(is):
 		return "", "", fault.New(fault.Policy, fault.CodeIntegrity, "The text is not the one that was approved. "+
 			"Nothing was changed.")
 	}
@@ -200,7 +190,7 @@ func (t *tools) text(ctx context.Context, c tool.Call, id, path string) (text st
 // prepareEdit returns the sum of the text that is written. It first checks that the container has the approved file.
 func (t *tools) prepareEdit(ctx context.Context, c tool.Call, a EditArgs) (string, error) {
 	_, is, err := t.edited(ctx, c, a)
-	return sumOf(is), err
+	return patch.Sum(is), err
 }
 
 // write writes its input to $1, if that is $2 bytes, and keeps the permissions of a file that exists.
@@ -236,7 +226,7 @@ func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, erro
 // editedAlready returns the result if the container has the text that the call writes.
 func (t *tools) editedAlready(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
 	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
-	if err != nil || !there || sumOf(text) != c.Handle {
+	if err != nil || !there || patch.Sum(text) != c.Handle {
 		return Edited{}, err
 	}
 	return Edited{SHA256: c.Handle, Size: len(text)}, nil
@@ -256,9 +246,4 @@ func (t *tools) settleEdit(ctx context.Context, c tool.Call, a EditArgs) (tool.V
 		return tool.Unknown, Edited{}, "The file is neither as it was nor as it was to be.", nil
 	}
 	return tool.NotDone, Edited{}, "", nil
-}
-
-func sumOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

@@ -2,8 +2,6 @@ package docker
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"path"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 	"github.com/countersign-run/countersign/shared/tools/container"
+	"github.com/countersign-run/countersign/shared/tools/internal/patch"
 )
 
 // ListArgs are the arguments of docker.listContainers.
@@ -151,13 +150,13 @@ func (t *tools) packed(ctx context.Context, c tool.Call, id, file string) (conta
 
 // pieceOf returns the requested part of a file. Offsets count the bytes of the file without its secrets.
 func pieceOf(file string, a FileArgs) (FileText, error) {
-	shown, sum := obs.RemoveSecrets(file), sha256.Sum256([]byte(file))
+	shown := obs.RemoveSecrets(file)
 	v, err := tool.Within(shown, tool.Window{Offset: a.Offset, Limit: a.Limit, ByteOffset: a.ByteOffset}, maxTold)
 	if err != nil {
 		return FileText{}, err
 	}
 	return FileText{Content: &v.Text, From: v.From, Line: v.Line, Lines: v.All, Size: len(shown),
-		Truncated: v.From+len(v.Text) < len(shown), Redacted: shown != file, SHA256: hex.EncodeToString(sum[:]),
+		Truncated: v.From+len(v.Text) < len(shown), Redacted: shown != file, SHA256: patch.Sum(file),
 		NextOffset: v.NextOffset, NextByteOffset: v.NextByteOffset}, nil
 }
 

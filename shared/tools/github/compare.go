@@ -88,7 +88,7 @@ func (v versions) base(ctx context.Context, api *githubapi.Client, in NewCommit,
 		v.was[f.Path] = was
 	}
 	if !f.Delete {
-		v.is[f.Path], b.Result = is, sumOf(is)
+		v.is[f.Path], b.Result = is, patch.Sum(is)
 		b.Note = patch.Notable(f.Path, is, there.GetMode() == modeProgram)
 	}
 	b.Folded = patch.Generated(f.Path, is)

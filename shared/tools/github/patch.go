@@ -1,8 +1,6 @@
 package github
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,18 +63,11 @@ func changesOf(in NewCommit) (NewCommit, []tool.Change) {
 	var changes []tool.Change
 	for i, f := range in.Files {
 		rest.Files[i].Content, rest.Files[i].Edits, rest.Files[i].SHA = "", nil, ""
-		switch {
-		case f.Base != nil && f.Base.Diff.Text != "":
-			added, stood := f.Base.Diff.Sides()
-			changes = append(changes, tool.Change{Stood: stood, Added: added})
-		case f.Content != "":
-			changes = append(changes, tool.Change{Added: f.Content})
+		var d patch.Diff
+		if f.Base != nil {
+			d = f.Base.Diff
 		}
-		if f.Base == nil || f.Base.Diff.Text == "" {
-			for _, e := range f.Edits {
-				changes = append(changes, tool.Change{Stood: e.Old, Added: e.New})
-			}
-		}
+		changes = append(changes, patch.Changes(d, f.Edits, f.Content)...)
 	}
 	return rest, changes
 }
@@ -122,14 +113,9 @@ func (f FileChange) stand(there *githubapi.TreeEntry) error {
 
 // result checks that the text is the one that was approved.
 func (f FileChange) result(text string) error {
-	if f.Base != nil && f.Base.Result != "" && f.Base.Result != sumOf(text) {
+	if f.Base != nil && f.Base.Result != "" && f.Base.Result != patch.Sum(text) {
 		return fault.New(fault.Policy, fault.CodeIntegrity, "The text for %s is not the one that was approved. "+
 			"Nothing was committed.", f.Path)
 	}
 	return nil
-}
-
-func sumOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // MaxDiff limits the length of a diff in bytes. A card shows a longer change in another form.
@@ -65,4 +67,20 @@ func lines(text string) func(yield func(sign byte, line string) bool) {
 			}
 		}
 	}
+}
+
+// Changes returns the changes of one file: those of the diff, or if it has no text, those of the replacements and of the
+// whole text that is written.
+func Changes(d Diff, list []Replacement, whole string) (all []tool.Change) {
+	if d.Text != "" {
+		added, stood := d.Sides()
+		return []tool.Change{{Stood: stood, Added: added}}
+	}
+	for _, r := range list {
+		all = append(all, tool.Change{Stood: r.Old, Added: r.New})
+	}
+	if whole != "" {
+		all = append(all, tool.Change{Added: whole})
+	}
+	return all
 }

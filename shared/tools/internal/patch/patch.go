@@ -2,6 +2,8 @@
 package patch
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +41,12 @@ func Check(list []Replacement, at func(i int, name string) string) (size int, er
 		size += len(r.Old) + len(r.New)
 	}
 	return size, nil
+}
+
+// Sum returns the SHA-256 of a text in hex. It identifies a version of a file.
+func Sum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // found is a replacement with its place in the text.
