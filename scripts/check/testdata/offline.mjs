@@ -163,6 +163,11 @@ await run({
     await cards(page).first().waitFor();
     await view(page, 'Inbox');
     await unsent(page).waitFor();
+    const other = await page.context().newPage();
+    await other.route(resolve, (r) => r.abort('internetdisconnected'));
+    await other.goto(process.env.BASE_URL); // signed in as the first tab
+    await inbox(other);
+    await unsent(other).waitFor();
     let answer = () => {};
     const late = new Promise((done) => { answer = () => done(undefined); });
     await page.unroute(resolve);
@@ -176,6 +181,7 @@ await run({
     expect('the card waits for its answer', (await unsent(page).count()) === 1);
     answer();
     await rows(page, 'completed').waitFor();
+    await unsent(other).waitFor({ state: 'detached' }); // another tab has no card of a decision that was sent
     await page.context().close();
   },
 });

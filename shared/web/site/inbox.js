@@ -8,7 +8,7 @@ import { heldRow } from './held.js';
 import { changed, older, onPending } from './pending.js';
 import { moved } from './still.js';
 import * as mail from './mail.js';
-import { own } from './outbox.js';
+import { own, unsent } from './outbox.js';
 import { unsentRow } from './waits.js';
 import { lasts } from './words.js';
 
@@ -72,13 +72,17 @@ const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data
 // deciding reports whether a decision on this card is still being sent. Its result replaces the card.
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 
-// placed returns the cards with the rows of decided, expired and undecided ones, each behind its former neighbour. A
-// card whose decision is being sent, or is not sent yet, stays until the server has answered it.
+// stays reports whether a row outlasts its approval: that of a decided or expired one, and a card whose decision is being
+// sent or is not sent yet.
+const stays = (row) => row.matches('.live, :has(> .lapsed), :has([aria-busy])')
+  || Boolean(unsent(row.querySelector('[data-approval]')?.dataset.approval ?? ''));
+
+// placed returns the cards with the rows that stay, each behind its former neighbour.
 function placed(list, cards) {
   const all = [...cards];
   const before = [...list.children];
   before.forEach((row, i) => {
-    if (all.includes(row) || !row.matches('.live, :has(> .lapsed), :has([aria-busy], .unsent)')) return;
+    if (all.includes(row) || !stays(row)) return;
     const last = before.slice(0, i).findLast((b) => all.includes(b));
     all.splice(last ? all.indexOf(last) + 1 : 0, 0, row);
   });

@@ -4642,11 +4642,12 @@ async function inbox(main, signal) {
 }
 var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-approval="${id3}"]`)).map((id3) => kept.querySelector(`[data-unsent="${id3}"]`) ?? unsentRow(id3));
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
+var stays = (row5) => row5.matches(".live, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row5.querySelector("[data-approval]")?.dataset.approval ?? ""));
 function placed(list2, cards2) {
   const all3 = [...cards2];
   const before = [...list2.children];
   before.forEach((row5, i) => {
-    if (all3.includes(row5) || !row5.matches(".live, :has(> .lapsed), :has([aria-busy], .unsent)")) return;
+    if (all3.includes(row5) || !stays(row5)) return;
     const last = before.slice(0, i).findLast((b) => all3.includes(b));
     all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row5);
   });
