@@ -117,7 +117,7 @@ func TestABranchThatMovesOnIsNotPatched(t *testing.T) {
 	}
 }
 
-// TestAGrantHoldsForRealFiles grants one commit. Text that the file already has needs no further approval, and text that
+// TestAGrantHoldsForRealFiles grants one commit. Text that the file already has needs no further approval. Text that
 // the patch adds does.
 func TestAGrantHoldsForRealFiles(t *testing.T) {
 	grant := map[string]any{"tool": "github.commitFiles", "maxCalls": 1, "target": map[string]any{"owner": "acme",

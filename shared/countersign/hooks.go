@@ -116,7 +116,7 @@ func (m hookedModel) before(ctx context.Context, hooks Hooks, req *model.Request
 	}
 	req.System, req.Contents, req.Tools = r.Instructions, r.Contents, tools
 	req.Settings.Temperature = r.Temperature
-	req.Settings.MaxOutputTokens = int32(min(max(r.MaxOutputTokens, 0), maxOutputTokens)) // #nosec G115 -- within bounds
+	req.Settings.MaxOutputTokens = int32(min(max(r.MaxOutputTokens, 0), maxOutputTokens))
 	return nil
 }
 

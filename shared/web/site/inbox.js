@@ -72,8 +72,8 @@ const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data
 // deciding reports whether a decision on this card is still being sent. Its result replaces the card.
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 
-// stays reports whether a row outlasts its approval: that of a decided or expired one, and a card whose decision is being
-// sent or is not sent yet.
+// stays reports whether a row outlasts its approval: that of a decided or expired one, and a card whose decision is
+// being sent or is not sent yet.
 const stays = (row) => row.matches('.live, :has(> .lapsed), :has([aria-busy])')
   || Boolean(unsent(row.querySelector('[data-approval]')?.dataset.approval ?? ''));
 

@@ -69,8 +69,8 @@ func lines(text string) func(yield func(sign byte, line string) bool) {
 	}
 }
 
-// Changes returns the changes of one file: those of the diff, or if it has no text, those of the replacements and of the
-// whole text that is written.
+// Changes returns the changes of one file: those of the diff, or if it has no text, those of the replacements and of
+// the whole text that is written.
 func Changes(d Diff, list []Replacement, whole string) (all []tool.Change) {
 	if d.Text != "" {
 		added, stood := d.Sides()
