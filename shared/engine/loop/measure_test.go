@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
@@ -145,22 +146,30 @@ func TestMeasured(t *testing.T) {
 		"run.duration assistant failed PolicyError.expired: 87000 in 1\nsweep.found: 1")
 }
 
-// TestRetriesAreMeasured counts a commit that a store does not accept at once, and a step whose process has died.
-func TestRetriesAreMeasured(t *testing.T) {
-	w := newEnv(t)
+// TestRetriesAreMeasured counts a commit that a store does not accept at once, and a step whose process has died. The
+// process dies while the next model call is under way.
+func TestRetriesAreMeasured(t *testing.T) { synctest.Test(t, retriesAreMeasured) }
+
+func retriesAreMeasured(t *testing.T) {
+	w := onMemory(t)
 	m := w.measured()
 	w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Nth(2, faulty.Fail(store.ErrUnavailable))))
 	a := w.asks(t, "one")
 	holds(t, m, strings.Replace(wasAsked, "run.", "retry commit: 1\nrun.", 1))
 
-	w.loop.Store = mortal(w.store, 3, false) // the commit that would record the sent mail
+	// the commit that would record the sent mail
+	w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Nth(3, faulty.Before(func(*faulty.Call) {
+		synctest.Wait() // until the model call has begun
+		panic(faulty.Killed{})
+	}))))
 	if died, err := mortally(func() error {
 		w.decides(t, a, run.ApproveOnce)
 		return nil
 	}); !died || err != nil || len(w.effects) != 1 {
 		t.Fatalf("died: %t, %v, and done: %v", died, err, w.effects)
 	}
-	holds(t, m, "approval.duration send approval approve_once: 0 in 1")
+	holds(t, m, "approval.duration send approval approve_once: 0 in 1\nmodel.discarded: 1\n"+
+		"operation.duration chat gcp.gen_ai script ModelError.cancelled: 0 in 1")
 	w.loop.Store, w.settle = w.store, []string{"done"}
 	w.tick(2 * time.Minute)
 	w.sweeps(t)
