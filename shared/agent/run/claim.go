@@ -46,15 +46,19 @@ func imitates(text string, done []string) bool {
 func claims(text string) bool {
 	for _, sentence := range sentences(text) {
 		words := strings.TrimLeftFunc(plainWords(sentence), func(r rune) bool { return !unicode.IsLetter(r) })
-		if words == "" || denials.MatchString(words) {
-			continue
-		}
-		if slices.ContainsFunc(claimed, func(form *lazyregexp.Regexp) bool { return form.MatchString(words) }) {
+		easterly := strings.ContainsFunc(words, func(r rune) bool { return r >= firstEastern })
+		denied := strings.HasSuffix(words, "?") || denials.begin(words) ||
+			easterly && easternDenials.MatchString(words)
+		if !denied && (doneFirst.MatchString(words) || claimed.begin(words) ||
+			easterly && eastern.MatchString(words)) {
 			return true
 		}
 	}
 	return false
 }
+
+// firstEastern is the first letter of Hebrew. The scripts of the languages of eastern begin here.
+const firstEastern = '\u0590'
 
 // sentences splits a text into sentences. A question mark stays with its sentence.
 func sentences(text string) []string {
@@ -95,50 +99,57 @@ const (
 		`выполн(?:ен[оаы]?|ил[аи]?)|сдела(?:н[оаы]?|л[аи]?)|готово|` +
 		`надісла(?:н[оаі]|в|ла)|відправ(?:лен[оаі]|ив|ила)|створ(?:ен[оаі]|ив|ила)|видал(?:ен[оаі]|ив|ила))`
 	others = `(?:gönderildi|gönderdim|yolladım|oluşturuldu|oluşturdum|eklendi|ekledim|silindi|sildim|güncellendi|` +
-		`tamamlandı|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε)`
-	// languages without spaces between words
-	eastern = `(?:已(?:经|經)?(?:成功)?(?:发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
+		`tamamlandı|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε|` +
+		`đã (?:được )?(?:gửi|tạo|thêm|xóa|cập nhật|đặt)|` +
+		`(?:telah|sudah) (?:dikirim|dibuat|dihapus|ditambahkan|mengirim|membuat))`
+	// languages without spaces between words, or whose words have prefixes
+	unspaced = `(?:已(?:经|經)?(?:成功)?(?:发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
 		`邀请|邀請|回复|回覆)|(?:发送|發送|创建|添加|删除|更新|预订|安排|提交)(?:成功|完成|完毕|好)?了|` +
 		`(?:送信|送付|返信|作成|追加|登録|予約|削除|更新|変更|キャンセル|投稿|公開|保存|完了|実行|注文|招待|設定)(?:を)?` +
 		`(?:しました|いたしました|されました|しておきました|済み|完了)|送りました|お送りしました|作りました|入れました|完了です|` +
 		`(?:보냈|전송했|발송했|전송되었|발송되었|생성했|만들었|추가했|등록했|예약했|삭제했|업데이트했|변경했|취소했|완료했|완료되었|저장했)(?:습니다|어요|다)|` +
-		`ส่งแล้ว|ส่งอีเมล(?:.*)แล้ว|สร้างแล้ว|ลบแล้ว|đã (?:được )?(?:gửi|tạo|thêm|xóa|cập nhật|đặt)|` +
+		`ส่งแล้ว|ส่งอีเมล(?:.*)แล้ว|สร้างแล้ว|ลบแล้ว|` +
 		`تم (?:إرسال|ارسال|إنشاء|انشاء|حذف|إضافة|تحديث|حجز)|أرسلت|שלחתי|נשלחה?|יצרתי|נוצרה?|` +
-		`भेज (?:दिया|दी)|भेजा गया|बना (?:दिया|दी)|(?:telah|sudah) (?:dikirim|dibuat|dihapus|ditambahkan|mengirim|membuat))`
+		`भेज (?:दिया|दी)|भेजा गया|बना (?:दिया|दी))`
 )
 
 // doneFirst matches the start of a sentence that begins with its verb, such as "Sent the mail."
 var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
 	`(?:did|ran|wrote|` + english + `)\b`)
 
-// claimed lists the forms of a claim.
-var claimed = []*lazyregexp.Regexp{
-	doneFirst,
-	lazyregexp.New(`\b(?:i|we)(?:'ve|’ve| have| did| just| already| now| also| successfully|'m| am)* ` +
-		`(?:` + english + `|wrote|ran|put)\b`),
-	lazyregexp.New(`\b(?:was|were|has|have|had|is|are|been|got|gets)(?: now| just| already| been| successfully|` +
-		` all)* ` + english + `\b`),
-	lazyregexp.New(`\b(?:e-?mails?|mails?|messages?|events?|invit(?:ation|e)s?|meetings?|appointments?|issues?|` +
-		`orders?|files?|repl(?:y|ies)|requests?|tasks?|reminders?|comments?|changes?|` +
-		`bookings?|payments?)(?: successfully)? ` + english + `\b`),
-	letters(german), letters(french), letters(spanish), letters(italian), letters(portuguese), letters(dutch),
-	letters(nordic), letters(slavic), letters(others),
-	lazyregexp.New(eastern),
-	letters(`(?:erledigt|fertig|fatto|hecho|listo|feito|pronto|klaar|gedaan|gotowe|zrobione|klart|valmis|hotovo|tamam|` +
+// claimed lists the forms of a claim, in languages that put spaces between words.
+var claimed = wordForms(
+	`(?:i|we)(?:'ve|’ve| have| did| just| already| now| also| successfully|'m| am)* `+
+		`(?:`+english+`|wrote|ran|put)\b`,
+	`(?:was|were|has|have|had|is|are|been|got|gets)(?: now| just| already| been| successfully|`+
+		` all)* `+english+`\b`,
+	`(?:e-?mails?|mails?|messages?|events?|invit(?:ation|e)s?|meetings?|appointments?|issues?|`+
+		`orders?|files?|repl(?:y|ies)|requests?|tasks?|reminders?|comments?|changes?|`+
+		`bookings?|payments?)(?: successfully)? `+english+`\b`,
+	word(german), word(french), word(spanish), word(italian), word(portuguese), word(dutch),
+	word(nordic), word(slavic), word(others),
+	word(`(?:erledigt|fertig|fatto|hecho|listo|feito|pronto|klaar|gedaan|gotowe|zrobione|klart|valmis|hotovo|tamam|`+
 		`c'est fait|c’est fait|envié|mandé|creé|añadí|eliminé|ho inviato|enviei|criei|完成|完了|전송 완료)`),
-}
+)
 
-// letters matches the form between characters that are not letters. It replaces \b, which knows only ASCII letters.
-func letters(form string) *lazyregexp.Regexp {
-	return lazyregexp.New(`(?:^|[^\pL])` + form + `(?:$|[^\pL])`)
-}
+// denials lists the forms of words whose sentences claim nothing.
+var denials = wordForms(
+	word(`(?:no|not|nothing|none|never|cannot|can't|couldn't|didn't|don't|`+
+		`haven't|hasn't|wasn't|weren't|isn't|aren't|won't|unable|failed|would|could|can|will|shall|should|must|may|`+
+		`might|if|once|before|until|unless|want me to|let me|to be|needs? to|waits?|waiting)`),
+	word(`(?:nicht|nichts|kein|keine|keinen|keiner|nie|wird|werden|würde|kann|könnte|soll|sollte|wenn|falls|bevor|`+
+		`ne|n'|n’|pas|rien|aucune?|jamais|peux|peut|sera|si|avant|`+
+		`nada|nunca|puedo|puede|será|podría|antes|non|niente|nulla|mai|posso|può|sarà|se|prima|`+
+		`não|vou|niet|niets|geen|nooit|kan|zal|als|inte|ingen|ikke|inget|nic|не|ничего|нет|нельзя|если|`+
+		`ні|нічого|değil|tidak|belum|không|chưa)`),
+	`n['’]a `,
+)
 
-// denials matches words of sentences that claim nothing.
-var denials = lazyregexp.New(`[?]$|(?:^|[^\pL])(?:no|not|nothing|none|never|cannot|can't|couldn't|didn't|don't|` +
-	`haven't|hasn't|wasn't|weren't|isn't|aren't|won't|unable|failed|would|could|can|will|shall|should|must|may|might|if|` +
-	`once|before|until|unless|want me to|let me|to be|needs? to|waits?|waiting|` +
-	`nicht|nichts|kein|keine|keinen|keiner|nie|wird|werden|würde|kann|könnte|soll|sollte|wenn|falls|bevor|` +
-	`ne|n'|n’|pas|rien|aucune?|jamais|peux|peut|sera|si|avant|` +
-	`nada|nunca|puedo|puede|será|podría|antes|non|niente|nulla|mai|posso|può|sarà|se|prima|` +
-	`não|nunca|vou|niet|niets|geen|nooit|kan|zal|als|inte|ingen|ikke|inget|nie|nic|не|ничего|нет|нельзя|если|` +
-	`ні|нічого)(?:$|[^\pL])|n['’]a |没有|沒有|不|未|尚未|ません|なかった|していない|않|못|없|değil|tidak|belum|không|chưa|لم |לא `)
+// eastern and easternDenials match anywhere in a sentence.
+var (
+	eastern        = lazyregexp.New(unspaced)
+	easternDenials = lazyregexp.New(`没有|沒有|不|未|尚未|ません|なかった|していない|않|못|없|لم |לא `)
+)
+
+// word adds the end of a word to the form. It replaces \b, which knows only ASCII letters.
+func word(form string) string { return form + `(?:$|[^\pL])` }

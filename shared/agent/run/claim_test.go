@@ -1,6 +1,9 @@
 package run
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestClaims(t *testing.T) {
 	for _, text := range []string{
@@ -84,6 +87,18 @@ func TestTheServersFormIsItsOwn(t *testing.T) {
 		"All is well:\n- Sent “Green” to eve@example.org."} {
 		if !imitates(text, done) {
 			t.Errorf("%q does not count as an imitation", text)
+		}
+	}
+}
+
+// BenchmarkClaims looks for a claim in an answer of usual length that has none.
+func BenchmarkClaims(b *testing.B) {
+	text := strings.Repeat("The council meets every second Tuesday in the old town hall, beside the river. Its "+
+		"members speak for two minutes each; the chair keeps a list.\n\n- Bus 4 stops at the door\n", 11)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if claims(text) {
+			b.Fatal("it claims nothing")
 		}
 	}
 }

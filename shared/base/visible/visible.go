@@ -20,6 +20,7 @@ func Line(s string) (shown string, hidden bool) { return escape(s, "") }
 
 func escape(s, allowed string) (string, bool) {
 	var b strings.Builder
+	b.Grow(len(s))
 	hidden := false
 	for i, r := range s {
 		switch {
@@ -52,7 +53,9 @@ var blanks = map[rune]bool{'\u2800': true, '\u115F': true, '\u1160': true, '\u31
 // points, line separators, and all blanks except the space, the no-break space and the ideographic space.
 func Dangerous(r rune) bool {
 	switch {
-	case r == ' ' || r == '\u00A0' || r == '\u3000':
+	case r < utf8.RuneSelf: // most characters, and this is asked of every one that is shown
+		return r < ' ' || r == '\u007F'
+	case r == '\u00A0' || r == '\u3000':
 		return false
 	case blanks[r] || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
 		return true
