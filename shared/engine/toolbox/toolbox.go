@@ -92,12 +92,14 @@ func (b *Toolbox) Offered(r run.Run, s *run.State) []tool.Spec {
 // run began with. A user's own call may use any tool. If this process does not know the agent, Callable accepts every
 // tool that the run began with.
 func (b *Toolbox) Callable(r run.Run, s *run.State, name string, userInitiated bool) *tool.Tool {
+	if userInitiated {
+		return b.Tools[name]
+	}
+	if t := b.planTool(r, s, name); t != nil {
+		return t
+	}
 	agent, in := b.from.Agents.Get(r.Agent), s.Input
 	switch {
-	case userInitiated:
-		return b.Tools[name]
-	case b.planTool(r, s, name) != nil:
-		return b.planTool(r, s, name)
 	case in.Answer != nil && name == tool.FinalAnswer:
 		return b.answerTool(in)
 	case in.OfPage(name):
