@@ -60,7 +60,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 		OnReject: registry.OnReject(cfg.RejectOutcome),
 	}
 	if named := slices.Concat(commandTools, docker.Names, web.Names, repositoryTools,
-		givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
+		calendarTools, givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
 		assistant.Tools = without(tools, named)
 	}
 	for _, s := range servers {
@@ -70,6 +70,10 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	}
 	return assistant
 }
+
+// calendarTools are the calendar's tools that only agents have whose files name them: each tool of an agent is part of
+// every request to the model.
+var calendarTools = []string{"calendar_event_update"}
 
 // pageAgent returns the agent for web pages.
 func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) registry.Agent {

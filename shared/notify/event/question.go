@@ -20,6 +20,8 @@ func Question(a run.Approval) string {
 		return fmt.Sprintf("Approve a mail to %d people?", people(a))
 	case a.Tool == "calendar_event_create":
 		return "Approve an event in your calendar?"
+	case a.Tool == "calendar_event_update":
+		return "Approve a change to an event in your calendar?"
 	case a.Tool == "terminal_run":
 		return "Approve a command?"
 	}

@@ -16,7 +16,7 @@ type event struct {
 	ID          string         `json:"id"`
 	SendUpdates string         `json:"sendUpdates,omitempty"`
 	Resource    map[string]any `json:"resource"`
-	Told        string         `json:"told,omitempty"` // sendUpdates of the deletion
+	Told        string         `json:"told,omitempty"` // sendUpdates of the last change, or of the deletion
 }
 
 func (e *event) key() string { return e.User + "\n" + e.ID }
@@ -31,6 +31,7 @@ func (s *Server) insertEvent(r request) (any, *apiError) {
 	if e := decode(r, &in); e != nil {
 		return nil, e
 	}
+	delete(in, "organizer") // it is the calendar's owner
 	id, given := in["id"].(string)
 	if given && (len(id) < 5 || len(id) > 1024 || !eventID.MatchString(id)) {
 		return nil, &apiError{status: 400, reason: "invalid", message: "Invalid resource id value."}
@@ -62,7 +63,7 @@ func (s *Server) ChangeEvent(email, id string, fields map[string]any) error {
 	if ev == nil {
 		return errors.New("there is no such event")
 	}
-	if _, e := s.change(ev, fields); e != nil {
+	if _, e := s.change(ev, fields, "none"); e != nil {
 		return errors.New(e.message)
 	}
 	return nil
@@ -91,9 +92,11 @@ func (s *Server) complete(ev *event, conferences bool) {
 		"kind": "calendar#event", "id": ev.ID, "status": "confirmed", "created": now, "updated": now,
 		"etag":     `"` + s.id("") + `"`,
 		"htmlLink": "https://www.google.com/calendar/event?eid=" + ev.ID, "iCalUID": ev.ID + "@google.com",
-		"organizer": map[string]any{"email": ev.User, "self": true},
-		"creator":   map[string]any{"email": ev.User, "self": true},
+		"creator": map[string]any{"email": ev.User, "self": true},
 	})
+	if ev.Resource["organizer"] == nil {
+		ev.Resource["organizer"] = map[string]any{"email": ev.User, "self": true}
+	}
 	conference, _ := ev.Resource["conferenceData"].(map[string]any)
 	delete(ev.Resource, "conferenceData")
 	request, _ := conference["createRequest"].(map[string]any)
@@ -148,15 +151,6 @@ func point(v any) (at time.Time, zone string, allDay bool) {
 	return at, zone, false
 }
 
-func (s *Server) getEvent(r request) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ev := s.eventOf(r); ev != nil {
-		return ev.Resource, nil
-	}
-	return nil, notFound()
-}
-
 func (e *event) has(properties []string) bool {
 	extended, _ := e.Resource["extendedProperties"].(map[string]any)
 	private, _ := extended["private"].(map[string]any)
@@ -169,73 +163,9 @@ func (e *event) has(properties []string) bool {
 	return true
 }
 
-// patchEvent merges the top-level fields; a deleted event cannot be changed.
-func (s *Server) patchEvent(r request) (any, *apiError) {
-	var in map[string]any
-	if e := decode(r, &in); e != nil {
-		return nil, e
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ev := s.eventOf(r)
-	if ev == nil {
-		return nil, notFound()
-	}
-	return s.change(ev, in)
-}
-
-func (s *Server) change(ev *event, fields map[string]any) (any, *apiError) {
-	if ev.cancelled() {
-		return nil, forbidden("Forbidden")
-	}
-	changed := *ev
-	changed.Resource = s.touched(ev)
-	for k, v := range fields {
-		if k != "id" && k != "etag" {
-			changed.Resource[k] = v
-		}
-	}
-	if e := checkTimes(changed.Resource); e != nil {
-		return nil, e
-	}
-	return changed.Resource, s.commit(record{PutEvent: &changed})
-}
-
-// touched returns a copy of the event's resource with a new etag.
-func (s *Server) touched(ev *event) map[string]any {
-	next := maps.Clone(ev.Resource)
-	next["etag"], next["updated"] = `"`+s.id("")+`"`, s.opts.Now().UTC().Format(time.RFC3339Nano)
-	return next
-}
-
-// deleteEvent cancels the event; its ID stays taken. With If-Match it does so only if the event has not changed
-// since.
-func (s *Server) deleteEvent(r request) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ev := s.eventOf(r)
-	if ev == nil {
-		return nil, notFound()
-	}
-	if ev.cancelled() {
-		return nil, &apiError{status: 410, reason: "deleted", message: "Resource has been deleted"}
-	}
-	if match := r.Header.Get("If-Match"); match != "" && match != "*" && match != ev.Resource["etag"] {
-		return nil, &apiError{status: 412, reason: "conditionNotMet", message: "Precondition Failed"}
-	}
-	changed := *ev
-	changed.Resource, changed.Told = s.touched(ev), cmp.Or(r.FormValue("sendUpdates"), "none")
-	changed.Resource["status"] = "cancelled"
-	return nil, s.commit(record{PutEvent: &changed})
-}
-
-func (s *Server) eventOf(r request) *event {
-	return s.state.events[(&event{User: r.email, ID: r.PathValue("id")}).key()]
-}
-
 // Event is an event in the answer of GET /dev/calendar. It has the fields of the Calendar API's resource, the owner's
-// address as "user", and as "sendUpdates" who would have been notified by e-mail. A deleted event also has "told":
-// who would have been notified of the deletion.
+// address as "user", and as "sendUpdates" who would have been notified by e-mail. A changed event also has "told": who
+// would have been notified of the last change, or of the deletion.
 type Event map[string]any
 
 // Events returns the events of all users, oldest first, including deleted ones.
@@ -247,7 +177,7 @@ func (s *Server) Events() []Event {
 		ev := s.state.events[key]
 		e := Event(maps.Clone(ev.Resource))
 		e["user"], e["sendUpdates"] = ev.User, ev.SendUpdates
-		if ev.cancelled() {
+		if ev.Told != "" {
 			e["told"] = ev.Told
 		}
 		out = append(out, e)

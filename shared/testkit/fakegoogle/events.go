@@ -48,7 +48,7 @@ func (s *Server) listEvents(r request) (any, *apiError) {
 		ev := s.state.events[key]
 		if ev.User == r.email && (!ev.cancelled() || r.FormValue("showDeleted") == "true") &&
 			ev.has(r.URL.Query()["privateExtendedProperty"]) && ev.says(q.words) {
-			found = append(found, q.within(ev)...)
+			found = append(found, s.unchanged(ev, q.within(ev))...)
 		}
 	}
 	if q.byStart {
@@ -65,6 +65,15 @@ func (s *Server) listEvents(r request) (any, *apiError) {
 		answer["nextPageToken"] = next
 	}
 	return answer, nil
+}
+
+// unchanged returns the occurrences without the repetitions that were changed by themselves: those are events of their
+// own.
+func (s *Server) unchanged(ev *event, all []occurrence) []occurrence {
+	return slices.DeleteFunc(all, func(o occurrence) bool {
+		id, _ := o.resource["id"].(string)
+		return id != ev.ID && s.state.events[(&event{User: ev.User, ID: id}).key()] != nil
+	})
 }
 
 func readListing(r request) (q listing, e *apiError) {

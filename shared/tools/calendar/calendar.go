@@ -1,8 +1,9 @@
 // Package calendar provides the tools of the primary calendar of the run's owner. calendar_event_create creates one
 // event after the owner's approval. The event's ID is derived from the action, so the calendar itself refuses a second
 // insert of the same action, and reading the event by its ID resolves a lost answer. calendar_event_delete (delete.go)
-// is its compensation, and deletes no other events. calendar_events_list (list.go) reads the events of a few days,
-// which are text from strangers: anyone can send an invitation.
+// is its compensation, and deletes no other events. calendar_event_update (update.go) changes an event of the calendar.
+// calendar_events_list (list.go) reads the events of a few days, which are text from strangers: anyone can send an
+// invitation.
 package calendar
 
 import (
@@ -19,6 +20,7 @@ const (
 	Name   = "calendar_event_create"
 	Delete = "calendar_event_delete" // the model never calls this tool
 	List   = "calendar_events_list"
+	Update = "calendar_event_update"
 )
 
 // The limits of an event.

@@ -54,8 +54,9 @@ type Event struct {
 	AllDay   bool   `json:"allDay,omitempty"`
 	Location string `json:"location,omitempty"`
 	// Free reports that the event does not occupy its user's time: it is marked as free, or they declined it.
-	Free bool `json:"free,omitempty"`
-	Ours bool `json:"ours,omitempty"` // a call of calendar_event_create created it, so a model wrote its text
+	Free   bool   `json:"free,omitempty"`
+	Series string `json:"series,omitempty"` // ID of the series, if the event is one of its repetitions
+	Ours   bool   `json:"ours,omitempty"`   // a call of calendar_event_create created it, so a model wrote its text
 }
 
 // NewList returns the tool that lists events.
@@ -161,7 +162,8 @@ type lister struct{ client }
 
 // eventFields are the parts of Google's answer that are requested.
 const eventFields googleapi.Field = "kind,timeZone,nextPageToken," +
-	"items(id,summary,location,start,end,transparency,attendees(self,responseStatus),extendedProperties(private))"
+	"items(id,recurringEventId,summary,location,start,end,transparency,attendees(self,responseStatus)," +
+	"extendedProperties(private))"
 
 func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, error) {
 	svc, err := l.service(ctx, call)
@@ -230,7 +232,8 @@ func eventOf(ev *calendarapi.Event) (e Event, ok bool) {
 		return e, false
 	}
 	e = Event{ID: ev.Id, Title: cmp.Or(line(ev.Summary), "(no title)"), Location: line(ev.Location),
-		AllDay: ev.Start.Date != "", Free: ev.Transparency == "transparent",
+		AllDay: ev.Start.Date != "", Series: clip.Text(ev.RecurringEventId, maxID),
+		Free: ev.Transparency == "transparent",
 		Ours: ev.ExtendedProperties != nil && ev.ExtendedProperties.Private[actionProperty] != ""}
 	for _, a := range ev.Attendees {
 		e.Free = e.Free || a.Self && a.ResponseStatus == "declined"

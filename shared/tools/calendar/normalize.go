@@ -18,10 +18,13 @@ func normalize(a Args, now time.Time) (Args, error) {
 		return a, e
 	}
 	a.CalendarID = ""
-	if err := normalizeTexts(&a); err != nil {
+	err := normalizeTexts(&a)
+	if err != nil {
 		return a, err
 	}
-	var err error
+	if strings.TrimSpace(a.Summary) == "" {
+		return a, fault.Invalid("summary", "the event needs a title")
+	}
 	if a.Attendees, err = address.List("attendees", a.Attendees, MaxAttendees); err != nil {
 		return a, err
 	}
@@ -64,9 +67,6 @@ func normalizeTexts(a *Args) error {
 			func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(t.allowed, r) }) {
 			return fault.Invalid(t.field, "control characters may not stand here")
 		}
-	}
-	if strings.TrimSpace(a.Summary) == "" {
-		return fault.Invalid("summary", "the event needs a title")
 	}
 	return nil
 }

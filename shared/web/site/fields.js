@@ -15,7 +15,7 @@ import { clockIn, shiftDay, wallTime } from './wall.js';
  */
 
 /** @param {string} name */
-const isList = (name) => ['to', 'cc', 'bcc', 'attendees'].includes(name);
+const isList = (name) => ['to', 'cc', 'bcc', 'attendees', 'addAttendees', 'removeAttendees'].includes(name);
 
 /**
  * field makes the field for an argument.

@@ -4,7 +4,8 @@ import { now } from './clock.js';
 
 const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
-  calendar_events_list: 'Read your calendar', run_command: 'Run a command', task_complete: 'End the task',
+  calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
+  run_command: 'Run a command', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
@@ -17,7 +18,7 @@ export const toolName = (tool) => tools[tool]
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
 const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar',
-  calendar_event_delete: 'Deleting the event' };
+  calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
 export const holding = (tool) => soon[tool] ?? 'Starting';
@@ -25,7 +26,8 @@ export const holding = (tool) => soon[tool] ?? 'Starting';
 const under = {
   gmail_send: 'Sending…', gmail_search: 'Searching your mail…', gmail_read: 'Reading your mail…',
   calendar_event_create: 'Adding it to the calendar…',
-  calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Reading your calendar…',
+  calendar_event_delete: 'Deleting it from the calendar…', calendar_event_update: 'Changing the event…',
+  calendar_events_list: 'Reading your calendar…',
   run_command: 'Running…', ask_user: 'Asking…',
 };
 
@@ -48,6 +50,11 @@ const shownAs = {
   calendar_event_create: {
     summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited',
     sendUpdates: 'Invitations', location: 'Location', description: 'Description', meet: 'Video call',
+  },
+  calendar_event_update: {
+    eventId: 'Event', summary: 'Title becomes', start: 'Start becomes', end: 'End becomes',
+    addAttendees: 'Newly invited', removeAttendees: 'No longer invited', sendUpdates: 'Told',
+    location: 'Location becomes', description: 'Description becomes',
   },
   run_command: { command: 'Command', reasoning: 'The assistant says' },
 };
@@ -134,9 +141,11 @@ export const decisions = {
   start_new: 'It was not done: ask me again',
 };
 
+const reaching = ['to', 'cc', 'bcc', 'attendees', 'addAttendees', 'removeAttendees'];
+
 /** reached returns the addresses that a call reaches. @param {any} args @returns {string[]} */
-export const reached = (args) => [...new Set(['to', 'cc', 'bcc', 'attendees'].flatMap((name) => args?.[name] ?? []))]
-  .filter((address) => typeof address === 'string');
+export const reached = (args) => [...new Set([args?.before?.event, args].flatMap((part) => reaching
+  .flatMap((name) => part?.[name] ?? [])))].filter((address) => typeof address === 'string');
 
 /**
  * aboutOf says to whom, what and where an action is, as far as that is known.
@@ -147,7 +156,8 @@ export function aboutOf({ to = [], more, what, where }) {
     .join(' \u00b7 ');
 }
 
-const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to' };
+const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to',
+  calendar_event_update: 'changes of events with' };
 
 /**
  * always says what would be always allowed: "mails to ana@example.com".

@@ -682,6 +682,7 @@ var tools = {
   gmail_read: "Read your mail",
   calendar_event_create: "Create a calendar event",
   calendar_event_delete: "Delete a calendar event",
+  calendar_event_update: "Change a calendar event",
   calendar_events_list: "Read your calendar",
   run_command: "Run a command",
   task_complete: "End the task",
@@ -696,7 +697,8 @@ var apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a
 var soon = {
   gmail_send: "Sending",
   calendar_event_create: "Adding to the calendar",
-  calendar_event_delete: "Deleting the event"
+  calendar_event_delete: "Deleting the event",
+  calendar_event_update: "Changing the event"
 };
 var holding = (tool) => soon[tool] ?? "Starting";
 var under2 = {
@@ -705,6 +707,7 @@ var under2 = {
   gmail_read: "Reading your mail…",
   calendar_event_create: "Adding it to the calendar…",
   calendar_event_delete: "Deleting it from the calendar…",
+  calendar_event_update: "Changing the event…",
   calendar_events_list: "Reading your calendar…",
   run_command: "Running…",
   ask_user: "Asking…"
@@ -725,6 +728,17 @@ var shownAs = {
     location: "Location",
     description: "Description",
     meet: "Video call"
+  },
+  calendar_event_update: {
+    eventId: "Event",
+    summary: "Title becomes",
+    start: "Start becomes",
+    end: "End becomes",
+    addAttendees: "Newly invited",
+    removeAttendees: "No longer invited",
+    sendUpdates: "Told",
+    location: "Location becomes",
+    description: "Description becomes"
   },
   run_command: { command: "Command", reasoning: "The assistant says" }
 };
@@ -803,11 +817,16 @@ var decisions = {
   confirm_done: "It was done",
   start_new: "It was not done: ask me again"
 };
-var reached = (args) => [...new Set(["to", "cc", "bcc", "attendees"].flatMap((name) => args?.[name] ?? []))].filter((address2) => typeof address2 === "string");
+var reaching = ["to", "cc", "bcc", "attendees", "addAttendees", "removeAttendees"];
+var reached = (args) => [...new Set([args?.before?.event, args].flatMap((part3) => reaching.flatMap((name) => part3?.[name] ?? [])))].filter((address2) => typeof address2 === "string");
 function aboutOf({ to = [], more: more2, what, where }) {
   return [[...to, ...more2 ? [`${more2} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
 }
-var kindsOf = { gmail_send: "mails to", calendar_event_create: "invitations to" };
+var kindsOf = {
+  gmail_send: "mails to",
+  calendar_event_create: "invitations to",
+  calendar_event_update: "changes of events with"
+};
 function always(a) {
   if (a.decisions?.includes("approve_and_always_allow_command")) return "this command on this host";
   const all3 = reached(a.args);
@@ -2111,7 +2130,7 @@ var shiftDay = (date, days2) => {
 };
 
 // site/fields.js
-var isList = (name) => ["to", "cc", "bcc", "attendees"].includes(name);
+var isList = (name) => ["to", "cc", "bcc", "attendees", "addAttendees", "removeAttendees"].includes(name);
 function field(id3, name, value, label2, of) {
   if (typeof value === "boolean") return toggle(id3, name, value);
   if (name === "sendUpdates") return choice2(id3, name, value, updates2);
