@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
@@ -51,4 +53,35 @@ func TestAnEventIsChangedAsItsCardShows(t *testing.T) {
 	if !strings.Contains(string(r.Body), "Changed the event “Dinner”.") {
 		t.Errorf("the run says %s", r.Body)
 	}
+}
+
+// TestBusyTimesAreReadByWhoAllowsIt checks that the scope is requested when a user first needs it, and not before.
+func TestBusyTimesAreReadByWhoAllowsIt(t *testing.T) {
+	const busy = "https://www.googleapis.com/auth/calendar.events.freebusy"
+	w := newLinked(t, "AGENTS="+daysAgent(t, calendar.FreeBusy))
+	w.has(home, "CANARY")
+	if got := string(w.call("POST", "/api/agent/connections/google", `{}`).Body); strings.Contains(got, "freebusy") {
+		t.Errorf("whoever links an account is asked for %s", got)
+	}
+	w.SetModel(testkit.Wants(calendar.FreeBusy, day))
+	if r := w.askOf("days"); len(r.Actions) != 1 || r.Actions[0].ErrorReason != "scope_missing" {
+		t.Errorf("without the scope: %s", r.Body)
+	}
+	if got := string(w.call("POST", "/api/agent/connections/google", `{"tools":["calendar_freebusy"]}`).Body); !strings.
+		Contains(got, "freebusy") || strings.Contains(got, "gmail") {
+		t.Errorf("who needs it is asked for %s", got)
+	}
+	w.SetScopes(home, append(slices.Clone(testkit.Scopes), busy)...)
+	w.link(home)
+	var read string
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		for _, f := range r.Responses() {
+			read = string(f.Response)
+		}
+		return testkit.Wants(calendar.FreeBusy, day)(r)
+	})
+	if r := w.askOf("days"); r.Status != "completed" || strings.Contains(read, "CANARY") {
+		t.Errorf("%s after %s", r.Body, read)
+	}
+	holds(t, "the answer", read, `"person":"you"`, `"start":"2027-01-05T13:00:00+01:00"`)
 }

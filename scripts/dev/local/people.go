@@ -79,7 +79,8 @@ func (p *people) has(email string) bool {
 // mail was sent.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.send",
-	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
+	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events",
+	"https://www.googleapis.com/auth/calendar.events.freebusy"}
 
 var validUID = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 

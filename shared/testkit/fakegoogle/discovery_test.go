@@ -185,6 +185,8 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	days := calendar.Options{Endpoint: srv.URL + "/calendar/v3/", Now: now}
 	carryOut(t, calendar.NewUpdate(fakegoogle.Accounts{}, days), "me:"+events, `{"eventId":"`+made+`","summary":"y",`+
 		`"start":"2027-01-05T12:00:00","location":"","description":"e","addAttendees":["b@example.com"],"removeAttendees":["a@example.com"]}`)
+	carryOut(t, calendar.NewFreeBusy(fakegoogle.Accounts{}, days), "me:"+busy,
+		`{"from":"2027-01-05","to":"2027-01-31","timeZone":"Europe/Berlin","people":["a@example.com"]}`)
 	lists := calendar.NewList(fakegoogle.Accounts{}, calendar.Options{Endpoint: srv.URL + "/calendar/v3/"})
 	carryOut(t, lists, "me:"+events,
 		`{"from":"2027-01-05","to":"2027-01-31","timeZone":"Europe/Berlin","query":"x","limit":1}`)
@@ -203,6 +205,7 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send",
 		"gmail.users.threads.get",
 		"calendar.events.insert", "calendar.events.get", "calendar.events.patch",
+		"calendar.freebusy.query",
 		"calendar.events.list", "gmail.users.messages.list", "gmail.users.messages.get",
 	} {
 		if !asked[id] {

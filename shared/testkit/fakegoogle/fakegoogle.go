@@ -27,6 +27,8 @@ const (
 	scopeCalendar         = "https://www.googleapis.com/auth/calendar"
 	scopeEvents           = "https://www.googleapis.com/auth/calendar.events"
 	scopeEventsReadonly   = "https://www.googleapis.com/auth/calendar.events.readonly"
+	scopeFreebusy         = "https://www.googleapis.com/auth/calendar.freebusy"
+	scopeEventsFreebusy   = "https://www.googleapis.com/auth/calendar.events.freebusy"
 	scopeCalendarReadonly = "https://www.googleapis.com/auth/calendar.readonly"
 )
 
@@ -55,6 +57,7 @@ type Server struct {
 	mu      sync.Mutex
 	state   state
 	journal *journal
+	shares  map[[2]string]bool // whose busy times are shared with whom
 }
 
 // New returns a server. It fails if the file in Dir cannot be read or written.
@@ -65,7 +68,7 @@ func New(o Options) (*Server, error) {
 	if o.Fault == nil {
 		o.Fault = func(string) Fault { return Fault{} }
 	}
-	s := &Server{opts: o, mux: http.NewServeMux(), state: newState()}
+	s := &Server{opts: o, mux: http.NewServeMux(), state: newState(), shares: map[[2]string]bool{}}
 	if o.Dir != "" {
 		j, err := openJournal(o.Dir, s.state.apply)
 		if err != nil {
@@ -164,6 +167,9 @@ func (s *Server) routes() {
 	s.handle("GET "+events+"/{id}", "calendar.events.get", eventRead, s.getEvent)
 	s.handle("PATCH "+events+"/{id}", "calendar.events.patch", eventWrite, s.patchEvent)
 	s.handle("DELETE "+events+"/{id}", "calendar.events.delete", eventWrite, s.deleteEvent)
+
+	s.handle("POST /calendar/v3/freeBusy", "calendar.freebusy.query",
+		[]string{scopeCalendar, scopeCalendarReadonly, scopeFreebusy, scopeEventsFreebusy}, s.queryBusy)
 
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { notFound().write(w) })
 }

@@ -29,6 +29,7 @@ const (
 	compose  = "https://www.googleapis.com/auth/gmail.compose"
 	sendOnly = "https://www.googleapis.com/auth/gmail.send"
 	metadata = "https://www.googleapis.com/auth/gmail.metadata"
+	busy     = "https://www.googleapis.com/auth/calendar.events.freebusy"
 	events   = "https://www.googleapis.com/auth/calendar.events"
 	readonly = "https://www.googleapis.com/auth/calendar.readonly"
 )

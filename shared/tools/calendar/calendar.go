@@ -3,7 +3,7 @@
 // insert of the same action, and reading the event by its ID resolves a lost answer. calendar_event_delete (delete.go)
 // is its compensation, and deletes no other events. calendar_event_update (update.go) changes an event of the calendar.
 // calendar_events_list (list.go) reads the events of a few days, which are text from strangers: anyone can send an
-// invitation.
+// invitation. calendar_freebusy (freebusy.go) reads when people are busy, and no text.
 package calendar
 
 import (
@@ -17,10 +17,11 @@ import (
 
 // The tools' names for the model.
 const (
-	Name   = "calendar_event_create"
-	Delete = "calendar_event_delete" // the model never calls this tool
-	List   = "calendar_events_list"
-	Update = "calendar_event_update"
+	Name     = "calendar_event_create"
+	Delete   = "calendar_event_delete" // the model never calls this tool
+	List     = "calendar_events_list"
+	Update   = "calendar_event_update"
+	FreeBusy = "calendar_freebusy"
 )
 
 // The limits of an event.

@@ -144,17 +144,22 @@ func parseEnd(field, s string, zone *time.Location, later int) (time.Time, error
 
 func previewPeriod(p Period) tool.Preview {
 	v := view{Preview: tool.Preview{Title: "Read your calendar"}}
+	v.period(p)
+	if p.Query != "" {
+		v.AddLine("Words", p.Query)
+	}
+	v.AddField("At most", strconv.Itoa(p.Limit)+" events")
+	return v.Preview
+}
+
+// period shows both ends of a period.
+func (v *view) period(p Period) {
 	zone, _ := loadZone(p.TimeZone) // the arguments are normalised, so the zone loads
 	for _, end := range []struct{ label, at string }{{"From", p.From}, {"To", p.To}} {
 		if at, err := parseTime(end.label, end.at, false, zone); err == nil {
 			v.moment(end.label, at, p.TimeZone)
 		}
 	}
-	if p.Query != "" {
-		v.AddLine("Words", p.Query)
-	}
-	v.AddField("At most", strconv.Itoa(p.Limit)+" events")
-	return v.Preview
 }
 
 // lister executes calls.

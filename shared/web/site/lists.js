@@ -76,7 +76,7 @@ const GIVEN = {
 /** @type {Record<string, string>} what a scope permits */
 const may = {
   'gmail.compose': 'write drafts', 'gmail.send': 'send mail', 'gmail.readonly': 'read mail',
-  'calendar.events': 'see and change events',
+  'calendar.events': 'see and change events', 'calendar.events.freebusy': 'see when people are busy',
   repo: 'read and change repositories', public_repo: 'read and change public repositories',
   'read:user': 'read the profile',
 };

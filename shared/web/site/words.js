@@ -5,6 +5,7 @@ import { now } from './clock.js';
 const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
+  calendar_freebusy: 'Look up busy times',
   run_command: 'Run a command', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
@@ -28,6 +29,7 @@ const under = {
   calendar_event_create: 'Adding it to the calendar…',
   calendar_event_delete: 'Deleting it from the calendar…', calendar_event_update: 'Changing the event…',
   calendar_events_list: 'Reading your calendar…',
+  calendar_freebusy: 'Looking up busy times…',
   run_command: 'Running…', ask_user: 'Asking…',
 };
 

@@ -684,6 +684,7 @@ var tools = {
   calendar_event_delete: "Delete a calendar event",
   calendar_event_update: "Change a calendar event",
   calendar_events_list: "Read your calendar",
+  calendar_freebusy: "Look up busy times",
   run_command: "Run a command",
   task_complete: "End the task",
   ask_user: "Ask you",
@@ -709,6 +710,7 @@ var under2 = {
   calendar_event_delete: "Deleting it from the calendar…",
   calendar_event_update: "Changing the event…",
   calendar_events_list: "Reading your calendar…",
+  calendar_freebusy: "Looking up busy times…",
   run_command: "Running…",
   ask_user: "Asking…"
 };
@@ -4752,6 +4754,7 @@ var may = {
   "gmail.send": "send mail",
   "gmail.readonly": "read mail",
   "calendar.events": "see and change events",
+  "calendar.events.freebusy": "see when people are busy",
   repo: "read and change repositories",
   public_repo: "read and change public repositories",
   "read:user": "read the profile"
