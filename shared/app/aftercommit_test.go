@@ -32,3 +32,42 @@ func TestTheModelSeesChecksAndReviews(t *testing.T) {
 		t.Errorf("the model sees %.3000q", s.told)
 	}
 }
+
+// TestAGrantCoversRepliesOfOnePullRequest has the plan allow one reply. A second one waits for its user, and so does a
+// reply on another pull request.
+func TestAGrantCoversRepliesOfOnePullRequest(t *testing.T) {
+	w := deploy(t)
+	pull := fakegithub.SeedPull{Author: "ana", Title: "Fix", Head: "fix", Base: "main"}
+	other := pull
+	other.Head = "more"
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b", "more": "c"},
+		Pulls: []fakegithub.SeedPull{pull, other}})
+	review := fakegithub.Review{Author: "zoe", Path: "fix", Line: 1, Body: "Which link?"}
+	one, two := w.GitHub.AddReview("acme", "web", 1, review), w.GitHub.AddReview("acme", "web", 2, review)
+	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	where := map[string]any{"owner": "acme", "repo": "web", "prNumber": 1}
+	reply := func(number int, id int64) func(string) (string, map[string]any) {
+		return func(string) (string, map[string]any) {
+			return "github.replyToReviewComment", map[string]any{"owner": "acme", "repo": "web", "prNumber": number,
+				"commentId": id, "body": "The first."}
+		}
+	}
+	for name, second := range map[string]func(string) (string, map[string]any){
+		"a second reply": reply(1, one), "another pull request": reply(2, two)} {
+		grant := map[string]any{"tool": "github.replyToReviewComment", "target": where, "maxCalls": 1}
+		s := &steps{grants: []any{grant},
+			calls: []func(string) (string, map[string]any){reply(1, one), second}}
+		before := w.GitHub.Effects("pulls/create-reply-for-review-comment")
+		got := w.carriedOut(s)
+		if n := w.GitHub.Effects("pulls/create-reply-for-review-comment") - before; n != 1 {
+			t.Errorf("%s: there are %d replies: %+v", name, n, got)
+		}
+		waits := w.call("GET", "/api/agent/approvals/pending", "")
+		if !strings.Contains(string(waits.Body), `"runId":"`+got.RunID) {
+			t.Errorf("%s: no reply of %s waits: %s", name, got.RunID, waits.Body)
+		}
+	}
+}

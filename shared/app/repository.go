@@ -21,8 +21,8 @@ var repositoryTools = []string{"github.closeIssue", "github.closePullRequest", "
 	"github.createComment", "github.createIssue", "github.createPullRequest", "github.createRepository",
 	"github.listChecks", "github.listFiles", "github.listIssues", "github.listPullRequests",
 	"github.listRepositories", "github.listReviewComments", "github.readFile",
-	"github.readIssue", "github.readPullRequest", "github.retrieveRepository", "github.updateIssue",
-	"github.updatePullRequest"}
+	"github.readIssue", "github.readPullRequest", "github.replyToReviewComment", "github.retrieveRepository",
+	"github.updateIssue", "github.updatePullRequest"}
 
 // The limits of the repository's state at the start of a session, in bytes, and of its issues and pull requests. The
 // paths of its files get what the other parts leave of maxState.

@@ -25,6 +25,7 @@ var deeds = map[string]deed{
 	"github.updateIssue":                   {"make", "change of issues", "changes of issues", true},
 	"github.closeIssue":                    {"close", "issue", "issues", false},
 	"github.createComment":                 {"write", "comment", "comments", true},
+	"github.replyToReviewComment":          {"write", "reply to review comments", "replies to review comments", true},
 	"github.createPullRequest":             {"open", "pull request", "pull requests", true},
 	"github.updatePullRequest":             {"make", "change of pull requests", "changes of pull requests", true},
 	"github.closePullRequest":              {"close", "pull request", "pull requests", false},

@@ -2,6 +2,7 @@ package fakegithub_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -228,8 +229,24 @@ func reviews(t *testing.T, w *world, c *githubapi.Client, number int) {
 	first := w.AddReview("demo", "site", number, fakegithub.Review{Author: "eve", Path: "a", Line: 1, Body: "Why?"})
 	w.AddReview("demo", "site", number, fakegithub.Review{Author: "ada", Path: "a", Line: 1, Body: "So.",
 		InReplyTo: first})
+	reply := func(to int64) error {
+		path := fmt.Sprintf("repos/demo/site/pulls/%d/comments/%d/replies", number, to)
+		req, err := c.NewRequest(ctx, http.MethodPost, path, map[string]string{"body": "Yes."})
+		if err == nil {
+			_, err = c.Do(req, nil)
+		}
+		return err
+	}
+	if err := reply(first); err != nil {
+		t.Error(err)
+	}
+	refused(t, reply(first+1), 404)
+	one := must[*githubapi.PullRequestComment](t)(c.PullRequests.GetComment(ctx, "demo", "site", first))
+	if one.GetBody() != "Why?" {
+		t.Errorf("the comment is %+v", one)
+	}
 	all := must[[]*githubapi.PullRequestComment](t)(c.PullRequests.ListComments(ctx, "demo", "site", number, nil))
-	if len(all) != 2 || all[1].GetInReplyTo() != first {
+	if len(all) != 3 || all[1].GetInReplyTo() != first || all[2].GetInReplyTo() != first {
 		t.Errorf("the comments are %+v", all)
 	}
 }

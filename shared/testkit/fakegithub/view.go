@@ -24,6 +24,7 @@ type IssueView struct {
 	Head      string    `json:"head,omitempty"` // of a pull request
 	Base      string    `json:"base,omitempty"`
 	Comments  []string  `json:"comments,omitempty"`
+	Reviews   []string  `json:"reviews,omitempty"` // comments on lines of a pull request
 	Created   time.Time `json:"created"`
 }
 
@@ -85,6 +86,9 @@ func (i *issue) view() IssueView {
 	}
 	for _, c := range i.comments {
 		v.Comments = append(v.Comments, c.body)
+	}
+	for _, c := range i.reviews {
+		v.Reviews = append(v.Reviews, c.Body)
 	}
 	return v
 }

@@ -11,7 +11,7 @@ import (
 
 // GitHub is a local GitHub whose operations can be made to fail. If GitHub's description is installed, each request and
 // each answer is checked against it. Its user is [GoogleUser], who owns the repository good/site: issues 1 and 2, pull
-// request 3 of the branch open, and the branches fix and next.
+// request 3 of the branch open, with review comment 6, and the branches fix and next.
 type GitHub struct {
 	*fakegithub.Server
 	URL string
@@ -37,6 +37,7 @@ func OpenGitHub(t *testing.T, now func() time.Time) *GitHub {
 		},
 		Branches: map[string]string{"fix": "f\n", "next": "n\n", "open": "o\n"},
 		Pulls:    []fakegithub.SeedPull{{Author: GoogleUser, Title: "Mend it", Body: "b", Head: "open", Base: "main"}}})
+	g.AddReview(GoogleUser, "site", 3, fakegithub.Review{Author: "other", Path: "open", Line: 1, Body: "Why?"})
 	srv := httptest.NewServer(g)
 	t.Cleanup(srv.Close)
 	g.URL = srv.URL + "/"

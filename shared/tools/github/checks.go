@@ -167,7 +167,7 @@ type ReviewComment struct {
 	Path      string `json:"path"`
 	Line      int    `json:"line,omitempty"` // of the newest commit; 0: the line is gone
 	Hunk      string `json:"hunk,omitempty"` // the part of the diff around the line
-	Body      string `json:"body"`
+	Body      string `json:"body,omitempty"`
 	URL       string `json:"url"`
 	CreatedAt string `json:"createdAt,omitempty"`
 }

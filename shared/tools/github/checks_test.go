@@ -3,9 +3,11 @@ package github_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tools/github"
@@ -102,5 +104,29 @@ func TestReviewComments(t *testing.T) {
 		got.Comments[0].Line != 3 || got.Comments[0].Author != "other" || got.Comments[1].InReplyTo != id ||
 		got.Comments[0].Hunk == "" || got.More {
 		t.Errorf("the comments are %+v", got)
+	}
+}
+
+// TestAReplyJoinsItsConversation answers a reply, which GitHub refuses, and a comment of another pull request.
+func TestAReplyJoinsItsConversation(t *testing.T) {
+	w := open(t, github.ReplyToReviewComment, in(map[string]any{"prNumber": 3, "commentId": 7, "body": "Because."}),
+		"pulls/create-reply-for-review-comment")
+	if id := w.AddReview(toolstest.GoogleUser, "site", 3, fakegithub.Review{Author: "other", Path: "open", Line: 1,
+		Body: "Tell.", InReplyTo: 6}); id != 7 {
+		t.Fatalf("the comment has the ID %d", id)
+	}
+	if end, out, err := w.CarryOut(t); end != toolstest.Completed || !strings.Contains(string(out), `"inReplyTo":6`) {
+		t.Errorf("a reply to a reply: %s, %s, %v", end, out, err)
+	}
+	for name, change := range map[string]string{"another pull request": `"prNumber":2`, "no comment": `"commentId":99`} {
+		was, _, _ := strings.Cut(change, ":")
+		other := w.Call
+		other.Args = json.RawMessage(regexp.MustCompile(was+`:\d+`).ReplaceAllString(string(w.Call.Args), change))
+		if _, err := w.Tool.Prepare(t.Context(), other); !fault.Is(err, fault.Tool, "provider_refused") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := w.Effects(); n != 1 {
+		t.Errorf("there are %d replies", n)
 	}
 }

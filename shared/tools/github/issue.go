@@ -200,7 +200,7 @@ func (h *hub) beginComment(ctx context.Context, c tool.Call, in NewComment) (str
 	if i.GetNumber() == 0 {
 		return "", odd()
 	}
-	return h.beginning(res)
+	return h.began(res).handle()
 }
 
 func (h *hub) makeComment(ctx context.Context, c tool.Call, in NewComment) (Comment, error) {

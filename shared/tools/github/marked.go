@@ -13,22 +13,27 @@ import (
 
 // begun is the handle of a marked creation: the earliest time at which GitHub's lists can contain it.
 type begun struct {
-	Since time.Time `json:"since"`
+	Since        time.Time `json:"since"`
+	Conversation int64     `json:"conversation,omitempty"` // of a reply: the comment that begins it
+}
+
+func (b begun) handle() (string, error) {
+	raw, err := json.Marshal(b)
+	return string(raw), err
 }
 
 // margin is how much the clocks of GitHub's machines may differ.
 const margin = time.Minute
 
-// beginning returns the handle, by GitHub's own clock where its answer says it.
-func (h *hub) beginning(res *githubapi.Response) (string, error) {
+// began returns the handle's content, by GitHub's own clock where its answer says it.
+func (h *hub) began(res *githubapi.Response) begun {
 	at := h.now()
 	if res != nil {
 		if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 			at = theirs
 		}
 	}
-	b, err := json.Marshal(begun{at.Add(-margin).UTC().Truncate(time.Second)})
-	return string(b), err
+	return begun{Since: at.Add(-margin).UTC().Truncate(time.Second)}
 }
 
 // since reads the handle. A call without one has sent nothing, and sends nothing.
@@ -51,7 +56,7 @@ func (h *hub) inRepositoryBegun(ctx context.Context, c tool.Call, owner, repo st
 	if r.GetName() == "" {
 		return "", odd()
 	}
-	return h.beginning(res)
+	return h.began(res).handle()
 }
 
 // maxPages bounds a search: 5,000 things by one user since the call began.

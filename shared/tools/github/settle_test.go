@@ -67,6 +67,10 @@ var effects = []effect{
 	{name: github.CreateComment, args: in(map[string]any{"issueNumber": 1, "body": "Seen."}),
 		acts:  []string{"issues/get", "issues/create-comment"},
 		looks: []string{"users/get-authenticated", "issues/list-comments"}, lost: done, undone: review, with: `"id":`},
+	{name: github.ReplyToReviewComment, args: in(map[string]any{"prNumber": 3, "commentId": 6, "body": "Because."}),
+		acts:  []string{"pulls/get-review-comment", "pulls/create-reply-for-review-comment"},
+		looks: []string{"users/get-authenticated", "pulls/list-review-comments"}, lost: done, undone: review,
+		with: `"inReplyTo":6`},
 	{name: github.CreatePullRequest, args: in(map[string]any{"title": "Mend", "head": "fix", "base": "main"}),
 		acts: []string{"repos/get", "pulls/create"}, looks: []string{"users/get-authenticated", "pulls/list"},
 		lost: done, undone: done, with: `"number":4`},
@@ -213,7 +217,8 @@ func TestWhatIsCreatedIsMarked(t *testing.T) {
 	body := func(v fakegithub.View) string { return v.Issues[3].Body }
 	for name, of := range map[string]func(fakegithub.View) string{
 		github.CreateIssue: body, github.CreatePullRequest: body,
-		github.CreateComment: func(v fakegithub.View) string { return v.Issues[0].Comments[1] },
+		github.CreateComment:        func(v fakegithub.View) string { return v.Issues[0].Comments[1] },
+		github.ReplyToReviewComment: func(v fakegithub.View) string { return v.Issues[2].Reviews[1] },
 	} {
 		for _, e := range effects {
 			if e.name != name {
@@ -232,7 +237,7 @@ func TestWhatIsCreatedIsMarked(t *testing.T) {
 
 // TestAMarkOfAStrangerProvesNothing has somebody else write an issue with the mark.
 func TestAMarkOfAStrangerProvesNothing(t *testing.T) {
-	for _, e := range effects[:2] {
+	for _, e := range effects[:3] {
 		w := e.open(t)
 		var err error
 		if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {
@@ -274,7 +279,7 @@ func TestAllPagesAreSearched(t *testing.T) {
 
 // TestWhatOthersHaveChangedIsLeft has somebody change an issue after its change was prepared.
 func TestWhatOthersHaveChangedIsLeft(t *testing.T) {
-	w := effects[4].open(t)
+	w := effects[5].open(t)
 	var err error
 	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {
 		t.Fatal(err)
