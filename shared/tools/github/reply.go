@@ -34,8 +34,8 @@ type NewReply struct {
 func (h *hub) replyToReviewComment() *tool.Tool {
 	return define(h, tool.Def[NewReply, ReviewComment]{
 		Name: ReplyToReviewComment,
-		Description: "Writes one reply to a comment on a line of a pull request of GitHub, in the user's own account. " +
-			"The user sees it in full and approves it first.",
+		Description: "Writes one reply to a comment on a line of a pull request of GitHub, in the user's own " +
+			"account. The user sees it in full and approves it first.",
 		SideEffect: true,
 		Refine: inRepository(map[string]int{"prNumber": maxNumber, "commentId": maxCommentID,
 			"body": MaxBody}),
