@@ -16,7 +16,7 @@ func Client(deployed bool) *http.Client {
 // Strangers returns a client for services that users name. It calls only public addresses and, outside a deployment,
 // loopback addresses that are named as such. It follows no redirects.
 func Strangers(deployed bool) *http.Client {
-	return client(Options{Literal: true, Loopback: !deployed})
+	return client(Options{Literal: !deployed})
 }
 
 func client(o Options) *http.Client {
