@@ -1,6 +1,9 @@
 package app_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,6 +18,12 @@ func TestTheModelSeesChecksAndReviews(t *testing.T) {
 		Pulls: []fakegithub.SeedPull{{Author: "ana", Title: "Fix", Head: "fix", Base: "main"}}})
 	w.GitHub.AddCheck("acme", "web", "fix", fakegithub.Check{Name: "test", Status: "completed", Conclusion: "failure",
 		Text: strings.Repeat("ok\n", 1000) + "FAIL: TestLink\n"})
+	logs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "2026-03-02T10:00:00.1234567Z ##[error]exit code 1.\n")
+	}))
+	defer logs.Close()
+	w.GitHub.AddCheck("acme", "web", "fix", fakegithub.Check{Name: "build", Status: "completed", Conclusion: "failure",
+		Log: logs.URL})
 	w.GitHub.AddReview("acme", "web", 1, fakegithub.Review{Author: "zoe", Path: "fix", Line: 1, Body: "Which link?"})
 	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
 		t.Fatal(err)
@@ -28,7 +37,8 @@ func TestTheModelSeesChecksAndReviews(t *testing.T) {
 			look("github.listReviewComments", map[string]any{"prNumber": 1})}}
 	w.carriedOut(s)
 	if len(s.told) < 2 || !strings.Contains(s.told[0], `"state":"failure"`) ||
-		!strings.Contains(s.told[0], `\nFAIL: TestLink"`) || !strings.Contains(s.told[1], `"body":"Which link?"`) {
+		!strings.Contains(s.told[0], `\nFAIL: TestLink"`) || !strings.Contains(s.told[0], `"##[error]exit code 1."`) ||
+		!strings.Contains(s.told[0], "is text from strangers") || !strings.Contains(s.told[1], `"body":"Which link?"`) {
 		t.Errorf("the model sees %.3000q", s.told)
 	}
 }

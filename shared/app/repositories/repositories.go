@@ -5,6 +5,7 @@ package repositories
 import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
@@ -18,7 +19,8 @@ var (
 
 // add adds the tools. If there are containers, files can be committed from them.
 func add(b *app.Builder) error {
-	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now}
+	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now,
+		Strangers: netguard.Strangers(b.Config.OnCloudRun)}
 	b.Checkouts = github.NewSnapshots(b.GitHub, o)
 	if b.Config.DockerHost != "" && len(b.Config.DockerImages) > 0 {
 		o.Containers = reader(b.Engine)

@@ -3,6 +3,7 @@ package fakegithub
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type Check struct {
 	State                 string // of a status: pending, success, failure, error
 	Title, Summary, Text  string // of a check run's output
 	Description, LinkedTo string // of a status
+	Log                   string // of a job of GitHub Actions: the address of its log
 }
 
 // check is one that a commit has.
@@ -80,6 +82,9 @@ func (s *Server) checkRun(r *repository, c *check) object {
 		"conclusion": nil, "started_at": c.at, "completed_at": nil, "name": c.Name, "check_suite": object{"id": c.id},
 		"app": nil, "pull_requests": []any{}, "output": object{"title": orNull(c.Title), "summary": orNull(c.Summary),
 			"text": orNull(c.Text), "annotations_count": 0, "annotations_url": api + "/annotations"}}
+	if c.Log != "" {
+		o["app"] = s.actions()
+	}
 	if c.Conclusion != "" {
 		o["conclusion"], o["completed_at"] = c.Conclusion, c.at
 	}
@@ -90,6 +95,24 @@ func (s *Server) status(r *repository, c *check) object {
 	return object{"id": c.id, "node_id": node("SC", c.id), "state": c.State, "context": c.Name,
 		"description": orNull(c.Description), "target_url": orNull(c.LinkedTo), "avatar_url": nil, "created_at": c.at,
 		"updated_at": c.at, "url": fmt.Sprintf("%s/statuses/%s", s.api(r), c.sha)}
+}
+
+// actions is the app GitHub Actions.
+func (s *Server) actions() object {
+	return object{"id": 15368, "slug": "github-actions", "node_id": node("A", 15368), "owner": s.user("github"),
+		"name": "GitHub Actions", "description": "", "external_url": "https://help.github.com",
+		"html_url": s.opts.Web + "/apps/github-actions", "created_at": s.now(), "updated_at": s.now(),
+		"permissions": object{}, "events": []any{}}
+}
+
+// getJobLog leads to the log of the job whose check has the ID.
+func (s *Server) getJobLog(r request) (answer, *failure) {
+	for _, c := range r.repo.checks {
+		if c.Log != "" && strconv.FormatInt(c.id, 10) == r.PathValue("job_id") {
+			return answer{location: c.Log}, nil
+		}
+	}
+	return answer{}, missing()
 }
 
 func orNull(s string) any {

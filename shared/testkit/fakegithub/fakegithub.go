@@ -128,6 +128,8 @@ type answer struct {
 	status int
 	body   any
 	link   string // the header Link
+	// location is the header Location of a redirect, which has no body
+	location string
 }
 
 // route is a path of the API with its operation. A path with a repository is served only to users who may see the
@@ -160,18 +162,19 @@ func (s *Server) routes() map[string]route {
 		"pulls/get-review-comment":            {"GET " + repo + "/pulls/comments/{comment_id}", s.getReviewComment},
 		"pulls/create-reply-for-review-comment": {"POST " + repo + "/pulls/{pull_number}/comments/{comment_id}/replies",
 			s.createReply},
-		"checks/list-for-ref":               {"GET " + repo + "/commits/{ref}/check-runs", s.listChecks},
-		"repos/get-combined-status-for-ref": {"GET " + repo + "/commits/{ref}/status", s.getStatus},
-		"search/issues-and-pull-requests":   {"GET /search/issues", s.searchIssues},
-		"git/get-ref":                       {"GET " + repo + "/git/ref/{ref...}", s.getRef},
-		"git/create-ref":                    {"POST " + repo + "/git/refs", s.createRef},
-		"git/update-ref":                    {"PATCH " + repo + "/git/refs/{ref...}", s.updateRef},
-		"git/get-commit":                    {"GET " + repo + "/git/commits/{commit_sha}", s.getCommit},
-		"git/create-commit":                 {"POST " + repo + "/git/commits", s.createCommit},
-		"git/get-tree":                      {"GET " + repo + "/git/trees/{tree_sha}", s.getTree},
-		"git/create-tree":                   {"POST " + repo + "/git/trees", s.createTree},
-		"git/get-blob":                      {"GET " + repo + "/git/blobs/{file_sha}", s.getBlob},
-		"git/create-blob":                   {"POST " + repo + "/git/blobs", s.createBlob},
+		"checks/list-for-ref":                        {"GET " + repo + "/commits/{ref}/check-runs", s.listChecks},
+		"actions/download-job-logs-for-workflow-run": {"GET " + repo + "/actions/jobs/{job_id}/logs", s.getJobLog},
+		"repos/get-combined-status-for-ref":          {"GET " + repo + "/commits/{ref}/status", s.getStatus},
+		"search/issues-and-pull-requests":            {"GET /search/issues", s.searchIssues},
+		"git/get-ref":                                {"GET " + repo + "/git/ref/{ref...}", s.getRef},
+		"git/create-ref":                             {"POST " + repo + "/git/refs", s.createRef},
+		"git/update-ref":                             {"PATCH " + repo + "/git/refs/{ref...}", s.updateRef},
+		"git/get-commit":                             {"GET " + repo + "/git/commits/{commit_sha}", s.getCommit},
+		"git/create-commit":                          {"POST " + repo + "/git/commits", s.createCommit},
+		"git/get-tree":                               {"GET " + repo + "/git/trees/{tree_sha}", s.getTree},
+		"git/create-tree":                            {"POST " + repo + "/git/trees", s.createTree},
+		"git/get-blob":                               {"GET " + repo + "/git/blobs/{file_sha}", s.getBlob},
+		"git/create-blob":                            {"POST " + repo + "/git/blobs", s.createBlob},
 	}
 }
 

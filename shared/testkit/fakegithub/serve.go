@@ -105,6 +105,9 @@ func (a answer) encode() (int, http.Header, []byte) {
 	if a.link != "" {
 		h.Set("Link", a.link)
 	}
+	if a.location != "" {
+		return http.StatusFound, http.Header{"Location": {a.location}}, nil
+	}
 	b, err := json.Marshal(a.body)
 	if err != nil {
 		panic(err) // a value of this package that cannot be encoded as JSON

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
 // The names of the tools that look at a change after its commit.
@@ -47,13 +48,14 @@ type Check struct {
 	Says    string `json:"says,omitempty"`    // GitHub's own word, such as timed_out
 	Title   string `json:"title,omitempty"`   //
 	Summary string `json:"summary,omitempty"` //
-	Output  string `json:"output,omitempty"`  // of a failed check: its last 200 lines
+	Output  string `json:"output,omitempty"`  // of a failed check, or of its job's log: the last 200 lines
+	NoLog   string `json:"noLog,omitempty"`   // why the log of a failed job is missing
 	URL     string `json:"url,omitempty"`
 }
 
 func (h *hub) listChecks() *tool.Tool {
 	return reader(h, ListChecks, "Lists the checks and statuses of a commit on GitHub, with the last 200 lines of the "+
-		"output that a failed check reports; null if there is no such commit.",
+		"output that a failed check reports, or else of its job's log; null if there is no such commit.",
 		inRepository(map[string]int{"ref": 200}),
 		func(in OneCommit) error {
 			if err := repository(in.Owner, in.Repo); err != nil {
@@ -77,7 +79,7 @@ func (h *hub) listChecks() *tool.Tool {
 			}
 			out := checksOf(runs.CheckRuns, statuses.Statuses)
 			out.More = runs.GetTotal() > len(runs.CheckRuns) || statuses.GetTotalCount() > len(statuses.Statuses)
-			return out, nil
+			return out, h.addLogs(ctx, api, in, runs.CheckRuns, out.Checks)
 		})
 }
 
@@ -87,8 +89,8 @@ func checksOf(runs []*githubapi.CheckRun, statuses []*githubapi.RepoStatus) *Che
 		c := Check{Name: clip.Text(r.GetName(), maxLine), Says: cmp.Or(r.GetConclusion(), r.GetStatus()),
 			Title: clip.Text(r.GetOutput().GetTitle(), maxLine), URL: clip.Text(r.GetHTMLURL(), maxLine)}
 		if c.State = stateOf(c.Says); c.State == stateFailure {
-			c.Summary = clip.Text(r.GetOutput().GetSummary(), maxExcerpt)
-			c.Output = lastLines(r.GetOutput().GetText(), min(maxCheckText, left))
+			c.Summary = clip.Text(obs.RemoveSecrets(r.GetOutput().GetSummary()), maxExcerpt)
+			c.Output = lastLines(obs.RemoveSecrets(r.GetOutput().GetText()), min(maxCheckText, left))
 			left -= clip.EncodedLen(c.Output)
 		}
 		out.Checks = append(out.Checks, c)
@@ -140,11 +142,12 @@ func overall(all []Check) string {
 	return state
 }
 
-// lastLines returns the last lines of a text, at most most octets in JSON form.
+// lastLines returns the last lines of a text, at most most octets in JSON form. It shortens long lines.
 func lastLines(text string, most int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	from, size := len(lines), 0
 	for from > 0 && len(lines)-from < maxCheckLines {
+		lines[from-1] = clip.Text(lines[from-1], maxLine)
 		if size += clip.EncodedLen(lines[from-1]) + len(`\n`); size > most {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
@@ -23,21 +24,27 @@ func looking(t *testing.T) (*env, func(tool string, args map[string]any, out any
 		Pulls:    []fakegithub.SeedPull{{Author: toolstest.GoogleUser, Title: "Fix", Head: "fix", Base: "main"}}})
 	return w, func(tool string, args map[string]any, out any) {
 		t.Helper()
-		args["owner"], args["repo"] = toolstest.GoogleUser, "kit"
-		raw, err := json.Marshal(args)
-		call := w.Call
-		if err == nil {
-			call.Args, err = local()[tool].Normalize(raw)
-		}
-		if err == nil {
-			raw, err = local()[tool].Execute(t.Context(), call)
-		}
-		if err == nil {
-			err = json.Unmarshal(raw, out)
-		}
-		if err != nil {
-			t.Fatalf("%s %v: %v", tool, args, err)
-		}
+		lookWith(t, w, local(), tool, args, out)
+	}
+}
+
+// lookWith calls a reading tool of the set on the repository.
+func lookWith(t *testing.T, w *env, tools tool.Set, name string, args map[string]any, out any) {
+	t.Helper()
+	args["owner"], args["repo"] = toolstest.GoogleUser, "kit"
+	raw, err := json.Marshal(args)
+	call := w.Call
+	if err == nil {
+		call.Args, err = tools[name].Normalize(raw)
+	}
+	if err == nil {
+		raw, err = tools[name].Execute(t.Context(), call)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, out)
+	}
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
 	}
 }
 

@@ -12,6 +12,7 @@ package github
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
@@ -37,6 +39,8 @@ type Options struct {
 	Endpoint string           // URL of another GitHub's API, with its trailing slash; empty means GitHub's
 	Timeout  time.Duration    // of one call; 0 means 20 s
 	Now      func() time.Time // the clock; nil means time.Now
+	// Strangers reads logs at the addresses that GitHub names; nil means netguard.Strangers of a deployment.
+	Strangers *http.Client
 	// Containers are those from which files can be committed; nil where a run has none.
 	Containers Containers
 }
@@ -57,6 +61,7 @@ type hub struct {
 	timeout  time.Duration
 	now      func() time.Time
 
+	strangers  *http.Client
 	containers Containers // nil: none
 }
 
@@ -64,8 +69,11 @@ func newHub(accounts Accounts, o Options) *hub {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Strangers == nil {
+		o.Strangers = netguard.Strangers(true)
+	}
 	return &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now,
-		containers: o.Containers}
+		strangers: o.Strangers, containers: o.Containers}
 }
 
 // define returns a tool that acts in the user's linked account. GitHub grants an app what it may do, so there are no

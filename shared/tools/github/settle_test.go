@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/netguard"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -106,7 +107,7 @@ type env struct {
 // local are the tools, with the local GitHub of each test. They are made once: that takes longer than most tests do.
 var local = sync.OnceValue(func() tool.Set {
 	return github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: await.Most,
-		Containers: box{}})
+		Containers: box{}, Strangers: netguard.Strangers(false)})
 })
 
 // accounts are those of users whose ids have their login and where their GitHub is.
