@@ -214,17 +214,21 @@ func reviews(t *testing.T, w *world, c *githubapi.Client, number int) {
 	ctx := t.Context()
 	w.AddCheck("demo", "site", "fix", fakegithub.Check{Name: "test", Status: "in_progress"})
 	w.AddCheck("demo", "site", "fix", fakegithub.Check{Name: "test", Status: "completed", Conclusion: "failure",
-		Title: "One failed", Summary: "A", Text: "B"})
+		Title: "One failed", Summary: "A", Text: "B", Log: "https://logs.test/1"})
 	w.AddCheck("demo", "site", "fix", fakegithub.Check{Name: "lint", State: "success", Description: "Clean."})
 	runs := must[*githubapi.ListCheckRunsResults](t)(c.Checks.ListCheckRunsForRef(ctx, "demo", "site", "fix", nil))
 	if runs.GetTotal() != 1 || runs.CheckRuns[0].GetConclusion() != "failure" {
 		t.Errorf("the checks are %+v", runs)
 	}
+	log, _, err := c.Actions.GetWorkflowJobLogs(ctx, "demo", "site", runs.CheckRuns[0].GetID(), 0)
+	if err != nil || log.String() != "https://logs.test/1" || runs.CheckRuns[0].GetApp().GetSlug() != "github-actions" {
+		t.Errorf("the log of %+v is at %v, %v", runs.CheckRuns[0], log, err)
+	}
 	is := must[*githubapi.CombinedStatus](t)(c.Repositories.GetCombinedStatus(ctx, "demo", "site", "fix", nil))
 	if is.GetState() != "success" || len(is.Statuses) != 1 {
 		t.Errorf("the status is %+v", is)
 	}
-	_, _, err := c.Repositories.GetCombinedStatus(ctx, "demo", "site", "none", nil)
+	_, _, err = c.Repositories.GetCombinedStatus(ctx, "demo", "site", "none", nil)
 	refused(t, err, 404)
 	first := w.AddReview("demo", "site", number, fakegithub.Review{Author: "eve", Path: "a", Line: 1, Body: "Why?"})
 	w.AddReview("demo", "site", number, fakegithub.Review{Author: "ada", Path: "a", Line: 1, Body: "So.",
