@@ -126,6 +126,39 @@ func TestCorrectionOfWhatWasDecided(t *testing.T) {
 	}
 }
 
+// TestUndoneCorrection undoes the approval of a correction, twice as if the first answer was lost. The earlier call
+// waits again, once and with its arguments, and is approved.
+func TestUndoneCorrection(t *testing.T) {
+	w := newEnv(t)
+	first, thread, _ := w.askedIn("", "ten")
+	rejected, _, _ := w.askedIn(thread, "half past ten")
+	w.decideOn(rejected, "reject")
+	second, _, _ := w.askedIn(thread, "eleven")
+	if a := w.approveInstead(second, `,"holdSeconds":60`, first); a.StatusCode != http.StatusOK || w.waiting() != "" {
+		t.Fatalf("%s: %s", a.Status, a.body)
+	}
+	for range 2 {
+		a := w.decideOn(second, "undo")
+		if a.StatusCode != http.StatusOK || a.at("actions", "0", "status") != "rejected" {
+			t.Fatalf("%s: %s", a.Status, a.body)
+		}
+	}
+	pending := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	if n := len(pending.items("approvals")); n != 1 || pending.at("approvals", "0", "args", "text") != "ten" ||
+		pending.at("approvals", "0", "threadId") != thread ||
+		!strings.HasPrefix(pending.at("approvals", "0", "reason"), "You undid the approval of the newer card") {
+		t.Fatalf("%d wait: %s", n, pending.body)
+	}
+	w.push()
+	if a := w.decideOn(w.waiting(), "approve_once"); a.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", a.Status, a.body)
+	}
+	w.push()
+	if got := strings.Join(w.sent, "; "); got != "bob@x.org: ten" {
+		t.Errorf("sent: %s", got)
+	}
+}
+
 // TestCorrectionNamesOnlyItsOwn checks that an approval cannot reject cards that its own card does not name.
 func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
 	w := newEnv(t)

@@ -1,6 +1,6 @@
 // A card that is corrected in words while it waits. Run by TestCorrected.
 
-import { accessible, ask, cards, expect, lain, newThread, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, expect, hold, lain, newThread, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 import { ended, rows } from './console/console.mjs';
 
@@ -54,6 +54,27 @@ await run({
     await lain(page);
     await cards(page).getByRole('button', { name: 'Reject' }).click();
     await ended(page);
+  },
+
+  'an undone correction has the earlier card wait again': async () => {
+    const page = await visit({ held: true });
+    await signIn(page, 'undine');
+    await hold(page, 60);
+    await ask(page, 'email ana@example.com that the demo is at ten');
+    await cards(page).first().waitFor();
+    await ask(page, 'make it say that the demo is at eleven');
+    await settled('two cards wait', async () => (await cards(page).count()) === 2);
+    await lain(page);
+    await page.getByRole('button', { name: both }).click();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await cards(page).getByText('You undid the approval of the newer card, which had replaced this one.').waitFor();
+    expect('one card waits', (await cards(page).count()) === 1);
+    await cards(page).getByText('The demo is at ten').first().waitFor();
+    await shot(page, 'waits-again');
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    await page.context().close();
   },
 
   'sixty cards and two corrections': async () => {

@@ -208,6 +208,15 @@ type ProposedCall struct {
 
 	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`
+	// Reopens is the earlier card for this call, if any. The call needs approval, whatever the policy allows.
+	Reopens *Reopened `json:"reopens,omitempty"`
+}
+
+// Reopened is a card that was rejected for a newer one, whose approval the user undid. Its call is proposed again in
+// another run. That run has not read the texts that the first run read, so the findings come along.
+type Reopened struct {
+	ApprovalID string    `json:"approvalId"`
+	Findings   []Finding `json:"findings,omitempty"`
 }
 
 // AsksAlways reports whether the call needs the user's approval exactly as shown, whatever the policy allows. It is

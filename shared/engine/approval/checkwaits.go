@@ -41,7 +41,7 @@ func waiting(c *candidate) error {
 }
 
 // askedOnce checks that the decision allows nothing in advance where the user must be asked each time: about text from
-// strangers, and about the calls of the user's agent.
+// strangers, about the calls of the user's agent, and about reopened calls.
 func askedOnce(c *candidate) error {
 	switch {
 	case !storesEntries(c.Decision):
@@ -52,6 +52,9 @@ func askedOnce(c *candidate) error {
 	case c.tx.State.Input.DelegatedBy != nil:
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
 			"Requests of your agent need your approval each time. Approve it once instead.")
+	case c.a != nil && c.a.Reopens != nil:
+		return fault.New(fault.Policy, fault.CodeNotApplicable,
+			"This card waits again after an undo, so it allows nothing in advance. Approve it once instead.")
 	}
 	return nil
 }

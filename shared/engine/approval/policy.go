@@ -14,12 +14,23 @@ import (
 )
 
 // NeedsApproval reports whether the user must approve the call. A call that users make themselves needs approval only
-// if the policy requires it for every call, or if the call undoes an earlier one.
+// if the policy requires it for every call, or if the call undoes an earlier one. A reopened call always needs it.
 func NeedsApproval(v Judgement, call run.ProposedCall) bool {
-	if call.AsksAlways() {
+	if call.AsksAlways() || call.Reopens != nil {
 		return v.Mode != policy.Deny
 	}
 	return v.Mode == policy.RequireApproval && (!call.UserInitiated || v.Rule == policy.RuleAskedForAll)
+}
+
+// askReason returns the reason that the card of the call shows.
+func askReason(v Judgement, call run.ProposedCall) string {
+	switch {
+	case call.AsksAlways():
+		return "What was done is taken back only with your yes to exactly this."
+	case call.Reopens != nil:
+		return "You undid the approval of the newer card, which had replaced this one."
+	}
+	return v.Reason
 }
 
 // Judgement is the policy's decision about a call, with the ruling of the call's tool, if the tool rules on each call.

@@ -101,7 +101,7 @@ func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 		return nil, err
 	}
 	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.Ruling)
-	ap.Findings = findings(verdict.Tainted)
+	ap.Findings = withReopened(findings(verdict.Tainted), a.Reopens)
 	if ap.Preview, err = previewAt(t, a.Place, a.Args, verdict); err != nil {
 		return nil, err
 	}
@@ -191,8 +191,8 @@ func decisions(tx *unit.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdict 
 	if a.AsksAlways() { // the user approves exactly the call on the card, or rejects it
 		return []run.Decision{run.ApproveOnce, run.Reject}, nil
 	}
-	// the allowlist would not apply to the call
-	if verdict.Rule == policy.RuleTainted || tx.State.Input.DelegatedBy != nil {
+	// the allowlist would not apply to the call, or the run does not know what its first run had read
+	if verdict.Rule == policy.RuleTainted || tx.State.Input.DelegatedBy != nil || a.Reopens != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
 	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, verdict.Ruling, tx.Now); err == nil {

@@ -69,12 +69,12 @@ func checkStale(tx *unit.Tx, ap *run.Approval, a *run.Action, at Placement, deci
 	case verdict.Mode == policy.Deny:
 		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
 	}
-	current, err := snapshot(tx, now, ap.Kind, verdict.Reason)
+	current, err := snapshot(tx, now, ap.Kind, askReason(verdict, now.ProposedCall))
 	if err != nil {
 		return err
 	}
 	if why := staleReason(ap, current, verdict.Decision); why != nil {
-		return errStale{why, now, verdict.Reason}
+		return errStale{why, now, current.Reason}
 	}
 	return nil
 }

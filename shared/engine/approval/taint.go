@@ -156,3 +156,16 @@ func findings(found []taint.Finding) (shown []run.Finding) {
 	}
 	return shown
 }
+
+// withReopened adds the findings of the earlier card, if the call is reopened.
+func withReopened(shown []run.Finding, of *run.Reopened) []run.Finding {
+	if of == nil {
+		return shown
+	}
+	for _, f := range of.Findings {
+		if len(shown) < run.MaxFindings && !slices.Contains(shown, f) {
+			shown = append(shown, f)
+		}
+	}
+	return shown
+}

@@ -151,11 +151,8 @@ func applyPolicy(tx *unit.Tx, id string, call run.ProposedCall, t *tool.Tool) er
 	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
 		return Reject(tx, id, call, fault.Invalid("", "too large to show to the user for approval"))
 	}
-	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
-		verdict.Entries
-	if call.AsksAlways() {
-		call.Reason = "What was done is taken back only with your yes to exactly this."
-	}
+	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule,
+		askReason(verdict, call), verdict.Entries
 	call.Grant = verdict.Grant
 	call.RequiresApproval = NeedsApproval(verdict, call)
 	terms := tx.Terms()

@@ -25,8 +25,9 @@ type Call struct {
 	Args json.RawMessage
 	Own  bool // the user makes the call, so it needs no approval; the policy can still deny it
 
-	Undoes *Undo  // set if the call undoes an action; the call then needs the user's approval in any case
-	Model  string // the model that requested the call, for the record; empty for a user's own call
+	Undoes  *Undo         // set if the call undoes an action; the call then needs the user's approval in any case
+	Reopens *run.Reopened // set if the call was on an earlier card; the call then needs approval in any case
+	Model   string        // the model that requested the call, for the record; empty for a user's own call
 
 	completed approval.Completion
 }
@@ -74,7 +75,7 @@ func (c Call) begin(ctx context.Context, tx *unit.Tx, places approval.Places) er
 		return err
 	}
 	at.Completed = c.completed
-	call := run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}
+	call := run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own, Reopens: c.Reopens}
 	if c.Undoes != nil {
 		if err := takeBack(tx, c.Undoes, at); err != nil {
 			return err

@@ -29,6 +29,9 @@ func commonTools(l *Loop) tool.Set {
 // does. Repeating the same decision returns the same result. Errors: AuthError not_found; PolicyError already_resolved,
 // expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A
 // PolicyError is also recorded in the audit log, unless the store fails (see approval.RecordRefusal).
+//
+// After an undo, the errors of [Loop.Start] mean that the undo is recorded, and that an earlier call could not be
+// proposed again. The same undo tries that again.
 func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, error) {
 	runID, ok := run.RunOfApproval(r.ApprovalID)
 	if !ok {
@@ -67,6 +70,11 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	for _, other := range d.others {
 		other.Publish(ctx)
 	}
+	if r.Decision == run.Undo {
+		if err := reopenEarlier(ctx, l, r, d.insteadOf); err != nil {
+			return nil, err
+		}
+	}
 	return currentView(ctx, ex)
 }
 
@@ -79,6 +87,8 @@ type decision struct {
 	refused error             // why the decision was refused, or nil
 	decided bool              // stays true if the commit's answer was lost and the next read finds the decision
 	others  []*unit.Execution // runs whose earlier calls this decision has rejected
+
+	insteadOf []run.EarlierCard // the earlier cards that the card names
 }
 
 // decide checks the decision and records it, or records its refusal.
@@ -87,7 +97,7 @@ func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 	if err != nil {
 		return err
 	}
-	tx.KeepLease, d.refused = true, nil
+	tx.KeepLease, d.refused, d.insteadOf = true, nil, ap.InsteadOf
 	at, err := d.places.Of(ctx, tx, d.tool)
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ export function heldRow(a, approval, done, begins) {
       say(decided.undo);
       document.querySelector(`[data-always="${a.approvalId}"]`)?.remove(); // no longer allowed
       done(run);
+      // the calls of the cards that this one had replaced are proposed again, in runs of their own
+      if (!approval || approval.insteadOf) window.dispatchEvent(new CustomEvent('countersign:begun', { detail: run }));
       changed();
     } catch (err) {
       trouble(error, err);

@@ -3197,6 +3197,7 @@ function heldRow(a, approval, done, begins) {
       say(decided.undo);
       document.querySelector(`[data-always="${a.approvalId}"]`)?.remove();
       done(run);
+      if (!approval || approval.insteadOf) window.dispatchEvent(new CustomEvent("countersign:begun", { detail: run }));
       changed();
     } catch (err) {
       trouble(error, err);
