@@ -37,9 +37,12 @@ func TestCloudBuild(t *testing.T) {
 		command := s.Script
 		if len(s.Args) > 0 {
 			command = strings.Join(s.Args, " ")
-			dir := strings.ReplaceAll(strings.TrimPrefix(s.Args[0], "-chdir="), "${_ENVIRONMENT}", "dev")
-			if _, err := os.Stat(filepath.Join("..", dir)); err != nil {
-				t.Errorf("%s: %v", s.Id, err)
+			dir := filepath.Join("..", strings.TrimPrefix(s.Args[0], "-chdir="))
+			for _, arg := range s.Args {
+				file, is := strings.CutPrefix(strings.ReplaceAll(arg, "${_ENVIRONMENT}", "dev"), "-var-file=")
+				if _, err := os.Stat(filepath.Join(dir, file)); is && err != nil {
+					t.Errorf("%s: %v", s.Id, err)
+				}
 			}
 		}
 		if strings.HasPrefix(s.Name, "golang:") && s.Name != "golang:"+goVersion {

@@ -57,13 +57,26 @@ func check(ctx context.Context) error {
 		fmt.Println("valid   ", root)
 	}
 	for _, dir := range tested {
-		runs, err := w.test(ctx, dir)
-		if err != nil {
+		if err := w.report(ctx, dir, dir); err != nil {
 			return err
 		}
-		for _, r := range runs {
-			fmt.Printf("%-8s %s %s\n", r.Status, dir, r.Name)
+	}
+	for _, environment := range environments {
+		if err := w.undeclared(ctx, environment); err != nil {
+			return err
+		}
+		if err := w.report(ctx, environment, root, w.variableFiles(environment)...); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// report runs the tests of a directory, and prints each run under a title.
+func (w *workspace) report(ctx context.Context, title, dir string, more ...string) error {
+	runs, err := w.test(ctx, dir, more...)
+	for _, r := range runs {
+		fmt.Printf("%-8s %s %s\n", r.Status, title, r.Name)
+	}
+	return err
 }

@@ -54,12 +54,13 @@ func TestTerraform(t *testing.T) {
 			if dir == agentModule {
 				twoResumes(t, w)
 			}
-			if slices.Contains(environments, dir) {
-				passesOn(t, runs[dir+" plan"].Plan, runs[dir+" declared"].Plan)
-				obeys(t, runs[dir+" plan"].Plan, runs[dir+" declared"].Plan)
-			}
 		})
 	}
+	t.Run(root, func(t *testing.T) {
+		for _, environment := range environments {
+			t.Run(environment, func(t *testing.T) { plansEnvironment(t, w, environment) })
+		}
+	})
 	const agent = agentModule + " "
 	t.Run("each function can start with what it is given", func(t *testing.T) { canStart(t, runs[agent+"prod"].State) })
 	t.Run("the kill switch reaches each", func(t *testing.T) { asks(t, runs[agent+"an_hour_of_caution"].State) })
@@ -80,10 +81,31 @@ func TestTerraform(t *testing.T) {
 			t.Errorf("the archive of run has changed, deployed again are %v", got)
 		}
 	})
+	t.Run("the path of the archives does not matter", func(t *testing.T) {
+		p := runs[agent+"the_archives_moved"].Plan
+		if got := p.changed("google_storage_bucket_object"); len(p.Changes) == 0 || len(got) > 0 {
+			t.Errorf("%d resources, uploaded again are %v", len(p.Changes), got)
+		}
+	})
 	t.Run("planning reads each type that is deployed", func(t *testing.T) { canPlan(t, runs[agent+"prod"].State) })
-	t.Run("terraform/README.md has the roles", func(t *testing.T) {
+	t.Run("the README has the roles", func(t *testing.T) {
 		holdTable(t, runs["terraform/bootstrap everything"].State, runs[agent+"prod"].State)
 	})
+}
+
+// plansEnvironment plans the root with an environment's variable file.
+func plansEnvironment(t *testing.T, w *workspace, environment string) {
+	all, err := w.test(t.Context(), root, w.variableFiles(environment)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := map[string]plan{}
+	for _, r := range all {
+		plans[r.Name] = r.Plan
+	}
+	passesOn(t, plans["plan"], plans["declared"])
+	obeys(t, plans["plan"], plans["declared"])
+	keeps(t, environment, plans["plan"])
 }
 
 // open returns a workspace, or skips the test if terraform or a provider is not available.
@@ -140,6 +162,7 @@ func replace(w *workspace, overlay string) error {
 type deployed struct {
 	Name    string
 	Service []struct {
+		Warm        int                             `json:"min_instance_count"`
 		Environment map[string]string               `json:"environment_variables"`
 		Secrets     []struct{ Key, Version string } `json:"secret_environment_variables"`
 	} `json:"service_config"`
@@ -287,8 +310,8 @@ func passesOn(t *testing.T, without, with plan) {
 	}
 }
 
-// operators are what root.tftest.hcl says as an operator would in terraform.tfvars, by the variable of each function
-// that reads it.
+// operators are the values that the run declared of root.tftest.hcl sets, by the variable of the functions that read
+// them.
 var operators = map[string]string{"SIDE_EFFECTS": "off", "RETENTION": "91", "AUDIT_RETENTION": "401",
 	"MAX_MODEL_CALLS": "7", "ALLOWED_ORIGINS": "https://shop.acme.com", "GEMINI_MODEL": "gemini-of-acme",
 	"GMAIL_SEARCH": "on", "GMAIL_SEND_MODE": "direct", "MCP_ISSUER": "https://issuer.acme.com"}
@@ -337,7 +360,7 @@ func obeys(t *testing.T, without, with plan) {
 // canStart checks that every function starts, and knows its release.
 func canStart(t *testing.T, s state) {
 	for name, cfg := range configurations(t, s) {
-		if !strings.HasPrefix(cfg.Release, "untagged-") {
+		if !strings.HasPrefix(cfg.Release, "v1.2.3-") {
 			t.Errorf("%s runs the release %q", name, cfg.Release)
 		}
 	}

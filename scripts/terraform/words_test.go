@@ -8,22 +8,19 @@ import (
 	"testing"
 )
 
-// block matches a variable or an output at the left margin, with its body.
-var block = regexp.MustCompile(`(?ms)^(variable|output) "([a-z_]+)" \{\n(.*?)^\}`)
-
 // TestWords checks that each input has a type, that each input and output has a description, and that a test refuses a
 // value of each validated input.
 func TestWords(t *testing.T) {
-	files, err := filepath.Glob("../../terraform/*/*.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deeper, err := filepath.Glob("../../terraform/*/*/*.tf")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.tf", "*/*.tf", "*/*/*.tf"} {
+		found, err := filepath.Glob("../../terraform/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	seen := 0
-	for _, file := range append(files, deeper...) {
+	for _, file := range files {
 		refused := ""
 		tests, err := filepath.Glob(filepath.Join(filepath.Dir(file), "tests", "*.hcl"))
 		if err != nil {
@@ -39,13 +36,13 @@ func TestWords(t *testing.T) {
 				!regexp.MustCompile(`(?m)^  type +=`).MatchString(body) {
 				t.Errorf("%s: %s %s has no description, or no type", file, kind, name)
 			}
-			if strings.Contains(body, "validation {") &&
+			if strings.Contains(body, "validation {") && !strings.HasSuffix(file, root+"/main.tf") && // see TestState
 				!regexp.MustCompile(`expect_failures = \[[^]]*\bvar\.`+name+`\b`).MatchString(refused) {
 				t.Errorf("%s: no test gives %s what it must refuse", file, name)
 			}
 		}
 	}
-	if seen < 60 {
+	if seen < 100 {
 		t.Errorf("only %d inputs and outputs", seen)
 	}
 }

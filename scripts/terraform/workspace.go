@@ -32,7 +32,8 @@ func newWorkspace(ctx context.Context, root, dir string) (*workspace, error) {
 			return nil, err
 		}
 	}
-	if err := errors.Join(w.archives(), w.giveRootsTheirTest()); err != nil {
+	if err := errors.Join(w.archives(),
+		os.WriteFile(filepath.Join(dir, "operator.tfvars"), operator, 0o600)); err != nil {
 		return nil, err
 	}
 	return w, w.provider(ctx)
@@ -84,12 +85,11 @@ func (w *workspace) init(ctx context.Context, dir string) error {
 	return err
 }
 
-// The checked directories: each root, and each directory with tests.
+// The checked directories: each root, and each module with tests. The tests of the root run once for each environment.
 var (
-	environments = []string{"terraform/envs/dev", "terraform/envs/stage", "terraform/envs/prod"}
-	roots        = append([]string{"terraform/bootstrap"}, environments...)
-	tested       = append([]string{"terraform/bootstrap", "terraform/modules/function", agentModule},
-		environments...)
+	roots        = []string{"terraform/bootstrap", root}
+	tested       = []string{"terraform/bootstrap", "terraform/modules/function", agentModule}
+	environments = []string{"dev", "stage", "prod"}
 )
 
 const agentModule = "terraform/modules/agent"
@@ -123,22 +123,4 @@ func (w *workspace) addResume(name, agent string) (restore func() error, err err
 	return func() error { return errors.Join(os.WriteFile(file, before, 0o600), os.Remove(test)) }, errors.Join(
 		os.WriteFile(file, after, 0o600), os.WriteFile(test, secondTest, 0o600),
 		os.WriteFile(filepath.Join(w.dir, "dist", name+".zip"), []byte("not an archive"), 0o600))
-}
-
-// rootTest is the one test that all environments have.
-//
-//go:embed testdata/root.tftest.hcl
-var rootTest []byte
-
-func (w *workspace) giveRootsTheirTest() error {
-	for _, dir := range environments {
-		tests := filepath.Join(w.dir, dir, "tests")
-		if err := os.Mkdir(tests, 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(tests, "root.tftest.hcl"), rootTest, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }

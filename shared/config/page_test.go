@@ -225,7 +225,7 @@ var isSetting = regexp.MustCompile(`"([A-Z_]+)"`)
 // settings returns the variables that Terraform gives to all functions.
 func settings(t *testing.T) (names []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../terraform/modules/agent/variables.tf")
+	text, err := os.ReadFile("../../terraform/modules/agent/variables_policy.tf")
 	if err != nil {
 		t.Fatal(err)
 	}

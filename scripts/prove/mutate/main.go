@@ -182,7 +182,7 @@ func overlay(root, dir string, patches []patch) (string, error) {
 
 // isGo reports whether the go command reads the mutated file: a Go file, or a script or page that a package embeds. The
 // Terraform tests read their files themselves, and have a flag for the overlay.
-func (m mutation) isGo() bool { return filepath.Ext(m.file()) != ".tf" }
+func (m mutation) isGo() bool { return !strings.HasPrefix(filepath.Ext(m.file()), ".tf") }
 
 func (m mutation) flag(overlay string) overlayFlag {
 	if m.isGo() {

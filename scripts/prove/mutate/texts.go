@@ -110,8 +110,8 @@ func reader(into *[]mutation) func(line string) error {
 			m.last().new = line[1:]
 		case kind != '-' && kind != '+':
 			file = line
-			if dir, inTerraform := strings.CutPrefix(line, "terraform/"); inTerraform { // the directory's tests
-				m.tests = []test{{"./scripts/terraform", "TestTerraform/^" + path.Base(path.Dir(dir)) + "$", ""}}
+			if strings.HasPrefix(line, "terraform/") { // the directory's tests
+				m.tests = []test{{"./scripts/terraform", "TestTerraform/^" + path.Base(path.Dir(line)) + "$", ""}}
 			}
 		default:
 			return fmt.Errorf("%q belongs to no text", line)

@@ -10,6 +10,7 @@ locals {
   functions = { for f in local.list.functions : f.name => f }
   public    = { for name, f in local.functions : name => f if f.callers == "everyone" }
   labels    = merge(var.labels, { app = var.prefix, env = var.environment })
+  auth      = var.auth != null ? var.auth : { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id, console = false, allowed_domains = [] }
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # If the model is called with a key, its part needs the key and not the role. Without declared actions, no action key is needed.
@@ -25,11 +26,11 @@ locals {
   public_url   = var.domain == null ? replace(local.each_address, "{function}", "connections") : "https://${var.domain}"
 
   environment = {
-    WEB_CLIENT_ID                                      = var.auth.audience
+    WEB_CLIENT_ID                                      = local.auth.audience
     WEB_API_URL                                        = local.each_address
-    AUTH_ISSUER                                        = var.auth.issuer
-    AUTH_AUDIENCE                                      = var.auth.audience
-    AUTH_ALLOWED_DOMAINS                               = join(",", var.auth.allowed_domains)
+    AUTH_ISSUER                                        = local.auth.issuer
+    AUTH_AUDIENCE                                      = local.auth.audience
+    AUTH_ALLOWED_DOMAINS                               = join(",", local.auth.allowed_domains)
     ALLOWED_ORIGINS                                    = join(",", distinct(concat([local.page], var.allowed_origins)))
     PUBLIC_URL                                         = local.public_url
     MCP_URL                                            = var.domain == null ? "${replace(local.each_address, "{function}", "mcp")}/mcp" : null
@@ -81,7 +82,7 @@ locals {
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }, name == "mcp" ? { PUBLIC_URL = local.page } : {}) # it links to the console
   }
-  unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
+  unset   = concat(local.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
   callers = { queue = google_service_account.push, events = google_service_account.push, scheduler = google_service_account.scheduler }
 }
 

@@ -16,6 +16,7 @@ resource "google_storage_bucket_object" "source" {
 
   lifecycle {
     create_before_destroy = true
+    ignore_changes        = [source, detect_md5hash] # another path of the same archive: the name identifies the content
     precondition {
       condition     = fileexists(var.archive)
       error_message = "The archive ${var.archive} does not exist. Build it with: go run ./scripts/package -out dist"

@@ -32,6 +32,7 @@ override_resource {
 variables {
   project_id      = "acme-prod"
   environment     = "prod"
+  release         = "v1.2.3"
   archives        = "../../../dist"
   auth            = { issuer = "https://securetoken.google.com/acme-prod", audience = "acme-prod" }
   oauth_client_id = "123-abc.apps.googleusercontent.com"
@@ -259,6 +260,13 @@ run "one_archive_changed" {
   command = plan
   variables {
     archives = "../../../dist-run-changed"
+  }
+}
+
+run "the_archives_moved" {
+  command = plan
+  variables {
+    archives = "../../../terraform/../dist"
   }
 }
 

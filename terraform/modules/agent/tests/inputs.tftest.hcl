@@ -10,6 +10,7 @@ mock_provider "google" {
 variables {
   project_id      = "acme-prod"
   environment     = "prod"
+  release         = "v1.2.3"
   archives        = "../../../dist"
   auth            = { issuer = "https://securetoken.google.com/acme-prod", audience = "acme-prod" }
   oauth_client_id = "123-abc.apps.googleusercontent.com"

@@ -9,6 +9,7 @@ mock_provider "google" {
 variables {
   project_id      = "acme-dev"
   environment     = "dev"
+  release         = "v1.2.3"
   archives        = "../../../dist"
   auth            = { issuer = "https://accounts.google.com", audience = "1-web.apps.googleusercontent.com", console = true }
   oauth_client_id = "123-abc.apps.googleusercontent.com"

@@ -1,17 +1,9 @@
-# Planned with each environment: what it gives the module is what the module takes.
+# Planned with each environment's variable file: go run ./scripts/terraform.
 
 mock_provider "google" {
   mock_data "google_project" {
     defaults = { number = "123456789012" }
   }
-}
-
-variables {
-  project_id      = "acme-agent"
-  release         = "v1.2.3"
-  oauth_client_id = "123-abc.apps.googleusercontent.com"
-  domain          = "agent.acme.com"
-  alert_emails    = ["oncall@acme.com"]
 }
 
 run "plan" {
@@ -29,7 +21,7 @@ run "declared" {
     agents          = "serverless_function_source_code/agents"
     secret_versions = { action-key = "7" }
 
-    # Each variable that an operator may set besides: TestTerraform looks for what it says where it takes effect.
+    # TestTerraform looks for these values at the resources that they concern.
     region              = "europe-north1"
     firestore_location  = "nam5"
     prefix              = "acme"

@@ -1,0 +1,74 @@
+# One deployment. dev.tfvars, stage.tfvars and prod.tfvars are its environments: each has a project and a state of its own.
+# `go test ./scripts/terraform -run Variables -update` writes variables.tf from the variables of modules/agent.
+
+terraform {
+  backend "gcs" {} # terraform init -backend-config=bucket=PROJECT-tfstate -backend-config=prefix=agent/ENVIRONMENT
+}
+
+provider "google" {
+  user_project_override = true
+  billing_project       = var.project_id
+  default_labels        = { managed-by = "terraform" }
+}
+
+variable "environment" {
+  type        = string
+  description = "The name of the environment: dev, stage or prod."
+  validation {
+    condition     = try(jsondecode(file("${path.root}/.terraform/terraform.tfstate")).backend.config.prefix == "agent/${var.environment}", true)
+    error_message = "environment is ${var.environment}, but terraform init selected the state of another one. Run: terraform init -reconfigure -backend-config=bucket=PROJECT-tfstate -backend-config=prefix=agent/${var.environment}"
+  }
+}
+
+module "agent" {
+  source = "./modules/agent"
+
+  environment         = var.environment
+  project_id          = var.project_id
+  archives            = "${path.root}/../dist"
+  release             = var.release
+  region              = var.region
+  firestore_location  = var.firestore_location
+  prefix              = var.prefix
+  labels              = var.labels
+  runtime             = var.runtime
+  min_instances       = var.min_instances
+  vpc_connector       = var.vpc_connector
+  secret_versions     = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
+  deletion_protection = var.deletion_protection
+
+  domain              = var.domain
+  auth                = var.auth
+  allowed_origins     = var.allowed_origins
+  mcp_issuer          = var.mcp_issuer
+  requests_per_minute = var.requests_per_minute
+
+  model           = var.model
+  oauth_client_id = var.oauth_client_id
+  gmail_send_mode = var.gmail_send_mode
+  gmail_search    = var.gmail_search
+  github          = var.github
+  containers      = var.containers
+  actions         = var.actions
+  agents          = var.agents
+  mcp_servers     = var.mcp_servers
+
+  side_effects = var.side_effects
+  settings     = var.settings
+  retention    = var.retention
+  audit_log    = var.audit_log
+
+  alert_emails = var.alert_emails
+  events       = var.events
+  webhooks     = var.webhooks
+  devices      = var.devices
+  mail         = var.mail
+  traces       = var.traces
+  metrics      = var.metrics
+  receipts     = var.receipts
+}
+
+output "agent" {
+  description = "The addresses of the deployment, and the functions' identities."
+  value       = module.agent
+}

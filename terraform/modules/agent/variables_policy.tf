@@ -1,0 +1,52 @@
+# The limits of agents, and the time for which data is kept.
+
+variable "side_effects" {
+  type        = string
+  default     = "on"
+  nullable    = false
+  description = "The kill switch: on; ask (each side effect waits for approval, even if the user always allows it); off (no side effects)."
+  validation {
+    condition     = contains(["on", "ask", "off"], var.side_effects)
+    error_message = "side_effects must be on, ask or off."
+  }
+}
+
+variable "settings" {
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  description = "Further variables from shared/config/README.md for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
+  validation {
+    condition = alltrue([for name in keys(var.settings) : contains([
+      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "HOLD", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_COMMANDS_PER_DAY", "MAX_MODEL_CALLS",
+      "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "PERSONA", "PLAN_MAX_ASKS", "PLAN_MAX_DEADLINE", "PLAN_MAX_MODEL_CALLS", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
+      "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "OTEL_METRIC_EXPORT_INTERVAL", "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
+    ], name)])
+    error_message = "settings accepts the limits, the policy, PERSONA, LOG_LEVEL, and the settings of terminals, the web, traces and metrics. Everything else has a separate variable. Secrets do not belong here."
+  }
+}
+
+variable "retention" {
+  type        = object({ days = optional(number, 0), audit_days = optional(number, 0) })
+  default     = {}
+  nullable    = false
+  description = "Days after its last use until a conversation is deleted, and days until an audit entry is deleted; 0: never."
+  validation {
+    condition     = var.retention.days >= 0 && floor(var.retention.days) == var.retention.days && floor(var.retention.audit_days) == var.retention.audit_days && (var.retention.audit_days == 0 || var.retention.days > 0 && var.retention.audit_days > var.retention.days)
+    error_message = "retention must be in whole days, with more days for the audit than for conversations."
+  }
+}
+
+variable "audit_log" {
+  type = object({
+    retention_days = optional(number, 400)
+    locked         = optional(bool, false)
+  })
+  default     = {}
+  nullable    = false
+  description = "How long the audit's logs are kept. A lock can never be removed, not even by deleting the project's contents."
+  validation {
+    condition     = var.audit_log.retention_days >= 30 && var.audit_log.retention_days <= 3650
+    error_message = "audit_log.retention_days must be 30 to 3650."
+  }
+}
