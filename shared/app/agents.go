@@ -73,7 +73,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 
 // calendarTools are the calendar's tools that only agents have whose files name them: each tool of an agent is part of
 // every request to the model.
-var calendarTools = []string{"calendar_event_update", "calendar_freebusy"}
+var calendarTools = []string{"calendar_event_update", "calendar_freebusy", "calendar_respond"}
 
 // pageAgent returns the agent for web pages.
 func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) registry.Agent {

@@ -85,3 +85,27 @@ func TestBusyTimesAreReadByWhoAllowsIt(t *testing.T) {
 	}
 	holds(t, "the answer", read, `"person":"you"`, `"start":"2027-01-05T13:00:00+01:00"`)
 }
+
+// TestAnInvitationIsAnsweredAsItsCardShows accepts an invitation of someone else.
+func TestAnInvitationIsAnsweredAsItsCardShows(t *testing.T) {
+	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Respond))
+	if err := w.Google.AddEvent(testkit.Address("ana"), map[string]any{"summary": "Review",
+		"organizer": map[string]any{"email": "boss@example.com"}, "start": map[string]any{"date": "2027-01-05"},
+		"end":       map[string]any{"date": "2027-01-06"},
+		"attendees": []any{map[string]any{"email": testkit.Address("ana")}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.SetModel(testkit.Wants(calendar.Respond, map[string]any{"eventId": w.Google.Events()[0]["id"],
+		"answer": "accepted", "comment": "Gladly."}))
+	r := w.askOf("days")
+	holds(t, "the card", string(w.call("GET", "/api/agent/approvals/pending", "").Body), "Accept an invitation",
+		`{"label":"Event","value":"Review"}`, "boss@example.com", `{"label":"Your answer becomes","value":"Accepted"}`)
+	if r = w.approve(r); r.Status != "completed" ||
+		!strings.Contains(string(r.Body), "Answered the invitation “Review”: accepted.") {
+		t.Errorf("%s", r.Body)
+	}
+	me := w.Google.Events()[0]["attendees"].([]any)[0].(map[string]any)
+	if me["responseStatus"] != "accepted" || me["comment"] != "Gladly." || w.Google.Events()[0]["told"] != "all" {
+		t.Errorf("the event is %v", w.Google.Events()[0])
+	}
+}

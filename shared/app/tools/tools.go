@@ -41,7 +41,8 @@ func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, mark
 		Reads: cfg.GmailSearch}
 	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
 	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
-		calendar.NewUpdate(acting, days), calendar.NewList(acting, days), calendar.NewFreeBusy(acting, days))
+		calendar.NewUpdate(acting, days), calendar.NewList(acting, days), calendar.NewFreeBusy(acting, days),
+		calendar.NewRespond(acting, days))
 	if cfg.GmailSearch {
 		tools[gmail.Search], tools[gmail.Read] = gmail.NewSearch(acting, mail), gmail.NewRead(acting, mail)
 	}

@@ -22,6 +22,8 @@ func Question(a run.Approval) string {
 		return "Approve an event in your calendar?"
 	case a.Tool == "calendar_event_update":
 		return "Approve a change to an event in your calendar?"
+	case a.Tool == "calendar_respond":
+		return "Approve an answer to an invitation?"
 	case a.Tool == "terminal_run":
 		return "Approve a command?"
 	}

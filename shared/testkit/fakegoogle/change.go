@@ -51,7 +51,8 @@ func notMatched() *apiError {
 }
 
 // private are the fields that a guest may change: those of the guest's own copy, and the answer among the attendees.
-var private = []string{"attendees", "colorId", "extendedProperties", "reminders", "transparency", "visibility"}
+var private = []string{"attendees", "attendeesOmitted", "colorId", "extendedProperties", "reminders", "transparency",
+	"visibility"}
 
 // mayPatch reports whether the calendar's owner may change the fields.
 func (e *event) mayPatch(fields map[string]any) bool {
@@ -72,6 +73,10 @@ func (s *Server) change(ev *event, fields map[string]any, told string) (any, *ap
 		return nil, forbidden("Forbidden")
 	}
 	fields = maps.Clone(fields)
+	if fields["attendeesOmitted"] == true { // only the answers of the named guests change
+		fields["attendees"] = answered(ev.Resource["attendees"], fields["attendees"])
+		delete(fields, "attendeesOmitted")
+	}
 	delete(fields, "id")
 	delete(fields, "etag")
 	changed := *ev
@@ -80,6 +85,22 @@ func (s *Server) change(ev *event, fields map[string]any, told string) (any, *ap
 		return nil, e
 	}
 	return changed.Resource, s.commit(record{PutEvent: &changed})
+}
+
+// answered returns all guests, with the answers of some.
+func answered(all, some any) []any {
+	guests, _ := all.([]any)
+	given, _ := some.([]any)
+	out := slices.Clone(guests)
+	for i := range out {
+		one, _ := out[i].(map[string]any)
+		for _, g := range given {
+			if answer, _ := g.(map[string]any); answer["email"] == one["email"] {
+				out[i] = merge(one, answer)
+			}
+		}
+	}
+	return out
 }
 
 // merge returns the target with the fields of a merge patch.

@@ -4,6 +4,7 @@
 // is its compensation, and deletes no other events. calendar_event_update (update.go) changes an event of the calendar.
 // calendar_events_list (list.go) reads the events of a few days, which are text from strangers: anyone can send an
 // invitation. calendar_freebusy (freebusy.go) reads when people are busy, and no text.
+// calendar_respond (respond.go) answers an invitation.
 package calendar
 
 import (
@@ -22,6 +23,7 @@ const (
 	List     = "calendar_events_list"
 	Update   = "calendar_event_update"
 	FreeBusy = "calendar_freebusy"
+	Respond  = "calendar_respond"
 )
 
 // The limits of an event.

@@ -16,13 +16,7 @@ func (u *updater) about(a UpdateArgs, ev *calendarapi.Event) (UpdateArgs, error)
 	if err := changeable(ev); err != nil {
 		return a, err
 	}
-	a.Before = &Before{ETag: ev.Etag, Event: seen(ev, "")}
-	switch {
-	case ev.RecurringEventId != "":
-		a.Before.Repeats = oneRepetition
-	case len(ev.Recurrence) > 0:
-		a.Before.Repeats = wholeSeries
-	}
+	a.Before = &Before{ETag: ev.Etag, Event: seen(ev, ""), Repeats: repeatsOf(ev)}
 	is, err := a.merged()
 	if err != nil {
 		return a, err
@@ -41,6 +35,16 @@ func (u *updater) about(a UpdateArgs, ev *calendarapi.Event) (UpdateArgs, error)
 		return a, fault.New(fault.Validation, "nothing_changes", "The event is already like this. Nothing changes.")
 	}
 	return a, nil
+}
+
+func repeatsOf(ev *calendarapi.Event) repeats {
+	switch {
+	case ev.RecurringEventId != "":
+		return oneRepetition
+	case len(ev.Recurrence) > 0:
+		return wholeSeries
+	}
+	return ""
 }
 
 // changeable returns why the user cannot change the event, or nil.

@@ -70,17 +70,27 @@ func (u *updater) patch(ctx context.Context, call tool.Call, a UpdateArgs) (Upda
 	if err != nil {
 		return Updated{}, err
 	}
-	req := svc.Events.Patch("primary", a.EventID, body).SendUpdates(a.SendUpdates).Context(ctx)
-	req.Header().Set("If-Match", ev.Etag)
-	switch done, err := req.Do(); {
-	case err != nil:
-		return Updated{}, notChanged("calendar.events.patch", google.Read(err))
-	case !changedBy(done, call.ActionID) || done.Id != a.EventID:
-		return Updated{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
-			"Google Calendar's answer could not be read. The event may have been changed."))
-	default:
-		return Updated{done.Id, done.HtmlLink}, nil
+	done, err := u.send(ctx, svc, call, ev, body, a.SendUpdates)
+	if err != nil {
+		return Updated{}, err
 	}
+	return Updated{done.Id, done.HtmlLink}, nil
+}
+
+// send patches the event, unless it has changed since it was read. The body has the action's mark.
+func (c client) send(ctx context.Context, svc *calendarapi.Service, call tool.Call, ev, body *calendarapi.Event,
+	updates string) (*calendarapi.Event, error) {
+	req := svc.Events.Patch("primary", ev.Id, body).SendUpdates(updates).Context(ctx)
+	req.Header().Set("If-Match", ev.Etag)
+	done, err := req.Do()
+	switch {
+	case err != nil:
+		return nil, notChanged("calendar.events.patch", google.Read(err))
+	case !changedBy(done, call.ActionID) || done.Id != ev.Id:
+		return nil, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
+			"Google Calendar's answer could not be read. The event may have been changed."))
+	}
+	return done, nil
 }
 
 // askAnew returns the error of an event that is no longer the one that its user saw.

@@ -5,7 +5,7 @@ import { now } from './clock.js';
 const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
-  calendar_freebusy: 'Look up busy times',
+  calendar_freebusy: 'Look up busy times', calendar_respond: 'Answer an invitation',
   run_command: 'Run a command', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
@@ -19,7 +19,8 @@ export const toolName = (tool) => tools[tool]
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
 const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar',
-  calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event' };
+  calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event',
+  calendar_respond: 'Answering the invitation' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
 export const holding = (tool) => soon[tool] ?? 'Starting';
@@ -29,7 +30,7 @@ const under = {
   calendar_event_create: 'Adding it to the calendar…',
   calendar_event_delete: 'Deleting it from the calendar…', calendar_event_update: 'Changing the event…',
   calendar_events_list: 'Reading your calendar…',
-  calendar_freebusy: 'Looking up busy times…',
+  calendar_freebusy: 'Looking up busy times…', calendar_respond: 'Answering the invitation…',
   run_command: 'Running…', ask_user: 'Asking…',
 };
 
@@ -143,10 +144,10 @@ export const decisions = {
   start_new: 'It was not done: ask me again',
 };
 
-const reaching = ['to', 'cc', 'bcc', 'attendees', 'addAttendees', 'removeAttendees'];
+const reaching = ['to', 'cc', 'bcc', 'attendees', 'addAttendees', 'removeAttendees', 'organizer'];
 
 /** reached returns the addresses that a call reaches. @param {any} args @returns {string[]} */
-export const reached = (args) => [...new Set([args?.before?.event, args].flatMap((part) => reaching
+export const reached = (args) => [...new Set([args?.before?.event, args?.invitation, args].flatMap((part) => reaching
   .flatMap((name) => part?.[name] ?? [])))].filter((address) => typeof address === 'string');
 
 /**
@@ -159,7 +160,7 @@ export function aboutOf({ to = [], more, what, where }) {
 }
 
 const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to',
-  calendar_event_update: 'changes of events with' };
+  calendar_event_update: 'changes of events with', calendar_respond: 'answers to' };
 
 /**
  * always says what would be always allowed: "mails to ana@example.com".

@@ -685,6 +685,7 @@ var tools = {
   calendar_event_update: "Change a calendar event",
   calendar_events_list: "Read your calendar",
   calendar_freebusy: "Look up busy times",
+  calendar_respond: "Answer an invitation",
   run_command: "Run a command",
   task_complete: "End the task",
   ask_user: "Ask you",
@@ -699,7 +700,8 @@ var soon = {
   gmail_send: "Sending",
   calendar_event_create: "Adding to the calendar",
   calendar_event_delete: "Deleting the event",
-  calendar_event_update: "Changing the event"
+  calendar_event_update: "Changing the event",
+  calendar_respond: "Answering the invitation"
 };
 var holding = (tool) => soon[tool] ?? "Starting";
 var under2 = {
@@ -711,6 +713,7 @@ var under2 = {
   calendar_event_update: "Changing the event…",
   calendar_events_list: "Reading your calendar…",
   calendar_freebusy: "Looking up busy times…",
+  calendar_respond: "Answering the invitation…",
   run_command: "Running…",
   ask_user: "Asking…"
 };
@@ -819,15 +822,16 @@ var decisions = {
   confirm_done: "It was done",
   start_new: "It was not done: ask me again"
 };
-var reaching = ["to", "cc", "bcc", "attendees", "addAttendees", "removeAttendees"];
-var reached = (args) => [...new Set([args?.before?.event, args].flatMap((part3) => reaching.flatMap((name) => part3?.[name] ?? [])))].filter((address2) => typeof address2 === "string");
+var reaching = ["to", "cc", "bcc", "attendees", "addAttendees", "removeAttendees", "organizer"];
+var reached = (args) => [...new Set([args?.before?.event, args?.invitation, args].flatMap((part3) => reaching.flatMap((name) => part3?.[name] ?? [])))].filter((address2) => typeof address2 === "string");
 function aboutOf({ to = [], more: more2, what, where }) {
   return [[...to, ...more2 ? [`${more2} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
 }
 var kindsOf = {
   gmail_send: "mails to",
   calendar_event_create: "invitations to",
-  calendar_event_update: "changes of events with"
+  calendar_event_update: "changes of events with",
+  calendar_respond: "answers to"
 };
 function always(a) {
   if (a.decisions?.includes("approve_and_always_allow_command")) return "this command on this host";
