@@ -79,3 +79,12 @@ func (c Client) AskOn(ctx context.Context, terminalID, agent, prompt string, hea
 func Command(line string) map[string]any {
 	return map[string]any{"command": line, "reasoning": "To see."}
 }
+
+// Commands returns the arguments of a list of commands.
+func Commands(lines ...string) map[string]any {
+	commands := make([]map[string]any, len(lines))
+	for i, line := range lines {
+		commands[i] = map[string]any{"command": line}
+	}
+	return map[string]any{"commands": commands, "reasoning": "To see."}
+}

@@ -88,7 +88,7 @@ func work(ctx context.Context, first proof.Order) error {
 		p.mail(l)
 		l.Sleep = shortened
 		used := []*tool.Tool{l.Tools["gmail_send"], l.Tools["calendar_event_create"], l.Tools["calendar_event_delete"]}
-		for _, name := range []string{command.Run, command.Complete, command.Ask} {
+		for _, name := range []string{command.Run, command.RunList, command.Complete, command.Ask} {
 			if t := l.Tools[name]; t != nil {
 				used = append(used, t)
 			}

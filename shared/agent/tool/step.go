@@ -34,6 +34,10 @@ type Step struct {
 
 	LeftBehind int      `json:"leftBehind,omitempty"` // processes that it left running; they were stopped with it
 	Ended      []string `json:"ended,omitempty"`      // names of the first of these programs
+
+	// Commands are the commands of a list, in their order. Command and Output then have all of them. A command that was
+	// not run has the kind StepAborted.
+	Commands []Step `json:"commands,omitempty"`
 }
 
 // maxTried is the maximum length of a refused request in a step, in bytes.
@@ -69,13 +73,21 @@ func (t *Tool) Step(args, result json.RawMessage) (step *Step) {
 		}
 	}()
 	s := t.step(args, result)
+	s.cut()
+	for i := range s.Commands {
+		s.Commands[i].cut()
+	}
+	return &s
+}
+
+// cut shortens the output to MaxStepOutput characters.
+func (s *Step) cut() {
 	for i, n := 0, 0; i < len(s.Output); n++ {
 		if n == MaxStepOutput {
 			s.Output, s.Truncated = s.Output[:i], true
-			break
+			return
 		}
 		_, size := utf8.DecodeRuneInString(s.Output[i:])
 		i += size
 	}
-	return &s
 }

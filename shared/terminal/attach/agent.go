@@ -92,6 +92,18 @@ func (a *agent) clear(k *keys) {
 	a.typed, a.asks, a.half = nil, false, false
 }
 
+// next drops the keys that a command of a list has not read, before the next command of the list gets the keys: they
+// may be a password.
+func (a *agent) next(k *keys) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k.drop()
+	if a.typed == k && (a.asks || a.half) {
+		a.stray = time.Now().Add(pause)
+	}
+	a.asks, a.half = false, false
+}
+
 // task is a function that runs in a goroutine.
 type task struct {
 	cancel context.CancelFunc
@@ -192,10 +204,20 @@ func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 	}
 }
 
-// replay shows a command that has ended.
+// replay shows a command, or the commands of a list, after their end.
 func (t *socket) replay(ctx context.Context, runID, actionID string) {
 	t.tell(runID, actionID, commandRuns)
-	_, _ = t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}) // the host may have deleted the output
+	at := &position{action: actionID}
+	for {
+		res, err := t.agent.keeper.Attach(ctx, at.id(), 0, printer{screen: t.screen})
+		if errors.Is(err, supervisor.ErrOther) && !at.inList() {
+			at.other()
+			continue
+		}
+		if err != nil || !at.next(res) { // the host may have deleted the output
+			break
+		}
+	}
 	t.tell(runID, actionID, commandEnded)
 }
 
@@ -211,9 +233,11 @@ func (t *socket) tell(runID, actionID, state string) {
 // process is about to begin it.
 const again = 100 * time.Millisecond
 
-// show shows one command until it has ended or ctx ends, and sends it the keys that are typed for it.
+// show shows a command, or the commands of a list, until the last has ended or ctx ends, and sends it the keys that are
+// typed for it.
 func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) {
-	typing := begin(ctx, func(ctx context.Context) { t.typeInto(ctx, actionID, typed) })
+	at := &position{action: actionID}
+	typing := begin(ctx, func(ctx context.Context) { t.typeInto(ctx, at, typed) })
 	t.tell(runID, actionID, commandRuns)
 	defer func() {
 		t.agent.clear(typed)
@@ -230,15 +254,23 @@ func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) 
 		}
 	})
 	for {
-		_, err := t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}, supervisor.Hold(), asks)
-		if !errors.Is(err, supervisor.ErrOther) || wait.For(ctx, again) != nil {
+		res, err := t.agent.keeper.Attach(ctx, at.id(), 0, printer{screen: t.screen}, supervisor.Hold(), asks)
+		switch {
+		case errors.Is(err, supervisor.ErrOther):
+			if wait.For(ctx, again) != nil {
+				return
+			}
+			at.other()
+		case err != nil || !at.next(res):
 			return
+		default:
+			t.agent.next(typed)
 		}
 	}
 }
 
-// typeInto sends typed keys to a command until it has ended.
-func (t *socket) typeInto(ctx context.Context, actionID string, typed *keys) {
+// typeInto sends typed keys to the command until it has ended. In a list, the keys then go to the next command.
+func (t *socket) typeInto(ctx context.Context, at *position, typed *keys) {
 	b := make([]byte, maxTyped/2)
 	for {
 		n, err := typed.Read(b)
@@ -246,12 +278,12 @@ func (t *socket) typeInto(ctx context.Context, actionID string, typed *keys) {
 			return
 		}
 		for {
-			err = t.agent.keeper.Input(ctx, actionID, b[:n])
+			err = t.agent.keeper.Input(ctx, at.id(), b[:n])
 			if !errors.Is(err, supervisor.ErrOther) && !tool.IsTransient(err) || wait.For(ctx, again) != nil {
 				break // it has them, or never will
 			}
 		}
-		if err != nil {
+		if err != nil && !at.inList() {
 			return // a command that has ended reads nothing
 		}
 	}

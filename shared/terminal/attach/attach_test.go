@@ -459,6 +459,12 @@ var action = "action-" + rand.Text()
 // for input.
 func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan supervisor.Result {
 	w.t.Helper()
+	return w.beginsAs(action, command, limit, asks)
+}
+
+// beginsAs is begins for a command with this name.
+func (w *world) beginsAs(id, command string, limit time.Duration, asks func(bool)) <-chan supervisor.Result {
+	w.t.Helper()
 	host, err := terminal.ReadHost(w.t.Context(), w.store, "ana", hostID)
 	if err != nil {
 		w.t.Fatal(err)
@@ -475,7 +481,7 @@ func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-c
 	ended := make(chan supervisor.Result, 1)
 	go func() {
 		defer release()
-		r, err := k.Start(context.Background(), supervisor.Start{ID: action, Terminal: terminalID, Grammar: "bash",
+		r, err := k.Start(context.Background(), supervisor.Start{ID: id, Terminal: terminalID, Grammar: "bash",
 			Command: command, Limit: limit, Size: supervisor.Size{Cols: 80, Rows: 24}, Asks: asks}, io.Discard)
 		if err != nil {
 			w.t.Error(err)
@@ -483,6 +489,35 @@ func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-c
 		ended <- r
 	}()
 	return ended
+}
+
+// TestAListOfCommands shows the commands of a list one after the other, as one action. Keys go to the running command,
+// and the rest of an answer to one command reaches neither the next command nor the shell.
+func TestAListOfCommands(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.hears("ready")
+	w.runs.set("run-1", action)
+	c.hears(`"state":"running"`)
+	first := w.beginsAs(supervisor.InList(action, 0), "read x; echo got $x", time.Minute, nil)
+	c.hears(`"state":"input"`)
+	c.types("one\r")
+	c.sees("got one")
+	<-first
+	second := w.beginsAs(supervisor.InList(action, 1), "read x; echo then $x", time.Minute, nil)
+	for strings.Count(strings.Join(c.told, ""), `"state":"input"`) < 2 && c.read() {
+	}
+	c.types("two\r")
+	c.sees("then two")
+	<-second
+	w.runs.change(func() { w.runs.command, w.runs.done = "", []string{action} })
+	c.hears(`"state":"ended"`)
+	c.types("echo sh''ell\r")
+	c.sees("shell")
+
+	later := w.attach("ana", terminalID)
+	later.sees("got one")
+	later.sees("then two")
 }
 
 // TestKeysBeforeItIsKnown attaches while the agent's command asks for a password, and types it before the run is known.

@@ -220,6 +220,14 @@ func (k *keys) put(ctx context.Context, b []byte) {
 	k.change()
 }
 
+// drop removes the keys that nothing has read.
+func (k *keys) drop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.typed = nil
+	k.change()
+}
+
 // Read returns the available keys, and waits for the first one.
 func (k *keys) Read(b []byte) (int, error) { return k.read(context.Background(), b) }
 

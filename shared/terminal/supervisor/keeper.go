@@ -54,6 +54,10 @@ type Facts struct {
 	Stamp string `json:"stamp"`
 }
 
+// InList returns the ID under which a command of a list runs, for the ID of the list's action. The list has one action,
+// and each of its commands has a journal.
+func InList(actionID string, i int) string { return fmt.Sprintf("%s-%d", actionID, i+1) }
+
 // Start is a command to start.
 type Start struct {
 	ID       string        // the action's ID, which names its journal

@@ -1,5 +1,6 @@
 // Package command provides the tools of the agent that works on a terminal (seed 002): run_command, which runs one
-// command on the host of the run's terminal, task_complete, which ends the run, and ask_user, which its user answers.
+// command on the host of the run's terminal, run_commands, which runs a list of commands, task_complete, which ends the
+// run, and ask_user, which its user answers.
 //
 // What a command does is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a
 // process that only judges and shows needs no connection. Where a command acts, as whom, on which machine and in which
@@ -111,13 +112,13 @@ type Answer struct {
 	Answer string `json:"answer"`
 }
 
-// New returns the three tools.
+// New returns the four tools.
 func New(o Options) tool.Set {
 	r := &runner{Options: o, denied: map[string]bool{}}
 	for _, name := range o.Deny {
 		r.denied[name] = true
 	}
-	return tool.NewSet(r.tool(), complete(), ask())
+	return tool.NewSet(r.tool(), r.listTool(), complete(), ask())
 }
 
 func (r *runner) tool() *tool.Tool {
@@ -155,6 +156,11 @@ func (r *runner) tool() *tool.Tool {
 func refine(s *jsonschema.Schema) {
 	text(s, "command", shell.MaxLength)
 	text(s, "reasoning", maxReasoning)
+	timed(s)
+}
+
+// timed limits the property timeoutSeconds.
+func timed(s *jsonschema.Schema) {
 	seconds := s.Properties["timeoutSeconds"]
 	seconds.Minimum, seconds.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(MaxLimit.Seconds())
 }

@@ -67,29 +67,39 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 		return "", err
 	}
 	defer m.release()
-	was := grammar(&m.at.Host)
-	if err := r.learnShell(ctx, m, c); err != nil {
+	if err := r.ready(ctx, m, c, a); err != nil {
 		return "", err
-	}
-	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
-	if err == nil {
-		err = checkSystem(m, c, &j)
-	}
-	if err != nil {
-		return "", err
-	}
-	if c.Approved && was != grammar(&m.at.Host) {
-		if approved, err := shell.Judge(a.Command, was); err != nil || approved.Class != j.Class {
-			return "", errOtherShell(grammar(&m.at.Host))
-		}
-	}
-	if m.Facts.Home == "" && j.Class != shell.ReadOnly {
-		return "", errNoHome()
 	}
 	if err := r.standing(ctx, m, c, a); err != nil {
 		return "", err
 	}
 	return m.Handle(), nil
+}
+
+// ready checks that the host can run the commands as they were judged.
+func (r *runner) ready(ctx context.Context, m *machine, c tool.Call, commands ...Args) error {
+	was := grammar(&m.at.Host)
+	if err := r.learnShell(ctx, m, c); err != nil {
+		return err
+	}
+	for _, a := range commands {
+		j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+		if err == nil {
+			err = checkSystem(m, c, &j)
+		}
+		if err != nil {
+			return err
+		}
+		if c.Approved && was != grammar(&m.at.Host) {
+			if approved, err := shell.Judge(a.Command, was); err != nil || approved.Class != j.Class {
+				return errOtherShell(grammar(&m.at.Host))
+			}
+		}
+		if m.Facts.Home == "" && j.Class != shell.ReadOnly {
+			return errNoHome()
+		}
+	}
+	return nil
 }
 
 // learnShell records the host's shell if commands were judged for another one: the host was never checked, or its
@@ -127,14 +137,6 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 		return Result{}, err
 	}
 	defer m.release()
-	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
-	if err != nil {
-		return Result{}, err
-	}
-	line, opens, err := r.opens(m, c, a, &j)
-	if err != nil {
-		return Result{}, err
-	}
 	if c.Standing { // the file may have changed since prepare
 		if err := r.standing(ctx, m, c, a); err != nil {
 			return Result{}, err
@@ -142,13 +144,30 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	}
 	out := newPrinted(c.Output)
 	defer out.close()
-	res, err := m.Start(ctx, supervisor.Start{ID: c.ActionID, Terminal: m.at.ID, Command: line,
-		Grammar: grammar(&m.at.Host), Plain: plain(c, &j, opens), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
-		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
+	start, err := r.start(m, c, a, c.ActionID)
+	if err != nil {
+		return Result{}, err
+	}
+	res, err := m.Start(ctx, start, out)
 	if err != nil {
 		return Result{}, r.notStarted(ctx, c, a, err)
 	}
 	return r.ended(ctx, c, a, out, res)
+}
+
+// start returns the command as it is started under an ID, in the machine's directory.
+func (r *runner) start(m *machine, c tool.Call, a Args, id string) (supervisor.Start, error) {
+	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	if err != nil {
+		return supervisor.Start{}, err
+	}
+	line, opens, err := r.opens(m, c, a, &j)
+	if err != nil {
+		return supervisor.Start{}, err
+	}
+	return supervisor.Start{ID: id, Terminal: m.at.ID, Command: line, Grammar: grammar(&m.at.Host),
+		Plain: plain(c, &j, opens), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
+		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, nil
 }
 
 // notStarted returns the outcome after an error of supervisor.Start. If the error leaves the outcome open, notStarted
@@ -186,31 +205,36 @@ func errStopped() error { return fault.New(fault.Policy, CodeStopped, "The comma
 
 // ended returns the outcome of a command that has ended, and stores its directory for the next command.
 func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, res supervisor.Result) (Result, error) {
-	out.close()
-	text, cut := out.text()
-	result := Result{Output: text, ExitCode: res.Exit, Truncated: cut, TimedOut: res.TimedOut, Cwd: res.Cwd,
-		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Ended: programs(res.Ended), Asked: res.Asked}
+	result := out.result(res, supervisor.MaxText)
 	if res.Cwd != "" {
 		if err := r.moved(ctx, c, res.Cwd); err != nil {
 			return Result{}, tool.Ambiguous(err) // the caller asks the host again, and stores the directory then
 		}
 	}
-	switch {
-	case res.TimedOut:
-		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeTimeout,
-			"The command was ended because it took longer than %d seconds. Its output so far is in the result.",
-			int(a.limit().Seconds())))
-	case res.Asked:
-		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeAsked,
-			"The command waited for input and was ended, because no one typed any. Its output so far, with what it "+
-				"asked, is in the result."))
-	case res.Hangup:
-		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeHangup,
-			"The command ended with the connection to its host, which keeps no terminal without one."))
-	case res.Stopped:
-		return Result{}, tool.Ran(result, errStopped())
+	if early := endedEarly(a, res); early != nil {
+		return Result{}, tool.Ran(result, early)
 	}
 	return result, nil
+}
+
+// endedEarly returns the reason why a command was ended before it ended by itself, or nil.
+func endedEarly(a Args, res supervisor.Result) error {
+	switch {
+	case res.TimedOut:
+		return fault.New(fault.Tool, CodeTimeout,
+			"The command was ended because it took longer than %d seconds. Its output so far is in the result.",
+			int(a.limit().Seconds()))
+	case res.Asked:
+		return fault.New(fault.Tool, CodeAsked,
+			"The command waited for input and was ended, because no one typed any. Its output so far, with what it "+
+				"asked, is in the result.")
+	case res.Hangup:
+		return fault.New(fault.Tool, CodeHangup,
+			"The command ended with the connection to its host, which keeps no terminal without one.")
+	case res.Stopped:
+		return errStopped()
+	}
+	return nil
 }
 
 // programs returns the names of the killed programs in a readable form, because a program can choose any name.

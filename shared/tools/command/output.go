@@ -66,12 +66,20 @@ func (k *keep) Write(b []byte) (int, error) {
 	return k.kept.Write(b)
 }
 
+// result returns the result of the command that has printed this, with at most limit bytes of output.
+func (p *printed) result(res supervisor.Result, limit int) Result {
+	p.close()
+	text, cut := p.text(limit)
+	return Result{Output: text, ExitCode: res.Exit, Truncated: cut, TimedOut: res.TimedOut, Cwd: res.Cwd,
+		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Ended: programs(res.Ended), Asked: res.Asked}
+}
+
 // text returns the output as the model reads it and the card shows it. It searches for secrets once more, because
 // removed control sequences may have split a secret.
-func (p *printed) text() (text string, cut bool) {
+func (p *printed) text(limit int) (text string, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	raw, cut := p.kept.Bytes()
-	text, more := supervisor.Text(raw, supervisor.MaxText)
+	text, more := supervisor.Text(raw, limit)
 	return obs.RemoveSecrets(text), cut || more
 }
