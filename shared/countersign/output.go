@@ -15,14 +15,14 @@ import (
 // Invalid arguments go back to the model with the mistakes, and the last model call of the run must call that tool.
 // The error is an [*OutputError] if no valid answer came, and otherwise the error of Send. While the run waits, the
 // value is zero and Result.Status is [Waiting].
-func SendAs[T any](ctx context.Context, s *Session, prompt string) (v T, res *Result, err error) {
+func SendAs[T any](ctx context.Context, s *Session, prompt string, files ...Attachment) (v T, res *Result, err error) {
 	form, wrapped, err := formOf[T]()
 	if err != nil {
 		return v, nil, public(err)
 	}
 	var answer json.RawMessage
 	res, err = s.complete(ctx, func(ctx context.Context) (*move, error) {
-		m, err := s.sending(ctx, prompt, form)
+		m, err := s.sending(ctx, prompt, files, form)
 		if m != nil {
 			m.answer = &answer
 		}

@@ -46,19 +46,19 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 // ID returns the session's ID, for [Agent.Resume].
 func (s *Session) ID() string { return s.id }
 
-// Send sends a prompt of at most 256 KiB to the agent. It returns when the run has ended or waits. If the run had
-// begun before an error, the result has its state. If ctx is cancelled, the call detaches from the run as described
-// at [Session.SendStream]. The error is an [*OpenError] if an earlier run of the session has not ended, the unchanged
-// error of Options.InstructionsFunc or Options.Approve, or an [*Error].
-func (s *Session) Send(ctx context.Context, prompt string) (*Result, error) {
-	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
+// Send sends a prompt of at most 256 KiB, with its files, to the agent. It returns when the run has ended or waits. If
+// the run had begun before an error, the result has its state. If ctx is cancelled, the call detaches from the run as
+// described at [Session.SendStream]. The error is an [*OpenError] if an earlier run of the session has not ended, the
+// unchanged error of Options.InstructionsFunc or Options.Approve, or an [*Error].
+func (s *Session) Send(ctx context.Context, prompt string, files ...Attachment) (*Result, error) {
+	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, files, nil) })
 }
 
 // SendStream is [Session.Send] with a sequence of the run's events as they happen. Its last element is an error or a
 // *[Finished]. If you leave the loop early or cancel ctx, the model's call stops. A running effect finishes and is
 // recorded, and [Session.Continue] continues the rest. You can range over the sequence once.
-func (s *Session) SendStream(ctx context.Context, prompt string) iter.Seq2[Event, error] {
-	return s.stream(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
+func (s *Session) SendStream(ctx context.Context, prompt string, files ...Attachment) iter.Seq2[Event, error] {
+	return s.stream(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, files, nil) })
 }
 
 // Continue continues the session's run. Use it for a run that was interrupted or abandoned by its caller, in this
@@ -128,7 +128,8 @@ func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*
 }
 
 // sending begins a run with a prompt, for an answer that is typed or text.
-func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessage) (*move, error) {
+func (s *Session) sending(ctx context.Context, prompt string, with []Attachment, form json.RawMessage) (*move,
+	error) {
 	switch {
 	case visible.Blank(prompt):
 		return nil, fault.Invalid("prompt", "the prompt is empty")
@@ -137,13 +138,17 @@ func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessa
 	case !utf8.ValidString(prompt):
 		return nil, fault.Invalid("prompt", "the prompt is not UTF-8")
 	}
+	files, err := filesOf(with)
+	if err != nil {
+		return nil, err
+	}
 	text, err := s.told(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a := s.agent
 	req := loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id, Title: prompt}
-	in := loop.Prompt{Text: prompt, Instructions: text, Answer: form}
+	in := loop.Prompt{Text: prompt, Instructions: text, Answer: form, Files: files}
 	m := newMove(s)
 	if m.invoked, err = a.core.invoke(&in); err != nil {
 		return nil, err

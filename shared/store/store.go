@@ -8,7 +8,8 @@
 // decides, and commits with the versions that it read. After a conflict, it reads and decides again.
 //
 // Besides the port and its backends, this group contains the packages that define stored data: document (paths, fields,
-// queries), output (the output of calls) and audit (the hash chain of a run's events).
+// queries), output (the output of calls),
+// attachment (the files of prompts) and audit (the hash chain of a run's events).
 package store
 
 import (

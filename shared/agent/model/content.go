@@ -30,6 +30,7 @@ type part struct {
 	Thought          bool         `json:"thought"`
 	FunctionCall     *rawCall     `json:"functionCall"`
 	FunctionResponse *rawResponse `json:"functionResponse"`
+	FileData         *FileData    `json:"fileData"`
 }
 
 type rawCall struct {
@@ -117,9 +118,9 @@ func texts(raw json.RawMessage, thoughts bool) string {
 	return text.String()
 }
 
-// isText reports whether all parts are text of a known kind.
-func (c *content) isText() bool {
-	return !slices.ContainsFunc(c.parts, func(p part) bool { return p.Text == nil })
+// isPrompt reports whether all parts are text or files.
+func (c *content) isPrompt() bool {
+	return !slices.ContainsFunc(c.parts, func(p part) bool { return p.Text == nil && p.FileData == nil })
 }
 
 func decode(raw json.RawMessage) (*content, error) {

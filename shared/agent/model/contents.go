@@ -107,12 +107,12 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 	if err := c.fits(given); err != nil {
 		return err
 	}
-	if last := len(c.entries) - 1; in.isText() && last >= 0 && c.entries[last].words {
+	if last := len(c.entries) - 1; in.isPrompt() && last >= 0 && c.entries[last].words {
 		before, err := decode(c.entries[last].raw)
 		if err != nil {
 			return err
 		}
-		if before.isText() { // roles must alternate, so consecutive texts become one content
+		if before.isPrompt() { // roles must alternate, so consecutive prompts become one content
 			c.entries[last] = joined(before.Parts, in.Parts)
 			return nil
 		}

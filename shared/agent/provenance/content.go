@@ -11,8 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// asked adds the prompt of a run. The prompt counts as the user's words unless another program's agent wrote it.
+// prompt adds the prompt of a run and its files. The prompt counts as the user's words unless another program's agent
+// wrote it.
 func (h *Record) prompt(in run.Input) {
+	for _, f := range in.Files {
+		h.texts.ReadFile(fileOrigin(f))
+	}
 	if in.DelegatedBy != nil {
 		h.texts.Read(taint.Source{Origin: in.DelegatedBy.Origin(), Text: in.Prompt})
 		return

@@ -93,8 +93,8 @@ func (h *Record) ended(s *run.State) {
 	}
 }
 
-// content adds one Gemini content: the user's words, and tool results that come from strangers. Records that the server
-// wrote in the user's role are skipped.
+// content adds one Gemini content: the user's words, files, and tool results that come from strangers. Records that the
+// server wrote in the user's role are skipped.
 func (h *Record) content(raw json.RawMessage) {
 	var c struct {
 		Role  string `json:"role"`
@@ -108,6 +108,9 @@ func (h *Record) content(raw json.RawMessage) {
 	if c.Role != string(model.User) {
 		h.compose(raw)
 		return
+	}
+	for range model.Files(raw) {
+		h.texts.ReadFile(earlierFile)
 	}
 	for _, p := range c.Parts {
 		if p.Text != "" && !strings.HasPrefix(p.Text, "[record ") {

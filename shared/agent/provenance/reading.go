@@ -6,11 +6,18 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // pageOrigin is the origin of a page's text about itself. Such text is private, like everything that a page shows its
 // user.
 const pageOrigin = "what the page says"
+
+// earlierFile is the origin of a file of an earlier run.
+const earlierFile = "a file of an earlier message"
+
+// fileOrigin returns the origin of a file of the run's prompt.
+func fileOrigin(f attachment.Stored) string { return "the file " + f.Name }
 
 // stateOrigin returns the origin of the repository state that was read when a session began.
 func stateOrigin(s *run.Session) string {
@@ -66,6 +73,9 @@ func First(tools tool.Set, s *run.State) *run.Reading {
 	}
 	if len(in.PageContext) > 0 {
 		note(run.Reading{Origin: pageOrigin, Private: true})
+	}
+	for _, f := range in.Files {
+		note(run.Reading{Origin: fileOrigin(f), Private: true})
 	}
 	for _, m := range in.History {
 		if m.Read != nil {

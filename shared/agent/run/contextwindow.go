@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -95,7 +96,7 @@ func (t *ContextWindow) follow(s *State, said []json.RawMessage) {
 		tokens = 0
 	case len(s.Turns) == 0:
 		for _, c := range said {
-			tokens += len(c) / BytesPerToken
+			tokens += len(c)/BytesPerToken + model.FileTokens(c)
 		}
 	case len(said) > 0 && counted > 0 && s.Turns[counted-1].Calls > 0: // the responses to the last calls
 		tokens += len(said[len(said)-1]) / BytesPerToken

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // Status is the state of a run (seed 000 §3).
@@ -131,6 +132,10 @@ type Input struct {
 	Thoughts    bool            `json:"thoughts,omitempty"`    // the client shows the model's thoughts
 	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client runs them
 	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page states about itself
+
+	// Files are the files of Prompt. FilesOf is the ID of this run, which stores them.
+	Files   []attachment.Stored `json:"files,omitempty"`
+	FilesOf string              `json:"filesOf,omitempty"`
 }
 
 // A PageTool is a tool that a web page provides, as the page describes it.

@@ -95,6 +95,7 @@ type Run struct {
 	Nonce     []byte     `json:"nonce,omitempty"`     // for the hashes in the run's audit chain (audit.InputHash)
 	Approvals int        `json:"approvals,omitempty"` // number of approvals requested so far
 	Outputs   []string   `json:"outputs,omitempty"`   // IDs of the actions whose output is kept
+	FileParts int        `json:"fileParts,omitempty"` // number of documents with the files of the prompt
 	Counted   RunUsage   `json:"settled,omitzero"`
 	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what the run's calls created
 	Plan      *PlanHead  `json:"plan,omitempty"`     // nil for a run without a plan
@@ -182,7 +183,7 @@ type EarlierCard struct {
 // A Finding describes a part of a call that comes from strangers, or that the user's own words do not contain
 // (shared/agent/taint).
 type Finding struct {
-	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, composed or agent
+	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, file, composed or agent
 	Origin string `json:"origin,omitempty"` // where the text was read; empty: it was not read anywhere
 	Text   string `json:"text,omitempty"`   // the text, cut to 500 bytes
 }

@@ -29,6 +29,7 @@ const (
 	Copied  Reason = "copied"  // the text contains text that was read
 	Leaking Reason = "leaking" // the call publishes something, and the run read something private
 	TooMuch Reason = "too_much"
+	File    Reason = "file" // the run read a file, whose text is unknown
 )
 
 // Finding is one reason that makes a call tainted.
@@ -77,6 +78,7 @@ type Record struct {
 	private  string // origin of the first private source
 	composed []*composition
 	wrote    int // bytes that the model wrote
+	files    []string
 }
 
 type source struct {
@@ -125,10 +127,22 @@ func (r *Record) Read(s Source) {
 	}
 }
 
+// ReadFile adds a file whose text cannot be compared, such as a picture. Every later call is tainted, because it may
+// contain the file's text. A file counts as private.
+func (r *Record) ReadFile(origin string) {
+	r.files = append(r.files, origin)
+	if r.private == "" {
+		r.private = origin
+	}
+}
+
 // Judge returns the reasons why the call is tainted, or nil if it is not.
 func (r *Record) Judge(c Call) (found []Finding) {
 	if r.size > MaxRead {
 		found = append(found, Finding{Reason: TooMuch})
+	}
+	for _, f := range r.files {
+		found = append(found, Finding{Reason: File, Origin: f})
 	}
 	if c.Public && r.private != "" {
 		found = append(found, Finding{Reason: Leaking, Origin: r.private})

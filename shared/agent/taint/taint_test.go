@@ -103,6 +103,19 @@ func TestPrivateAndTooMuch(t *testing.T) {
 	}
 }
 
+// TestReadFile checks that every call is tainted after a file, even one in the user's own words.
+func TestReadFile(t *testing.T) {
+	r := heard("tell bob", "y")
+	r.ReadFile("the file a.pdf")
+	want := taint.Finding{Reason: taint.File, Origin: "the file a.pdf"}
+	if got := r.Judge(taint.Call{Text: []string{"tell bob"}}); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Judge(taint.Call{Public: true}); len(got) != 2 || got[1].Reason != taint.Leaking {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestFilesOfTheRepository checks that a call on a repository may contain the text of that repository's files only.
 func TestFilesOfTheRepository(t *testing.T) {
 	r := &taint.Record{}

@@ -70,7 +70,7 @@ func fetched(tx *unit.Tx, url string) ([]taint.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := r.Judge(taint.Call{}) // an empty call: only TooMuch can be found
+	found := r.Judge(taint.Call{}) // an empty call: only TooMuch and File can be found
 	if r.Composed(url) {
 		found = append(found, taint.Finding{Reason: composed, Text: url})
 	}

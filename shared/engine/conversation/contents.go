@@ -35,16 +35,28 @@ func addOwn(c *model.Contents, s *run.State) error {
 	if err == nil && len(earlier) > 0 {
 		err = c.Append(earlier...)
 	}
-	for _, words := range []string{s.Input.SystemNote, s.Input.Prompt} {
-		if err == nil && words != "" {
-			err = c.AddUser(words)
-		}
+	if err == nil {
+		err = addPrompt(c, s.Input)
 	}
 	for i, t := range s.Turns {
 		if err != nil {
 			return err
 		}
 		err = addTurn(c, s, t, i+1)
+	}
+	return err
+}
+
+// addPrompt adds the server's note, the files of the prompt, and the prompt.
+func addPrompt(c *model.Contents, in run.Input) (err error) {
+	if in.SystemNote != "" {
+		err = c.AddUser(in.SystemNote)
+	}
+	if err == nil {
+		err = addFiles(c, in)
+	}
+	if err == nil && in.Prompt != "" {
+		err = c.AddUser(in.Prompt)
 	}
 	return err
 }

@@ -162,10 +162,10 @@ func (p *Parts) Size() int {
 	return n
 }
 
-// Size returns the bytes of the contents.
+// Size returns the bytes of the contents. A file counts as the text that has its tokens.
 func Size(contents []json.RawMessage) (n int) {
 	for _, c := range contents {
-		n += len(c)
+		n += len(c) + model.FileTokens(c)*run.BytesPerToken
 	}
 	return n
 }

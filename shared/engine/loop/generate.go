@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
@@ -19,8 +20,12 @@ func generate(ctx context.Context, ex *unit.Execution, req model.Request, delta 
 	})
 }
 
-// askModel makes one model call.
+// askModel makes one model call. It adds the bytes of the files in the contents.
 func askModel(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string)) (*model.Reply, error) {
+	var err error
+	if req.Contents, err = conversation.WithFiles(ctx, ex, req.Contents); err != nil {
+		return nil, err
+	}
 	ctx, span := ex.TraceModel(ctx, ex.Run, ex.Model, req)
 	reply, err := ex.Model.Generate(ctx, req, delta)
 	span.EndModel(reply, err)

@@ -107,8 +107,8 @@ func promptTokens(s *run.State, req model.Request) int {
 	case n > 0 && s.Compressions[n-1].Turn == counted: // the compression has estimated this request
 		return known
 	}
-	since := len(req.Contents[len(req.Contents)-1]) // the tool responses, a correction, or the prompt
-	return known + since/run.BytesPerToken + 1
+	since := req.Contents[len(req.Contents)-1] // the tool responses, a correction, or the prompt
+	return known + len(since)/run.BytesPerToken + model.FileTokens(since) + 1
 }
 
 // estimateTokens estimates the tokens of a model call from its bytes. It returns 0 if the service has counted them.
@@ -123,9 +123,9 @@ func estimateTokens(req model.Request, reply *model.Reply) int {
 	return (requestBytes(req)+answer)/run.BytesPerToken + 1
 }
 
-// requestBytes returns the size of the model's input in bytes.
+// requestBytes returns the size of the model's input in bytes. A file counts as the text that has its tokens.
 func requestBytes(req model.Request) int {
-	n := len(req.System)
+	n := len(req.System) + model.FileTokens(req.Contents...)*run.BytesPerToken
 	for _, c := range req.Contents {
 		n += len(c)
 	}

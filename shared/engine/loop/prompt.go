@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // Prompt is the [Input] of a run in which the model answers the user.
@@ -25,6 +26,7 @@ type Prompt struct {
 	Barred       []string          // tools that the model may never call
 	Answer       json.RawMessage   // JSON Schema of an object: the typed answer (tool.Answer); nil: the answer is text
 	Thoughts     bool              // the client shows the model's thoughts
+	Files        []attachment.File // for an agent that sees earlier runs verbatim; checked by the caller
 	PageTools    []run.PageTool    // in addition to the agent's, checked by chat.PageTools; at most 128 KiB
 	PageContext  []run.PageContext // what the page says about itself: at most 100 parts and 64 KiB
 }
@@ -64,6 +66,9 @@ func (p Prompt) check(_ context.Context, _ *unit.Execution, agent *registry.Agen
 		return fault.Invalid("instructions", "%d bytes; the limit is %d", len(p.Instructions),
 			maxInstructions)
 	}
+	if err := p.checkFiles(agent); err != nil {
+		return err
+	}
 	size := 0
 	for _, t := range p.PageTools {
 		size += len(t.Name) + len(t.Description) + len(t.Schema)
@@ -88,6 +93,26 @@ func (p Prompt) check(_ context.Context, _ *unit.Execution, agent *registry.Agen
 	return nil
 }
 
+// checkFiles checks the number and the size of the files. Only an agent that sees earlier runs verbatim takes files,
+// because other agents would lose them in the next run.
+func (p Prompt) checkFiles(agent *registry.Agent) error {
+	size := 0
+	for _, f := range p.Files {
+		size += len(f.Data)
+	}
+	switch {
+	case len(p.Files) == 0:
+		return nil
+	case agent.History != registry.HistoryVerbatim || p.Client != nil:
+		return fault.Invalid("files", "the agent %s takes no files", agent.Name)
+	case len(p.Files) > attachment.MaxFiles:
+		return fault.Invalid("files", "%d files; the limit is %d", len(p.Files), attachment.MaxFiles)
+	case size > attachment.MaxBytes:
+		return fault.Invalid("files", "%d bytes in all; the limit is %d", size, attachment.MaxBytes)
+	}
+	return nil
+}
+
 func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 	scope := tool.Scope{UID: req.UID, Terminal: p.Terminal}
 	return needs{message: p.Text, terminal: p.Terminal, paths: ex.LinkedPaths(scope, req.Agent)}
@@ -99,6 +124,10 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 	}
 	input := &run.Input{Prompt: p.Text, Instructions: p.Instructions, Tools: p.Tools, Barred: p.Barred,
 		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Thoughts: p.Thoughts}
+	if len(p.Files) > 0 {
+		input.Files, input.FilesOf = attachment.Describe(p.Files), tx.Run.ID
+		tx.Run.FileParts = attachment.Count(input.Files)
+	}
 	if p.Client == nil {
 		return seeThread(tx, input)
 	}
@@ -108,6 +137,9 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 }
 
 func (p Prompt) begin(_ context.Context, tx *unit.Tx, _ approval.Places) error {
+	for path, doc := range attachment.Documents(tx.Run.UID, tx.Run.ID, p.Files) {
+		tx.Put(path, doc)
+	}
 	if p.Client != nil {
 		return conversation.Restore(tx, &p.Client.History)
 	}

@@ -128,6 +128,9 @@ func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Part
 		c.Code = fault.As(err).Code
 		return nil
 	}
+	if err := conversation.ReadFiles(ctx, ex, req.Contents); err != nil {
+		return unit.StoreError(err)
+	}
 	b, name := ex.Limits().Budget, modelName(ex, req)
 	if o := b.CheckRequest(ex.State, name, requestBytes(req)/run.BytesPerToken, summaryTokens); o != nil {
 		c.Code = run.CodeRunBudget

@@ -125,6 +125,9 @@ func request(ctx context.Context, ex *unit.Execution) (model.Request, error) {
 			return model.Request{}, err
 		}
 	}
+	if err := conversation.ReadFiles(ctx, ex, contents.JSON()); err != nil {
+		return model.Request{}, unit.StoreError(err)
+	}
 	system, err := instructions(ctx, ex, agent, recorded)
 	if err != nil {
 		return model.Request{}, fault.As(err)

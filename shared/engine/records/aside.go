@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -47,6 +48,7 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 		left.paths = append(left.paths, document.ApprovalPath(run.ApprovalID(got.ID, n)))
 	}
 	left.paths = append(left.paths, got.Log.ChunkPaths(d.Path, "events")...)
+	left.paths = append(left.paths, attachment.Paths(got.ID, got.FileParts)...)
 	left.chain, left.kept = got.Audit, got.Outputs
 	return left, nil
 }
@@ -72,7 +74,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	if err != nil {
 		return left, err
 	}
-	left.paths = append(paths, parts...)
+	left.paths = slices.Concat(paths, parts, attachment.Paths(id, attachment.MaxParts))
 	if len(open) == 0 {
 		return left, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
@@ -33,6 +34,7 @@ const (
 	ItemRun      = "run"
 	ItemEvent    = "event"    // In is its run
 	ItemApproval = "approval" // In is its run
+	ItemFile     = "file"     // In is its run; a file of the prompt, with its bytes in base64
 	ItemOutput   = "output"   // In is its run; the output of an action
 	ItemAudit    = "audit"    // In is its run
 )
@@ -53,8 +55,8 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 
 // Each passes the user's stored data, except linked accounts, to each. The order is the same as long as nothing
 // changes: the user, hosts with their terminals, threads with their messages and contents, runs with their events,
-// approvals and output, and the audit log. Data that is deleted in the meantime is left out. An unreadable run is
-// passed as it is stored (RawRun).
+// approvals, files and output, and the audit log. Data that is deleted in the meantime is left out. An unreadable run
+// is passed as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -170,7 +172,36 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 			return err
 		}
 	}
+	if err := r.exportFiles(ctx, got, s.State.Input, each); err != nil {
+		return err
+	}
 	return r.exportOutputs(ctx, got, each)
+}
+
+// exportFiles passes the files of the run's prompt, with their bytes. Files that are deleted in the meantime are left
+// out.
+func (r *Records) exportFiles(ctx context.Context, got run.Run, in run.Input, each func(Item) error) error {
+	for _, f := range in.Files {
+		docs, err := r.get(ctx, f.Ref(in.FilesOf).Paths()...)
+		if err != nil {
+			return err
+		}
+		var parts []json.RawMessage
+		for _, d := range docs {
+			parts = append(parts, d.Data)
+		}
+		file, err := attachment.Join(got.UID, parts)
+		if errors.Is(err, attachment.ErrGone) {
+			continue
+		}
+		if err == nil {
+			err = each(Item{ItemFile, got.ID, file})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RunDetails is the stored data of one run, except its audit chain.

@@ -88,6 +88,9 @@ func OutputPartPath(runID, actionID string, first int64) string {
 	return fmt.Sprintf("%s/parts/%08d", OutputPath(runID, actionID), first)
 }
 
+// FilePath returns the path of a part of the files of a run's prompt. Parts are numbered from 1.
+func FilePath(runID string, part int) string { return ChunkPath(RunPath(runID), "files", int64(part)) }
+
 // IsChunk reports whether the path is that of a chunk document. A chunk never changes after it was written.
 func IsChunk(path string) bool { return strings.Count(path, "/") == 3 }
 

@@ -847,6 +847,7 @@ var strange = {
   copied: (origin) => `Copied from ${origin}, not written by you:`,
   leaking: (origin) => `Anyone can read the result, and the assistant read text that may be private: ${origin}.`,
   too_much: () => "The assistant has read too much text to check this against.",
+  file: (origin) => `The assistant read ${origin}. Its text cannot be compared with this.`,
   composed: () => "The assistant made up this address. It may contain text from elsewhere:",
   agent: () => "Requested by your agent, not by you here"
 };

@@ -1,0 +1,107 @@
+package countersign
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/store/attachment"
+)
+
+// Attachment is a file that goes to the model with a prompt: a PDF, a picture (PNG, JPEG, WebP, HEIC), or text in
+// UTF-8, such as Markdown or CSV. Its content decides its type; its name does not. A prompt takes up to 16 files with
+// 1.5 MiB in all.
+//
+// Strangers may have written a file. A call in a session that has read a file therefore needs approval, even if the
+// user always allows such calls.
+type Attachment struct {
+	name string
+	data []byte
+	err  error
+}
+
+// Attach attaches the bytes that r yields until its end. It stops reading above the limit, and leaves r open. The model
+// and the user see the name.
+func Attach(name string, r io.Reader) Attachment {
+	data, err := io.ReadAll(io.LimitReader(r, attachment.MaxBytes+1))
+	return Attachment{name, data, err}
+}
+
+// AttachFile attaches the file at a path of the program. The model cannot choose the path.
+func AttachFile(path string) Attachment {
+	a := Attachment{name: filepath.Base(path)}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if a.err = err; err != nil {
+		return a
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a = Attach(a.name, f)
+	a.err = errors.Join(a.err, f.Close())
+	return a
+}
+
+// maxFileName is the length limit of a shown file name, in bytes.
+const maxFileName = 100
+
+// filesOf returns the attachments in the form that the loop stores. The error names the first wrong one.
+func filesOf(attachments []Attachment) (files []attachment.File, err error) {
+	if len(attachments) > attachment.MaxFiles {
+		return nil, fault.Invalid("files", "%d files; the limit is %d", len(attachments), attachment.MaxFiles)
+	}
+	size := 0
+	for _, a := range attachments {
+		name, _ := visible.Line(a.name)
+		name = clip.Text(name, maxFileName)
+		if a.err != nil {
+			return nil, fault.Invalid("files", "%s could not be read", name).Because(a.err)
+		}
+		if size += len(a.data); size > attachment.MaxBytes {
+			return nil, fault.Invalid("files", "the files have more than %d bytes in all", attachment.MaxBytes)
+		}
+		mime := typeOf(a.data)
+		if visible.Blank(name) || mime == "" {
+			return nil, fault.Invalid("files", "%q has no name, or is no PDF, no PNG, JPEG, WebP or HEIC picture, "+
+				"and no text in UTF-8", name)
+		}
+		files = append(files, attachment.File{Name: name, Type: mime, Data: a.data})
+	}
+	return files, nil
+}
+
+// heicBrands are the brands of HEIC pictures, which follow the length of a file's first box.
+var heicBrands = []string{"ftypheic", "ftypheix", "ftypmif1"}
+
+// typeOf returns the MIME type of a file that Gemini reads, or "".
+func typeOf(data []byte) string {
+	switch found := http.DetectContentType(data); found {
+	case "application/pdf", "image/png", "image/jpeg", "image/webp":
+		return found
+	}
+	if len(data) >= 12 && slices.Contains(heicBrands, string(data[4:12])) {
+		return "image/heic"
+	}
+	if len(data) > 0 && utf8.Valid(data) && bytes.IndexFunc(data, unprintable) < 0 {
+		return "text/plain"
+	}
+	return ""
+}
+
+// unprintable reports whether text files do not contain the character.
+func unprintable(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != '\x1b' || r == 0x7f
+}

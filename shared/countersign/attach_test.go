@@ -1,0 +1,128 @@
+package countersign_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/store/attachment"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
+)
+
+const (
+	pdf  = "%PDF-1.7\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>"
+	png  = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+	jpeg = "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+	webp = "RIFF\x24\x00\x00\x00WEBPVP8 "
+	heic = "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00"
+)
+
+// inline returns the part with a file's bytes, as Gemini gets it.
+func inline(mime, data string) string {
+	return `{"inlineData":{"mimeType":"` + mime + `","data":"` + base64.StdEncoding.EncodeToString([]byte(data)) + `"}}`
+}
+
+func attach(name, data string) countersign.Attachment {
+	return countersign.Attach(name, strings.NewReader(data))
+}
+
+// TestAttach sends files of each type. The model gets the bytes beside the prompt, in this run and in the next.
+func TestAttach(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "photo.txt")
+	if err := os.WriteFile(path, []byte(jpeg), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := newScript(say("Read."), say("Still."))
+	s := newAgent(t, countersign.Options{Provider: m}).NewSession()
+	_, err := s.Send(t.Context(), "What do they say?", attach("offer.png", pdf), attach("b", png), attach("c", webp),
+		countersign.AttachFile(path), attach("d", heic), attach("e.csv", "a;ü\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(t.Context(), "And now?"); err != nil {
+		t.Fatal(err)
+	}
+	for i, req := range m.Requests() {
+		sent := asLines(req.Contents)
+		for _, part := range []string{inline("application/pdf", pdf), inline("image/png", png),
+			inline("image/webp", webp), inline("image/jpeg", jpeg), inline("image/heic", heic),
+			inline("text/plain", "a;ü\r\n"),
+			`"[The user attached the file \"offer.png\", `, `{"text":"What do they say?"}]`} {
+			if !strings.Contains(sent, part) {
+				t.Errorf("request %d lacks %s:\n%s", i, part, sent)
+			}
+		}
+	}
+	told, err := s.History(t.Context())
+	if err != nil || strings.Contains(asLines(told), "inlineData") || !strings.Contains(asLines(told), "fileData") {
+		t.Errorf("%v: the stored history is %s", err, asLines(told))
+	}
+}
+
+// TestAttachLarge sends as many bytes as each prompt takes, until they no longer fit into one request of the service.
+func TestAttachLarge(t *testing.T) {
+	realpart.Long(t, "it sends 12 MiB of files in a request")
+	fake := fakegemini.New(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: "Seen.", Usage: &fakegemini.Usage{PromptTokenCount: 1200, TotalTokenCount: 1202}}
+	})
+	s := newAgent(t, countersign.Options{Provider: countersign.Gemini(countersign.GeminiConfig{
+		APIKey: "k-0000000000000000000000000000000000000", BaseURL: newServer(t, fake)})}).NewSession()
+	photo := png + strings.Repeat("\x00", attachment.MaxBytes-len(png))
+	for range 9 {
+		if _, err := s.Send(t.Context(), "Describe it.", attach("a.png", photo)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requests := fake.Requests()
+	last := asLines(requests[len(requests)-1].Raw)
+	if n := strings.Count(last, inline("image/png", photo)); n != 8 || strings.Count(last, "is left out") != 1 {
+		t.Errorf("the last request has %d files", n)
+	}
+}
+
+// TestAttachRefused has files that are refused with their names before a run begins.
+func TestAttachRefused(t *testing.T) {
+	many := make([]countersign.Attachment, attachment.MaxFiles+1)
+	for i := range many {
+		many[i] = attach("a", "a")
+	}
+	half := strings.Repeat("a", attachment.MaxBytes/2+1)
+	for name, c := range map[string]struct {
+		with files
+		says string
+	}{
+		"zip":           {files{attach("x.pdf", "PK\x03\x04\x14\x00")}, "x.pdf"},
+		"GIF":           {files{attach("x.gif", "GIF89a\x01\x00\x01\x00")}, "x.gif"},
+		"program":       {files{attach("x.txt", "\x7fELF\x02\x01")}, "x.txt"},
+		"UTF-16":        {files{attach("x.csv", "\xff\xfea\x00")}, "x.csv"},
+		"empty":         {files{attach("x.md", "")}, "x.md"},
+		"nameless":      {files{attach(" ", "a")}, "no name"},
+		"too many":      {many, "17 files"},
+		"too large":     {files{attach("a", half), attach("b", half)}, "1572864"},
+		"a folder":      {files{countersign.AttachFile(t.TempDir())}, "could not be read"},
+		"no such file":  {files{countersign.AttachFile("/nowhere/x.pdf")}, "x.pdf could not be read"},
+		"failed reader": {files{countersign.Attach("r", failing{})}, "r could not be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newScript()
+			s := newAgent(t, countersign.Options{Provider: m}).NewSession()
+			_, err := s.Send(t.Context(), "Read it.", c.with...)
+			var e *countersign.Error
+			if !errors.As(err, &e) || e.Class != countersign.ClassValidation || e.Field != "files" ||
+				!strings.Contains(e.Message, c.says) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+type files = []countersign.Attachment
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }

@@ -1,0 +1,75 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
+)
+
+// MaxFileBytes is the limit for the files of all prompts in one request, in bytes. In base64 they have 16 MiB. Gemini
+// takes requests of up to 20 MiB with inline data.
+const MaxFileBytes = 12 << 20
+
+// addFiles adds the files of the run's prompt.
+func addFiles(c *model.Contents, in run.Input) error {
+	if len(in.Files) == 0 {
+		return nil
+	}
+	files := make([]model.FileData, len(in.Files))
+	for i, f := range in.Files {
+		files[i] = model.FileData{URI: f.Ref(in.FilesOf).String(), Type: f.Type}
+	}
+	return c.AddFiles(files...)
+}
+
+// sent returns the files in the contents that fit into one request, the newest first.
+func sent(contents []json.RawMessage) map[attachment.Ref]bool {
+	refs, size, fit := model.Files(contents...), 0, map[attachment.Ref]bool{}
+	for i := len(refs) - 1; i >= 0; i-- {
+		if fit[refs[i]] || size+refs[i].Size > MaxFileBytes {
+			continue
+		}
+		size += refs[i].Size
+		fit[refs[i]] = true
+	}
+	return fit
+}
+
+// ReadFiles reads the files that a request with these contents sends, for [WithFiles].
+func ReadFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessage) error {
+	var paths []string
+	for ref := range sent(contents) {
+		paths = append(paths, ref.Paths()...)
+	}
+	return ex.ReadAhead(ctx, paths)
+}
+
+// leftOut replaces a file that does not fit into a request.
+const leftOut = "[A file that the user attached here is left out, because newer files fill the request.]"
+
+// WithFiles returns the contents with the bytes of their files. In place of a file that does not fit, or that was
+// deleted, a line tells the model so.
+func WithFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessage) ([]json.RawMessage, error) {
+	fit := sent(contents)
+	return model.WithFiles(contents, func(ref attachment.Ref) ([]any, error) {
+		if !fit[ref] {
+			return model.TextPart(leftOut), nil
+		}
+		f, err := ex.File(ctx, ref)
+		switch {
+		case errors.Is(err, attachment.ErrGone):
+			return model.TextPart("[A file that the user attached here was deleted.]"), nil
+		case err != nil:
+			return nil, fault.New(fault.Model, "file_unreadable", "A file of this conversation cannot be read.").
+				Because(err)
+		}
+		return model.InlineFile(fmt.Sprintf("[The user attached the file %q, %d bytes:]", f.Name, len(f.Data)), f), nil
+	})
+}

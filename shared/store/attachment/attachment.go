@@ -1,0 +1,123 @@
+// Package attachment stores the files of a prompt in documents beside the run's document. The commit that creates the
+// run creates these documents too, so a run always has its files, and a file always has a run that leads to it.
+package attachment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/store/document"
+)
+
+// Limits of the files of one prompt. In base64, MaxBytes is two thirds of store.MaxCommit. The other third is for the
+// documents of the run, its thread and its user.
+const (
+	MaxFiles = 16
+	MaxBytes = 1536 << 10 // bytes of all files
+	maxPart  = 600 << 10  // bytes of one part, below store.MaxDoc in base64
+
+	// MaxParts is the maximum number of documents of one prompt.
+	MaxParts = MaxFiles + MaxBytes/maxPart
+)
+
+// File is a file with its content.
+type File struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // MIME type
+	Data []byte `json:"data"`
+}
+
+// Stored describes a stored file.
+type Stored struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Size   int    `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+	First  int    `json:"first"` // number of the file's first part among the parts of the run, from 1
+	Parts  int    `json:"parts"`
+}
+
+// ErrGone means that the file was deleted, or that it belongs to another user.
+var ErrGone = errors.New("attachment: the file is gone")
+
+// part is the content of a document.
+type part struct {
+	UID  string  `json:"uid"`
+	File *Stored `json:"file,omitempty"` // in the first part of a file
+	Data []byte  `json:"data"`
+}
+
+// Describe returns the description of each file in its stored form.
+func Describe(files []File) (all []Stored) {
+	next := 1
+	for _, f := range files {
+		sum := sha256.Sum256(f.Data)
+		parts := max(1, (len(f.Data)+maxPart-1)/maxPart)
+		all = append(all, Stored{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:]), next, parts})
+		next += parts
+	}
+	return all
+}
+
+// Documents returns the content of each document of the run's files, by path.
+func Documents(uid, runID string, files []File) map[string]any {
+	docs := map[string]any{}
+	for i, s := range Describe(files) {
+		rest, head := files[i].Data, &s
+		for n := range s.Parts {
+			size := min(len(rest), maxPart)
+			docs[document.FilePath(runID, s.First+n)] = part{uid, head, rest[:size]}
+			rest, head = rest[size:], nil
+		}
+	}
+	return docs
+}
+
+// Paths returns the paths of the first n documents of the run's files.
+func Paths(runID string, n int) (all []string) {
+	for i := range n {
+		all = append(all, document.FilePath(runID, i+1))
+	}
+	return all
+}
+
+// Count returns the number of documents of the files.
+func Count(files []Stored) (n int) {
+	for _, f := range files {
+		n += f.Parts
+	}
+	return n
+}
+
+// Join returns the user's file with these documents. A missing document is nil. The error is [ErrGone], or reports
+// documents that do not hold the file's bytes.
+func Join(uid string, docs []json.RawMessage) (*File, error) {
+	var f File
+	var head *Stored
+	for i, raw := range docs {
+		if raw == nil {
+			return nil, ErrGone
+		}
+		var p part
+		if err := strictjson.Decode(raw, &p); err != nil {
+			return nil, fmt.Errorf("attachment: part %d cannot be read: %w", i+1, err)
+		}
+		if p.UID != uid {
+			return nil, ErrGone
+		}
+		if i == 0 {
+			head = p.File
+		}
+		f.Data = slices.Concat(f.Data, p.Data)
+	}
+	if sum := sha256.Sum256(f.Data); head == nil || hex.EncodeToString(sum[:]) != head.SHA256 {
+		return nil, errors.New("attachment: the stored bytes are not the file's")
+	}
+	f.Name, f.Type = head.Name, head.Type
+	return &f, nil
+}
