@@ -33,12 +33,13 @@ func approvalOf(v run.ApprovalView) Approval {
 		Requested: v.RequestedAt, Expires: v.ExpiresAt, hash: v.ArgsHash}
 }
 
-// Decision is the answer to an [Approval]: [Yes], [No], [Later], [Edited], and [WasDone] or [TryAgain] to a review. Its
-// zero value is Later.
+// Decision is the answer to an [Approval]: [Yes], [No], [Later], [Edited], and [WasDone] or [TryAgain] to a review.
+// [Undo] revokes an answer that is still held. The zero value is Later.
 type Decision struct {
 	decision run.Decision
 	comment  string
 	edited   any
+	hold     time.Duration
 }
 
 // Yes approves the call. It runs once, with exactly the arguments that were shown.
@@ -52,6 +53,17 @@ func Later() Decision { return Decision{} }
 
 // Edited approves the call with other arguments: a value of the tool's In, or JSON. The model gets the new arguments.
 func Edited(args any) Decision { return Decision{decision: run.ApproveEdited, edited: args} }
+
+// Held delays the effect that the decision approves, by at most a minute. Until then, the user can revoke the decision:
+// pass [Undo] to [Agent.Resolve]. A call that continues the run waits until the time is over.
+func (d Decision) Held(wait time.Duration) Decision {
+	d.hold = wait
+	return d
+}
+
+// Undo revokes a Yes or Edited that is still held ([Decision.Held]). The effect does not happen, and the model learns
+// why. Afterwards it is too late: the error has the code already_resolved.
+func Undo() Decision { return Decision{decision: run.Undo} }
 
 // WasDone answers a review: the call has run.
 func WasDone() Decision { return Decision{decision: run.ConfirmDone} }

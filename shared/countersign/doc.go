@@ -12,7 +12,8 @@
 //
 // A tool from [DefineTool] runs at once. A tool from [DefineEffect] changes something outside: its user sees a
 // [Preview] of exactly the arguments and answers [Yes], [No], [Edited] or [Later], in the process (Options.Approve) or
-// days later ([Agent.Approvals], [Agent.Resolve], [Session.Continue]). The effect runs once. If its outcome was lost
+// days later ([Agent.Approvals], [Agent.Resolve], [Session.Continue]). [Undo] revokes a decision that is held. The
+// effect runs once. If its outcome was lost
 // and Reconcile cannot determine it, the call waits as a review: [WasDone] or [TryAgain]. Options.Policy applies before
 // every yes, and Options.Effects decides whether calls ask at all.
 //

@@ -176,7 +176,7 @@ func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err e
 		if err != nil {
 			return false, programError{err}
 		}
-		if d == Later() {
+		if d.decision == "" { // Later
 			continue
 		}
 		// the approval is stale and is replaced, or has expired: the run shows which
@@ -306,11 +306,11 @@ func (a *Agent) resolveFirmly(ctx context.Context, ap Approval, d Decision) (err
 // resolve records a decision.
 func (a *Agent) resolve(ctx context.Context, ap Approval, d Decision) error {
 	args, err := d.args()
-	if err != nil || d == Later() {
+	if err != nil || d.decision == "" {
 		return err
 	}
 	_, err = a.core.loop.Resolve(ctx, approval.Resolution{UID: a.user, ApprovalID: ap.ID, Decision: d.decision,
-		ArgsHash: ap.hash, EditedArgs: args, Comment: d.comment})
+		ArgsHash: ap.hash, EditedArgs: args, Comment: d.comment, UndoWindow: d.hold})
 	return err
 }
 
