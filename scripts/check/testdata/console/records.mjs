@@ -103,7 +103,8 @@ export const records = {
       argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [] },
       reason: 'It has text that is not in your own words.', decisions: ['approve_once', 'approve_with_edits', 'reject'],
       findings: [{ reason: 'copied', origin: 'issue 3 of acme/web', text: '<b>the safe</b> stands behind the picture' },
-        { reason: 'mention', text: '@eve' }, { reason: 'too_much' }],
+        { reason: 'mention', text: '@eve' }, { reason: 'too_much' },
+        { reason: 'file', origin: 'the file offer.pdf' }],
       requestedAt: new Date().toISOString(), expiresAt: new Date(Date.now() + 3e6).toISOString(),
     };
     await page.route('**/approvals/pending*', (r) => r.fulfill({ json: { ok: true, approvals: [wait] } }));
@@ -114,7 +115,8 @@ export const records = {
     expect(`the source and the text stand there (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify([
       'Copied from issue 3 of acme/web, not written by you: <b>the safe</b> stands behind the picture',
       'Not written by you: @eve',
-      'The assistant has read too much text to check this against.']));
+      'The assistant has read too much text to check this against.',
+      'The assistant read the file offer.pdf. Its text cannot be compared with this.']));
     expect('the text is marked', (await list.locator('mark').allTextContents()).length === 2);
     await accessible(page, 'a card with findings');
     await page.unrouteAll({ behavior: 'wait' });
