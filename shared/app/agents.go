@@ -60,7 +60,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 		OnReject: registry.OnReject(cfg.RejectOutcome),
 	}
 	if named := slices.Concat(commandTools, docker.Names, web.Names, repositoryTools,
-		calendarTools, givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
+		everydayTools, givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
 		assistant.Tools = without(tools, named)
 	}
 	for _, s := range servers {
@@ -71,9 +71,9 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	return assistant
 }
 
-// calendarTools are the calendar's tools that only agents have whose files name them: each tool of an agent is part of
-// every request to the model.
-var calendarTools = []string{"calendar_event_update", "calendar_freebusy", "calendar_respond"}
+// everydayTools are the tools for mail and calendar that only agents have whose files name them: each tool of an agent
+// is part of every request to the model.
+var everydayTools = []string{"calendar_event_update", "calendar_freebusy", "calendar_respond", "gmail_draft"}
 
 // pageAgent returns the agent for web pages.
 func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) registry.Agent {

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
 // daysAgent returns a folder with the agent days, which has the tools.
@@ -107,5 +108,33 @@ func TestAnInvitationIsAnsweredAsItsCardShows(t *testing.T) {
 	me := w.Google.Events()[0]["attendees"].([]any)[0].(map[string]any)
 	if me["responseStatus"] != "accepted" || me["comment"] != "Gladly." || w.Google.Events()[0]["told"] != "all" {
 		t.Errorf("the event is %v", w.Google.Events()[0])
+	}
+}
+
+// TestADraftIsLeftAndNothingIsSent leaves an answer to a mail among the drafts, derived as a reply is.
+func TestADraftIsLeftAndNothingIsSent(t *testing.T) {
+	w, id := answering(t, asked, "AGENTS="+daysAgent(t, gmail.LeaveDraft))
+	w.SetModel(testkit.Wants(gmail.LeaveDraft, map[string]any{"to": []string{"eve@example.com"}, "subject": "x",
+		"body": "Noon is fine.", "replyTo": map[string]any{"messageId": id}}))
+	r := w.askOf("days")
+	holds(t, "the card", string(w.call("GET", "/api/agent/approvals/pending", "").Body),
+		"Leave a draft of an e-mail to one person", `{"label":"To","value":"ben@example.com"}`)
+	if r = w.approve(r); r.Status != "completed" ||
+		!strings.Contains(string(r.Body), "Left a draft of “Re: Lunch plan”.") {
+		t.Errorf("%s", r.Body)
+	}
+	drafts := w.Google.Drafts(testkit.Address("ana"))
+	if len(drafts) != 1 || len(w.Google.Messages()) != 0 {
+		t.Fatalf("there are %d drafts, and %d mails were sent", len(drafts), len(w.Google.Messages()))
+	}
+	holds(t, "the draft", string(drafts[0]), "To: ben@example.com", "In-Reply-To: <2@example.com>", "Noon is fine.",
+		"Is noon fine?")
+}
+
+// TestDirectModeHasNoDrafts checks that an operator who chose the smaller right is asked for no other.
+func TestDirectModeHasNoDrafts(t *testing.T) {
+	w := newLinked(t, "GMAIL_SEND_MODE=direct")
+	if got := string(w.call("POST", "/api/agent/connections/google", `{}`).Body); strings.Contains(got, "compose") {
+		t.Errorf("whoever links an account is asked for %s", got)
 	}
 }

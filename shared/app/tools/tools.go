@@ -43,6 +43,9 @@ func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, mark
 	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
 		calendar.NewUpdate(acting, days), calendar.NewList(acting, days), calendar.NewFreeBusy(acting, days),
 		calendar.NewRespond(acting, days))
+	if mail.Mode != gmail.Direct { // direct mode asks for no right to write drafts
+		tools[gmail.LeaveDraft] = gmail.NewDraft(acting, mail)
+	}
 	if cfg.GmailSearch {
 		tools[gmail.Search], tools[gmail.Read] = gmail.NewSearch(acting, mail), gmail.NewRead(acting, mail)
 	}

@@ -18,6 +18,8 @@ func Question(a run.Approval) string {
 		return "Approve a mail to one person?"
 	case a.Tool == "gmail_send":
 		return fmt.Sprintf("Approve a mail to %d people?", people(a))
+	case a.Tool == "gmail_draft":
+		return "Approve a draft of a mail?"
 	case a.Tool == "calendar_event_create":
 		return "Approve an event in your calendar?"
 	case a.Tool == "calendar_event_update":

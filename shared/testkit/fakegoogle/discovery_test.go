@@ -178,6 +178,8 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 		`{"to":["a@example.com"],"subject":"s","body":"b","htmlBody":"<p>b","threadId":"18c0","inReplyTo":"<x@y.example>"}`)
 	carryOut(t, gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Mode: gmail.Direct}),
 		"me:"+sendOnly, `{"to":["a@example.com"],"subject":"s","body":"b"}`)
+	carryOut(t, gmail.NewDraft(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+compose,
+		`{"to":["a@example.com"],"subject":"s","body":"b"}`)
 	ct := calendar.New(fakegoogle.Accounts{}, calendar.Options{Endpoint: srv.URL + "/calendar/v3/", Now: now})
 	args := `{"summary":"x","start":"2027-01-05T10:00:00","end":"2027-01-05T11:00:00","timeZone":"Europe/Berlin","attendees":["a@example.com"],"location":"l","description":"d","recurrence":["RRULE:FREQ=WEEKLY;COUNT=3"],"meet":true}`
 	carryOut(t, ct, "me:"+events, args)
@@ -202,8 +204,8 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	}
 
 	for _, id := range []string{
-		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send",
-		"gmail.users.threads.get",
+		"gmail.users.drafts.create", "gmail.users.drafts.list", "gmail.users.drafts.get", "gmail.users.drafts.send",
+		"gmail.users.messages.send", "gmail.users.threads.get",
 		"calendar.events.insert", "calendar.events.get", "calendar.events.patch",
 		"calendar.freebusy.query",
 		"calendar.events.list", "gmail.users.messages.list", "gmail.users.messages.get",

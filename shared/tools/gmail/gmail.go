@@ -1,6 +1,6 @@
 // Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds mails and
 // gmail_read (read.go) reads them; both return text from strangers. gmail_send sends one e-mail, after the owner has
-// approved it:
+// approved it. gmail_draft (leave.go) takes the same arguments, leaves the e-mail among the drafts, and sends nothing.
 //
 // In draft mode, the approved message is saved as a draft, the draft's id is recorded, and the draft is sent. A draft
 // can be sent once, so whether it still exists settles most crashes (reliability §0, findings 1 to 3). In direct mode,
@@ -28,6 +28,8 @@ const (
 	Name   = "gmail_send"
 	Search = "gmail_search"
 	Read   = "gmail_read"
+
+	LeaveDraft = "gmail_draft"
 )
 
 // Mode is how a message is sent.
@@ -95,28 +97,12 @@ const (
 
 // New returns the tool that sends. It panics if the mode is unknown.
 func New(accounts provider.Accounts, o Options) *tool.Tool {
-	s := &sender{client: newClient(accounts, o), inferSent: o.InferSent}
-	if o.Reads {
-		s.origins = &reader{s.client, o.Markdown}
-	}
-	d := tool.Def[Args, Sent]{
-		Name: Name,
-		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and " +
-			"approves it first.",
-		SideEffect: true,
-		Refine:     func(schema *jsonschema.Schema) { refine(schema, o.Reads) },
-		Normalize:  normalize,
-		Revise:     revise,
-		Targets:    targets,
-		Pinned:     bound,
-		Preview:    preview,
-		Summary:    summary,
-		Heading:    heading,
-		Link:       link,
-	}
-	if o.Reads {
-		d.Complete = s.complete
-	}
+	s := newSender(accounts, o)
+	d := composing[Sent](s, o)
+	d.Name = Name
+	d.Description = "Sends one e-mail from the user's own Gmail account. The user sees it in full and " +
+		"approves it first."
+	d.Preview, d.Summary, d.Heading, d.Link = preview, summary, heading, link
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:
 		d.Scopes = []string{gmailapi.GmailComposeScope}
@@ -127,8 +113,33 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
-	d.Reads, d.Place = s.Reads, s.Place(d.Scopes)
+	d.Place = s.Place(d.Scopes)
 	return tool.Define(d)
+}
+
+func newSender(accounts provider.Accounts, o Options) *sender {
+	s := &sender{client: newClient(accounts, o), inferSent: o.InferSent}
+	if o.Reads {
+		s.origins = &reader{s.client, o.Markdown}
+	}
+	return s
+}
+
+// composing returns what tools have in common that write an e-mail: the arguments, and all checks of them.
+func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
+	d := tool.Def[Args, Out]{
+		SideEffect: true,
+		Refine:     func(schema *jsonschema.Schema) { refine(schema, o.Reads) },
+		Normalize:  normalize,
+		Revise:     revise,
+		Targets:    targets,
+		Pinned:     bound,
+		Reads:      s.Reads,
+	}
+	if o.Reads {
+		d.Complete = s.complete
+	}
+	return d
 }
 
 // link returns where Gmail's pages show the sent message, in whichever of its reader's accounts it is.

@@ -118,10 +118,12 @@ func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string)
 }
 
 func sentBy(m *gmailapi.Message, action string) bool {
-	if m == nil || m.Payload == nil {
-		return false
-	}
-	return slices.Contains(m.LabelIds, "SENT") &&
+	return m != nil && slices.Contains(m.LabelIds, "SENT") && marked(m, action)
+}
+
+// marked reports whether the message has the action's header.
+func marked(m *gmailapi.Message, action string) bool {
+	return m != nil && m.Payload != nil &&
 		slices.ContainsFunc(m.Payload.Headers, func(h *gmailapi.MessagePartHeader) bool {
 			return strings.EqualFold(h.Name, actionHeader) && h.Value == action
 		})

@@ -2,7 +2,8 @@
 
 import { now } from './clock.js';
 
-const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', gmail_read: 'Read your mail',
+const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmail_search: 'Search your mail',
+  gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
   calendar_freebusy: 'Look up busy times', calendar_respond: 'Answer an invitation',
@@ -18,7 +19,7 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
-const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar',
+const soon = { gmail_send: 'Sending', gmail_draft: 'Leaving the draft', calendar_event_create: 'Adding to the calendar',
   calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event',
   calendar_respond: 'Answering the invitation' };
 
@@ -26,7 +27,8 @@ const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the cale
 export const holding = (tool) => soon[tool] ?? 'Starting';
 
 const under = {
-  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', gmail_read: 'Reading your mail…',
+  gmail_send: 'Sending…', gmail_draft: 'Leaving the draft…', gmail_search: 'Searching your mail…',
+  gmail_read: 'Reading your mail…',
   calendar_event_create: 'Adding it to the calendar…',
   calendar_event_delete: 'Deleting it from the calendar…', calendar_event_update: 'Changing the event…',
   calendar_events_list: 'Reading your calendar…',
@@ -48,8 +50,10 @@ export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 
 // shownAs are the labels under which previews show arguments.
+const mail = { to: 'To', cc: 'Cc', bcc: 'Bcc', subject: 'Subject', body: 'Message' };
+
 const shownAs = {
-  gmail_send: { to: 'To', cc: 'Cc', bcc: 'Bcc', subject: 'Subject', body: 'Message' },
+  gmail_send: mail, gmail_draft: mail,
   calendar_event_create: {
     summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited',
     sendUpdates: 'Invitations', location: 'Location', description: 'Description', meet: 'Video call',
@@ -159,7 +163,7 @@ export function aboutOf({ to = [], more, what, where }) {
     .join(' \u00b7 ');
 }
 
-const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to',
+const kindsOf = { gmail_send: 'mails to', gmail_draft: 'drafts of mails to', calendar_event_create: 'invitations to',
   calendar_event_update: 'changes of events with', calendar_respond: 'answers to' };
 
 /**

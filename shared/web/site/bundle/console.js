@@ -678,6 +678,7 @@ function instant(text2, days2) {
 // site/words.js
 var tools = {
   gmail_send: "Send an e-mail",
+  gmail_draft: "Leave a draft",
   gmail_search: "Search your mail",
   gmail_read: "Read your mail",
   calendar_event_create: "Create a calendar event",
@@ -698,6 +699,7 @@ var toolName = (tool) => tools[tool] ?? sentence(apart(tool.replace(/^action_|^(
 var apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 var soon = {
   gmail_send: "Sending",
+  gmail_draft: "Leaving the draft",
   calendar_event_create: "Adding to the calendar",
   calendar_event_delete: "Deleting the event",
   calendar_event_update: "Changing the event",
@@ -706,6 +708,7 @@ var soon = {
 var holding = (tool) => soon[tool] ?? "Starting";
 var under2 = {
   gmail_send: "Sending…",
+  gmail_draft: "Leaving the draft…",
   gmail_search: "Searching your mail…",
   gmail_read: "Reading your mail…",
   calendar_event_create: "Adding it to the calendar…",
@@ -721,8 +724,10 @@ var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
 var label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
+var mail = { to: "To", cc: "Cc", bcc: "Bcc", subject: "Subject", body: "Message" };
 var shownAs = {
-  gmail_send: { to: "To", cc: "Cc", bcc: "Bcc", subject: "Subject", body: "Message" },
+  gmail_send: mail,
+  gmail_draft: mail,
   calendar_event_create: {
     summary: "Title",
     start: "Starts",
@@ -829,6 +834,7 @@ function aboutOf({ to = [], more: more2, what, where }) {
 }
 var kindsOf = {
   gmail_send: "mails to",
+  gmail_draft: "drafts of mails to",
   calendar_event_create: "invitations to",
   calendar_event_update: "changes of events with",
   calendar_respond: "answers to"
@@ -4590,12 +4596,12 @@ var nobody = () => [el(
 // site/mail.js
 var path2 = "/api/agent/reminders";
 var offer2 = (error) => toggle2(error, async () => {
-  const { mail: mail2, address: address2 } = await call("GET", path2);
+  const { mail: mail3, address: address2 } = await call("GET", path2);
   if (!address2) return void 0;
   return {
-    words: mail2 ? `Stop e-mails to ${address2} about waiting approvals` : `E-mail ${address2} about approvals older than five minutes`,
-    said: mail2 ? "E-mails are off." : "E-mails are on, at most one an hour.",
-    change: () => call("PATCH", path2, { body: { mail: !mail2 } })
+    words: mail3 ? `Stop e-mails to ${address2} about waiting approvals` : `E-mail ${address2} about approvals older than five minutes`,
+    said: mail3 ? "E-mails are off." : "E-mails are on, at most one an hour.",
+    change: () => call("PATCH", path2, { body: { mail: !mail3 } })
   };
 });
 
@@ -4833,7 +4839,7 @@ var mailbox = (main) => list(
   async () => {
     if (!config().local) return [];
     const [{ messages = [] }, { events = [] }] = await Promise.all([local2("/dev/mailbox"), local2("/dev/calendar")]);
-    const sent = mine(messages).map(mail);
+    const sent = mine(messages).map(mail2);
     const held = mine(events).filter((e) => e.status !== "cancelled").map(event);
     return [
       el("h2", {}, "Sent mail"),
@@ -4847,7 +4853,7 @@ function mine(items) {
   const { uid, email } = user.get() ?? {};
   return items.filter((i) => i.user === uid || i.user === email || i.from === email).reverse();
 }
-var mail = (m) => el("article", { class: "item mail" }, el(
+var mail2 = (m) => el("article", { class: "item mail" }, el(
   "div",
   {},
   el("h3", {}, m.subject || "(no subject)"),

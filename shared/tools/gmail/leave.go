@@ -1,0 +1,138 @@
+package gmail
+
+import (
+	"context"
+	"net/url"
+
+	gmailapi "google.golang.org/api/gmail/v1"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+)
+
+// Drafted is the result of gmail_draft.
+type Drafted struct {
+	DraftID   string `json:"draftId"`
+	MessageID string `json:"messageId,omitempty"`
+	ThreadID  string `json:"threadId,omitempty"`
+}
+
+// maxDrafts is the number of drafts that are searched for one whose answer was lost.
+const maxDrafts = 50
+
+// NewDraft returns the tool that leaves a draft. Its arguments are those of gmail_send.
+func NewDraft(accounts provider.Accounts, o Options) *tool.Tool {
+	s := newSender(accounts, o)
+	d := composing[Drafted](s, o)
+	d.Name = LeaveDraft
+	d.Description = "Leaves an e-mail among the drafts of the user's own Gmail account, and sends nothing. The user " +
+		"sees it in full and approves it first. They can edit and send it in Gmail."
+	d.Scopes = []string{gmailapi.GmailComposeScope}
+	d.Place = s.Place(d.Scopes)
+	d.Preview = func(a Args) tool.Preview {
+		p := preview(a)
+		p.Title = "Leave a draft of an e-mail to " + count(len(a.recipients()))
+		return p
+	}
+	d.Summary = func(a Args) string {
+		subject, _ := visible.Line(a.Subject)
+		return "Left a draft of “" + subject + "”."
+	}
+	d.Heading = func(a Args) string { return "Draft: " + heading(a) }
+	d.Link = func(in tool.Place, _ Drafted) string {
+		return "https://mail.google.com/mail/?" + url.Values{"authuser": {in.Name}}.Encode() + "#drafts"
+	}
+	d.Execute, d.Reconcile = s.leave, s.settleLeft
+	return tool.Define(d)
+}
+
+// leave creates the draft. Nothing reaches a recipient, but a lost answer must not lead to a second draft.
+func (s *sender) leave(ctx context.Context, c tool.Call, a Args) (Drafted, error) {
+	raw, err := build(a, c)
+	if err != nil {
+		return Drafted{}, err
+	}
+	svc, err := s.service(ctx, c)
+	if err != nil {
+		return Drafted{}, err
+	}
+	if err := s.checkOrigin(ctx, c, a); err != nil {
+		return Drafted{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()
+	switch {
+	case err != nil:
+		return Drafted{}, notLeft(google.Read(err))
+	case d == nil || d.Id == "":
+		return Drafted{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
+			"Gmail's answer could not be read. The draft may be there. Nothing was sent."))
+	}
+	return drafted(d), nil
+}
+
+func drafted(d *gmailapi.Draft) Drafted {
+	out := Drafted{DraftID: d.Id}
+	if d.Message != nil {
+		out.MessageID, out.ThreadID = d.Message.Id, d.Message.ThreadId
+	}
+	return out
+}
+
+// notLeft evaluates the failure to create a draft.
+func notLeft(f provider.Failure) error {
+	const call = "gmail.drafts.create"
+	switch f.Proof {
+	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
+		return f.Fault(call, "Gmail refused the draft. Nothing was left or sent.")
+	case provider.NotSent, provider.Limited:
+		return tool.Transient(f.Fault(call, "Gmail could not take the draft now. Nothing was left or sent."))
+	}
+	return f.Unclear(call, "Gmail did not say whether the draft is there. Nothing was sent.")
+}
+
+// settleLeft looks for the draft with the action's header. If the user has deleted the draft or sent it meanwhile, the
+// draft is missing too.
+func (s *sender) settleLeft(ctx context.Context, c tool.Call, _ Args) (tool.Verdict, Drafted, string, error) {
+	svc, err := s.service(ctx, c)
+	if err != nil {
+		return cannotFind(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	list, err := svc.Users.Drafts.List("me").MaxResults(maxDrafts).Context(ctx).Do()
+	if err != nil {
+		return cannotFind(err)
+	}
+	for _, d := range list.Drafts {
+		d, err := svc.Users.Drafts.Get("me", d.Id).Format("metadata").Context(ctx).Do()
+		switch {
+		case err != nil: // also if the draft has gone since it was listed: the next list says so
+			return cannotFind(err)
+		case d.Id == "":
+			return cannotFind(errUnreadable)
+		case marked(d.Message, c.ActionID):
+			return tool.Done, drafted(d), "", nil
+		}
+	}
+	if list.NextPageToken != "" || len(list.Drafts) == 0 { // an answer that lost its list looks like an empty one
+		return tool.Unknown, Drafted{}, "Gmail's list of drafts does not show whether this draft is there. Please " +
+			"look among your drafts. Nothing was sent.", nil
+	}
+	return tool.NotDone, Drafted{}, "", nil
+}
+
+// cannotFind is [cannotAsk] for a draft.
+func cannotFind(err error) (tool.Verdict, Drafted, string, error) {
+	f := google.Read(err)
+	if f.Proof == provider.NoAccess || f.Proof == provider.Refused {
+		return tool.Unknown, Drafted{}, "We can no longer look at the Gmail account that this draft was approved " +
+			"for. Please look among your drafts. Nothing was sent.", nil
+	}
+	return "", Drafted{}, "", tool.Transient(
+		f.Fault("gmail.drafts.list", "Gmail could not be asked whether the draft is there. Nothing was sent."))
+}
