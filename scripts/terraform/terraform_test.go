@@ -50,9 +50,16 @@ func TestTerraform(t *testing.T) {
 					t.Errorf("%s %s: %s", dir, r.Name, r.Status)
 				}
 				runs[dir+" "+r.Name] = r
+				t.Run(r.Name, func(t *testing.T) { holdProperties(t, r.State) })
 			}
-			if dir == agentModule {
+			switch dir {
+			case agentModule:
 				twoResumes(t, w)
+				findFaults(t, runs[dir+" prod"].State)
+			case "terraform/bootstrap":
+				findFaults(t, runs[dir+" everything"].State)
+				servicesAreEnabled(t, w, runs[dir+" everything"].State)
+				providersArePinned(t, w)
 			}
 		})
 	}
