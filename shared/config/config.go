@@ -61,6 +61,10 @@ type Config struct {
 	// GEMINI_API_KEY: the key for the Gemini Developer API
 	GeminiAPIKey Secret
 	GeminiModel  string // GEMINI_MODEL: the model of agents that name no model
+	// GEMINI_FALLBACK_MODELS: models that are asked in this order while a run's own model is overloaded or its quota is
+	// used up, after the retries and before any text of the answer was shown. The run then stays with the model that
+	// answered. Page agents and conversations on a terminal have no fallback
+	GeminiFallbackModels []string
 	// GOOGLE_GEMINI_BASE_URL: another server that speaks the Gemini protocol
 	GeminiBaseURL string
 	// VERTEX_AI_PROJECT_ID: the project whose Vertex AI replaces the Developer API, even if a key is set

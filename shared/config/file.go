@@ -33,9 +33,10 @@ const FilePath = "config/.gemini.yaml"
 const maxFile = 64 << 10
 
 const (
-	keyNeeds    = "a Gemini API key from https://aistudio.google.com/apikey"
-	modelNeeds  = "the name of a model, such as " + CurrentFlash
-	promptNeeds = "a text of at most 8 KiB in UTF-8, without control characters"
+	keyNeeds      = "a Gemini API key from https://aistudio.google.com/apikey"
+	modelNeeds    = "the name of a model, such as " + CurrentFlash
+	fallbackNeeds = "up to 5 names of models with commas between them, such as " + CurrentFlash
+	promptNeeds   = "a text of at most 8 KiB in UTF-8, without control characters"
 )
 
 // ReadFile reads the file that GEMINI_CONFIG names, or else [FilePath]. A missing file yields a zero File, unless

@@ -20,9 +20,12 @@ func (c Config) NearMisses(environ []string) (all []NearMiss) {
 		if slices.Contains(c.known, name) {
 			continue
 		}
-		i := slices.IndexFunc(c.known, func(known string) bool { return !set[known] && resembles(name, known) })
-		if i >= 0 {
-			all = append(all, NearMiss{name, c.known[i]})
+		for _, resembles := range []func(name, known string) bool{sameLetters, sameWords} {
+			i := slices.IndexFunc(c.known, func(known string) bool { return !set[known] && resembles(name, known) })
+			if i >= 0 {
+				all = append(all, NearMiss{name, c.known[i]})
+				break
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b NearMiss) int { return strings.Compare(a.Variable, b.Variable) })
@@ -32,13 +35,15 @@ func (c Config) NearMisses(environ []string) (all []NearMiss) {
 // leastLetters is the minimum length of a name for one letter to count as a typing error.
 const leastLetters = 6
 
-func resembles(name, known string) bool {
-	upper := strings.ToUpper(name)
-	joined, knownJoined := strings.ReplaceAll(upper, "_", ""), strings.ReplaceAll(known, "_", "")
-	if joined == knownJoined || len(knownJoined) >= leastLetters && oneSlip(joined, knownJoined) {
-		return true
-	}
-	words, knownWords := strings.Split(upper, "_"), strings.Split(known, "_")
+// sameLetters reports whether the names differ in underscores or in one letter.
+func sameLetters(name, known string) bool {
+	joined, knownJoined := strings.ReplaceAll(strings.ToUpper(name), "_", ""), strings.ReplaceAll(known, "_", "")
+	return joined == knownJoined || len(knownJoined) >= leastLetters && oneSlip(joined, knownJoined)
+}
+
+// sameWords reports whether the names differ in one word.
+func sameWords(name, known string) bool {
+	words, knownWords := strings.Split(strings.ToUpper(name), "_"), strings.Split(known, "_")
 	return oneLess(words, knownWords) || oneLess(knownWords, words)
 }
 

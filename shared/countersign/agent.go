@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,8 +48,12 @@ type Options struct {
 	Tools  []*Tool  // from [DefineTool], [DefineEffect] and package mcp
 	Skills []Skills // guidance that the model reads when a task needs it
 
-	Model    string   // the model's name; empty: the provider's default
-	Provider Provider // the service to call; nil: the one that the environment configures, see [Gemini]
+	Model string // the model's name; empty: the provider's default
+	// FallbackModels are models of the same service, at most 5. They are asked in this order while the model is
+	// overloaded or its quota is used up, after the retries and before any text of the answer was shown. The run then
+	// stays with the model that answered. Nil: GEMINI_FALLBACK_MODELS, if the environment configures the service.
+	FallbackModels []string
+	Provider       Provider // the service to call; nil: the one that the environment configures, see [Gemini]
 
 	Dir      string   // the folder of SessionContext.FS, in which commands run; empty: the working directory
 	Commands []string // what SessionContext.Shell can run: "git log" with harmless options, "sh -c ..." with any words
@@ -123,6 +128,9 @@ const (
 	leasePeriod = 6 * time.Second
 	leaseMargin = 3 * time.Second
 )
+
+// maxFallbacks limits Options.FallbackModels.
+const maxFallbacks = 5
 
 // local is the user of an agent for which As was not called.
 const local = "local"
@@ -206,6 +214,8 @@ func (c *core) setSelf() error {
 	needs(registry.ValidName(c.name), "Name", "it has to be up to 28 small letters, digits and hyphens")
 	needs(o.Instructions == "" || o.InstructionsFunc == nil, "Instructions",
 		"InstructionsFunc is set as well, and one of them is too many")
+	needs(len(o.FallbackModels) <= maxFallbacks && !slices.Contains(o.FallbackModels, ""), "FallbackModels",
+		"it has to be at most %d names of models", maxFallbacks)
 	effects := policy.Effects(o.Effects)
 	needs(effects == policy.AskEffects || effects == policy.AutoApprove || effects == policy.NoEffects, "Effects",
 		"it has to be AskFirst, AutoApprove or NoEffects")
@@ -289,6 +299,9 @@ func (c *core) setModel() error {
 		if asked, err = environment(); err != nil {
 			return err
 		}
+		if c.options.FallbackModels == nil {
+			c.options.FallbackModels = asked.Fallbacks
+		}
 	}
 	c.model = &lazyModel{provider: asked, name: c.options.Model}
 	if asked.Check != nil {
@@ -306,7 +319,8 @@ func (c *core) setLoop() error {
 	}
 	asked := hookedModel{loggedModel{c.model, c.log, c.options.Debug}, c}
 	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked,
-		Tools: c.tools, Rules: rules, Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
+		Fallbacks: c.options.FallbackModels, Tools: c.tools, Rules: rules,
+		Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
 	return err
 }

@@ -52,7 +52,7 @@ func (s *Session) Messages(ctx context.Context) ([]Message, error) {
 func (s *Session) History(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	err := s.parts(ctx, false, func(p *conversation.Parts, _ string) error {
-		c, _, err := p.Contents()
+		c, _, err := p.Contents(p.Model)
 		if err == nil {
 			all = c.JSON()
 		}

@@ -1,6 +1,7 @@
 package countersign
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -125,7 +126,7 @@ func (m loggedModel) Generate(ctx context.Context, req model.Request, delta func
 	}
 	began := time.Now()
 	reply, err := m.Model.Generate(ctx, req, delta)
-	line := []any{"model", m.Name(), "took", time.Since(began)}
+	line := []any{"model", cmp.Or(req.Settings.Name, m.Name()), "took", time.Since(began)}
 	if m.sizes {
 		line = append(line, "systemBytes", len(req.System), "contentCount", len(req.Contents), "contentBytes",
 			sizeOf(req),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,6 +149,32 @@ func TestTheEnvironmentIsAsked(t *testing.T) {
 		res, err := a.NewSession().Send(t.Context(), "Who are you?")
 		if err != nil || res.Text != "I am "+want || res.Usage.Total == 0 {
 			t.Errorf("%v %+v", err, res)
+		}
+	}
+}
+
+// TestFallbackModels checks that the fallbacks of the options or of the environment answer while the model has no
+// quota.
+func TestFallbackModels(t *testing.T) {
+	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		if r.Model == "gemini-a" {
+			return fakegemini.Turn{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"3600"}}}
+		}
+		return fakegemini.Turn{Text: "I am " + r.Model}
+	})
+	t.Setenv("GEMINI_API_KEY", "k-0000000000000000000000000000000000000")
+	t.Setenv("GOOGLE_GEMINI_BASE_URL", newServer(t, fake))
+	t.Setenv("GEMINI_FALLBACK_MODELS", "gemini-b")
+	for want, fallbacks := range map[string][]string{"I am gemini-b": nil, "I am gemini-c": {"gemini-c"}, "": {}} {
+		a := newAgent(t, countersign.Options{Model: "gemini-a", FallbackModels: fallbacks})
+		res, err := a.NewSession().Send(t.Context(), "Who are you?")
+		if (err == nil) != (want != "") || res.Text != want {
+			t.Errorf("fallbacks %q: %v %+v", fallbacks, err, res)
+		}
+	}
+	for _, fallbacks := range [][]string{{""}, {"a", "b", "c", "d", "e", "f"}} {
+		if _, err := countersign.New(countersign.Options{FallbackModels: fallbacks}); err == nil {
+			t.Errorf("%q is accepted", fallbacks)
 		}
 	}
 }

@@ -80,6 +80,7 @@ type Reply struct {
 	Finish  string // STOP, or another finish reason of the service
 	Usage   Usage
 	Model   string   // the version of the model that answered
+	Backup  string   // the fallback model that was asked; a [Model] leaves it empty
 	Sources []Source // pages that support the answer, with [Settings.Search]
 
 	// Correction is set if the answer is unusable but the model can be called again, within the run's limit, with an

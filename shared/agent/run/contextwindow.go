@@ -104,6 +104,14 @@ func (t *ContextWindow) follow(s *State, said []json.RawMessage) {
 	t.Tokens = tokens
 }
 
+// Fallback returns the fallback model that the run stays with, or "" if its own model answered last.
+func (s *State) Fallback() string {
+	if len(s.Turns) == 0 {
+		return ""
+	}
+	return s.Turns[len(s.Turns)-1].Fallback
+}
+
 // SignedBy returns the signers of the run's model answers, separated by spaces. There are several if the model changed
 // during the run.
 func (s *State) SignedBy() string {

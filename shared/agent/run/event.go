@@ -172,7 +172,8 @@ type Turn struct {
 	Usage      model.Usage     `json:"usage"`
 	Estimated  int             `json:"estimated,omitempty"` // estimated tokens, if the service did not count them
 	Cost       int64           `json:"cost,omitempty"`      // cost, if the budget has prices (Budget.Cost)
-	By         string          `json:"by,omitempty"`        // signer of Content (model.SignedBy); with Input.Told
+	Fallback   string          `json:"fallback,omitempty"`  // the fallback model that was asked; empty: the run's own
+	By         string          `json:"by,omitempty"`        // signer of Content (model.SignedBy), if it may change
 }
 
 // Tokens returns the number of tokens that the turn counts for. It is 0 for a turn that no model call of this run

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// Part calls Gemini.
+// Part calls Gemini, and the fallback models that the configuration names.
 var Part = app.Part{Name: "model", Needs: config.Model, Open: open}
 
 // open opens the model if one is configured. config.Load ensures that a function that needs a model has one.
@@ -21,7 +21,7 @@ func open(ctx context.Context, b *app.Builder) error {
 	if err != nil {
 		return err
 	}
-	b.Env.Model = m
+	b.Env.Model, b.Env.Fallbacks = m, b.Config.GeminiFallbackModels
 	return nil
 }
 

@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
@@ -15,30 +14,39 @@ import (
 const NewestResults = 50_000 * run.BytesPerToken
 
 // Contents builds the conversation that the model sees: the contents before the prompt, the prompt, and this run's own
-// turns verbatim with the responses to their calls. It depends only on events and on contents of the thread that do not
-// change, so every process that continues the run builds the same. recorded reports whether the contents include lines
-// of the server, which [RecordInstructions] explains.
-func Contents(ctx context.Context, ex *unit.Execution) (c *model.Contents, recorded bool, err error) {
+// turns verbatim with the responses to their calls. Answers of another model than the named one appear as text. The
+// contents depend only on events and on contents of the thread that do not change, so every process that continues the
+// run builds the same. recorded reports whether the contents include lines of the server, which [RecordInstructions]
+// explains.
+func Contents(ctx context.Context, ex *unit.Execution, name string) (c *model.Contents, recorded bool, err error) {
 	q := ex.State.Input
 	switch {
 	case ex.State.Plan != nil:
 		if c, err = model.NewContents(nil); err == nil {
 			err = addSession(c, ex)
 		}
-		return c, false, err
 	case len(q.Contents) > 0:
 		c, err = model.Load(q.Contents)
 	case q.Window != nil:
 		var p *Parts
 		if p, err = PartsOf(ctx, ex, ex.State.ContextWindow()); err == nil {
-			c, recorded, err = p.Contents()
+			c, recorded, err = p.Contents(name)
 		}
 		return c, recorded || len(q.History) > 0, err
 	default:
 		c, err = model.NewContents(nil)
 	}
-	if err == nil {
+	if err == nil && ex.State.Plan == nil {
 		err = addOwn(c, ex.State)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	own := ownTurns(ex)
+	if own.foreign(name) {
+		all := c.JSON()
+		c, recorded, err = &model.Contents{}, true, nil
+		err = own.appendTo(c, all, name)
 	}
 	return c, recorded || q.Mark != "" && len(q.History) > 0, err
 }
@@ -48,10 +56,9 @@ type Parts struct {
 	Summary string   // of the earlier contents, with its mark; empty: none
 	Closed  []Closed // the earlier runs in the context window, oldest first
 	Own     []json.RawMessage
+	Model   string // the model that the run asks next
 
-	mark  string
-	by    string        // signer of Own
-	signs func() string // called only if needed: it may open the model's client
+	own turns
 }
 
 // Closed is an earlier run. Its contents begin with the user's words.
@@ -67,9 +74,9 @@ type Closed struct {
 // PartsOf returns the parts of its thread's contents that the run sees, and its own part of the conversation. It cuts
 // tool results as told requires, and changes nothing else.
 func PartsOf(ctx context.Context, ex *unit.Execution, told run.ContextWindow) (*Parts, error) {
-	p := &Parts{mark: ex.State.Input.Mark, by: ex.State.SignedBy(), signs: func() string { return Signs(ex) }}
+	p := &Parts{Model: PresentModel(ex), own: ownTurns(ex)}
 	if told.Summary != "" {
-		p.Summary = summaryText(p.mark, told)
+		p.Summary = summaryText(p.own.mark, told)
 	}
 	entries, err := ex.ToldContents(ctx, told)
 	if err != nil {
@@ -118,9 +125,10 @@ func (p *Parts) cut(told run.ContextWindow) {
 	p.Own = all
 }
 
-// Contents joins the parts. recorded reports whether the contents include lines of the server. A run that another model
-// or service answered, even the present one, appears as text, because its signatures are not valid for this model.
-func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
+// Contents joins the parts for the named model. recorded reports whether the contents include lines of the server. An
+// earlier run and the present run's answers appear as text if another model or service gave them, because their
+// signatures are not valid for this model.
+func (p *Parts) Contents(name string) (c *model.Contents, recorded bool, err error) {
 	c, err = model.NewContents(nil)
 	if err == nil && p.Summary != "" {
 		recorded, err = true, c.AddUser(p.Summary)
@@ -130,19 +138,16 @@ func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 			return nil, false, err
 		}
 		recorded = recorded || t.Recorded
-		if t.By == "" || t.By == p.signs() {
+		if t.By == "" || t.By == p.own.signs(name) {
 			err = c.Append(t.Contents...)
 			continue
 		}
-		recorded, err = true, c.AppendWords(t.Contents, recordOfCalls(p.mark))
+		recorded, err = true, c.AppendWords(t.Contents, recordOfCalls(p.own.mark))
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, false, err
-	case p.by == "" || p.by == p.signs():
-		return c, recorded, c.Append(p.Own...)
 	}
-	return c, true, c.AppendWords(p.Own, recordOfCalls(p.mark)) // every call has a response when the model is called
+	return c, recorded || p.own.foreign(name), p.own.appendTo(c, p.Own, name)
 }
 
 // Dropped returns the contents of the earlier runs.
@@ -195,20 +200,4 @@ func contentsOf(ctx context.Context, ex *unit.Execution, entries []run.Content) 
 		out = append(out, e.Raw)
 	}
 	return slices.Clip(out), nil
-}
-
-// Signs returns the name of the signer of answers that the run's model gives to this process.
-func Signs(ex *unit.Execution) string {
-	var settings model.Settings
-	if agent := ex.Agents.Get(ex.Run.Agent); agent != nil {
-		settings = agent.Model
-	}
-	return model.SignedBy(ex.Model, settings)
-}
-
-// recordOfCalls returns the function that describes a call of another model as text.
-func recordOfCalls(mark string) func(model.Call, json.RawMessage) string {
-	return func(c model.Call, response json.RawMessage) string {
-		return fmt.Sprintf("[record %s] You called %s with %s, and this came of it: %s", mark, c.Name, c.Args, response)
-	}
 }

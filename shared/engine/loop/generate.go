@@ -7,32 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/clip"
-	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// generate makes one model call while it holds the run's lease. It returns errHandOver if the call was cut short and
-// another process or a later call must continue the run.
-func generate(ctx context.Context, ex *unit.Execution, req model.Request, delta func(text string)) (*model.Reply,
-	error) {
-	return holding(ctx, ex, func(ctx context.Context) (*model.Reply, error) {
-		return askModel(ctx, ex, req, delta)
-	})
-}
-
-// askModel makes one model call. It adds the bytes of the files in the contents.
-func askModel(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string)) (*model.Reply, error) {
-	var err error
-	if req.Contents, err = conversation.WithFiles(ctx, ex, req.Contents); err != nil {
-		return nil, err
-	}
-	ctx, span := ex.TraceModel(ctx, ex.Run, ex.Model, req)
-	reply, err := ex.Model.Generate(ctx, req, delta)
-	span.EndModel(reply, err)
-	return reply, err
-}
-
-// holding holds the run's lease while it waits for the model's answer.
+// holding holds the run's lease while it waits for the model's answer. It returns errHandOver if the call was cut short
+// and another process or a later call must continue the run.
 func holding(ctx context.Context, ex *unit.Execution, answer func(context.Context) (*model.Reply, error)) (*model.Reply,
 	error) {
 	asking, beat := ex.WatchedHeartbeat(ctx, ex.Limits().ModelTimeout, unit.WatchLate)

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
@@ -94,6 +95,16 @@ func runOverrun(ex *unit.Execution, req model.Request) *run.End {
 // modelName returns the name of the model that the request goes to.
 func modelName(ex *unit.Execution, req model.Request) string {
 	return cmp.Or(req.Settings.Name, ex.Model.Name())
+}
+
+// answeredBy returns the name that the answered request gave to the model.
+func answeredBy(ex *unit.Execution, r *model.Reply) string {
+	return cmp.Or(r.Backup, conversation.OwnModel(ex))
+}
+
+// answeredName returns the name of the model that answered, as prices name it.
+func answeredName(ex *unit.Execution, r *model.Reply) string {
+	return cmp.Or(answeredBy(ex, r), ex.Model.Name())
 }
 
 // promptTokens estimates the tokens of the request: those that the service counted for the previous request and its

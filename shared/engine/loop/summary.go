@@ -123,7 +123,8 @@ func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Part
 	old := &conversation.Parts{}
 	*old = *parts
 	old.Closed, old.Own = parts.Closed[:n], nil
-	req, err := summaryRequest(ex, old)
+	build := func(_ context.Context, name string) (model.Request, error) { return summaryRequest(ex, old, name) }
+	req, err := build(ctx, conversation.PresentModel(ex))
 	if err != nil {
 		c.Code = fault.As(err).Code
 		return nil
@@ -136,7 +137,9 @@ func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Part
 		c.Code = run.CodeRunBudget
 		return nil
 	}
-	reply, err := generate(ctx, ex, req, nil)
+	reply, err := holding(ctx, ex, func(ctx context.Context) (*model.Reply, error) {
+		return askInOrder(ctx, ex, req, nil, build)
+	})
 	switch {
 	case errors.Is(err, errHandOver):
 		return err
@@ -146,7 +149,7 @@ func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Part
 		return nil
 	}
 	c.Model, c.Usage, c.Estimated = reply.Model, reply.Usage, estimateTokens(req, reply)
-	c.Cost = b.Cost(name, reply.Usage, c.Estimated)
+	c.Cost = b.Cost(answeredName(ex, reply), reply.Usage, c.Estimated)
 	summary := clip.Text(strings.TrimSpace(reply.Text), maxSummary)
 	if summary == "" || reply.Correction != "" || len(reply.Calls) > 0 {
 		c.Code = run.CodeEmptySummary
@@ -155,14 +158,15 @@ func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Part
 	return replace(ctx, ex, old, parts, summary, c)
 }
 
-// summaryRequest returns the request for a summary: the conversation without tools, cut to the context window.
-func summaryRequest(ex *unit.Execution, old *conversation.Parts) (model.Request, error) {
+// summaryRequest returns the request to the named model for a summary: the conversation without tools, cut to the
+// context window.
+func summaryRequest(ex *unit.Execution, old *conversation.Parts, name string) (model.Request, error) {
 	agent := ex.Agents.Get(ex.Run.Agent)
 	asked, most := *old, int(fullShare*float64(agent.Compression.Window))*run.BytesPerToken
 	for len(asked.Closed) > 1 && asked.Size() > most { // whole runs only
 		asked.Closed = asked.Closed[1:]
 	}
-	contents, recorded, err := asked.Contents()
+	contents, recorded, err := asked.Contents(name)
 	if err == nil {
 		err = contents.Fit(most)
 	}
@@ -176,7 +180,7 @@ func summaryRequest(ex *unit.Execution, old *conversation.Parts) (model.Request,
 	if recorded {
 		system += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
-	return model.Request{System: system, Contents: contents.JSON(), Settings: model.Settings{Name: agent.Model.Name,
+	return model.Request{System: system, Contents: contents.JSON(), Settings: model.Settings{Name: name,
 		Temperature: agent.Model.Temperature, MaxOutputTokens: summaryTokens}}, nil
 }
 

@@ -3,11 +3,8 @@ package loop
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
-	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
@@ -112,81 +109,6 @@ func toolsOf(ex *unit.Execution, calls []model.Call) (called []*tool.Tool) {
 	return called
 }
 
-// request builds the model request: instructions, tools, settings, history, prompt, and this run's own turns, verbatim.
-// A forced tool is forced only once, so that the model can then answer with its result.
-func request(ctx context.Context, ex *unit.Execution) (model.Request, error) {
-	contents, recorded, err := conversation.Contents(ctx, ex)
-	if err != nil {
-		return model.Request{}, err
-	}
-	agent := ex.Agents.Get(ex.Run.Agent)
-	if n := agent.Limits.Contents; n > 0 {
-		if err := contents.Fit(n); err != nil {
-			return model.Request{}, err
-		}
-	}
-	if err := conversation.ReadFiles(ctx, ex, contents.JSON()); err != nil {
-		return model.Request{}, unit.StoreError(err)
-	}
-	system, err := instructions(ctx, ex, agent, recorded)
-	if err != nil {
-		return model.Request{}, fault.As(err)
-	}
-	req := model.Request{System: system, Contents: contents.JSON(), Tools: ex.Toolbox.Offered(ex.Run, ex.State)}
-	if ex.State.Plan != nil {
-		req.Settings = sessionSettings(ex, agent)
-		return req, nil
-	}
-	req.Settings, req.NoTools = settings(ex.State, agent, req.Tools)
-	req.Settings.Thoughts = ex.State.Input.Thoughts
-	return req, nil
-}
-
-// settings returns the model settings for the next turn. In the last turn the model must not call a tool; in a run with
-// a typed answer it must call the tool that takes the answer.
-func settings(s *run.State, agent *registry.Agent, offered []tool.Spec) (set model.Settings, noTools bool) {
-	set = agent.Model
-	turn, most := len(s.Turns)+1, agent.Limits.ModelCalls
-	missing := func(name string) bool {
-		return !slices.ContainsFunc(offered, func(t tool.Spec) bool { return t.Name == name })
-	}
-	if set.Forced != "" && (turn > 1 || missing(set.Forced)) {
-		set.Forced = ""
-	}
-	if s.Input.Answer == nil {
-		set.Allowed = slices.DeleteFunc(slices.Clone(set.Allowed), missing)
-		return set, turn >= most && most > 1
-	}
-	if len(set.Allowed) > 0 {
-		set.Allowed = slices.DeleteFunc(append(slices.Clone(set.Allowed), tool.FinalAnswer), missing)
-	}
-	if turn >= most || s.InWords() > 1 {
-		set.Forced = tool.FinalAnswer
-	}
-	return set, false
-}
-
-// instructions returns the run's own instructions or else the agent's, an explanation of the records in the history if
-// there are any, and the page's context. It uses the time of the run, so that every turn gets the same text.
-func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent, recorded bool) (s string,
-	err error) {
-	if ex.State.Plan != nil {
-		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale})
-		if err != nil {
-			return "", err
-		}
-		phase, err := conversation.SessionInstructions(ex)
-		return strings.TrimSpace(s + "\n\n" + phase), err
-	}
-	if s = ex.State.Input.Instructions; s == "" {
-		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale})
-	}
-	if recorded {
-		s += conversation.RecordInstructions(ex.State.Input.Mark)
-	}
-	return s + conversation.PageContext(ex.State.Input.PageContext), err
-}
-
 // notAsked ends a run whose request cannot be built. If the store failed, it returns the error instead, and the run is
 // unchanged.
 func notAsked(ctx context.Context, ex *unit.Execution, err error) error {
@@ -217,17 +139,18 @@ func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
 
 // newTurn returns the recorded form of the reply.
 func newTurn(ex *unit.Execution, req model.Request, r *model.Reply) *run.Turn {
-	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
+	turn := &run.Turn{Model: r.Model, Fallback: r.Backup, Content: r.Content,
+		Text:   clip.Text(r.Text, run.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: min(len(r.Calls), model.MaxCalls), Usage: r.Usage,
 		Estimated: estimateTokens(req, r)}
 	if r.Correction != "" {
 		turn.Calls = 0
 	}
 	if b := ex.Limits().Budget; len(b.Prices) > 0 {
-		turn.Cost = b.Cost(modelName(ex, req), r.Usage, turn.Estimated)
+		turn.Cost = b.Cost(answeredName(ex, r), r.Usage, turn.Estimated)
 	}
-	if ex.State.Input.Window != nil {
-		turn.By = conversation.Signs(ex)
+	if ex.State.Input.Window != nil || len(ex.Fallbacks) > 0 {
+		turn.By = conversation.Signs(ex, answeredBy(ex, r))
 	}
 	return turn
 }

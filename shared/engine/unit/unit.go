@@ -30,13 +30,17 @@ import (
 // Env holds the dependencies and settings of this package and those above it. Sleep and the fields from Log on have
 // defaults ([Env.Init]); Served, Sweeper, Notices and Reminders may be nil.
 type Env struct {
-	Store   store.Store
-	Queue   queue.Queue
-	Model   model.Model
-	Tools   tool.Set
-	Rules   policy.Rules
-	Dynamic toolbox.Dynamic // tools that come and go; nil: none
-	Agents  registry.Set    // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced
+	Store store.Store
+	Queue queue.Queue
+	Model model.Model
+	// Fallbacks are models of the same service. They are asked in order while a run's own model is overloaded or has no
+	// quota left.
+	Fallbacks []string
+	Tools     tool.Set
+	Rules     policy.Rules
+	Dynamic   toolbox.Dynamic // tools that come and go; nil: none
+
+	Agents registry.Set // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced
 
 	// Function is the name of the deployed function that this process is. The process advances the runs of the agents
 	// of that function ([registry.Set.LivesIn]). If it is empty, the process advances the runs of all agents.

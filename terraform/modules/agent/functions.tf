@@ -50,6 +50,7 @@ locals {
     OTEL_RESOURCE_ATTRIBUTES                           = "cloud.provider=gcp,cloud.platform=gcp_cloud_run,cloud.account.id=${var.project_id},cloud.region=${var.region},deployment.environment.name=${var.environment}"
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = try(tostring(var.traces.content), null)
     GEMINI_MODEL                                       = var.model.name
+    GEMINI_FALLBACK_MODELS                             = length(var.model.fallbacks) > 0 ? join(",", var.model.fallbacks) : null
     VERTEX_AI_PROJECT_ID                               = var.project_id
     VERTEX_AI_LOCATION                                 = var.model.location
     ACTIONS                                            = var.actions

@@ -19,6 +19,8 @@ type Asked struct {
 	// Open returns the model. It is called for the first request, and again for the next request after an error. The
 	// name is Options.Model, or empty.
 	Open func(ctx context.Context, name string) (model.Model, error)
+	// Fallbacks are the fallback models that the environment names, if it names the provider.
+	Fallbacks []string
 }
 
 func (a Asked) asked() Asked { return a }

@@ -1,0 +1,87 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
+	"github.com/countersign-run/countersign/shared/engine/unit"
+)
+
+// forModel builds a request to the named model, whose contents have no signature of another model.
+type forModel func(ctx context.Context, name string) (model.Request, error)
+
+// askModel asks the model for the run's next turn.
+func askModel(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string)) (*model.Reply, error) {
+	return askInOrder(ctx, ex, req, delta, func(ctx context.Context, name string) (model.Request, error) {
+		return requestTo(ctx, ex, name)
+	})
+}
+
+// askInOrder sends the request. While the model is overloaded or has no quota left, and no text has been passed on, it
+// asks the run's other models, in the operator's order. A run stays with the model that answered, because a change of
+// the model costs the signatures of its answers and the service's cache.
+func askInOrder(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string),
+	build forModel) (*model.Reply, error) {
+	passed := false
+	watched := delta
+	if delta != nil {
+		watched = func(text string) {
+			passed = true
+			delta(text)
+		}
+	}
+	asked := req.Settings.Name
+	reply, err := askOnce(ctx, ex, req, watched)
+	for _, name := range otherModels(ex, asked) {
+		if !isBusy(err) || passed || model.AwaitCommit(ctx) != nil {
+			break
+		}
+		other, buildErr := build(ctx, name)
+		if buildErr != nil || runOverrun(ex, other) != nil {
+			continue // such as a model without a price in a run with a limited cost
+		}
+		ex.Log.WarnContext(ctx, "a model did not answer; the next one is asked", "runId", ex.ID, "model", asked, "next",
+			name, "error", err)
+		asked = name
+		reply, err = askOnce(ctx, ex, other, watched)
+	}
+	if err == nil && asked != conversation.OwnModel(ex) {
+		reply.Backup = asked
+	}
+	return reply, err
+}
+
+// otherModels returns the models that may answer instead of the named one: the run's own, then the fallbacks.
+func otherModels(ex *unit.Execution, asked string) (names []string) {
+	if len(ex.Fallbacks) == 0 || !conversation.CanChangeModel(ex.State) {
+		return nil
+	}
+	for _, name := range append([]string{conversation.OwnModel(ex)}, ex.Fallbacks...) {
+		if name != asked && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isBusy reports whether another model may answer after this error of a model.
+func isBusy(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && f.Class == fault.Model && (f.Code == model.CodeOverloaded || f.Code == model.CodeQuota)
+}
+
+// askOnce makes one model call. It adds the bytes of the files in the contents.
+func askOnce(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string)) (*model.Reply, error) {
+	var err error
+	if req.Contents, err = conversation.WithFiles(ctx, ex, req.Contents); err != nil {
+		return nil, err
+	}
+	ctx, span := ex.TraceModel(ctx, ex.Run, ex.Model, req)
+	reply, err := ex.Model.Generate(ctx, req, delta)
+	span.EndModel(reply, err)
+	return reply, err
+}
