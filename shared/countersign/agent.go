@@ -317,7 +317,8 @@ func (c *core) setLoop() error {
 	if st == nil {
 		st = memory.New(time.Now)
 	}
-	asked := hookedModel{loggedModel{c.model, c.log, c.options.Debug}, c}
+	logged := loggedModel{model.Wrapped{Model: c.model}, c.log, c.options.Debug}
+	asked := hookedModel{model.Wrapped{Model: logged}, c}
 	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked,
 		Fallbacks: c.options.FallbackModels, Tools: c.tools, Rules: rules,
 		Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,

@@ -40,7 +40,7 @@ func TestExport(t *testing.T) {
 		t.Fatalf("%v: imported it is\n%s\nand was\n%s", err, asLines(got), asLines(want))
 	}
 	var again bytes.Buffer
-	if err := in.Export(t.Context(), &again); err != nil || strings.Count(again.String(), `"by":"script"`) != 2 {
+	if err := in.Export(t.Context(), &again); err != nil || strings.Count(again.String(), `"by":"scripts/script"`) != 2 {
 		t.Errorf("%v: the imported runs do not name who signed them: %s", err, again.String())
 	}
 	if res, err := in.Send(t.Context(), "Again?"); err != nil || res.Text != "No." {

@@ -126,3 +126,20 @@ func TestContextFull(t *testing.T) {
 		t.Errorf("%v, %d requests", err, len(m.Requests()))
 	}
 }
+
+// TestAnotherService checks that a session gives a service no signatures of another service whose model has the same
+// name. The scripted model refuses such signatures.
+func TestAnotherService(t *testing.T) {
+	lookup := define[place, any]("lookup", "Looks it up.")
+	p := newScript(call("lookup", map[string]any{"city": "Oslo"}), say("One."), say("Two."))
+	p.Become("gemini", "gemini-a")
+	a := newAgent(t, countersign.Options{Provider: p, Tools: []*countersign.Tool{lookup}})
+	s := a.NewSession()
+	if _, err := s.Send(t.Context(), "Look it up."); err != nil {
+		t.Fatal(err)
+	}
+	p.Become("vertex", "gemini-a")
+	if res, err := s.Send(t.Context(), "Again."); err != nil || res.Text != "Two." {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

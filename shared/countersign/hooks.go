@@ -67,7 +67,7 @@ type ToolResult struct {
 
 // hookedModel calls the hooks around the model.
 type hookedModel struct {
-	model.Model
+	model.Wrapped
 	core *core
 }
 

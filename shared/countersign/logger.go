@@ -114,7 +114,7 @@ func (c *core) setLog() error {
 
 // loggedModel logs the sizes of requests to the model.
 type loggedModel struct {
-	model.Model
+	model.Wrapped
 	log   *slog.Logger
 	sizes bool // Options.Debug
 }

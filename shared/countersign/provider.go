@@ -91,9 +91,7 @@ func (m *lazyModel) Name() string {
 // Service returns the service of the provider's model (model.SignedBy). It opens the model.
 func (m *lazyModel) Service() string {
 	if open, err := m.opened(context.Background()); err == nil {
-		if of, ok := open.(interface{ Service() string }); ok {
-			return of.Service()
-		}
+		return model.Wrapped{Model: open}.Service()
 	}
 	return ""
 }

@@ -99,12 +99,27 @@ type Model interface {
 	Name() string
 }
 
+// Wrapped is a model for types that change how a model is called. A type that embeds it keeps the model's service,
+// which it would hide if it embedded a [Model].
+type Wrapped struct{ Model }
+
+// Service returns the service of the wrapped model (SignedBy).
+func (w Wrapped) Service() string { return serviceOf(w.Model) }
+
+// serviceOf returns the service of m if m has a method Service, or "".
+func serviceOf(m Model) string {
+	if of, ok := m.(interface{ Service() string }); ok {
+		return of.Service()
+	}
+	return ""
+}
+
 // SignedBy returns the signer of the answer to a request with the settings: the model, and the service if m has a
 // method Service. Thought signatures are valid only for their signer.
 func SignedBy(m Model, s Settings) string {
 	name := cmp.Or(s.Name, m.Name())
-	if of, ok := m.(interface{ Service() string }); ok && of.Service() != "" {
-		return of.Service() + "/" + name
+	if service := serviceOf(m); service != "" {
+		return service + "/" + name
 	}
 	return name
 }

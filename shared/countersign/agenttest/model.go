@@ -42,7 +42,7 @@ func newModel(t testing.TB, asked *offline.Model, end func()) *Model {
 	open := bridge.Of(asked).Open
 	m.provider = bridge.Asked{Open: func(ctx context.Context, name string) (model.Model, error) {
 		opened, err := open(ctx, name)
-		return reporting{opened, m}, err
+		return reporting{model.Wrapped{Model: opened}, m}, err
 	}}
 	t.Cleanup(func() {
 		m.mu.Lock()
@@ -57,7 +57,7 @@ func newModel(t testing.TB, asked *offline.Model, end func()) *Model {
 
 // reporting is a model that fails the test if the script has no answer.
 type reporting struct {
-	model.Model
+	model.Wrapped
 	m *Model
 }
 

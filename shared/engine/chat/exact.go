@@ -12,7 +12,7 @@ import (
 // verbatimModel is a model whose answers a browser can keep without a change. A browser reads 9007199254740993 as
 // 9007199254740992. An answer with such a number would come back changed, and no longer match its seal and its thought
 // signature. The model gets a correction instead and is called again.
-type verbatimModel struct{ model.Model }
+type verbatimModel struct{ model.Wrapped }
 
 // Generate calls the model. The run's limit of model calls applies.
 func (m verbatimModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {

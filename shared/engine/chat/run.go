@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -131,7 +132,8 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	l := loop.New(unit.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
+	l := loop.New(unit.Env{Store: own, Queue: queue.None{}, Tools: set,
+		Model:  verbatimModel{model.Wrapped{Model: c.Core.Model}},
 		Agents: registry.Set{agent.Name: &agent}, UserLimits: limits, Recorder: c.Core.Recorder,
 		Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
 	l.TakeBack = c.Core.TakeBack // the waiting runs are in the core

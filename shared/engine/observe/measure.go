@@ -151,11 +151,11 @@ func MeasuredModel(m model.Model, in *metrics.Metrics, now func() time.Time) mod
 	if m == nil || in == nil {
 		return m
 	}
-	return measuredModel{m, &Recorder{Metrics: in, Clock: now}}
+	return measuredModel{model.Wrapped{Model: m}, &Recorder{Metrics: in, Clock: now}}
 }
 
 type measuredModel struct {
-	model.Model
+	model.Wrapped
 	to *Recorder
 }
 
