@@ -429,7 +429,7 @@ func TestAWrongFileOfServersStopsTheStart(t *testing.T) {
 		`{"mcpServers":{"a":{` + good + `},"a":{` + good + `}}}`:                         "mcpServers/a: duplicate key",
 		`{"mcpServers":{"a":{` + good + `,"readonly":["x"]}}}`:                           "mcpServers/a/readonly: readOnly was expected",
 		`{"mcpServers":{"42":{` + good + `}}}`:                                           "mcpServers/42: a name of a letter",
-		`{"mcpServers":{"gmail":{` + good + `}}}`:                                        "mcpServers/gmail: another name was expected: gmail_r",
+		`{"mcpServers":{"gmail":{` + good + `}}}`:                                        "mcpServers/gmail: another name was expected: gmail_d",
 		`{"mcpServers":{"Action":{` + good + `}}}`:                                       "mcpServers/Action: another name was expected",
 		`{"mcpServers":{"a":{"type":"ws",` + good + `}}}`:                                "mcpServers/a/type: http was expected",
 		`{"mcpServers":{"a":{"url":"http://example.com/mcp"}}}`:                          "mcpServers/a/url: an https address was expected",

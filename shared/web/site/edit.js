@@ -6,6 +6,8 @@ import { argument, sentence } from './words.js';
 
 const always = ['Always allow covers', 'Day', 'Days', 'Time']; // lines that are hidden in edit mode
 
+const facts = ['before', 'invitation']; // arguments that the server fills in, and restores after an edit
+
 let forms = 0; // for unique IDs in the page
 
 /**
@@ -65,7 +67,7 @@ export class Editor {
       if (/^(Day|Days)$/.test(f.label)) for (const n of ['start', 'end']) if (left.has(n)) add(n);
       if (f.label === 'Ends' && left.has('timeZone')) add('timeZone');
     }
-    for (const name of left.keys()) add(name);
+    for (const name of left.keys()) if (!facts.includes(name)) add(name);
     this.#rows.replaceChildren(...rows);
   }
 

@@ -2280,6 +2280,7 @@ function parseAny(words3, name = "") {
 
 // site/edit.js
 var always2 = ["Always allow covers", "Day", "Days", "Time"];
+var facts = ["before", "invitation"];
 var forms = 0;
 var Editor = class {
   /** @type {import('./fields.js').Field[]} */
@@ -2350,7 +2351,7 @@ var Editor = class {
       }
       if (f.label === "Ends" && left2.has("timeZone")) add("timeZone");
     }
-    for (const name of left2.keys()) add(name);
+    for (const name of left2.keys()) if (!facts.includes(name)) add(name);
     this.#rows.replaceChildren(...rows);
   }
   #label(name) {
@@ -3427,7 +3428,7 @@ var drawn2 = {
 function command(step3, a, state2) {
   const code2 = step3.exitCode;
   const words3 = code2 === void 0 || a.executionStatus === "unknown" ? state2.words : { done: `Exit code ${code2}`, fail: "Ended early" }[state2.kind] ?? state2.words;
-  const facts = [
+  const facts2 = [
     step3.timedOut && "ended at its time limit",
     step3.durationMs !== void 0 && took(step3.durationMs),
     step3.cwd && `in ${plain(step3.cwd)}`
@@ -3462,7 +3463,7 @@ function command(step3, a, state2) {
     ),
     a.message && state2.kind !== "done" && el("p", { class: "step-why" }, a.message),
     step3.leftBehind && el("p", { class: "step-why" }, leftBehind(step3)),
-    el("p", { class: "quiet small-text" }, facts.filter(Boolean).join(" · "))
+    el("p", { class: "quiet small-text" }, facts2.filter(Boolean).join(" · "))
   ].filter(Boolean);
 }
 function leftBehind({ leftBehind: n, ended = [] }) {
@@ -5418,7 +5419,7 @@ async function receiptView(main, runId, signal) {
   await show3();
 }
 function parts2({ receipt, jws }, text2) {
-  const facts = [
+  const facts2 = [
     ["Asked", receipt.asked],
     ["When", exactly(receipt.askedAt)],
     ["By", receipt.user],
@@ -5442,7 +5443,7 @@ function parts2({ receipt, jws }, text2) {
       el("a", { href: "/verify", class: "button small" }, "Verify a file"),
       copy(text2, "the receipt")
     ),
-    el("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
+    el("dl", { class: "facts" }, ...facts2.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
     ...(receipt.plans ?? []).map(confirmed),
     el("h2", {}, "What was done"),
     ...records(receipt).length ? records(receipt) : [el("p", { class: "quiet" }, "The server sent and changed nothing.")]
@@ -5474,7 +5475,7 @@ function save(text2, runId) {
 
 // site/runview.js
 async function runView(main, runId, signal) {
-  const facts = el("dl", { class: "facts" });
+  const facts2 = el("dl", { class: "facts" });
   const rows = el("tbody");
   const error = el("p", { class: "error", role: "alert" });
   const live = el("ul", { class: "plain alone" });
@@ -5486,7 +5487,7 @@ async function runView(main, runId, signal) {
       el("a", { href: `#/audit/${runId}`, class: "button small" }, "Audit of this run")
     ),
     error,
-    facts,
+    facts2,
     live,
     done,
     el("h2", {}, "What happened"),
@@ -5505,7 +5506,7 @@ async function runView(main, runId, signal) {
   let last = 0;
   const check = () => call("GET", `/api/agent/runs/${encodeURIComponent(runId)}?check=true`).then((run) => state2(run, true), (err) => trouble(error, err));
   const state2 = (run, checked = false) => {
-    facts.replaceChildren(...describe(run));
+    facts2.replaceChildren(...describe(run));
     const told4 = records(run);
     done.replaceChildren(...told4.length ? [el("h2", {}, "What was done"), ...told4] : []);
     if (!checked && run.actions.some((a) => a.record?.compensation?.status === "offered")) check();
@@ -5549,7 +5550,7 @@ async function runView(main, runId, signal) {
 function describe(run) {
   const ms = new Date(run.updatedAt).getTime() - new Date(run.createdAt).getTime();
   const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(", ");
-  const facts = [
+  const facts2 = [
     ["State", el(
       "span",
       { class: `chip ${given[run.errorReason] ? "off" : run.status}` },
@@ -5566,7 +5567,7 @@ function describe(run) {
     ["Conversation", el("a", { href: `#/t/${run.threadId}` }, "Open it")],
     ["ID", el("code", {}, run.runId)]
   ];
-  return facts.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
+  return facts2.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 }
 
 // site/shortcuts.js
@@ -6237,12 +6238,12 @@ function row3(h, on, again2) {
     on.opened(made);
   });
   const check = attempt(async () => {
-    const facts = await call("POST", `${path3(h)}/check`, { body: {} });
+    const facts2 = await call("POST", `${path3(h)}/check`, { body: {} });
     said3.textContent = [
-      `Connection works: ${facts.os}`,
-      facts.shells?.length && `shells ${facts.shells.join(", ")}`,
-      facts.home ? `home ${facts.home}` : "no writable home directory: only read-only commands can run there",
-      !facts.pty && "no script program: a command ends with its connection"
+      `Connection works: ${facts2.os}`,
+      facts2.shells?.length && `shells ${facts2.shells.join(", ")}`,
+      facts2.home ? `home ${facts2.home}` : "no writable home directory: only read-only commands can run there",
+      !facts2.pty && "no script program: a command ends with its connection"
     ].filter(Boolean).join(" · ");
   });
   const auto = (
