@@ -95,10 +95,11 @@ export class Run {
   async waits(actionId, step, approval = {}) {
     const approvalId = `${actionId}-ap1`;
     const a = await this.action(actionId, 'awaiting_confirmation', step,
-      { approvalId, requiresApproval: true, kind: 'approval' });
+      { approvalId, requiresApproval: true, kind: 'approval', tool: approval.tool ?? 'run_command' });
     this.approvals = [{
-      approvalId, kind: 'approval', runId: this.id, threadId: this.threadId, actionId, tool: 'run_command',
-      args: { command: step.command, reasoning: step.reasoning }, argsHash: 'abcdef0123456789',
+      approvalId, kind: 'approval', runId: this.id, threadId: this.threadId, actionId,
+      tool: approval.tool ?? 'run_command',
+      args: approval.args ?? { command: step.command, reasoning: step.reasoning }, argsHash: 'abcdef0123456789',
       preview: { title: 'Run a command',
         fields: [{ label: 'On', value: 'ana@web-1 (192.0.2.7) in /home/ana' },
           { label: 'Command', value: step.command, long: true }, { label: 'Class', value: step.class },

@@ -5,9 +5,11 @@ import { run } from './driver.mjs';
 import { agent } from './terminal/agent.mjs';
 import { elsewhere } from './terminal/elsewhere.mjs';
 import { hosts } from './terminal/hosts.mjs';
+import { list } from './terminal/list.mjs';
 import { modules } from './terminal/modules.mjs';
 import { reach } from './terminal/reach.mjs';
 import { sessions } from './terminal/sessions.mjs';
 import { shell } from './terminal/shell.mjs';
 
-await run({ ...hosts, ...shell, ...agent, ...sessions, ...modules, ...reach, ...elsewhere }, { modules: true });
+await run({ ...hosts, ...shell, ...agent, ...list, ...sessions, ...modules, ...reach, ...elsewhere },
+  { modules: true });

@@ -2,6 +2,7 @@
 
 import { alwaysLine } from './always.js';
 import { call } from './api.js';
+import { ListParts } from './commands.js';
 import { copy } from './copy.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
@@ -34,6 +35,7 @@ export function card(a, done, wait = 0) {
   const preview = a.preview ?? {};
   const plan = a.kind === 'plan'
     ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, undefined, words))) : null;
+  const list = a.tool === 'run_commands' && !review ? new ListParts(a) : null;
   const title = preview.title || toolName(a.tool);
   const error = el('p', { class: 'error', role: 'alert' });
   const comment = commentBox(a);
@@ -50,8 +52,13 @@ export function card(a, done, wait = 0) {
   const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
+  const shown = (f) => {
+    if (!f.long) return f.value;
+    const text = long(f, f.value === a.args?.command || f.argument === 'commands');
+    return list?.box(f, text) ?? text;
+  };
   const pairs = (some) => some.flatMap((f) => [el('dt', {}, f.label),
-    el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]);
+    el('dd', {}, plan?.box(f) ?? shown(f), own(f, a.timeZone))]);
   const lines = el('dl', { class: 'fields' }, ...pairs(from < 0 ? fields : fields.slice(0, from)));
   const rest = from < 0 ? undefined : el('dl', { class: 'fields' }, ...pairs(fields.slice(from)));
   // From here on the decisions stay in view. They never cover the recipients and the time.
@@ -127,7 +134,7 @@ export function card(a, done, wait = 0) {
   // taken shows the result of a decision that the server has accepted.
   function taken(run, { decision, rejects }) {
     edits.set(version(a), undefined);
-    plan?.forget();
+    (plan ?? list)?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
     say(decided[decision], rejects ? 'The earlier request is rejected.' : '', undoWithin(until));
@@ -167,7 +174,7 @@ export function card(a, done, wait = 0) {
       as(false);
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
-    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? plan?.args ?? a.args, {
+    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? (plan ?? list)?.args ?? a.args, {
       send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close,
         keep: (args) => edits.set(version(a), args),
     });
@@ -178,7 +185,7 @@ export function card(a, done, wait = 0) {
 
   const made = choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
     if (!still()) return;
-    const less = d === 'approve_once' ? plan?.edited() : undefined;
+    const less = d === 'approve_once' ? (plan ?? list)?.edited() : undefined;
     if (less) return void decide('approve_with_edits', /** @type {Element} */ (e.currentTarget), less);
     if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
     edit();
@@ -188,7 +195,7 @@ export function card(a, done, wait = 0) {
   buttons.append(el('div', { class: 'buttons' }, typed, ...made.filter(first), others.yes),
     el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
   const yes = made.find((b) => b.dataset.decision === 'approve_once');
-  if (yes) plan?.tell(yes);
+  if (yes) (plan ?? list)?.tell(/** @type {HTMLButtonElement} */ (yes));
   const kept = outbox.unsent(a.approvalId);
   if (kept?.version === version(a)) waits(kept);
   else if (edits.get(version(a))) edit();
@@ -215,7 +222,7 @@ function measured(node, buttons) {
 // holds returns for how many seconds an approval can be undone. A command can be stopped while it runs, so it is not
 // held.
 const holds = (a, decision) =>
-  (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_/.test(decision) ? 10 : undefined);
+  (a.kind !== 'plan' && !/^run_commands?$/.test(a.tool) && /^approve_/.test(decision) ? 10 : undefined);
 
 let waiting = false;
 

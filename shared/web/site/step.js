@@ -99,13 +99,25 @@ function command(step, a, state) {
     step.reasoning
       && el('p', { class: 'reasoning' }, el('span', { class: 'unseen' }, 'The assistant says: '),
       plain(step.reasoning)),
-    step.command
-      && el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '),
-      el('code', {}, plain(step.command))),
+    step.commands
+      ? el('ol', { class: 'step-list' }, ...step.commands.map((one) => el('li', {}, line(one), outcome(one))))
+      : step.command && line(step),
     a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, a.message),
     step.leftBehind && el('p', { class: 'step-why' }, leftBehind(step)),
     el('p', { class: 'quiet small-text' }, facts.filter(Boolean).join(' · ')),
   ].filter(Boolean);
+}
+
+// line is a command as it was run.
+const line = (step) => el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '),
+  el('code', {}, plain(step.command)));
+
+// outcome says how a command of a list ended. It returns an empty text while that is not known.
+function outcome({ kind, exitCode, timedOut }) {
+  const words = kind === 'aborted' ? 'Not run' : timedOut ? 'Ended at its time limit'
+    : exitCode !== undefined && `Exit code ${exitCode}`;
+  return words && el('span', { class: `chip step-chip ${exitCode ? 'nonzero' : ''}` },
+    icon(exitCode ? 'alert' : kind === 'aborted' ? 'cross' : 'check'), words);
 }
 
 // leftBehind describes the processes that a command left running, and that were ended.

@@ -8,6 +8,8 @@ const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmai
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
   calendar_freebusy: 'Look up busy times', calendar_respond: 'Answer an invitation',
   run_command: 'Run a command', task_complete: 'End the task',
+  calendar_events_list: 'Read your calendar', run_command: 'Run a command',
+  run_commands: 'Run commands', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
@@ -34,11 +36,13 @@ const under = {
   calendar_events_list: 'Reading your calendar…',
   calendar_freebusy: 'Looking up busy times…', calendar_respond: 'Answering the invitation…',
   run_command: 'Running…', ask_user: 'Asking…',
+  calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Reading your calendar…',
+  run_command: 'Running…', run_commands: 'Running…', ask_user: 'Asking…',
 };
 
 /** toolIcon is the drawing of a tool. @param {string} tool */
 export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/.test(tool) ? 'calendar'
-  : tool === 'run_command' ? 'prompt' : 'tool');
+  : /^run_commands?$/.test(tool) ? 'prompt' : 'tool');
 
 /** sentence begins with a capital. @param {string} s */
 export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
@@ -64,6 +68,7 @@ const shownAs = {
     location: 'Location becomes', description: 'Description becomes',
   },
   run_command: { command: 'Command', reasoning: 'The assistant says' },
+  run_commands: { commands: 'Commands', reasoning: 'The assistant says' },
 };
 
 /**

@@ -75,8 +75,10 @@ export const reach = {
     await shot(page, 'terminal-phone-inbox');
     await doc('POST /api/agent/approvals/resolve', { ...late.view(), status: 'executing', approvals: [] });
     await lain(page);
+    const before = (await asked('POST', '/api/agent/approvals/resolve')).length;
     await card.getByRole('button', { name: 'Approve once' }).tap();
-    await settled('the yes is sent', async () => (await asked('POST', '/api/agent/approvals/resolve')).length === 2);
+    await settled('the yes is sent',
+      async () => (await asked('POST', '/api/agent/approvals/resolve')).length === before + 1);
     await late.runs('afar000000000001');
     await page.getByText('Running…').first().waitFor();
     await late.ends('afar000000000001', { output: 'gone', exitCode: 0 });

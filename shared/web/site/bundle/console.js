@@ -237,7 +237,7 @@ async function next(reader, signal) {
     clearTimeout(timer4);
   }
 }
-var unsaid = (text2, record) => Boolean(record) && !text2.includes("On record:") && !String(record).split("\n").every((line3) => text2.includes(line3));
+var unsaid = (text2, record) => Boolean(record) && !text2.includes("On record:") && !String(record).split("\n").every((line4) => text2.includes(line4));
 
 // widget/site/client.js
 var mostStreams = 3;
@@ -324,10 +324,10 @@ function connect(options) {
   return { send: send2, call: call2, run, stream, events, pending, resolve };
 }
 async function* updates(res, signal, printed) {
-  for await (const line3 of lines(res, signal)) {
-    const bytes = line3.type === "output" && bytesOf(line3);
-    if (bytes && line3.data) printed.set(line3.actionId, line3.offset + bytes.length);
-    yield line3.result ? { type: "run", run: line3.result } : bytes ? { ...line3, bytes } : line3;
+  for await (const line4 of lines(res, signal)) {
+    const bytes = line4.type === "output" && bytesOf(line4);
+    if (bytes && line4.data) printed.set(line4.actionId, line4.offset + bytes.length);
+    yield line4.result ? { type: "run", run: line4.result } : bytes ? { ...line4, bytes } : line4;
   }
 }
 var bytesOf = ({ data, text: text2 }) => data === void 0 ? new TextEncoder().encode(text2) : Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
@@ -689,6 +689,10 @@ var tools = {
   calendar_respond: "Answer an invitation",
   run_command: "Run a command",
   task_complete: "End the task",
+  calendar_events_list: "Read your calendar",
+  run_command: "Run a command",
+  run_commands: "Run commands",
+  task_complete: "End the task",
   ask_user: "Ask you",
   propose_plan: "Propose a plan",
   reflect: "Review what was done",
@@ -718,9 +722,14 @@ var under2 = {
   calendar_freebusy: "Looking up busy times…",
   calendar_respond: "Answering the invitation…",
   run_command: "Running…",
+  ask_user: "Asking…",
+  calendar_event_delete: "Deleting it from the calendar…",
+  calendar_events_list: "Reading your calendar…",
+  run_command: "Running…",
+  run_commands: "Running…",
   ask_user: "Asking…"
 };
-var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool) ? "calendar" : tool === "run_command" ? "prompt" : "tool";
+var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool) ? "calendar" : /^run_commands?$/.test(tool) ? "prompt" : "tool";
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
 var label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
@@ -750,7 +759,8 @@ var shownAs = {
     location: "Location becomes",
     description: "Description becomes"
   },
-  run_command: { command: "Command", reasoning: "The assistant says" }
+  run_command: { command: "Command", reasoning: "The assistant says" },
+  run_commands: { commands: "Commands", reasoning: "The assistant says" }
 };
 var argument = (tool, name, preview) => shownAs[tool]?.[name] ?? label(preview?.fields?.find((f) => f.argument === name)?.label ?? name);
 var sessionWords = {
@@ -2041,6 +2051,72 @@ var Named = class {
   }
 };
 
+// site/commands.js
+var ListParts = class {
+  /** @type {HTMLInputElement[]} in the order of the commands */
+  #boxes = [];
+  #slot;
+  /** @param {any} a an approval of run_commands */
+  constructor(a) {
+    this.a = a;
+    this.#slot = `left-out-${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
+  }
+  /**
+   * box returns a command with its checkbox, or undefined for another kind of field.
+   * @param {any} field of the preview @param {HTMLElement} text the command
+   */
+  box(field3, text2) {
+    if (field3.argument !== "commands" || !this.a.decisions?.includes("approve_with_edits")) return void 0;
+    const box = (
+      /** @type {HTMLInputElement} */
+      el("input", { type: "checkbox" })
+    );
+    box.checked = !drafts.get(this.#slot)?.includes(this.#boxes.length);
+    this.#boxes.push(box);
+    const name = field3.label.toLowerCase();
+    const line4 = el(
+      "div",
+      { class: "command-line" },
+      el("label", { class: "check" }, box, el("span", {}, "Run ", el("span", { class: "unseen" }, name))),
+      text2
+    );
+    const now2 = () => line4.classList.toggle("off", !box.checked);
+    box.addEventListener("change", () => {
+      const off2 = this.#boxes.flatMap((b, i) => b.checked ? [] : [i]);
+      drafts.set(this.#slot, off2.length ? off2 : void 0);
+      now2();
+    });
+    now2();
+    return line4;
+  }
+  /** tell makes the approve button say how many commands it approves. @param {HTMLButtonElement} yes */
+  tell(yes2) {
+    const words3 = el("span", {});
+    const all3 = this.#boxes.length;
+    if (all3 === 0) return;
+    const now2 = () => {
+      const n = this.#boxes.filter((b) => b.checked).length;
+      words3.textContent = `: ${n} of ${count(all3, "command")}`;
+      yes2.disabled = n === 0;
+    };
+    for (const box of this.#boxes) box.addEventListener("change", now2);
+    yes2.replaceChildren(el("span", {}, ...yes2.childNodes, words3));
+    now2();
+  }
+  /** args returns the list without the unticked commands. */
+  get args() {
+    return { ...this.a.args, commands: this.a.args.commands.filter((_, i) => this.#boxes[i]?.checked !== false) };
+  }
+  /** edited returns args if a command was unticked, and otherwise undefined. */
+  edited() {
+    return this.#boxes.some((b) => !b.checked) ? this.args : void 0;
+  }
+  /** forget drops the ticks after they were sent. */
+  forget() {
+    drafts.set(this.#slot, void 0);
+  }
+};
+
 // site/chips.js
 var ends = /[\s,;]+/;
 function chips(id3, name, value, label2) {
@@ -2851,7 +2927,7 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
   const { body } = kept;
   const before = chip.textContent;
   const over4 = () => {
-    line3.remove();
+    line4.remove();
     for (const part3 of parts3) if (part3) part3.hidden = false;
     chip.textContent = before;
   };
@@ -2862,7 +2938,7 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
     say("Undone. Nothing was sent.");
     buttons.querySelector("button")?.focus();
   }, "small");
-  const line3 = el(
+  const line4 = el(
     "div",
     { class: "unsent", role: "group", "aria-label": "Waiting to be sent" },
     el("p", {}, `${decisionWords(body.decision)}, and waiting to be sent. This will be sent when the server can be reached.`),
@@ -2871,10 +2947,10 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
   for (const part3 of parts3) if (part3) part3.hidden = true;
   chip.textContent = "Waiting to be sent";
   trouble(error);
-  buttons.before(line3);
+  buttons.before(line4);
   if (document.activeElement === document.body) undo2.focus();
   onSent(body.approvalId, (run, err) => {
-    if (!line3.isConnected) return;
+    if (!line4.isConnected) return;
     over4();
     if (run) taken(run, body);
     else trouble(error, err);
@@ -2906,6 +2982,7 @@ function card(a, done, wait = 0) {
   const review = a.kind === "review";
   const preview = a.preview ?? {};
   const plan = a.kind === "plan" ? new PlanParts(a, (words3, used) => void (still() && decide2("refine", used, void 0, words3))) : null;
+  const list2 = a.tool === "run_commands" && !review ? new ListParts(a) : null;
   const title2 = preview.title || toolName(a.tool);
   const error = el("p", { class: "error", role: "alert" });
   const comment = commentBox(a);
@@ -2919,9 +2996,14 @@ function card(a, done, wait = 0) {
   const covers = (preview.fields ?? []).find((f) => f.label === "Always allow covers");
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
+  const shown4 = (f) => {
+    if (!f.long) return f.value;
+    const text2 = long2(f, f.value === a.args?.command || f.argument === "commands");
+    return list2?.box(f, text2) ?? text2;
+  };
   const pairs3 = (some) => some.flatMap((f) => [
     el("dt", {}, f.label),
-    el("dd", {}, plan?.box(f) ?? (f.long ? long2(f, f.value === a.args?.command) : f.value), own2(f, a.timeZone))
+    el("dd", {}, plan?.box(f) ?? shown4(f), own2(f, a.timeZone))
   ]);
   const lines3 = el("dl", { class: "fields" }, ...pairs3(from < 0 ? fields : fields.slice(0, from)));
   const rest2 = from < 0 ? void 0 : el("dl", { class: "fields" }, ...pairs3(fields.slice(from)));
@@ -3034,7 +3116,7 @@ function card(a, done, wait = 0) {
   }
   function taken(run, { decision, rejects }) {
     edits.set(version(a), void 0);
-    plan?.forget();
+    (plan ?? list2)?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
     say(decided[decision], rejects ? "The earlier request is rejected." : "", undoWithin(until));
@@ -3072,7 +3154,7 @@ function card(a, done, wait = 0) {
       as(false);
       buttons.querySelector("[data-decision=approve_with_edits]")?.focus();
     };
-    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? plan?.args ?? a.args, {
+    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? (plan ?? list2)?.args ?? a.args, {
       send: (args, used) => void (still() && decide2("approve_with_edits", used, args)),
       close,
       keep: (args) => edits.set(version(a), args)
@@ -3083,7 +3165,7 @@ function card(a, done, wait = 0) {
   }
   const made = choices(a).map((d, i) => button(plan && d === "approve_once" ? "Confirm plan" : choice(a, d), (e) => {
     if (!still()) return;
-    const less = d === "approve_once" ? plan?.edited() : void 0;
+    const less = d === "approve_once" ? (plan ?? list2)?.edited() : void 0;
     if (less) return void decide2(
       "approve_with_edits",
       /** @type {Element} */
@@ -3104,7 +3186,10 @@ function card(a, done, wait = 0) {
     el("div", { class: "buttons others" }, ...made.filter((b) => !first(b)))
   );
   const yes2 = made.find((b) => b.dataset.decision === "approve_once");
-  if (yes2) plan?.tell(yes2);
+  if (yes2) (plan ?? list2)?.tell(
+    /** @type {HTMLButtonElement} */
+    yes2
+  );
   const kept = unsent(a.approvalId);
   if (kept?.version === version(a)) waits(kept);
   else if (edits.get(version(a))) edit();
@@ -3124,7 +3209,7 @@ function measured(node, buttons) {
   sizes.observe(node);
   sizes.observe(document.documentElement);
 }
-var holds = (a, decision) => a.kind !== "plan" && a.tool !== "run_command" && /^approve_/.test(decision) ? 10 : void 0;
+var holds = (a, decision) => a.kind !== "plan" && !/^run_commands?$/.test(a.tool) && /^approve_/.test(decision) ? 10 : void 0;
 var waiting2 = false;
 async function patient(wait, send2) {
   if (!wait || waiting2) return send2(0);
@@ -3177,7 +3262,7 @@ function long2(f, code2) {
   return f.folded ? el("details", {}, el("summary", {}, "Show this generated file"), box) : box;
 }
 var sides = { "+": "ins", "-": "del" };
-var diff = (text2) => text2.split(/(?<=\n)/).map((line3) => el(sides[line3[0]] ?? "span", {}, line3));
+var diff = (text2) => text2.split(/(?<=\n)/).map((line4) => el(sides[line4[0]] ?? "span", {}, line4));
 function own2(f, timeZone) {
   const words3 = ownClock(f, timeZone);
   return words3 && el("span", { class: "own quiet" }, "By your clock: ", el("time", { datetime: f.at }, words3));
@@ -3274,18 +3359,18 @@ var Printed = class {
     const lines3 = (this.text + raw).replaceAll(/\r+\n/g, "\n").split("\n");
     const from = Math.max(0, this.text.split("\n").length - 1);
     for (let i = from; i < lines3.length; i++) {
-      const line3 = rubbed(lines3[i]);
+      const line4 = rubbed(lines3[i]);
       const last = i === lines3.length - 1;
-      const cut = line3.endsWith("\r") && last ? line3.slice(0, -1).lastIndexOf("\r") : line3.lastIndexOf("\r");
-      lines3[i] = line3.slice(cut + 1);
+      const cut = line4.endsWith("\r") && last ? line4.slice(0, -1).lastIndexOf("\r") : line4.lastIndexOf("\r");
+      lines3[i] = line4.slice(cut + 1);
     }
     this.text = lines3.join("\n").slice(-this.most);
   }
 };
-function rubbed(line3) {
-  if (!line3.includes("\b")) return line3;
+function rubbed(line4) {
+  if (!line4.includes("\b")) return line4;
   const left2 = [];
-  for (const c of line3.split("")) {
+  for (const c of line4.split("")) {
     if (c === "\b" && left2.length && left2.at(-1) !== "\b") left2.pop();
     else left2.push(c);
   }
@@ -3455,16 +3540,26 @@ function command(step3, a, state2) {
       el("span", { class: "unseen" }, "The assistant says: "),
       plain(step3.reasoning)
     ),
-    step3.command && el(
-      "p",
-      { class: "command" },
-      el("span", { class: "dollar", "aria-hidden": "true" }, "$ "),
-      el("code", {}, plain(step3.command))
-    ),
+    step3.commands ? el("ol", { class: "step-list" }, ...step3.commands.map((one2) => el("li", {}, line2(one2), outcome(one2)))) : step3.command && line2(step3),
     a.message && state2.kind !== "done" && el("p", { class: "step-why" }, a.message),
     step3.leftBehind && el("p", { class: "step-why" }, leftBehind(step3)),
     el("p", { class: "quiet small-text" }, facts2.filter(Boolean).join(" · "))
   ].filter(Boolean);
+}
+var line2 = (step3) => el(
+  "p",
+  { class: "command" },
+  el("span", { class: "dollar", "aria-hidden": "true" }, "$ "),
+  el("code", {}, plain(step3.command))
+);
+function outcome({ kind, exitCode, timedOut }) {
+  const words3 = kind === "aborted" ? "Not run" : timedOut ? "Ended at its time limit" : exitCode !== void 0 && `Exit code ${exitCode}`;
+  return words3 && el(
+    "span",
+    { class: `chip step-chip ${exitCode ? "nonzero" : ""}` },
+    icon(exitCode ? "alert" : kind === "aborted" ? "cross" : "check"),
+    words3
+  );
 }
 function leftBehind({ leftBehind: n, ended = [] }) {
   const which = ended.length ? ` (${plain(ended.join(", "))}${n > ended.length ? ", …" : ""})` : "";
@@ -3508,7 +3603,7 @@ var Actions = class {
     if (a.status === "awaiting_confirmation" && a.decision && lasts(a.heldUntil)) {
       return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
     }
-    const row5 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line2(a, state2, approval, runId));
+    const row5 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line3(a, state2, approval, runId));
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row5, output] : [row5];
   }
@@ -3541,7 +3636,7 @@ var Actions = class {
     this.#outputs.get(id3)?.print(offset, bytes);
   }
 };
-function line2(a, state2, approval, runId) {
+function line3(a, state2, approval, runId) {
   const settled = ["done", "fail", "off"].includes(state2.kind) && (a.approvalId || a.executionStatus !== "not_started");
   const drawn3 = {
     done: "check",
@@ -3597,7 +3692,7 @@ var Live = class {
   #actions = /* @__PURE__ */ new Map();
   /** @type {Map<string, any>} by action */
   #approvals = /* @__PURE__ */ new Map();
-  #shown = new Actions((run, line3) => this.#decided(run, line3));
+  #shown = new Actions((run, line4) => this.#decided(run, line4));
   /** @type {Map<string, any>} calls that the user answers */
   #questions = /* @__PURE__ */ new Map();
   #last = 0;
@@ -3782,8 +3877,8 @@ var Live = class {
     this.#render();
   }
   /** decided shows the run's state after a decision here. */
-  #decided(run, line3) {
-    if (line3) this.#foot.before(line3);
+  #decided(run, line4) {
+    if (line4) this.#foot.before(line4);
     this.#show(() => this.#state(run));
     hurry();
   }
@@ -4633,11 +4728,11 @@ async function inbox(main, signal) {
   const rows = /* @__PURE__ */ new Map();
   const lives = /* @__PURE__ */ new Map();
   signal.addEventListener("abort", () => lives.forEach((l) => l.stop()));
-  const decided2 = (a, run, line3) => {
+  const decided2 = (a, run, line4) => {
     const known6 = lives.get(run.runId);
     const approvals = [a, ...run.approvals ?? []];
     const live = known6 ?? new Live({ run: { ...run, approvals } });
-    if (line3) live.node.append(line3);
+    if (line4) live.node.append(line4);
     if (known6) return;
     lives.set(run.runId, live);
     const place = cards2.get(version(a));
@@ -4653,7 +4748,7 @@ async function inbox(main, signal) {
     const shown4 = known6.approvals.filter((a) => !lives.has(a.runId));
     for (const a of shown4) if (!cards2.has(version(a))) cards2.set(
       version(a),
-      el("li", {}, card(a, (run, line3) => decided2(a, run, line3), 5))
+      el("li", {}, card(a, (run, line4) => decided2(a, run, line4), 5))
     );
     arrange(list2, placed(list2, shown4.map((a) => (
       /** @type {HTMLElement} */
@@ -5145,18 +5240,18 @@ async function planView(main, id3, signal) {
     trouble(error);
     show3(s);
   }, (err) => signal.aborted || trouble(error, err, read2));
-  const line3 = (err) => {
+  const line4 = (err) => {
     lost2.textContent = err ? `${err.message} Nothing is lost; trying again` : "";
   };
   async function session() {
     for (let wait = 500; ; wait = Math.min(wait * 2, 5e3)) {
       try {
         const s = await call("GET", path4, { signal });
-        line3(null);
+        line4(null);
         return s;
       } catch (err) {
         if (signal.aborted || !(err.passing || err.status === 429)) throw err;
-        line3(err);
+        line4(err);
       }
       await pause(wait, signal);
     }
@@ -5166,7 +5261,7 @@ async function planView(main, id3, signal) {
     try {
       show3(await session());
       for await (const e of client.events(id3, { signal })) {
-        line3(e.type === "lost" ? e.error : null);
+        line4(e.type === "lost" ? e.error : null);
         if (e.type === "run" || "seq" in e) read2();
       }
       await read2();
@@ -5755,16 +5850,18 @@ var AgentChat = class {
   /**
    * executeAgentCommand shows a command in its terminal until the server has run or refused it, and adds the result to
    * the history.
-   * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the
-   * call, which only the server executes
+   * @param {string} command @param {string} reasoning @param {any[]} history
+   * @param {{actionId: string, tool?: string, step?: any}} action the call, which only the server executes
    */
-  async executeAgentCommand(command2, reasoning, history2, { actionId }) {
-    history2.push({ role: "model", parts: [{ functionCall: { name: "run_command", args: { command: command2, reasoning } } }] });
+  async executeAgentCommand(command2, reasoning, history2, { actionId, tool: name = "run_command", step: step3 }) {
+    const list2 = step3?.commands?.map((one2) => ({ command: one2.command }));
+    const args = list2 ? { commands: list2, reasoning } : { command: command2, reasoning };
+    history2.push({ role: "model", parts: [{ functionCall: { name, args } }] });
     const its = (...states3) => () => this.#steps().find((a) => a.actionId === actionId && states3.includes(a.status));
     const output = this.#until(its(...over3)).then((a) => a?.step.output ?? a?.message ?? "");
     const begun2 = await this.#until(its("executing", ...over3));
     const response = { output: begun2?.status === "executing" ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? "", actionId, text: command2, output }) : await output };
-    history2.push({ role: "user", parts: [{ functionResponse: { name: "run_command", response } }] });
+    history2.push({ role: "user", parts: [{ functionResponse: { name, response } }] });
   }
   /**
    * stopAgent ends the task: nothing more starts, and a running command is ended.

@@ -69,18 +69,20 @@ export class AgentChat {
   /**
    * executeAgentCommand shows a command in its terminal until the server has run or refused it, and adds the result to
    * the history.
-   * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the
-   * call, which only the server executes
+   * @param {string} command @param {string} reasoning @param {any[]} history
+   * @param {{actionId: string, tool?: string, step?: any}} action the call, which only the server executes
    */
-  async executeAgentCommand(command, reasoning, history, { actionId }) {
-    history.push({ role: 'model', parts: [{ functionCall: { name: 'run_command', args: { command, reasoning } } }] });
+  async executeAgentCommand(command, reasoning, history, { actionId, tool: name = 'run_command', step }) {
+    const list = step?.commands?.map((one) => ({ command: one.command }));
+    const args = list ? { commands: list, reasoning } : { command, reasoning };
+    history.push({ role: 'model', parts: [{ functionCall: { name, args } }] });
     const its = (...states) => () => this.#steps().find((a) => a.actionId === actionId && states.includes(a.status));
     const output = this.#until(its(...over)).then((a) => a?.step.output ?? a?.message ?? '');
     const begun = await this.#until(its('executing', ...over)); // it may wait for approval first
     const response = { output: begun?.status === 'executing'
       ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? '', actionId, text: command, output })
       : await output };
-    history.push({ role: 'user', parts: [{ functionResponse: { name: 'run_command', response } }] });
+    history.push({ role: 'user', parts: [{ functionResponse: { name, response } }] });
   }
 
   /**
