@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
@@ -78,6 +80,50 @@ func TestAGrantCoversRepliesOfOnePullRequest(t *testing.T) {
 		waits := w.call("GET", "/api/agent/approvals/pending", "")
 		if !strings.Contains(string(waits.Body), `"runId":"`+got.RunID) {
 			t.Errorf("%s: no reply of %s waits: %s", name, got.RunID, waits.Body)
+		}
+	}
+}
+
+// TestASessionWaitsForChecks has the sweep continue a session whose checks end, and not before. Another session is
+// cancelled while it waits.
+func TestASessionWaitsForChecks(t *testing.T) {
+	w, forward := deployTimed(t)
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b"}})
+	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(string) (string, map[string]any) {
+		return "github.waitForChecks", map[string]any{"owner": "acme", "repo": "web", "ref": "fix"}
+	}
+	swept := func() {
+		t.Helper()
+		if _, err := w.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver()
+	}
+	for name, cancels := range map[string]bool{"green": false, "cancelled": true} {
+		w.GitHub.AddCheck("acme", "web", "fix", fakegithub.Check{Name: "test", Status: "in_progress"})
+		s := &steps{tools: []string{"github.waitForChecks"}, calls: []func(string) (string, map[string]any){wait}}
+		got := w.carriedOut(s)
+		swept()
+		w.plans(&got, "/"+got.SessionID, "")
+		if got.Status != plan.StatusExecuting || len(s.told) != 0 {
+			t.Fatalf("%s: while the checks run the session is %s, and the model saw %q", name, got.Status, s.told)
+		}
+		want := plan.StatusCompleted
+		if cancels {
+			want = plan.StatusFailed
+			w.call("POST", "/api/agent/runs/"+got.RunID+"/cancel", "{}")
+		}
+		w.GitHub.AddCheck("acme", "web", "fix", fakegithub.Check{Name: "test", Status: "completed",
+			Conclusion: "success"})
+		forward(2 * time.Minute)
+		swept()
+		w.plans(&got, "/"+got.SessionID, "")
+		if got.Status != want || cancels != (len(s.told) == 0) {
+			t.Errorf("%s: the session is %s, and the model saw %q", name, got.Status, s.told)
 		}
 	}
 }

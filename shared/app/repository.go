@@ -22,7 +22,7 @@ var repositoryTools = []string{"github.closeIssue", "github.closePullRequest", "
 	"github.listChecks", "github.listFiles", "github.listIssues", "github.listPullRequests",
 	"github.listRepositories", "github.listReviewComments", "github.readFile",
 	"github.readIssue", "github.readPullRequest", "github.replyToReviewComment", "github.retrieveRepository",
-	"github.updateIssue", "github.updatePullRequest"}
+	"github.updateIssue", "github.updatePullRequest", "github.waitForChecks"}
 
 // The limits of the repository's state at the start of a session, in bytes, and of its issues and pull requests. The
 // paths of its files get what the other parts leave of maxState.

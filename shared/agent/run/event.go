@@ -63,6 +63,7 @@ const (
 	ActionWaits       EventType = "action.waiting"
 	ActionDecided     EventType = "action.decided"
 	ActionStarted     EventType = "action.started"
+	ActionPostponed   EventType = "action.postponed" // a reading call whose result is not there yet
 	ActionFinished    EventType = "action.finished"
 	ContextCompressed EventType = "context.compressed"
 	CancelRequested   EventType = "run.cancel_requested"
@@ -99,6 +100,7 @@ type Event struct {
 	Finished *Finished     `json:"finished,omitempty"`
 	End      *End          `json:"end,omitempty"`
 
+	Postponed  *Postponed  `json:"postponed,omitempty"`
 	Compressed *Compressed `json:"compressed,omitempty"`
 	Planned    *plan.Event `json:"planned,omitempty"`
 	Cleaned    *Disposed   `json:"cleaned,omitempty"`
@@ -318,6 +320,11 @@ type Finished struct {
 	Ran       bool            `json:"ran,omitempty"`       // it failed after it started; its effects until then remain
 	Error     *ErrorInfo      `json:"error,omitempty"`
 	Err       error           `json:"-"` // the tool's error, if this process has just made the call; not stored
+}
+
+// Postponed says when a call begins again.
+type Postponed struct {
+	Until time.Time `json:"until"`
 }
 
 // End describes how the run ended.

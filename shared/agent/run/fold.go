@@ -61,7 +61,11 @@ func (s *State) Apply(e Event) error {
 	if a == nil {
 		return illegal(e, "unknown action")
 	}
-	if err := a.apply(e); err != nil {
+	apply := a.apply
+	if e.Type == ActionPostponed {
+		apply = a.postpone
+	}
+	if err := apply(e); err != nil {
 		return err
 	}
 	s.recordAct(a)
@@ -162,6 +166,20 @@ func (a *Action) apply(e Event) error {
 		a.Truncated, a.Ran = e.Finished.Truncated, e.Finished.Ran
 	}
 	a.Status, a.UpdatedAt, a.last = to, e.At, e.Seq
+	return nil
+}
+
+// postpone makes a reading call begin again later. An approved call has started; it may begin again under the same
+// approval.
+func (a *Action) postpone(e Event) error {
+	running := a.Status == ActionExecuting
+	if e.Postponed == nil || a.SideEffect || !a.Runnable() && !running {
+		return illegal(e, "only a reading call that has no outcome can begin again later")
+	}
+	if running {
+		a.Status, a.Execution = ActionAwaiting, NotStarted
+	}
+	a.NotBefore, a.UpdatedAt, a.last = e.Postponed.Until, e.At, e.Seq
 	return nil
 }
 

@@ -11,7 +11,7 @@ type Step int
 
 const (
 	StepDone       Step = iota // the run has ended
-	StepWait                   // a user or a client must answer, or an undo window is open
+	StepWait                   // a user or a client must answer, an undo window is open, or a call is postponed
 	StepEnd                    // the run must end; no other call starts
 	StepSettle                 // an action started and has no outcome
 	StepExpire                 // an approval or an answer is overdue
@@ -79,7 +79,7 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	}
 	for _, a := range s.Current() {
 		switch {
-		case !t.InTurn(s, a.Index) || a.Held(now):
+		case !t.InTurn(s, a.Index) || a.Held(now) || a.Postponed(now):
 		case a.Unasked():
 			return StepRequest, a
 		case a.Runnable() && t.MayBegin(s, a.Index):
@@ -89,7 +89,7 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	if len(Expired(s, now)) > 0 {
 		return StepExpire, nil
 	}
-	if len(s.Open()) > 0 || !HeldUntil(s, now).IsZero() {
+	if len(s.Open()) > 0 || !HeldUntil(s, now).IsZero() || !PostponedUntil(s, now).IsZero() {
 		return StepWait, nil
 	}
 	if s.Plan != nil && s.Plan.Stuck() != "" {

@@ -220,6 +220,7 @@ type Action struct {
 	DecidedBy  string
 	Comment    string
 	HeldUntil  time.Time // after an approval: the call cannot begin earlier; zero: there is no undo window
+	NotBefore  time.Time // of a postponed call: when it begins again; zero: it was not postponed
 	ReplacedBy string    // after a rejection: the approval that the user gave instead
 	Started    Started
 	Result     json.RawMessage
@@ -259,6 +260,22 @@ func HeldUntil(s *State, now time.Time) (first time.Time) {
 	for _, a := range s.Current() {
 		if a.Held(now) && (first.IsZero() || a.HeldUntil.Before(first)) {
 			first = a.HeldUntil
+		}
+	}
+	return first
+}
+
+// Postponed reports whether the call's tool looks again later.
+func (a *Action) Postponed(now time.Time) bool { return a.Runnable() && now.Before(a.NotBefore) }
+
+// PostponedUntil returns when the first postponed call of the newest turn begins again, or zero if none is postponed.
+func PostponedUntil(s *State, now time.Time) (first time.Time) {
+	if s.End != nil {
+		return first
+	}
+	for _, a := range s.Current() {
+		if a.Postponed(now) && (first.IsZero() || a.NotBefore.Before(first)) {
+			first = a.NotBefore
 		}
 	}
 	return first

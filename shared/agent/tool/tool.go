@@ -145,10 +145,11 @@ type Call struct {
 	// Over means that the call must not continue: its run has ended or was stopped, or the call is not retried.
 	// Reconcile and Interrupt then make sure that a call that has not started never starts ([Never]).
 	Over     bool
-	Place    Place // the account or host that was approved; zero if the tool has no Place
-	Approved bool  // the user approved this very call
-	Always   bool  // with the approval, the user always allows this exact call (Ruling.Always)
-	Standing bool  // the user was not asked, because they always allow this exact call
+	Place    Place     // the account or host that was approved; zero if the tool has no Place
+	Since    time.Time // when the model proposed the call; zero outside of a run
+	Approved bool      // the user approved this very call
+	Always   bool      // with the approval, the user always allows this exact call (Ruling.Always)
+	Standing bool      // the user was not asked, because they always allow this exact call
 	// Output receives what the call prints while Execute runs, such as a command's output. It is never nil. Clients
 	// that follow the run get the first 64 KiB of a call in pieces, as they are written. The output is neither stored
 	// nor logged, and the model sees only what Execute returns. Write never waits for a reader and never fails. It
@@ -391,6 +392,26 @@ func (t transient) Unwrap() error { return t.error }
 // Transient marks err, returned by Prepare or Execute, as proof that nothing happened and that a retry may succeed.
 // Examples are a rate limit, and a provider that was down before it accepted anything.
 func Transient(err error) error { return transient{err} }
+
+// later marks an error of a call that is to begin again.
+type later struct {
+	error
+	after time.Duration
+}
+
+func (l later) Unwrap() error { return l.error }
+
+// Later marks err, returned by Execute of a tool without a side effect: what the call looks for is not there yet. The
+// call begins again after the duration, perhaps in another process; no process waits meanwhile. [Call.Since] tells the
+// tool how long it has looked. The run's deadline ends the call too.
+func Later(after time.Duration, err error) error { return later{err, after} }
+
+// LaterAfter returns the duration of an error of [Later].
+func LaterAfter(err error) (after time.Duration, ok bool) {
+	var l later
+	ok = errors.As(err, &l)
+	return l.after, ok
+}
 
 // IsTransient reports whether nothing happened and a retry may succeed.
 func IsTransient(err error) bool { return errors.As(err, &transient{}) }

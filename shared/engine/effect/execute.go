@@ -130,7 +130,10 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 		out.give(&call)
 		result, err := t.Execute(readFor(ctx, ex, t, try), call)
 		ex.LogPanic(ctx, id, err)
+		after, again := tool.LaterAfter(err)
 		switch {
+		case again && !t.SideEffect:
+			return func(ctx context.Context) error { return postpone(ctx, ex, id, after) }
 		case err == nil:
 			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
 		case t.Limited() && tool.IsAmbiguous(err):

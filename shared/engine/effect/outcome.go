@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -77,6 +78,19 @@ func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Fin
 			addOutcome(tx, a, f.Error)
 		}
 		return nil
+	})
+}
+
+// postpone records that the call begins again after a while. It gives up the run: the sweep finds it when it is due.
+func postpone(ctx context.Context, ex *unit.Execution, id string, after time.Duration) error {
+	ctx, cancel := unit.Detached(ctx)
+	defer cancel()
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
+		if !ownsOutcome(tx, tx.State.Action(id)) {
+			return nil
+		}
+		until := run.Postponed{Until: tx.Now.Add(max(after, time.Second))}
+		return tx.AddEvent(run.Event{Type: run.ActionPostponed, ActionID: id, Postponed: &until})
 	})
 }
 

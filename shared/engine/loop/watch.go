@@ -123,10 +123,11 @@ func (w *Watched) View(ctx context.Context) (*run.View, error) {
 // Stored returns all of the run's stored events.
 func (w *Watched) Stored() []run.Event { return w.ex.Events }
 
-// Idle reports whether nothing happens in the run until a person acts: it rests, and no undo window is open after which
-// a call begins.
+// Idle reports whether nothing happens in the run until a person acts: it rests, and no call begins
+// after an undo window or because it was postponed.
 func (w *Watched) Idle() bool {
-	return w.Rests() && (run.HeldUntil(w.ex.State, w.ex.Now()).IsZero() || len(w.ex.State.Open()) > 0)
+	begins := !run.HeldUntil(w.ex.State, w.ex.Now()).IsZero() || !run.PostponedUntil(w.ex.State, w.ex.Now()).IsZero()
+	return w.Rests() && (!begins || len(w.ex.State.Open()) > 0)
 }
 
 // Rests reports whether the server does not continue the run on its own, here or elsewhere.

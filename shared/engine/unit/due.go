@@ -53,16 +53,20 @@ func dueToMove(tx *Tx) (time.Time, error) {
 		return tx.Run.Lease.Until, nil
 	}
 	at, held := tx.Run.Deadline, run.HeldUntil(tx.State, tx.Now)
+	later := run.PostponedUntil(tx.State, tx.Now)
 	switch st, _ := tx.Next(); {
 	case tx.DueIn > 0:
 		return tx.Now.Add(tx.DueIn), nil
 	case tx.Left:
 		return earlier(at, tx.Now.Add(elsewhereGrace)), nil
-	case tx.DueNow || len(tx.State.Open()) == 0 && held.IsZero() || st != run.StepWait:
+	case tx.DueNow || len(tx.State.Open()) == 0 && held.IsZero() && later.IsZero() || st != run.StepWait:
 		return tx.Now.Add(PublishGrace), nil
 	}
 	if !held.IsZero() { // the receiver of the resume sleeps until then
 		at = earlier(at, held.Add(PublishGrace))
+	}
+	if !later.IsZero() {
+		at = earlier(at, later)
 	}
 	for _, a := range tx.State.Open() {
 		if a.Kind != run.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run

@@ -16,6 +16,7 @@ import (
 // The names of the tools that look at a change after its commit.
 const (
 	ListChecks         = "github.listChecks"
+	WaitForChecks      = "github.waitForChecks"
 	ListReviewComments = "github.listReviewComments"
 )
 
@@ -57,30 +58,34 @@ func (h *hub) listChecks() *tool.Tool {
 	return reader(h, ListChecks, "Lists the checks and statuses of a commit on GitHub, with the last 200 lines of the "+
 		"output that a failed check reports, or else of its job's log; null if there is no such commit.",
 		inRepository(map[string]int{"ref": 200}),
-		func(in OneCommit) error {
-			if err := repository(in.Owner, in.Repo); err != nil {
-				return err
-			}
-			if in.Ref == "" {
-				return fault.Invalid("ref", "a commit or a branch is needed")
-			}
-			return revision(in.Ref)
-		},
-		func(ctx context.Context, api *githubapi.Client, in OneCommit) (*Checks, error) {
-			page := githubapi.ListOptions{PerPage: maxChecks}
-			statuses, _, err := api.Repositories.GetCombinedStatus(ctx, in.Owner, in.Repo, in.Ref, &page)
-			if err != nil {
-				return nil, err
-			}
-			runs, _, err := api.Checks.ListCheckRunsForRef(ctx, in.Owner, in.Repo, statuses.GetSHA(),
-				&githubapi.ListCheckRunsOptions{ListOptions: page})
-			if err != nil {
-				return nil, err
-			}
-			out := checksOf(runs.CheckRuns, statuses.Statuses)
-			out.More = runs.GetTotal() > len(runs.CheckRuns) || statuses.GetTotalCount() > len(statuses.Statuses)
-			return out, h.addLogs(ctx, api, in, runs.CheckRuns, out.Checks)
-		})
+		OneCommit.check, h.checks)
+}
+
+func (in OneCommit) check() error {
+	if err := repository(in.Owner, in.Repo); err != nil {
+		return err
+	}
+	if in.Ref == "" {
+		return fault.Invalid("ref", "a commit or a branch is needed")
+	}
+	return revision(in.Ref)
+}
+
+// checks returns the present checks and statuses of a commit.
+func (h *hub) checks(ctx context.Context, api *githubapi.Client, in OneCommit) (*Checks, error) {
+	page := githubapi.ListOptions{PerPage: maxChecks}
+	statuses, _, err := api.Repositories.GetCombinedStatus(ctx, in.Owner, in.Repo, in.Ref, &page)
+	if err != nil {
+		return nil, err
+	}
+	runs, _, err := api.Checks.ListCheckRunsForRef(ctx, in.Owner, in.Repo, statuses.GetSHA(),
+		&githubapi.ListCheckRunsOptions{ListOptions: page})
+	if err != nil {
+		return nil, err
+	}
+	out := checksOf(runs.CheckRuns, statuses.Statuses)
+	out.More = runs.GetTotal() > len(runs.CheckRuns) || statuses.GetTotalCount() > len(statuses.Statuses)
+	return out, h.addLogs(ctx, api, in, runs.CheckRuns, out.Checks)
 }
 
 func checksOf(runs []*githubapi.CheckRun, statuses []*githubapi.RepoStatus) *Checks {
@@ -106,6 +111,7 @@ func checksOf(runs []*githubapi.CheckRun, statuses []*githubapi.RepoStatus) *Che
 
 // The states of a check.
 const (
+	stateNone    = "none" // of a commit without checks
 	statePending = "pending"
 	stateSuccess = "success"
 	stateFailure = "failure"
@@ -128,7 +134,7 @@ func stateOf(word string) string {
 // overall returns the state of a commit with these checks.
 func overall(all []Check) string {
 	if len(all) == 0 {
-		return "none"
+		return stateNone
 	}
 	state := stateSuccess
 	for _, c := range all {

@@ -50,7 +50,7 @@ func New(accounts Accounts, o Options) tool.Set {
 	h := newHub(accounts, o)
 	return tool.NewSet(h.listRepositories(), h.retrieveRepository(), h.readIssue(), h.listIssues(), h.readPullRequest(),
 		h.listPullRequests(), h.listFiles(), h.readFile(), h.createIssue(), h.createComment(), h.createPullRequest(),
-		h.createRepository(), h.listChecks(), h.listReviewComments(), h.replyToReviewComment(),
+		h.createRepository(), h.listChecks(), h.waitForChecks(), h.listReviewComments(), h.replyToReviewComment(),
 		h.updateIssue(), h.closeIssue(), h.updatePullRequest(), h.closePullRequest(), h.commitFiles())
 }
 

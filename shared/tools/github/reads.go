@@ -35,23 +35,33 @@ func reader[In, Out any](h *hub, name, description string, refine func(*jsonsche
 		Reading:   func(in In, out any) tool.Reading { return readingOf(in, out) },
 		Shows:     func(in In, out any) []tool.Part { return showsOf(in, out) },
 		Execute: func(ctx context.Context, c tool.Call, in In) (any, error) {
-			api, err := h.client(ctx, c)
-			if err != nil {
+			out, err := looked(ctx, h, c, name, in, look)
+			if err != nil || out == nil {
 				return nil, err
-			}
-			out, err := look(ctx, api, in)
-			switch {
-			case err != nil && read(err).Proof == provider.Missing:
-				return nil, nil
-			case err != nil && (fault.As(err).Class == fault.Validation || tool.IsTransient(err)): // it is ours
-				return nil, err
-			case err != nil:
-				return nil, unlooked(err, name)
-			case out == nil:
-				return nil, odd()
 			}
 			return out, nil
 		}})
+}
+
+// looked calls a function that reads from GitHub. It returns nil for a missing thing.
+func looked[In, Out any](ctx context.Context, h *hub, c tool.Call, name string, in In,
+	look func(context.Context, *githubapi.Client, In) (*Out, error)) (*Out, error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	out, err := look(ctx, api, in)
+	switch {
+	case err != nil && read(err).Proof == provider.Missing:
+		return nil, nil
+	case err != nil && (fault.As(err).Class == fault.Validation || tool.IsTransient(err)): // it is ours
+		return nil, err
+	case err != nil:
+		return nil, unlooked(err, name)
+	case out == nil:
+		return nil, odd()
+	}
+	return out, nil
 }
 
 // Page is the arguments of a list of all.

@@ -898,6 +898,8 @@ function eventWords(e) {
       return `${what}: ${decisionWords(e.decision).toLowerCase()}`;
     case "action.started":
       return `${what}: started`;
+    case "action.postponed":
+      return `${what}: will look again`;
     case "action.finished":
       return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case "context.compressed":
