@@ -7,9 +7,7 @@ const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmai
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
   calendar_freebusy: 'Look up busy times', calendar_respond: 'Answer an invitation',
-  run_command: 'Run a command', task_complete: 'End the task',
-  calendar_events_list: 'Read your calendar', run_command: 'Run a command',
-  run_commands: 'Run commands', task_complete: 'End the task',
+  run_command: 'Run a command', run_commands: 'Run commands', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
@@ -35,8 +33,6 @@ const under = {
   calendar_event_delete: 'Deleting it from the calendar…', calendar_event_update: 'Changing the event…',
   calendar_events_list: 'Reading your calendar…',
   calendar_freebusy: 'Looking up busy times…', calendar_respond: 'Answering the invitation…',
-  run_command: 'Running…', ask_user: 'Asking…',
-  calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Reading your calendar…',
   run_command: 'Running…', run_commands: 'Running…', ask_user: 'Asking…',
 };
 
