@@ -14,6 +14,9 @@ import (
 // prompt adds the prompt of a run and its files. The prompt counts as the user's words unless another program's agent
 // wrote it.
 func (h *Record) prompt(in run.Input) {
+	if in.FilesBefore { // the model's words may repeat a file even after a summary has replaced it
+		h.texts.ReadFile(earlierFile)
+	}
 	for _, f := range in.Files {
 		h.texts.ReadFile(fileOrigin(f))
 	}

@@ -74,6 +74,9 @@ func First(tools tool.Set, s *run.State) *run.Reading {
 	if len(in.PageContext) > 0 {
 		note(run.Reading{Origin: pageOrigin, Private: true})
 	}
+	if in.FilesBefore {
+		note(run.Reading{Origin: earlierFile, Private: true})
+	}
 	for _, f := range in.Files {
 		note(run.Reading{Origin: fileOrigin(f), Private: true})
 	}

@@ -45,6 +45,20 @@ func TestResultsCountFromTheNextTurn(t *testing.T) {
 	}
 }
 
+// TestFilesInContentsTaint checks that a file in imported or kept contents taints every call.
+func TestFilesInContentsTaint(t *testing.T) {
+	raw := json.RawMessage(`{"role":"user","parts":[{"text":"read it"},` +
+		`{"fileData":{"fileUri":"countersign:run1/1/1/5","mimeType":"application/pdf"}}]}`)
+	r, err := provenance.New(provenance.Run{Input: run.Input{Prompt: "go on", Contents: []json.RawMessage{raw}},
+		Tools: func() tool.Set { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := r.Before(1, nil).Judge(taint.Call{}); len(found) != 1 || found[0].Reason != taint.File {
+		t.Errorf("findings %v, want one about a file", found)
+	}
+}
+
 // TestNewReturnsTheErrorOfAnEarlierRun checks that a record without an earlier run is not used.
 func TestNewReturnsTheErrorOfAnEarlierRun(t *testing.T) {
 	missing := errors.New("not read yet")

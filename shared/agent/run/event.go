@@ -138,6 +138,8 @@ type Input struct {
 	// Files are the files of Prompt. FilesOf is the ID of this run, which stores them.
 	Files   []attachment.Stored `json:"files,omitempty"`
 	FilesOf string              `json:"filesOf,omitempty"`
+	// FilesBefore means that an earlier prompt of the thread had a file.
+	FilesBefore bool `json:"filesBefore,omitempty"`
 }
 
 // A PageTool is a tool that a web page provides, as the page describes it.

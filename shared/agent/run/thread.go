@@ -64,8 +64,9 @@ type Thread struct {
 
 	// Contents are the Gemini contents of the runs whose agents replay them (registry.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`
-	Window   ContextWindow         `json:"told,omitzero"`  // the part of Contents that the next of these runs sees
-	Mark     string                `json:"mark,omitempty"` // random; marks the server's records in Contents
+	Window   ContextWindow         `json:"told,omitzero"`   // the part of Contents that the next of these runs sees
+	Mark     string                `json:"mark,omitempty"`  // random; marks the server's records in Contents
+	Files    bool                  `json:"files,omitempty"` // a prompt of the thread had a file
 }
 
 // An OpenError names the run that must end before another one begins in its thread.

@@ -97,6 +97,26 @@ func TestFilesTaint(t *testing.T) {
 	})
 }
 
+// TestFilesTaintAfterCompression has a summary in place of a file. The model's words may still repeat the file, so a
+// mail to bob needs approval.
+func TestFilesTaintAfterCompression(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		w := &talk{env: compressing(open(t))}
+		model := w.loop.Model
+		alwaysAllow(t, w.env, "send")
+		w.loop.Model = model
+		w.show("tell bob", nil, callOf("send"), script.Turn{Text: "Sent."})
+		w.show("read it", []attachment.File{file("a.txt", "first", 16_000)}, script.Turn{Text: "Read."})
+		long := strings.Repeat("go on ", 1000)
+		v, told := w.show(long, nil, script.Turn{Text: "A SUMMARY"}, script.Turn{Text: "So."})
+		if strings.Contains(told, "inlineData") {
+			t.Fatalf("the conversation was not compressed: %+v", w.compressions(v))
+		}
+		v, _ = w.show("tell bob again", nil, callOf("send"))
+		w.needsApproval(t, v, "a file of an earlier message")
+	})
+}
+
 // needsApproval checks that the run waits for an approval because of a file, and that nothing more was sent.
 func (w *talk) needsApproval(t *testing.T, v *run.View, origin string) {
 	t.Helper()

@@ -124,7 +124,9 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 	}
 	input := &run.Input{Prompt: p.Text, Instructions: p.Instructions, Tools: p.Tools, Barred: p.Barred,
 		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Thoughts: p.Thoughts}
+	input.FilesBefore = tx.Thread.Files
 	if len(p.Files) > 0 {
+		tx.Thread.Files = true
 		input.Files, input.FilesOf = attachment.Describe(p.Files), tx.Run.ID
 		tx.Run.FileParts = attachment.Count(input.Files)
 	}
