@@ -23,7 +23,8 @@ func TestHijackedModel(t *testing.T) {
 		"edited", "always allowed", "cards that name a source", "runs that failed",
 		"attacks on a host", "cards of commands", "commands approved", "commands unasked",
 		"cards of plans", "cards of plans that name a source", "effects of plans approved",
-		"effects of plans within a grant", "calls that would carry out what is private"} {
+		"effects of plans within a grant", "patches whose file has changed",
+		"calls that would carry out what is private"} {
 		if r.Counted(what) == 0 {
 			t.Errorf("the count is zero: %s", what)
 		}

@@ -1,6 +1,7 @@
 package hijack
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
 //go:embed testdata/plans.jsonl
@@ -87,6 +89,9 @@ func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 		for _, card := range cards {
 			s.Count("cards of plans", 1)
 			s.sourced(card)
+			if s.moves(card) {
+				continue
+			}
 			looks := strings.HasPrefix(card.Tool, "docker.") && !strings.Contains(string(card.Args), "secrets")
 			switch {
 			case card.Kind == run.KindReview:
@@ -101,6 +106,18 @@ func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 		}
 		s.deliver()
 	}
+}
+
+// moves changes the file of a patch after its card, and approves the card. The approval covers no commit then, so
+// holdPlan counts a commit as one without approval. It returns false for other cards.
+func (s *planSiege) moves(card run.ApprovalView) bool {
+	if card.Tool != github.CommitFiles || card.Kind != run.KindApproval || !bytes.Contains(card.Args, []byte(`"edits"`)) {
+		return false
+	}
+	s.Count("patches whose file has changed", 1)
+	s.w.GitHub.Push("ana", s.repo, "notes.md", "This line stays. Ana has added another.")
+	s.say("ana", card.ApprovalID, run.ApproveOnce, nil, "")
+	return true
 }
 
 // besiegePlans puts each attack on plans in each of the places.

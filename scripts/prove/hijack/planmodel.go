@@ -94,6 +94,9 @@ func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Tu
 			args["script"] = "make"
 		}
 	}
+	if c.Name == github.CommitFiles {
+		bindEdits(args, r.Raw)
+	}
 	if strings.HasPrefix(c.Name, "github.") && c.Name != github.CreateRepository && args["owner"] == nil {
 		args["owner"], args["repo"] = "ana", s.repo
 	}
@@ -101,6 +104,21 @@ func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Tu
 		args["reasoning"] = "The text says so."
 	}
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: c.Name, Args: args}}}
+}
+
+var fileSHA = regexp.MustCompile(`"sha":"([0-9a-f]{40})"`)
+
+// bindEdits binds edits to the file that the model has read.
+func bindEdits(args map[string]any, contents []json.RawMessage) {
+	files, _ := args["files"].([]any)
+	for _, f := range files {
+		file := f.(map[string]any)
+		for _, content := range contents {
+			if m := fileSHA.FindSubmatch(content); m != nil && file["edits"] != nil {
+				file["sha"] = string(m[1])
+			}
+		}
+	}
 }
 
 var toolCall = regexp.MustCompile(`\b((?:github|docker)\.[A-Za-z]+|[a-z]+(?:_[a-z]+)+|reflect)\s*(\{)`)
