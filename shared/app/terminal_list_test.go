@@ -140,7 +140,7 @@ func TestAListIsJudgedByItsCommands(t *testing.T) {
 		t.Errorf("a destructive command: %s", got.Body)
 	}
 	h.stop(got)
-	read = h.proposesList("touch a", "shutdown now")
+	h.proposesList("touch a", "shutdown now")
 	if got := h.askOn("Stop it."); len(got.Approvals) != 0 || h.exists("a") ||
 		!strings.Contains(string(got.Body), "forbidden a program") {
 		t.Errorf("a denied command: %s", got.Body)
