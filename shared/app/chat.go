@@ -19,7 +19,8 @@ var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_eve
 	"docker.createContainer", "docker.destroyContainer", "docker.editFile", "docker.executeScript",
 	"docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
 	"github.configureGitClientInContainer", "gmail_draft", "gmail_read", "gmail_search", "gmail_send",
-	"google_web_search", "run_command", "run_shell_command", "task_complete", "web_fetch"}, repositoryTools...)
+	"google_web_search", "run_command", "run_commands", "run_shell_command", "task_complete",
+	"web_fetch"}, repositoryTools...)
 
 // serveChat adds the page agent, whose actions run through the loop. Without a model there is no page agent.
 func serveChat(b *Builder) error {

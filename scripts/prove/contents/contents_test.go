@@ -13,7 +13,7 @@ import (
 func TestContents(t *testing.T) {
 	realpart.Long(t, "makes hundreds of requests")
 	r := proof.Trial("contents", 1, os.Stdout)
-	const few = 400
+	const few = 800
 	requests := realpart.Trials(few, 1500)
 	series(t.Context(), options{requests: requests}, r, nil)
 	if n := r.Findings(); n > 0 {
