@@ -147,7 +147,7 @@ func TestMailIsSearchedByWhoAllowsIt(t *testing.T) {
 	}
 	if got := asked(`{}`); strings.Contains(got, readonly) || !strings.Contains(got, "calendar.events") ||
 		!strings.Contains(got, "gmail.compose") {
-		t.Errorf("whoever links an account is asked for %s", got)
+		t.Errorf("linking an account asks for %s", got)
 	}
 	query := map[string]any{"query": "4711"}
 	r, told := w.reads("ana", gmail.Search, query)

@@ -62,7 +62,7 @@ func TestBusyTimesAreReadByWhoAllowsIt(t *testing.T) {
 	w := newLinked(t, "AGENTS="+daysAgent(t, calendar.FreeBusy))
 	w.has(home, "CANARY")
 	if got := string(w.call("POST", "/api/agent/connections/google", `{}`).Body); strings.Contains(got, "freebusy") {
-		t.Errorf("whoever links an account is asked for %s", got)
+		t.Errorf("linking an account asks for %s", got)
 	}
 	w.SetModel(testkit.Wants(calendar.FreeBusy, day))
 	if r := w.askOf("days"); len(r.Actions) != 1 || r.Actions[0].ErrorReason != "scope_missing" {
@@ -135,6 +135,6 @@ func TestADraftIsLeftAndNothingIsSent(t *testing.T) {
 func TestDirectModeHasNoDrafts(t *testing.T) {
 	w := newLinked(t, "GMAIL_SEND_MODE=direct")
 	if got := string(w.call("POST", "/api/agent/connections/google", `{}`).Body); strings.Contains(got, "compose") {
-		t.Errorf("whoever links an account is asked for %s", got)
+		t.Errorf("linking an account asks for %s", got)
 	}
 }

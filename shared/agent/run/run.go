@@ -247,40 +247,6 @@ func (r Run) Doubts(a *Action) bool {
 	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)
 }
 
-// Held reports whether the undo window of the approved call is open. Until it closes, the call does not begin and the
-// user can revoke the approval.
-func (a *Action) Held(now time.Time) bool { return a.Runnable() && now.Before(a.HeldUntil) }
-
-// HeldUntil returns the end of the undo window that closes first among the newest turn's calls, or zero if none is
-// open.
-func HeldUntil(s *State, now time.Time) (first time.Time) {
-	if s.End != nil {
-		return first
-	}
-	for _, a := range s.Current() {
-		if a.Held(now) && (first.IsZero() || a.HeldUntil.Before(first)) {
-			first = a.HeldUntil
-		}
-	}
-	return first
-}
-
-// Postponed reports whether the call's tool looks again later.
-func (a *Action) Postponed(now time.Time) bool { return a.Runnable() && now.Before(a.NotBefore) }
-
-// PostponedUntil returns when the first postponed call of the newest turn begins again, or zero if none is postponed.
-func PostponedUntil(s *State, now time.Time) (first time.Time) {
-	if s.End != nil {
-		return first
-	}
-	for _, a := range s.Current() {
-		if a.Postponed(now) && (first.IsZero() || a.NotBefore.Before(first)) {
-			first = a.NotBefore
-		}
-	}
-	return first
-}
-
 // Unasked reports whether the action needs an approval that has not been requested yet.
 func (a *Action) Unasked() bool { return a.Status == ActionPlanned && a.RequiresApproval }
 
