@@ -568,6 +568,23 @@ func TestBoundsHoldInRaces(t *testing.T) {
 	w.add("ben") // has his own
 }
 
+// TestLosingRaces opens a terminal while other requests of its user change the list again and again.
+func TestLosingRaces(t *testing.T) {
+	w := newEnv(t)
+	h := w.add("ana")
+	lost := 0
+	slow := hosts.New(hosts.Config{Vault: w.vault, Now: time.Now,
+		Store: faulty.Wrap(w.store, faulty.Commits(faulty.Each(func(n int) bool { return n < terminal.MaxTerminals },
+			func(context.Context, *faulty.Call, faulty.Next) error {
+				lost++
+				return store.ErrConflict
+			})))})
+	_, err := slow.Open(t.Context(), "ana", terminal.NewTerminal{HostID: h.ID, Cols: 80, Rows: 24})
+	if err != nil || lost != terminal.MaxTerminals-1 {
+		t.Errorf("%v after %d lost races", err, lost)
+	}
+}
+
 // atOnce returns how often f succeeds, and panics where it fails for another reason than a bound.
 func atOnce(n int, f func() error) (succeeded int) {
 	var mu sync.Mutex
