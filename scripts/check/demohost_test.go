@@ -88,7 +88,7 @@ func TestTerminalOfANewUser(t *testing.T) {
 	run = u.askOn(terminal, "run `echo begun >> /root/witness; sleep 600; echo ended >> /root/witness`")
 	u.approve(run)
 	witness := s.onDisk("root/witness")
-	u.until("the command has begun", func() bool { text, _ := os.ReadFile(witness); return len(text) > 0 })
+	u.until("the command has begun", func() bool { text, _ := os.ReadFile(witness); return string(text) == "begun\n" })
 	u.killAndStart()
 	a = u.waiting(run)
 	if a.Approvals[0].Kind != "review" {

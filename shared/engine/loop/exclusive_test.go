@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -13,7 +14,7 @@ import (
 )
 
 // TestOneRunOfManyIsOpen begins many runs at once in one thread of an exclusive agent. One begins, and the refusals of
-// the others name it.
+// the others name it. Once that run is overdue, the next one begins before any sweep.
 func TestOneRunOfManyIsOpen(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -46,6 +47,11 @@ func TestOneRunOfManyIsOpen(t *testing.T) {
 				!errors.As(err, &other) || other.RunID != id || other.Status == "") {
 				t.Errorf("%s is open: %v, %+v", id, err, other)
 			}
+		}
+		w.tick(100 * time.Hour)
+		if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", ThreadID: "thread-of-ana-1"},
+			loop.Prompt{Text: "tell bob"}); err != nil {
+			t.Errorf("after %s is overdue: %v", id, err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -60,12 +61,21 @@ func (l *Loop) StartCall(ctx context.Context, req StartRequest, c Call) (*CallRe
 	return callResult(ctx, ex)
 }
 
-// start creates the run, or finds the run of the key, and advances it.
+// start creates the run, or finds the run of the key, and advances it. It ends an overdue run that reserves the thread
+// or the terminal, because readers already see that run as ended.
 func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*unit.Execution, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {
 		id = run.KeyedRunID(req.UID, req.Key)
 	}
+	ex, err := l.startAs(ctx, id, req, in)
+	if open := (*run.OpenError)(nil); errors.As(err, &open) && endOverdue(ctx, l.NewExecution(open.RunID, nil)) {
+		return l.startAs(ctx, id, req, in)
+	}
+	return ex, err
+}
+
+func (l *Loop) startAs(ctx context.Context, id string, req StartRequest, in Input) (*unit.Execution, error) {
 	ex := l.NewExecution(id, req.Sink)
 	ex.Until = req.Until
 	err := begin(ctx, ex, req, in)

@@ -82,8 +82,8 @@ func TestARunIsOnItsUsersTerminal(t *testing.T) {
 }
 
 // TestOneRunATerminal begins many runs on one terminal at once. One begins, and the refusals of the others name it.
-// After that run has ended, was deleted or was quarantined, the next one begins. A terminal of another user with the
-// same ID is a different one.
+// After that run has ended, is overdue, was deleted or was quarantined, the next one begins. A terminal of another user
+// with the same ID is a different one.
 func TestOneRunATerminal(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -125,6 +125,7 @@ func TestOneRunATerminal(t *testing.T) {
 					t.Fatal(err)
 				}
 			}},
+			{"overdue, before a sweep", func() { w.tick(100 * time.Hour) }},
 			{"deleted", func() { change(func(d store.Doc) store.Write { return store.Delete(d.Path, d.Version) }) }},
 			{"put aside", func() {
 				change(func(d store.Doc) store.Write {
