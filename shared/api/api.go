@@ -181,11 +181,32 @@ func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error
 	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), open.RunID}, f
 }
 
+// statusLeft is the status of a request whose client left before the answer, as proxies record it. No client reads it:
+// it shows in logs and metrics that the server did not fail.
+const statusLeft = 499
+
+// left reports whether err is the end of the request's own context: the client has closed its connection.
+func left(requests context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && errors.Is(requests.Err(), context.Canceled)
+}
+
+// warn logs an error that the answer does not report. It is no warning if the client has left.
+func (r *request) warn(ctx context.Context, msg string, err error, attrs ...any) {
+	level := slog.LevelWarn
+	if left(r.Context(), err) {
+		level = slog.LevelInfo
+	}
+	r.api.Log.Log(ctx, level, msg, append(attrs, "error", err)...)
+}
+
 // fail sends the error as the response, and logs server errors.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	body, f := a.errorBody(r.Context(), err)
 	status := f.Status()
 	switch {
+	case left(r.Context(), err):
+		status = statusLeft
+		a.Log.InfoContext(r.Context(), "the client left before its answer", "error", err)
 	case status >= 500 && f.RetryAfter > 0: // temporary
 		a.Log.WarnContext(r.Context(), "request failed for now", "class", f.Class, "code", f.Code, "error", err)
 	case status >= 500:

@@ -91,7 +91,7 @@ func (r *request) converse(say func(context.Context, chat.Request, unit.Sink) (*
 	stop()
 	if err != nil {
 		body, f := r.api.errorBody(ctx, err)
-		r.api.Log.WarnContext(ctx, "a chat ended in an error", "class", f.Class, "code", f.Code, "error", err)
+		r.warn(ctx, "a chat ended in an error", err, "class", f.Class, "code", f.Code)
 		out.write(errorLine{"error", f.Message, f.Class, f.Code, body.RequestID, "", nil})
 		return nil, nil
 	}

@@ -145,7 +145,7 @@ func (t telling) ended(ctx context.Context, err error) error {
 		return err
 	}
 	_, f := t.r.api.errorBody(ctx, err)
-	t.r.api.Log.WarnContext(ctx, "a stream ended in an error", "class", f.Class, "code", f.Code, "error", err)
+	t.r.warn(ctx, "a stream ended in an error", err, "class", f.Class, "code", f.Code)
 	t.to.Fail(f.Message)
 	return nil
 }

@@ -108,8 +108,7 @@ func (r *request) followOutput(ctx context.Context, runID, id string, at int64, 
 	go func() {
 		n, err := output.Follow(ctx, r.api.Loop.Store, runID, id, at, each)
 		if err != nil {
-			r.api.Log.WarnContext(ctx, "following an output failed", "runId", runID, "actionId", id, "error",
-				err)
+			r.warn(ctx, "following an output failed", err, "runId", runID, "actionId", id)
 		}
 		next <- n
 	}()
@@ -154,7 +153,7 @@ func (r *request) follow(ctx context.Context, out *jsonStream, v *run.View) *run
 			after = e.Seq
 		}
 		if err != nil {
-			r.api.Log.WarnContext(ctx, "following a run was cut off", "runId", v.RunID, "error", err)
+			r.warn(ctx, "following a run was cut off", err, "runId", v.RunID)
 			break
 		}
 		if w.Rests() {
@@ -167,7 +166,7 @@ func (r *request) follow(ctx context.Context, out *jsonStream, v *run.View) *run
 	}
 	now, err := last.View(context.WithoutCancel(ctx))
 	if err != nil {
-		r.api.Log.WarnContext(ctx, "a run that was followed could not be shown", "runId", v.RunID, "error", err)
+		r.warn(ctx, "a run that was followed could not be shown", err, "runId", v.RunID)
 		return v
 	}
 	return now
@@ -225,7 +224,7 @@ func getOutput(r *request) (any, error) {
 	for w, err := range r.api.Loop.Watch(ctx, r.uid, runID) {
 		switch {
 		case err != nil && out.begun: // the client asks again, from the bytes it has
-			r.api.Log.WarnContext(ctx, "an output was cut off", "runId", runID, "actionId", id, "error", err)
+			r.warn(ctx, "an output was cut off", err, "runId", runID, "actionId", id)
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -258,7 +257,7 @@ func getOutput(r *request) (any, error) {
 		err = k.From(ctx, r.api.Loop.Store, at, out.write)
 	}
 	if err != nil {
-		r.api.Log.WarnContext(ctx, "an output was cut off", "runId", runID, "actionId", id, "error", err)
+		r.warn(ctx, "an output was cut off", err, "runId", runID, "actionId", id)
 	}
 	return nil, nil
 }

@@ -120,14 +120,14 @@ func (r *request) awaitRest(ctx context.Context, v *run.View, most time.Duration
 	defer context.AfterFunc(r.Context(), cancel)() // stop when the client disconnects
 	last, err := r.api.Loop.AwaitRest(waiting, r.uid, v.RunID)
 	if err != nil {
-		r.api.Log.WarnContext(ctx, "waiting for a run was cut off", "runId", v.RunID, "error", err)
+		r.warn(ctx, "waiting for a run was cut off", err, "runId", v.RunID)
 	}
 	if last == nil {
 		return v
 	}
 	now, err := last.View(ctx)
 	if err != nil {
-		r.api.Log.WarnContext(ctx, "a run that was waited for could not be shown", "runId", v.RunID, "error", err)
+		r.warn(ctx, "a run that was waited for could not be shown", err, "runId", v.RunID)
 		return v
 	}
 	return now

@@ -268,12 +268,12 @@ func (r *request) sendEvents(ctx context.Context, out *jsonStream, id string, af
 		case err != nil && !out.started():
 			return after, false, err
 		case err != nil: // the client reconnects with the last number it saw
-			r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
+			r.warn(ctx, "a stream of events was cut off", err, "runId", id)
 			return after, false, nil
 		}
 		for _, e := range views {
 			if err := printed.before(ctx, w, e); err != nil {
-				r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
+				r.warn(ctx, "a stream of events was cut off", err, "runId", id)
 				return after, false, nil
 			}
 			out.write(e)
