@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
@@ -78,14 +79,14 @@ func (c *Cloud) open() error {
 	if c.Issuer, err = issuer.New(c.URL+"/issuer", k, time.Now); err != nil {
 		return err
 	}
-	c.OAuth = fakegoogle.NewOAuth(fakegoogle.OAuthOptions{ClientID: clientID, ClientSecret: clientSecret,
-		Key: []byte("a key of the cloud"), Issuer: c.Issuer, Scopes: c.scopesOf})
+	c.OAuth = fakegoogle.NewOAuth(fakegoogle.OAuthOptions{Issuer: c.Issuer, Scopes: c.scopesOf,
+		Client: fakeoauth.Client{ClientID: clientID, ClientSecret: clientSecret, Key: []byte("a key of the cloud")}})
 	c.Google, err = fakegoogle.New(fakegoogle.Options{User: c.OAuth.User, Fault: c.faultOf})
 	if err != nil {
 		return err
 	}
-	c.GitHubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{ClientID: appID, ClientSecret: appSecret,
-		Key: []byte("a key of the cloud")})
+	c.GitHubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{Client: fakeoauth.Client{ClientID: appID,
+		ClientSecret: appSecret, Key: []byte("a key of the cloud")}})
 	c.GitHub = fakegithub.New(fakegithub.Options{User: c.GitHubApp.User, Web: c.URL, API: c.URL + githubAPI,
 		Fault: c.faultOf})
 	c.GitHubApp.Routes(c.mux, "", githubAPI)

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/base/keyfile"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
@@ -28,9 +29,10 @@ func openOAuth(dir, base string, iss *issuer.Issuer) (*fakegoogle.OAuth, error) 
 		_, err := io.CopyN(w, rand.Reader, 32)
 		return err
 	})
-	return fakegoogle.NewOAuth(fakegoogle.OAuthOptions{ClientID: localClient, ClientSecret: localSecret,
-		Redirect: base + callbackPath, Key: key, Issuer: iss,
-		Scopes: func(string) []string { return localScopes }}), err
+	return fakegoogle.NewOAuth(fakegoogle.OAuthOptions{
+		Client: fakeoauth.Client{ClientID: localClient, ClientSecret: localSecret, Redirect: base + callbackPath,
+			Key: key},
+		Issuer: iss, Scopes: func(string) []string { return localScopes }}), err
 }
 
 // link links the local accounts of a user who signs in, through the usual consent flow. All users share one account at

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/keyfile"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
 // These are the App of the local GitHub, and the paths of that GitHub.
@@ -39,8 +40,8 @@ func (s *server) openGitHub(dir, base string) error {
 		_, err := io.CopyN(w, rand.Reader, 32)
 		return err
 	})
-	s.githubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{ClientID: localApp, ClientSecret: localAppSecret,
-		Redirect: base + githubCallback, Key: key})
+	s.githubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{Client: fakeoauth.Client{ClientID: localApp,
+		ClientSecret: localAppSecret, Redirect: base + githubCallback, Key: key}})
 	s.github = fakegithub.New(fakegithub.Options{User: s.githubApp.User, Web: base + githubPath,
 		API: base + githubPath + githubAPI})
 	s.github.Add(demoRepository)

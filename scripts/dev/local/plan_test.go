@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
 type planReply struct {
@@ -104,7 +105,7 @@ func TestAPlanThatAsks(t *testing.T) {
 
 // TestATokenOfOnesOwn has the server's user act at another GitHub with GITHUB_TOKEN, without a linked account.
 func TestATokenOfOnesOwn(t *testing.T) {
-	oauth := fakegithub.NewOAuth(fakegithub.OAuthOptions{Key: []byte("of this test")})
+	oauth := fakegithub.NewOAuth(fakegithub.OAuthOptions{Client: fakeoauth.Client{Key: []byte("of this test")}})
 	theirs := fakegithub.New(fakegithub.Options{User: oauth.User})
 	theirs.Add(fakegithub.Seed{Owner: "acme", Name: "web", Private: true, Writers: []string{"octo-cat"},
 		Files: map[string]string{"README.md": "# A site\n"}})

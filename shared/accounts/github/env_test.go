@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -45,8 +46,9 @@ type env struct {
 func newEnv(t *testing.T, eternal ...bool) *env {
 	t.Helper()
 	w := &env{t: t, at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), calls: map[string]int{}}
-	w.oauth = fakegithub.NewOAuth(fakegithub.OAuthOptions{ClientID: clientID, ClientSecret: clientSecret,
-		Redirect: redirectURL, Key: []byte("of this test"), Eternal: len(eternal) > 0, Now: w.now})
+	w.oauth = fakegithub.NewOAuth(fakegithub.OAuthOptions{Eternal: len(eternal) > 0,
+		Client: fakeoauth.Client{ClientID: clientID, ClientSecret: clientSecret, Redirect: redirectURL,
+			Key: []byte("of this test"), Now: w.now}})
 	mux := http.NewServeMux()
 	w.oauth.Routes(mux, "", "")
 	mux.Handle("/", fakegithub.New(fakegithub.Options{User: w.oauth.User, Now: w.now}))

@@ -1,8 +1,6 @@
 package google_test
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
@@ -27,7 +26,7 @@ type provider struct {
 
 	mu       sync.Mutex
 	serial   int
-	codes    map[string]grant  // authorization codes
+	codes    fakeoauth.Codes[grant]
 	refresh  map[string]*grant // valid refresh tokens
 	access   map[string]access // valid access tokens
 	calls    map[string]int    // by kind of request: "authorization_code", "refresh_token", "revoke", "api"
@@ -40,8 +39,8 @@ type provider struct {
 }
 
 type grant struct {
-	account, challenge, redirect string
-	scopes                       []string
+	account, redirect string
+	scopes            []string
 }
 
 type access struct {
@@ -51,7 +50,7 @@ type access struct {
 }
 
 func newProvider(t *testing.T, now func() time.Time) *provider {
-	p := &provider{t: t, now: now, codes: map[string]grant{}, refresh: map[string]*grant{}, access: map[string]access{},
+	p := &provider{t: t, now: now, refresh: map[string]*grant{}, access: map[string]access{},
 		calls: map[string]int{}, seen: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /token", p.token)
@@ -99,9 +98,9 @@ func (p *provider) consent(address, account string, untick ...string) (state, co
 		}
 	}
 	slices.Sort(scopes)
-	code = p.secret("code")
-	p.codes[code] = grant{account: account, challenge: q.Get("code_challenge"), redirect: q.Get("redirect_uri"),
-		scopes: slices.Compact(scopes)}
+	code = p.codes.Give(grant{account: account, redirect: q.Get("redirect_uri"), scopes: slices.Compact(scopes)},
+		q.Get("code_challenge"), p.now())
+	p.seen[code] = true
 	return q.Get("state"), code
 }
 
@@ -152,11 +151,8 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *provider) trade(w http.ResponseWriter, r *http.Request) {
-	g, ok := p.codes[r.PostFormValue("code")]
-	delete(p.codes, r.PostFormValue("code"))
-	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	if !ok || challenge != g.challenge || r.PostFormValue("redirect_uri") != g.redirect {
+	g, ok := p.codes.Take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), p.now())
+	if !ok || r.PostFormValue("redirect_uri") != g.redirect {
 		refuse(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}

@@ -1,13 +1,8 @@
 package fakegithub
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"net/url"
 	"strconv"
-	"strings"
 )
 
 // The kinds of a user's tokens, with GitHub's own prefixes.
@@ -26,7 +21,7 @@ type signed struct {
 
 // next returns the next serial number, which is larger than those of earlier servers.
 func (o *OAuth) next() int64 {
-	o.serial = max(o.serial+1, o.opts.Now().UnixMicro())
+	o.serial = max(o.serial+1, o.Now().UnixMicro())
 	return o.serial
 }
 
@@ -49,18 +44,18 @@ func (o *OAuth) renew(refresh string) (url.Values, bool) {
 }
 
 func (o *OAuth) tokens(login string, grant int64) url.Values {
-	serial, now := o.next(), o.opts.Now()
+	serial, now := o.next(), o.Now()
 	o.newest[grant] = serial
 	access := signed{Login: login, Grant: grant, Serial: serial}
 	answer := url.Values{"token_type": {"bearer"}, "scope": {""}}
-	if !o.opts.Eternal {
+	if !o.eternal {
 		refresh := access
 		access.Until, refresh.Until = now.Add(accessLifetime).Unix(), now.Add(refreshLifetime).Unix()
 		answer.Set("expires_in", seconds(accessLifetime.Seconds()))
-		answer.Set("refresh_token", o.sign(kindRefresh, refresh))
+		answer.Set("refresh_token", o.Sign(kindRefresh, refresh))
 		answer.Set("refresh_token_expires_in", seconds(refreshLifetime.Seconds()))
 	}
-	answer.Set("access_token", o.sign(kindAccess, access))
+	answer.Set("access_token", o.Sign(kindAccess, access))
 	return answer
 }
 
@@ -74,30 +69,9 @@ func (o *OAuth) read(kind, token string) (signed, bool) {
 }
 
 func (o *OAuth) valid(kind, token string) (t signed, ok bool) {
-	text, sum, _ := strings.Cut(strings.TrimPrefix(token, kind), ".")
-	given, err := base64.RawURLEncoding.DecodeString(sum)
-	if err != nil || !hmac.Equal(given, o.mac(kind+text)) {
+	if !o.Read(kind, token, &t) {
 		return signed{}, false
 	}
-	body, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(body, &t) != nil {
-		return signed{}, false
-	}
-	ended := t.Until != 0 && o.opts.Now().Unix() >= t.Until
+	ended := t.Until != 0 && o.Now().Unix() >= t.Until
 	return t, !ended && t.Serial >= o.newest[t.Grant] && t.Grant > o.gone[t.Login]
-}
-
-func (o *OAuth) sign(kind string, t signed) string {
-	body, err := json.Marshal(t)
-	if err != nil {
-		panic(err) // plain values can be encoded
-	}
-	text := base64.RawURLEncoding.EncodeToString(body)
-	return kind + text + "." + base64.RawURLEncoding.EncodeToString(o.mac(kind+text))
-}
-
-func (o *OAuth) mac(text string) []byte {
-	h := hmac.New(sha256.New, o.opts.Key)
-	h.Write([]byte(text))
-	return h.Sum(nil)
 }

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 func TestTokensOfAccounts(t *testing.T) {
 	now := time.Now()
-	a := NewOAuth(OAuthOptions{Key: []byte("a key"), Now: func() time.Time { return now },
+	a := NewOAuth(OAuthOptions{
+		Client: fakeoauth.Client{Key: []byte("a key"), Now: func() time.Time { return now }},
 		Scopes: func(email string) []string {
 			if email == "revoked@example.com" {
 				return nil
@@ -44,7 +46,8 @@ func TestACodeIsRedeemedByItsClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := NewOAuth(OAuthOptions{ClientID: "c", ClientSecret: "s", Key: []byte("a key"), Issuer: iss,
+	o := NewOAuth(OAuthOptions{Issuer: iss,
+		Client: fakeoauth.Client{ClientID: "c", ClientSecret: "s", Key: []byte("a key")},
 		Scopes: func(string) []string { return []string{scopeSend} }})
 	mux := http.NewServeMux()
 	o.Routes(mux, "/")

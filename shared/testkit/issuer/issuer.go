@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
 const pushLifetime = time.Hour // of a push token, as Google's
@@ -27,7 +29,7 @@ type Issuer struct {
 	signer jose.Signer
 	mux    *http.ServeMux
 
-	codes    Codes[grant]
+	codes    fakeoauth.Codes[grant]
 	served   bool      // the endpoints of those that follow are
 	console  *Client   // nil if users do not sign in by browser
 	programs *programs // nil if there are no agents of other programs

@@ -1,4 +1,4 @@
-package issuer
+package fakeoauth
 
 import (
 	"crypto/rand"
