@@ -251,7 +251,7 @@ type Config struct {
 	// TERMINAL_DENY: programs that no command can run. If it is set, commands are denied too if the programs that they
 	// run cannot be determined
 	TerminalDeny      []string // each once
-	MaxCommandsPerDay int      // MAX_COMMANDS_PER_DAY: the commands of one user in a day (UTC); 0: unlimited
+	MaxCommandsPerDay int      // MAX_COMMANDS_PER_DAY: a user's commands a day (UTC), also in lists; 0: unlimited
 
 	// Reading the web.
 

@@ -39,24 +39,31 @@ func (u *User) OpenApprovals() int {
 	return n
 }
 
-// CountApproval counts one more approval that the agent requested.
-func (u *User) CountApproval(agent string, now time.Time) {
-	c := u.CountOf(agent)
-	u.setCount(agent, ApprovalCount{Open: c.Open + 1, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + 1},
-		now)
+// CountedOn returns how many effects of the action were counted on the day (UTC) of now, when its approval was
+// requested.
+func (a *Action) CountedOn(now time.Time) int {
+	if a.countedAt.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
+		return 0
+	}
+	return a.counted
 }
 
-// OpenPlan counts one more open approval, of a plan that the user requested. It does not count for the day.
-func (u *User) OpenPlan(agent string, now time.Time) {
+// CountApproval counts one more open approval of the agent, and n for the day: 0 for a plan that the user requested,
+// otherwise 1, or the effects of the call with registry.Limits.CountAllowed.
+func (u *User) CountApproval(agent string, n int, now time.Time) {
 	c := u.CountOf(agent)
 	c.Open++
 	u.setCount(agent, c, now)
+	u.CountEffects(agent, n, now)
 }
 
-// CountAllowed counts one more effect of the agent that ran without an approval (registry.Limits.CountAllowed).
-func (u *User) CountAllowed(agent string, now time.Time) {
+// CountEffects counts n more effects of the agent for the day.
+func (u *User) CountEffects(agent string, n int, now time.Time) {
+	if n == 0 {
+		return
+	}
 	c := u.CountOf(agent)
-	u.setCount(agent, ApprovalCount{Open: c.Open, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + 1}, now)
+	u.setCount(agent, ApprovalCount{Open: c.Open, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + n}, now)
 }
 
 // CloseApproval counts down the open approvals of an agent. agent is the name in the approval; an approval without one

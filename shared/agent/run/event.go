@@ -278,6 +278,7 @@ type Wait struct {
 	ArgsHash   string          `json:"argsHash,omitempty"` // set with Args
 	Place      tool.Place      `json:"place,omitzero"`     // set with Args
 	Ruled      *AppliedPolicy  `json:"ruled,omitempty"`    // set if it changed
+	Effects    int             `json:"effects,omitempty"`  // counted for the day (registry.Limits.CountAllowed); 0: one
 }
 
 // Decided is the decision about a waiting call.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -156,7 +157,7 @@ func (a *Action) apply(e Event) error {
 	}
 	switch {
 	case e.Wait != nil:
-		a.wait(e.Wait)
+		a.wait(e.Wait, e.At)
 	case e.Decided != nil:
 		a.decide(e.Decided)
 	case e.Started != nil:
@@ -246,7 +247,8 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 	return "", illegal(e, "an approval does not permit this decision")
 }
 
-func (a *Action) wait(w *Wait) {
+func (a *Action) wait(w *Wait, at time.Time) {
+	a.counted, a.countedAt = max(1, w.Effects), at
 	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision = w.ApprovalID, w.Kind, w.ExpiresAt, ""
 	if w.ArgsHash != "" {
 		a.Args, a.ArgsHash, a.Place = w.Args, w.ArgsHash, w.Place

@@ -230,6 +230,9 @@ type Action struct {
 	PlannedAt  time.Time
 	UpdatedAt  time.Time
 
+	counted   int       // effects that were counted when the approval was requested
+	countedAt time.Time // when they were counted
+
 	seq  int64 // number of the event that proposed it
 	last int64 // number of its newest event
 }

@@ -116,6 +116,9 @@ type Def[In, Out any] struct {
 	// Reconcile does ([Running]). The call must therefore end by itself at its limit. The machine that runs it must
 	// also claim it, so that it starts only once however often Execute is called. Optional.
 	Limit func(In) time.Duration
+	// Effects returns how many effects the call has, for a daily limit on effects. A list of commands has one for each
+	// command. Nil means one.
+	Effects func(In) int
 	// Interrupt stops the call, and makes sure that a call that has not started never starts. It can be called for any
 	// started call, at any time, more than once, and by another process while the call runs. Reconcile then returns the
 	// outcome. A tool with Interrupt is interruptible. Optional.

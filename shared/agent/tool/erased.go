@@ -180,6 +180,19 @@ func (t *Tool) Limit(args json.RawMessage) (d time.Duration) {
 	return t.limit(args)
 }
 
+// Effects returns how many effects the call has, for a daily limit on effects ([Def.Effects]). It is at least 1.
+func (t *Tool) Effects(args json.RawMessage) (n int) {
+	defer func() {
+		if recover() != nil {
+			n = 1
+		}
+	}()
+	if !t.has.effects {
+		return 1
+	}
+	return t.effects(args)
+}
+
 // Interrupts reports whether the tool has an Interrupt function.
 func (t *Tool) Interrupts() bool { return t.has.interrupt }
 

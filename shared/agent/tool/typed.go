@@ -33,6 +33,7 @@ type functions interface {
 	replaces(args json.RawMessage) ([]Text, error)
 	fetches(args json.RawMessage) (string, error)
 	limit(args json.RawMessage) time.Duration
+	effects(args json.RawMessage) int
 	interrupt(context.Context, Call) error
 	prepare(context.Context, Call) (string, error)
 	execute(context.Context, Call) (json.RawMessage, error)
@@ -44,7 +45,7 @@ type functions interface {
 type parts struct {
 	revise, bound, heading, step, link, narrow, rule, note, reading, shows, replaces, fetches bool
 
-	limit, interrupt, prepare, execute, reconcile, compensate bool
+	limit, effects, interrupt, prepare, execute, reconcile, compensate bool
 
 	complete, bare, changes bool
 }
@@ -64,8 +65,8 @@ func (d *Def[In, Out]) parts() parts {
 		step:    d.Step != nil, link: d.Link != nil, narrow: d.Restrict != nil, rule: d.Rule != nil,
 		note:    d.Note != nil,
 		reading: d.Reading != nil, shows: d.Shows != nil, replaces: d.Replaces != nil, fetches: d.Fetches != nil,
-		limit: d.Limit != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil, execute: d.Execute != nil,
-		reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
+		limit: d.Limit != nil, effects: d.Effects != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil,
+		execute: d.Execute != nil, reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
 		complete: d.Complete != nil, bare: d.Bare != nil, changes: d.Changes != nil,
 	}
 }
@@ -273,6 +274,14 @@ func (t *typed[In, Out]) limit(args json.RawMessage) time.Duration {
 		return 0
 	}
 	return max(0, t.Limit(v))
+}
+
+func (t *typed[In, Out]) effects(args json.RawMessage) int {
+	v, err := decode[In](args)
+	if err != nil {
+		return 1
+	}
+	return max(1, t.Effects(v))
 }
 
 func (t *typed[In, Out]) interrupt(ctx context.Context, c Call) error {

@@ -1,9 +1,12 @@
 package approval
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
@@ -18,12 +21,30 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 }
 
 // CheckCaps checks the limits of the run's agent on approvals: the number that the user has open, and the number
-// requested today. Approvals of other agents do not count.
-func CheckCaps(tx *unit.Tx, u *run.User) error {
+// requested today. Approvals of other agents do not count. n is how much the approval counts for the day ([Effects]).
+func CheckCaps(tx *unit.Tx, u *run.User, n int) error {
 	if err := CheckOpen(tx, u); err != nil {
 		return err
 	}
-	return checkDay(tx, u)
+	return checkDay(tx, u, n)
+}
+
+// Effects returns how much a call counts for the daily limit: one, or all its effects if the limit is on effects.
+// t may be nil.
+func Effects(tx *unit.Tx, t *tool.Tool, args json.RawMessage) int {
+	if t == nil || !tx.Limits().CountAllowed {
+		return 1
+	}
+	return t.Effects(args)
+}
+
+// Uncounted returns how many effects of a call with these arguments do not count for today yet. An approval counts its
+// effects when it is requested. An edit can add effects, and the user may decide on a later day.
+func Uncounted(tx *unit.Tx, t *tool.Tool, a *run.Action, args json.RawMessage) int {
+	if !tx.Limits().CountAllowed || a.UserInitiated {
+		return 0
+	}
+	return max(0, Effects(tx, t, args)-a.CountedOn(tx.Now))
 }
 
 // CheckOpen is CheckCaps without the daily limit. It is for plans: the user has just asked for the plan. A plan does
@@ -41,23 +62,30 @@ func CheckOpen(tx *unit.Tx, u *run.User) error {
 	return nil
 }
 
-// CheckAllowed checks the daily limit for a call that runs without approval, if the limit includes such calls.
-func CheckAllowed(tx *unit.Tx, u *run.User) error {
-	if !tx.Limits().CountAllowed {
+// CheckEffects checks the daily limit for n effects that do not count yet, if the limit is on effects.
+func CheckEffects(tx *unit.Tx, u *run.User, n int) error {
+	if !tx.Limits().CountAllowed || n == 0 {
 		return nil
 	}
-	return checkDay(tx, u)
+	return checkDay(tx, u, n)
 }
 
-func checkDay(tx *unit.Tx, u *run.User) error {
+func checkDay(tx *unit.Tx, u *run.User, n int) error {
 	p, now := tx.Limits(), tx.Now
-	if p.MaxPerDay == 0 || u.CountOf(tx.Run.Agent).AskedOn(now) < p.MaxPerDay {
+	left := p.MaxPerDay - u.CountOf(tx.Run.Agent).AskedOn(now)
+	if p.MaxPerDay == 0 || n <= left {
 		return nil
 	}
-	message := "You have been asked for %d approvals today, which is the limit. %s"
-	if p.CountAllowed {
-		message = "%d actions were asked for or done today, which is the limit. %s"
+	var message string
+	switch {
+	case left > 0:
+		message = fmt.Sprintf("The limit is %d actions a day, with %d left; this call adds %d. Ask for fewer, or wait.",
+			p.MaxPerDay, left, n)
+	case p.CountAllowed:
+		message = fmt.Sprintf("%d actions were asked for or done today, which is the limit.", p.MaxPerDay)
+	default:
+		message = fmt.Sprintf("You have been asked for %d approvals today, which is the limit.", p.MaxPerDay)
 	}
-	return fault.New(fault.Policy, fault.CodeTooMany, message, p.MaxPerDay, run.Tomorrow(now)).
+	return fault.New(fault.Policy, fault.CodeTooMany, "%s %s", message, run.Tomorrow(now)).
 		After(run.UntilTomorrow(now))
 }

@@ -36,7 +36,7 @@ var (
 	no     = slices.Concat(waits, []check{seen, notStrict, commented})
 	yes    = slices.Concat(waits, []check{seen, current, notStrict, commented, permitted})
 	always = slices.Concat(waits, []check{askedOnce, exact, seen, current, notStrict, commented, permitted, storable})
-	edited = slices.Concat(edits, []check{notStrict, commented, editsFit, permitted})
+	edited = slices.Concat(edits, []check{notStrict, commented, editsFit, permitted, withinDay})
 
 	confirmed       = slices.Concat(waits, []check{seen, current, hashGiven, commented, permitted})
 	confirmedEdited = slices.Concat(edits, []check{hashGiven, commented, editsFit, permitted})

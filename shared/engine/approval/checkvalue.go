@@ -74,6 +74,15 @@ func readEdits(c *candidate) error {
 
 func editsFit(c *candidate) error { return c.invalid }
 
+// withinDay checks that the daily limit allows the effects that the user's edits add.
+func withinDay(c *candidate) error {
+	u, err := c.tx.User()
+	if err != nil {
+		return err
+	}
+	return CheckEffects(c.tx, u, Uncounted(c.tx, c.t, c.a, c.args))
+}
+
 // permitted checks that the policy does not deny the call: a deny overrules the user's approval.
 func permitted(c *candidate) error {
 	v, err := Verdict(c.tx, c.t, "", tool.Place{}, c.args)

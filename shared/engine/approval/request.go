@@ -45,6 +45,10 @@ func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
 	if known := tx.State.Action(a.ID); !known.Ruled.Same(ap.Ruled) {
 		wait.Ruled = ap.Ruled
 	}
+	n := Effects(tx, tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool), ap.Args)
+	if n > 1 {
+		wait.Effects = n
+	}
 	if err := tx.AddEvent(run.Event{Type: run.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
 	}
@@ -56,11 +60,10 @@ func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
 	}
 	a = tx.State.Action(a.ID)
 	tx.AddAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
-	count := (*run.User).CountApproval
 	if kind == run.KindPlan && tx.State.Input.DelegatedBy == nil {
-		count = (*run.User).OpenPlan
+		n = 0 // the user has just asked for the plan
 	}
-	if err := tx.UpdateUser(func(u *run.User) { count(u, ap.Agent, tx.Now) }); err != nil {
+	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(ap.Agent, n, tx.Now) }); err != nil {
 		return err
 	}
 	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(a, ap.Preview.Title))

@@ -166,11 +166,12 @@ func applyPolicy(tx *unit.Tx, id string, call run.ProposedCall, t *tool.Tool) er
 		if err != nil {
 			return err
 		}
-		check := CheckCaps
 		if t.Name == plan.ProposeTool && tx.State.Plan != nil {
-			check = CheckOpen
+			err = CheckOpen(tx, u)
+		} else {
+			err = CheckCaps(tx, u, Effects(tx, t, call.Args))
 		}
-		if err := check(tx, u); err != nil {
+		if err != nil {
 			return Reject(tx, id, call, err)
 		}
 	}

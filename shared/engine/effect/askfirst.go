@@ -23,7 +23,8 @@ func askAfterAll(ctx context.Context, ex *unit.Execution, found *run.Action, why
 		if err != nil {
 			return err
 		}
-		if err := approval.CheckCaps(tx, u); err != nil {
+		n := approval.Effects(tx, ex.Toolbox.Tools[a.Tool], a.Args)
+		if err := approval.CheckCaps(tx, u, n); err != nil {
 			return block(tx, a, a.Rule, err)
 		}
 		call := *a
@@ -67,7 +68,7 @@ func askAnew(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, a
 		}
 		addOutcome(tx, a, f.Error)
 		u, err := tx.User()
-		if err != nil || over || approval.CheckCaps(tx, u) != nil {
+		if err != nil || over || approval.CheckCaps(tx, u, approval.Effects(tx, t, args)) != nil {
 			return err
 		}
 		return approval.AskAnew(tx, a, t, args, f.Error.Message)

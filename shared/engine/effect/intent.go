@@ -165,12 +165,13 @@ func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop
 	if a.Decision == "" && !a.UserInitiated && v.Rule == policy.RulePlanGrant {
 		grant = v.Grant
 	}
-	stop, err = permit(tx, a, u, v)
+	stop, err = permit(tx, a, u, v, t)
 	return grant, stop, err
 }
 
 // permit applies the verdict on a call that is about to be carried out. stop reports that the call is not carried out.
-func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
+func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *tool.Tool) (stop bool, err error) {
+	n := approval.Effects(tx, t, a.Args)
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
 	asks = asks || tx.Run.Doubts(a)
 	switch {
@@ -179,31 +180,44 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop
 	case asks && a.Status == run.ActionExecuting:
 		return true, block(tx, a, v.Rule,
 			fault.New(fault.Policy, "denied", "The permission for this was withdrawn before it was done."))
-	case asks && approval.CheckCaps(tx, u) != nil:
-		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
+	case asks && approval.CheckCaps(tx, u, n) != nil:
+		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u, n))
 	case asks:
 		reason := reasonFor(v.Decision, a)
 		if tx.Run.Doubts(a) {
 			reason = unit.PutBack
 		}
 		return true, approval.Request(tx, a, run.KindApproval, reason)
+	case a.Status == run.ActionExecuting: // it was counted when it was started
+		n = 0
+	default:
+		n = approval.Uncounted(tx, t, a, a.Args)
+	}
+	return start(tx, a, u, v, n)
+}
+
+// start counts a call that is about to be carried out, with n effects that do not count for the day yet. stop reports
+// that the day's limit does not allow them.
+func start(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, n int) (stop bool, err error) {
+	if err := approval.CheckEffects(tx, u, n); err != nil {
+		return true, block(tx, a, v.Rule, err)
+	}
+	count := func(u *run.User) { u.CountEffects(tx.Run.Agent, n, tx.Now) }
+	switch {
+	case (a.Decision != "" || a.UserInitiated) && n > 0:
+		return false, tx.UpdateUser(count)
 	case a.Decision != "" || a.UserInitiated:
 		return false, nil
-	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:
-		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
 	case v.Rule == policy.RulePlanGrant && !tx.Limits().CountAllowed:
 		// no count changes, so the user's sessions do not collide
 		return false, tx.AddUserPrecondition()
 	default:
-		first := a.Status != run.ActionExecuting
 		return false, tx.UpdateUser(func(u *run.User) {
-			if first {
+			if a.Status != run.ActionExecuting {
 				u.UseAllowed(v.Entries, tx.Now)
 				u.NoteAllowed(tx.AllowedNow(a.ID, a.ArgsHash))
 			}
-			if first && tx.Limits().CountAllowed {
-				u.CountAllowed(tx.Run.Agent, tx.Now)
-			}
+			count(u)
 		})
 	}
 }

@@ -546,6 +546,39 @@ func TestTheDaysLastCommandsOfARun(t *testing.T) {
 	}
 }
 
+// TestACommandCountsOnTheDayItRuns has the user decide on the day after the cards. A command counts on the day on which
+// it runs too, and does not run if that day's commands are used up.
+func TestACommandCountsOnTheDayItRuns(t *testing.T) {
+	h := commands(t, newEnv(t), asksFor("touch x")[0], asksFor("touch y")[0], script.Turn{Text: "Done."},
+		script.Turn{Text: "Done."})
+	agent := h.loop.Agents[run.Terminal]
+	agent.Limits.MaxPerDay, agent.Limits.CountAllowed, agent.Limits.ApprovalTTL = 2, true, 48*time.Hour
+	const other = "host-of-ana-0001-terminal-2"
+	h.opensTerminal(t, "ana", other)
+	x := h.start(t)
+	y, err := h.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal},
+		loop.Prompt{Terminal: other, Text: "look"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.tick(24 * time.Hour)
+	agent.Limits.MaxPerDay = 1
+	for _, v := range []*run.View{x, y} {
+		if err := h.decide(t, v, 1, run.ApproveOnce); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(h.runs, []string{"touch x"}) {
+		t.Errorf("%v ran", h.runs)
+	}
+	if a := h.view(t, y).Actions[0]; a.ErrorReason != fault.CodeTooMany || a.Status != run.ActionFailed {
+		t.Errorf("the second command: %+v", a)
+	}
+}
+
 // TestATurnOfCommands checks that the rest of a turn continues after an exit code, but not after a rejection or a
 // command that was ended at its limit. The model reads the output of that command. The run continues in each case.
 func TestATurnOfCommands(t *testing.T) {

@@ -182,7 +182,7 @@ func checkMayStart(tx *unit.Tx, req StartRequest, n needs) error {
 	if n.noDayCap {
 		return approval.CheckOpen(tx, u)
 	}
-	return approval.CheckCaps(tx, u)
+	return approval.CheckCaps(tx, u, 1)
 }
 
 // openThread puts the user's thread, or a new one, into the tx.

@@ -95,6 +95,7 @@ func (r *runner) listTool() *tool.Tool {
 		Place:       r.place,
 		Reads:       terminal.Reads,
 		Limit:       List.atMost,
+		Effects:     func(l List) int { return len(l.Commands) },
 		Prepare:     r.prepareList,
 		Execute:     r.executeList,
 		Reconcile:   r.reconcileList,
