@@ -1,16 +1,11 @@
 package countersign
 
 import (
-	"bytes"
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"unicode/utf8"
 
-	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/store/attachment"
@@ -55,9 +50,6 @@ func AttachFile(path string) Attachment {
 	return a
 }
 
-// maxFileName is the length limit of a shown file name, in bytes.
-const maxFileName = 100
-
 // filesOf returns the attachments in the form that the loop stores. The error names the first wrong one.
 func filesOf(attachments []Attachment) (files []attachment.File, err error) {
 	if len(attachments) > attachment.MaxFiles {
@@ -65,43 +57,18 @@ func filesOf(attachments []Attachment) (files []attachment.File, err error) {
 	}
 	size := 0
 	for _, a := range attachments {
-		name, _ := visible.Line(a.name)
-		name = clip.Text(name, maxFileName)
 		if a.err != nil {
+			name, _ := visible.Line(a.name)
 			return nil, fault.Invalid("files", "%s could not be read", name).Because(a.err)
 		}
 		if size += len(a.data); size > attachment.MaxBytes {
 			return nil, fault.Invalid("files", "the files have more than %d bytes in all", attachment.MaxBytes)
 		}
-		mime := typeOf(a.data)
-		if visible.Blank(name) || mime == "" {
-			return nil, fault.Invalid("files", "%q has no name, or is no PDF, no PNG, JPEG, WebP or HEIC picture, "+
-				"and no text in UTF-8", name)
+		f, err := attachment.New(a.name, a.data)
+		if err != nil {
+			return nil, fault.Invalid("files", "%q: %s", a.name, fault.As(err).Message)
 		}
-		files = append(files, attachment.File{Name: name, Type: mime, Data: a.data})
+		files = append(files, f)
 	}
 	return files, nil
-}
-
-// heicBrands are the brands of HEIC pictures, which follow the length of a file's first box.
-var heicBrands = []string{"ftypheic", "ftypheix", "ftypmif1"}
-
-// typeOf returns the MIME type of a file that Gemini reads, or "".
-func typeOf(data []byte) string {
-	switch found := http.DetectContentType(data); found {
-	case "application/pdf", "image/png", "image/jpeg", "image/webp":
-		return found
-	}
-	if len(data) >= 12 && slices.Contains(heicBrands, string(data[4:12])) {
-		return "image/heic"
-	}
-	if len(data) > 0 && utf8.Valid(data) && bytes.IndexFunc(data, unprintable) < 0 {
-		return "text/plain"
-	}
-	return ""
-}
-
-// unprintable reports whether text files do not contain the character.
-func unprintable(r rune) bool {
-	return r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != '\x1b' || r == 0x7f
 }

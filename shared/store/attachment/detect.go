@@ -1,0 +1,135 @@
+package attachment
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/base/clip"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/visible"
+)
+
+// maxName is the length limit of a shown file name, in bytes.
+const maxName = 100
+
+// New returns the file with its type. The content decides the type; the name does not. The error's field is name or
+// data, and its message says what the content is instead.
+func New(name string, data []byte) (File, error) {
+	name, _ = visible.Line(name)
+	if visible.Blank(name) {
+		return File{}, fault.Invalid("name", "a file name is needed")
+	}
+	mime, instead := typeOf(data)
+	if mime == "" {
+		return File{}, fault.Invalid("data", "%s; PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 are accepted", instead)
+	}
+	return File{clip.Text(name, maxName), mime, data}, nil
+}
+
+// refused are the beginnings of files that Gemini does not read, with what they are.
+var refused = []struct{ begins, is string }{
+	{"\xff\xfe", "text in UTF-16, which must be saved in UTF-8"},
+	{"\xfe\xff", "text in UTF-16, which must be saved in UTF-8"},
+	{"GIF8", "a GIF picture"},
+	{"BM", "a BMP picture"},
+	{"II*\x00", "a TIFF picture or a camera's raw file"},
+	{"MM\x00*", "a TIFF picture or a camera's raw file"},
+	{"\x00\x00\x00\x0cJXL ", "a JPEG XL picture"},
+	{"\xff\x0a", "a JPEG XL picture"},
+	{"\x00\x00\x00\x0cjP  ", "a JPEG 2000 picture"},
+	{"PK\x03\x04", "a ZIP archive or an Office document"},
+	{"PK\x05\x06", "a ZIP archive or an Office document"},
+	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document"},
+	{"{\\rtf", "a rich text document"},
+	{"\x1f\x8b", "a compressed file"},
+	{"MZ", "a program"},
+	{"\x7fELF", "a program"},
+}
+
+// typeOf returns the MIME type of a file that Gemini reads. Otherwise it returns what the content is.
+func typeOf(data []byte) (mime, instead string) {
+	if len(data) == 0 {
+		return "", "an empty file"
+	}
+	switch found := http.DetectContentType(data); found {
+	case "application/pdf", "image/png", "image/jpeg", "image/webp":
+		return found, ""
+	}
+	if brands := brandsOf(data); len(brands) > 0 {
+		return ofBrands(brands)
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(data, "\ufeff \t\r\n\f\x00"), []byte("%PDF-")) {
+		return "application/pdf", ""
+	}
+	text := isText(data)
+	for _, r := range refused {
+		short := len(r.begins) == 2 && r.begins[0] < utf8.RuneSelf // two letters also begin sentences
+		if bytes.HasPrefix(data, []byte(r.begins)) && !(short && text) {
+			return "", r.is
+		}
+	}
+	switch {
+	case text:
+		return "text/plain", ""
+	case laterPDF.MatchString(string(data[:min(len(data), pdfWithin)])):
+		return "application/pdf", ""
+	case !utf8.Valid(data) && !slices.ContainsFunc(data, func(b byte) bool { return unprintable(rune(b)) }):
+		return "", "text that is not in UTF-8"
+	}
+	return "", "a file of another type"
+}
+
+// pdfWithin is the number of bytes in which the header of a PDF begins (ISO 32000, implementation note 13). Some
+// producers write other bytes before the header.
+const pdfWithin = 1024
+
+// laterPDF matches a PDF's header behind other bytes. Text that mentions the header is text.
+var laterPDF = lazyregexp.New(`%PDF-[12]\.\d`)
+
+// brandsOf returns the brands of a file in the ISO base media format, its major brand first. Other files have none.
+func brandsOf(data []byte) (brands []string) {
+	if len(data) < 12 || string(data[4:8]) != "ftyp" {
+		return nil
+	}
+	size := int(data[2])<<8 | int(data[3])
+	end := len(data)
+	if data[0] == 0 && data[1] == 0 && size >= 12 {
+		end = min(end, size)
+	}
+	brands = append(brands, string(data[8:12]))
+	for at := 16; at+4 <= end; at += 4 { // behind the minor version
+		brands = append(brands, string(data[at:at+4]))
+	}
+	return brands
+}
+
+// ofBrands returns the type of a file with these brands. A picture of the general brand mif1 may have any coding. Its
+// other brands name the coding.
+func ofBrands(brands []string) (mime, instead string) {
+	has := func(any ...string) bool {
+		return slices.ContainsFunc(any, func(b string) bool { return slices.Contains(brands, b) })
+	}
+	switch major := brands[0]; {
+	case strings.HasPrefix(major, "avi") || major == "mif1" && has("avif", "avis"):
+		return "", "an AVIF picture"
+	case slices.Contains([]string{"heic", "heix", "heim", "heis"}, major), major == "mif1" && has("heic", "heix"):
+		return "image/heic", ""
+	case major == "mif1":
+		return "image/heif", ""
+	case slices.Contains([]string{"hevc", "hevx", "msf1"}, major):
+		return "", "a sequence of HEIC pictures"
+	}
+	return "", "a video, or another media file"
+}
+
+// isText reports whether the data are text in UTF-8.
+func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexFunc(data, unprintable) < 0 }
+
+// unprintable reports whether text files do not contain the character.
+func unprintable(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != '\x1b' || r == 0x7f
+}
