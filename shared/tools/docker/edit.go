@@ -150,32 +150,36 @@ func (t *tools) completeEdit(ctx context.Context, c tool.Call, a EditArgs) (Edit
 	return a, err
 }
 
-// edited returns the text that the container has, and the one that the call writes. The error is of a file that is not
-// the one that was read.
+// edited returns the text that the container has, and the text that the call writes.
 func (t *tools) edited(ctx context.Context, c tool.Call, a EditArgs) (was, is string, err error) {
 	was, there, err := t.text(ctx, c, a.ContainerID, a.Path)
-	if err != nil {
-		return "", "", err
+	if err == nil {
+		is, err = a.apply(was, there)
 	}
+	return was, is, err
+}
+
+// apply returns the text that the call writes over a file. It returns an error if the file is not the approved one.
+func (a EditArgs) apply(was string, there bool) (is string, err error) {
 	if there != (a.SHA256 != "") || there && patch.Sum(was) != a.SHA256 {
 		err := fault.New(fault.Policy, fault.CodeStaleView, "The file in the container is not the one with this "+
 			"sha256. Nothing was changed: read it, and propose the change again.")
 		err.Field = "sha256"
-		return "", "", err
+		return "", err
 	}
 	if is = a.Content; len(a.Edits) > 0 {
 		is, err = patch.Apply(was, a.Edits)
 	}
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", err
 	case len(is) > maxFile:
-		return "", "", fault.Invalid("edits", "the file would have %d bytes; the limit is %d", len(is), maxFile)
+		return "", fault.Invalid("edits", "the file would have %d bytes; the limit is %d", len(is), maxFile)
 	case a.Base != nil && a.Base.Result != patch.Sum(is):
-		return "", "", fault.New(fault.Policy, fault.CodeIntegrity, "The text is not the one that was approved. "+
+		return "", fault.New(fault.Policy, fault.CodeIntegrity, "The text is not the one that was approved. "+
 			"Nothing was changed.")
 	}
-	return was, is, nil
+	return is, nil
 }
 
 // text returns the file at a path, and whether it exists.
@@ -200,10 +204,14 @@ mkdir -p "${f%/*}" && { [ ! -e "$f" ] || cp -p "$f" "$f.countersign"; } && cat >
 
 // edit writes the text, unless an earlier try has written it.
 func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
-	if out, err := t.editedAlready(ctx, c, a); err != nil || out.SHA256 != "" {
-		return out, err
+	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
+	if err != nil {
+		return Edited{}, err
 	}
-	_, is, err := t.edited(ctx, c, a)
+	if out, done := editedAlready(c, text, there); done {
+		return out, nil
+	}
+	is, err := a.apply(text, there)
 	if err != nil {
 		return Edited{}, err
 	}
@@ -223,26 +231,27 @@ func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, erro
 	return Edited{SHA256: c.Handle, Size: len(is)}, nil
 }
 
-// editedAlready returns the result if the container has the text that the call writes.
-func (t *tools) editedAlready(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
-	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
-	if err != nil || !there || patch.Sum(text) != c.Handle {
-		return Edited{}, err
+// editedAlready returns the result if the text is the one that the call writes.
+func editedAlready(c tool.Call, text string, there bool) (out Edited, done bool) {
+	if !there || patch.Sum(text) != c.Handle {
+		return Edited{}, false
 	}
-	return Edited{SHA256: c.Handle, Size: len(text)}, nil
+	return Edited{SHA256: c.Handle, Size: len(text)}, true
 }
 
+// settleEdit reads the file once, so an engine that fails later cannot change the verdict.
 func (t *tools) settleEdit(ctx context.Context, c tool.Call, a EditArgs) (tool.Verdict, Edited, string, error) {
-	out, err := t.editedAlready(ctx, c, a)
+	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound) || fault.Is(err, fault.Tool, CodeNotReady):
 		return tool.Unknown, Edited{}, "Its container is gone or does not run.", nil
 	case err != nil:
 		return "", Edited{}, "", err
-	case out.SHA256 != "":
+	}
+	if out, done := editedAlready(c, text, there); done {
 		return tool.Done, out, "", nil
 	}
-	if _, _, err := t.edited(ctx, c, a); err != nil {
+	if _, err := a.apply(text, there); err != nil {
 		return tool.Unknown, Edited{}, "The file is neither as it was nor as it was to be.", nil
 	}
 	return tool.NotDone, Edited{}, "", nil

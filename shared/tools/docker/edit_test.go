@@ -1,6 +1,8 @@
 package docker_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -8,6 +10,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
@@ -112,5 +116,36 @@ yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`)
 	_, changes, err := r.tools[docker.EditFile].Changes(c.Args)
 	if err != nil || len(changes) != 1 || changes[0].Added != "echo two\n" {
 		t.Errorf("the changes are %+v, %v", changes, err)
+	}
+}
+
+// TestAnEditIsSettledByOneRead settles an edit while the engine answers one request and then fails. The file has not
+// changed, so the verdict must not depend on a second request.
+func TestAnEditIsSettledByOneRead(t *testing.T) {
+	const was = "echo one\n"
+	var packed bytes.Buffer
+	w := tar.NewWriter(&packed)
+	if err := w.WriteHeader(&tar.Header{Name: "work/run.sh", Mode: 0o644, Size: int64(len(was))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte(was)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run := func([]string) (string, string, int) { return packed.String(), "", 0 }
+	engine := newWorld(t, fakedocker.Options{Exec: run})
+	id := engine.made(t, "build")
+	c := engine.provider(t, docker.EditFile, edit(id, "run.sh", sumOf(was), "one", "two"), nil).Call
+	c.Handle = sumOf("echo two\n")
+	engine.Break(fakedocker.ExecCreate, fakegoogle.Fault{}, status(500, ""))
+	out, err := engine.tools[docker.EditFile].Reconcile(t.Context(), c)
+	if err != nil || out.Verdict != tool.NotDone {
+		t.Errorf("it is settled as %+v, %v", out, err)
+	}
+	out, err = engine.tools[docker.EditFile].Reconcile(t.Context(), c)
+	if err == nil {
+		t.Errorf("without an answer of the engine, it is settled as %+v", out)
 	}
 }
