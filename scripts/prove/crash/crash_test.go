@@ -94,7 +94,8 @@ func TestMatrixOnFirestore(t *testing.T) {
 // operator's MCP server is called.
 func TestActs(t *testing.T) {
 	kills := realpart.Trials(28, 200)
-	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script, atDesk},
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8,
+		of: []kind{pull, commit, patch, create, script, atDesk},
 		only: func(p plan) bool {
 			name := p.walk.steps[p.step].name
 			return name == deliver.name || name == confirm.name

@@ -125,8 +125,19 @@ func (h *host) login() testkit.Login {
 	return testkit.Login{Addr: h.Addr, User: h.User, Key: h.Key, HostKeys: h.HostKeys()}
 }
 
-// witnessed returns the effects of the user's commands on the host. Each command appends a line with its action's ID.
+// witnessed returns the effects of the user's commands on the host.
 func (h *host) witnessed(uid string) (effects []invariants.Effect) {
+	for _, w := range h.witnesses(uid) {
+		effects = append(effects, invariants.Effect{UID: uid, ActionID: w.action, Agrees: wrote(w.subject)})
+	}
+	return effects
+}
+
+// witness is a line that a command has written: the ID of its action, and its subject.
+type witness struct{ action, subject string }
+
+// witnesses returns the lines that the user's commands have appended to the host's file.
+func (h *host) witnesses(uid string) (all []witness) {
 	text, err := os.ReadFile(filepath.Join(h.home, "witness"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		proof.Must(err)
@@ -134,18 +145,24 @@ func (h *host) witnessed(uid string) (effects []invariants.Effect) {
 	for line := range strings.Lines(string(text)) {
 		action, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if strings.HasPrefix(subject, uid+" ") {
-			effects = append(effects, invariants.Effect{UID: uid, ActionID: action, Agrees: wrote(subject)})
+			all = append(all, witness{action, subject})
 		}
 	}
-	return effects
+	return all
 }
 
 // wrote returns a check that the command that ran is the approved one.
 func wrote(subject string) func(json.RawMessage) error {
 	return func(args json.RawMessage) error {
-		var a struct{ Command string }
+		var a struct {
+			Command  string
+			Commands []struct{ Command string }
+		}
 		if err := json.Unmarshal(args, &a); err != nil {
 			return err
+		}
+		if len(a.Commands) > 0 {
+			a.Command = a.Commands[0].Command
 		}
 		if !strings.Contains(a.Command, subject+`"`) {
 			return fmt.Errorf("%q was run instead of the approved command", subject)
@@ -190,6 +207,8 @@ func (t *trial) subject(n int) string {
 		return "cat " + t.looked(n)
 	case t.kind.onHost:
 		return lineOf(t.name(n), t.walk.lasts)
+	case t.kind.patches:
+		return t.walk.name + byPatch + " for " + t.name(n)
 	case t.kind.plans:
 		return t.walk.name + " for " + t.name(n)
 	}
@@ -221,6 +240,8 @@ func (t *trial) effects() []invariants.Effect {
 		return t.contained()
 	case !t.kind.onHost:
 		return append(t.env.effectsOf(t.uid), t.takenBack()...)
+	case t.kind.tool == commandList.tool:
+		return t.lists()
 	case !t.kind.looks:
 		return t.env.host.witnessed(t.uid)
 	}
@@ -247,7 +268,11 @@ func (t *trial) judgeHost() {
 			continue
 		}
 		reviews++
-		if t.env.host.ended(a.Approvals[0].ActionID) {
+		ended := t.env.host.ended
+		if t.kind.tool == commandList.tool {
+			ended = t.env.host.endedList
+		}
+		if ended(a.Approvals[0].ActionID) {
 			t.problem("the user is asked about the outcome, but the host has recorded it")
 		}
 	}
@@ -262,6 +287,7 @@ func (t *trial) judgeHost() {
 			t.problem("%d effects; %s", n, t.ends())
 		}
 	}
+	t.judgeLists(reviews == 0 && !forgets(t.torn) && t.torn != rekeyed && !t.slow && !t.walk.ends)
 	if left := t.env.host.left(); len(left) > 0 {
 		t.problem("processes left on the host: %v", left)
 	}

@@ -19,6 +19,7 @@ var (
 	issue  = kind{name: "issue of a plan", tool: github.CreateIssue, mode: "draft", plans: true}
 	pull   = kind{name: "pull request of a plan", tool: github.CreatePullRequest, mode: "draft", plans: true}
 	commit = kind{name: "commit of a plan", tool: github.CommitFiles, mode: "draft", plans: true}
+	patch  = kind{name: "patch of a plan", tool: github.CommitFiles, mode: "draft", plans: true, patches: true}
 	create = kind{name: "container of a plan", tool: docker.Create, mode: "draft", plans: true, contained: true}
 	script = kind{name: "script of a plan", tool: docker.Script, mode: "draft", plans: true, contained: true}
 )
@@ -28,8 +29,11 @@ var (
 	anIssues = func(k kind) bool { return k.tool == issue.tool } // how a session ends does not depend on its tool
 )
 
-// branch is the second branch of the repositories, besides main.
-const branch = "fix"
+// branch is the second branch of the repositories, besides main. Both have seeded as README.md.
+const (
+	branch = "fix"
+	seeded = "A site."
+)
 
 // bound returns the arguments that a grant pins for a call of this kind; planned returns all.
 func (k kind) bound(owner string) map[string]any {
@@ -54,6 +58,10 @@ func (k kind) planned(owner, name string) map[string]any {
 	switch k.tool {
 	case commit.tool:
 		in["message"], in["files"] = name, []any{map[string]any{"path": "README.md", "content": name}}
+		if k.patches {
+			in["files"] = []any{map[string]any{"path": "README.md", "edits": []any{map[string]any{"old": seeded,
+				"new": name}}}}
+		}
 	case create.tool:
 	case script.tool:
 		in["script"] = "echo " + name
@@ -77,7 +85,11 @@ func (t *trial) committed() (all []invariants.Effect) {
 			if err := json.Unmarshal(args, &want); err != nil {
 				return err
 			}
-			if c.Message != want.Message || c.Files["README.md"] != want.Files[0].Content {
+			text := want.Files[0].Content
+			if edits := want.Files[0].Edits; len(edits) > 0 {
+				text = edits[0].New // it replaces all of the file
+			}
+			if c.Message != want.Message || c.Files["README.md"] != text {
 				return fmt.Errorf("the commit is %q, with %q", c.Message, c.Files)
 			}
 			return nil

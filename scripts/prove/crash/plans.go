@@ -74,7 +74,7 @@ var planDeadline = time.Now().Add(48 * time.Hour)
 
 // addRepository gives the user a GitHub account with a repository.
 func (t *trial) addRepository(at *testkit.Deployment) error {
-	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{"README.md": "A site."},
+	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{"README.md": seeded},
 		Branches: map[string]string{branch: "A change."}})
 	return at.LinkGitHub(t.ctx, t.uid, t.uid)
 }
@@ -110,7 +110,11 @@ func (t *trial) askedNext() bool {
 	return t.slow
 }
 
+// byPatch is the end of a scenario's name in the prompt of a kind that patches a file.
+const byPatch = " by a patch"
+
 var itsTrial = regexp.MustCompile(`((?:github|docker)\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
+var itsFile = regexp.MustCompile(`"sha":"([0-9a-f]{40})"`)
 var itsContainer = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
 // plansAnswer is the model of sessions. It returns false for other requests.
@@ -125,7 +129,9 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if about == nil {
 		proof.Must(fmt.Errorf("a session has no known scenario: %s", told))
 	}
-	does, walk, name, owner := kind{tool: about[1]}, about[2], about[3], about[4]
+	does, name, owner := kind{tool: about[1]}, about[3], about[4]
+	var walk string
+	walk, does.patches = strings.CutSuffix(about[2], byPatch)
 	call := func(tool string, args map[string]any) (fakegemini.Turn, bool) {
 		if tool != "propose_plan" && tool != "reflect" {
 			args["reasoning"] = "It is the task."
@@ -143,6 +149,9 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		grants := []any{}
 		if walk != "plan asked" {
 			grants = append(grants, map[string]any{"tool": does.tool, "target": does.bound(owner), "maxCalls": 1})
+		}
+		if does.patches {
+			task["tools"] = []string{"github.readFile", does.tool}
 		}
 		if does.tool == script.tool {
 			task["tools"] = []string{create.tool, script.tool}
@@ -180,6 +189,14 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 			map[string]any{"op": "modify", "taskId": "t2", "reason": "To say it better.", "task": map[string]any{
 				"title": "Open one", "goal": "It is open.", "tools": []string{does.tool},
 				"effects": []string{does.tool}}}}})
+	case does.patches && !done:
+		return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": "README.md"})
+	case does.patches && r.Answered() == 1:
+		args := does.planned(owner, name)
+		if sha := itsFile.FindStringSubmatch(told); sha != nil {
+			args["files"].([]any)[0].(map[string]any)["sha"] = sha[1]
+		}
+		return call(does.tool, args)
 	case !done:
 		return call(does.tool, does.planned(owner, name))
 	}

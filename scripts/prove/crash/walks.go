@@ -24,6 +24,7 @@ type kind struct {
 	looks            bool // a command that only reads, and needs no approval
 	plans            bool // part of a plan
 	contained        bool // runs in a container
+	patches          bool // replaces text in a file
 	mailed           bool // the user gets a mail while it waits
 }
 
@@ -33,13 +34,14 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	atDesk, issue, pull, commit, create, script, reminded,
+	atDesk, issue, pull, commit, patch, create, script, reminded,
 }
 
 // commands are the kinds of -on host.
 var commands = []kind{
 	{name: "command", tool: "run_command", mode: "draft", onHost: true},
 	{name: "command that looks", tool: "run_command", mode: "draft", onHost: true, looks: true},
+	commandList,
 }
 
 // everyKind lists all kinds.
@@ -63,6 +65,8 @@ func (k kind) args(name string) map[string]any {
 		return map[string]any{"text": name}
 	case "run_command":
 		return testkit.Command(name)
+	case commandList.tool:
+		return listed(name)
 	}
 	e := testkit.Event(name, eventStart)
 	e["attendees"] = []string{"bob@example.org"}
@@ -79,6 +83,8 @@ func (k kind) edited(name string) map[string]any {
 		a["text"] = name + ", edited"
 	case "run_command":
 		a["command"] = strings.Replace(name, " run ", " edited run ", 1)
+	case commandList.tool:
+		return listed(strings.Replace(name, " run ", " edited run ", 1))
 	default:
 		a["location"] = "at home"
 	}
