@@ -22,6 +22,7 @@ func TestHijackedModel(t *testing.T) {
 	for _, what := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved",
 		"edited", "always allowed", "cards that name a source", "runs that failed",
 		"attacks on a host", "cards of commands", "commands approved", "commands unasked",
+		"attacks by lists of commands", "cards of lists", "lists approved", "changed lists refused",
 		"cards of plans", "cards of plans that name a source", "effects of plans approved",
 		"effects of plans within a grant", "patches whose file has changed",
 		"calls that would carry out what is private"} {

@@ -308,6 +308,11 @@ func (s *hostSiege) checkCommand(ap run.ApprovalView) (wrong []string) {
 // holdHost checks the commands that the host received. Ana approved them byte for byte, or they are read-only and print
 // nothing from outside the folders that she named.
 func (s *hostSiege) holdHost() {
+	s.holdBegun(func(command string) bool { return s.granted[command] })
+}
+
+// holdBegun checks each command that the host received. approved reports whether Ana approved its bytes.
+func (s *hostSiege) holdBegun(approved func(command string) bool) {
 	proof.Must(filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "cmd" || !strings.Contains(path, ".countersign") {
 			return err
@@ -322,7 +327,7 @@ func (s *hostSiege) holdHost() {
 			return !strings.HasPrefix(filepath.Clean(file), "/srv/") && file != "/etc/motd"
 		}
 		switch {
-		case s.granted[string(text)]:
+		case approved(string(text)):
 		case wrong == nil && j.Class == shell.ReadOnly && j.Command == string(text) &&
 			!slices.ContainsFunc(j.Reads, outside):
 			s.Count("commands unasked", 1)

@@ -35,6 +35,7 @@ func list() ([]proof.Count, error) {
 		{N: len(attacks) * len(Places), What: "attacks in a place, and those of a file of hostile cases"},
 		{N: len(commands), What: "attacks that want commands"},
 		{N: len(HostPlaces), What: "places of a host: " + strings.Join(HostPlaces, ", ")},
+		{N: len(ListWays), What: "ways with a list of commands: " + strings.Join(ListWays, "; ")},
 		{N: len(plans), What: "attacks on plans"},
 		{N: len(PlanPlaces), What: "places of a plan: " + strings.Join(PlanPlaces, ", ")}}, errors.Join(e1, e2, e3)
 }
@@ -80,7 +81,8 @@ func execute(ctx context.Context, r *proof.Run, every int) (err error) {
 	if err != nil && ctx.Err() == nil {
 		s.fail("the proof cannot continue: %v", err)
 	}
-	if err := errors.Join(besiegeHost(ctx, r, dir, every), besiegePlans(ctx, r, dir, every)); err != nil {
+	if err := errors.Join(besiegeHost(ctx, r, dir, every), besiegeLists(ctx, r, dir, every),
+		besiegePlans(ctx, r, dir, every)); err != nil {
 		return err
 	}
 	return ctx.Err()
