@@ -18,6 +18,16 @@ func holdProperties(t testing.TB, s state) {
 	placesAgree(t, s)
 	encryptionHolds(t, s)
 	budgetsHold(t, s)
+	functionsHold(t, s)
+	invokersHold(t, s)
+	grantsHold(t, s)
+	auditKept(t, s)
+	bucketsHold(t, s)
+	keysHold(t, s)
+	databaseHolds(t, s)
+	alertsReach(t, s)
+	edgeHolds(t, s)
+	workflowsHold(t, s)
 }
 
 // resources reads all resources of one type.

@@ -29,7 +29,7 @@ func servicesAreEnabled(t testing.TB, w *workspace, bootstrap state) {
 	for _, s := range resources[struct{ Service string }](t, bootstrap, "google_project_service") {
 		enabled[strings.TrimSuffix(s.Service, ".googleapis.com")] = true
 	}
-	for file, text := range configuration(t, w) {
+	for file, text := range configuration(t, w.dir) {
 		for _, m := range resourceType.FindAllStringSubmatch(text, -1) {
 			service := ""
 			for beginning, of := range services {
@@ -46,10 +46,10 @@ func servicesAreEnabled(t testing.TB, w *workspace, bootstrap state) {
 
 // providersArePinned checks that every folder with resources names Google's provider, with a lowest and a highest
 // version, and no other provider.
-func providersArePinned(t testing.TB, w *workspace) {
+func providersArePinned(t testing.TB, texts map[string]string) {
 	t.Helper()
 	with, pinned := map[string]bool{}, map[string]bool{}
-	for file, text := range configuration(t, w) {
+	for file, text := range texts {
 		dir := filepath.Dir(file)
 		with[dir] = with[dir] || resourceType.MatchString(text)
 		pinned[dir] = pinned[dir] || required.MatchString(text)
@@ -61,13 +61,15 @@ func providersArePinned(t testing.TB, w *workspace) {
 	}
 }
 
-// configuration returns the text of the workspace's configuration by file.
-func configuration(t testing.TB, w *workspace) map[string]string {
+const lockFile = ".terraform.lock.hcl"
+
+// configuration returns the text of a repository's Terraform configuration and lock files, by file.
+func configuration(t testing.TB, repository string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	dir := os.DirFS(filepath.Join(w.dir, root))
-	if err := fs.WalkDir(dir, ".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".tf" {
+	dir := os.DirFS(filepath.Join(repository, root))
+	if err := fs.WalkDir(dir, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".tf" && entry.Name() != lockFile {
 			return err
 		}
 		text, err := fs.ReadFile(dir, path)

@@ -59,7 +59,7 @@ func TestTerraform(t *testing.T) {
 			case "terraform/bootstrap":
 				findFaults(t, runs[dir+" everything"].State)
 				servicesAreEnabled(t, w, runs[dir+" everything"].State)
-				providersArePinned(t, w)
+				providersArePinned(t, configuration(t, w.dir))
 			}
 		})
 	}

@@ -107,6 +107,7 @@ func page(t *testing.T) string {
 	sections, meanings := comments(t)
 	here, deployed := read(nil), read(cloudRun)
 	given, functions := uses(t)
+	explain(t, deployed, given)
 	var b strings.Builder
 	seen := map[string]bool{}
 	for _, s := range sections {
@@ -152,6 +153,74 @@ func page(t *testing.T) string {
 	}
 	b.WriteString("\n## Parts\n\n| part | the functions that have it |\n| --- | --- |\n")
 	return b.String() + functions + "\n"
+}
+
+// leftOut says why Terraform gives a variable to no function, though a deployed function reads it. Variables that a
+// deployed function refuses are left out too.
+var leftOut = map[string]string{
+	"K_SERVICE":                           "set by Cloud Run",
+	"CLOUD_RUN_TIMEOUT_SECONDS":           "set by Cloud Run",
+	"STORE":                               "left out: the default is right",
+	"QUEUE":                               "left out: the default is right",
+	"OTEL_EXPORTER_OTLP_PROTOCOL":         "left out: it has one value",
+	"OTEL_SDK_DISABLED":                   "left out: `traces` and `metrics` decide",
+	"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "left out: one collector gets both",
+	"OTEL_EXPORTER_OTLP_METRICS_HEADERS":  "left out: one collector gets both",
+	"GEMINI_CONFIG":                       "left out: `scripts/package -with` adds the default file",
+	"DATABASE_URL":                        "left out: it is not read",
+	"DATA_DIR":                            "left out: a function has no disk",
+	"DOCKER_CERT_PATH":                    "left out: DOCKER_CERTS replaces it",
+	"GOOGLE_GEMINI_BASE_URL":              otherServer,
+	"VERTEX_AI_ENDPOINT":                  otherServer,
+	"GOOGLE_OAUTH_AUTH_URL":               otherServer,
+	"GOOGLE_OAUTH_TOKEN_URL":              otherServer,
+	"GMAIL_API_ENDPOINT":                  otherServer,
+	"CALENDAR_API_ENDPOINT":               otherServer,
+}
+
+const otherServer = "left out: Google's server is right"
+
+// explain adds why Terraform gives a variable to no function. Every variable is given, refused, or left out knowingly.
+func explain(t *testing.T, deployed *loader, given map[string][]string) {
+	t.Helper()
+	for name := range leftOut {
+		if _, read := deployed.find(name); !read || len(given[name]) > 0 {
+			t.Errorf("leftOut names %s, which Load does not read or %v is given", name, given[name])
+		}
+	}
+	for _, v := range deployed.declared {
+		switch {
+		case len(given[v.name]) > 0:
+		case leftOut[v.name] != "":
+			given[v.name] = []string{leftOut[v.name]}
+		case slices.ContainsFunc(deployed.refusals(v.name), isForLocal.MatchString):
+			given[v.name] = []string{"left out: refused where deployed"}
+		default:
+			t.Errorf("Load reads %s, which Terraform gives to no function: add it to a part in infra/functions.json, to "+
+				"the module's settings, or to leftOut with the reason", v.name)
+		}
+	}
+}
+
+var isForLocal = regexp.MustCompile(`^to be unset where K_SERVICE is set`)
+
+// direct finds the variables that Terraform sets from a separate variable of the module, for all functions.
+var direct = regexp.MustCompile(`\{ ([A-Z_]+) += [^\n]*?\bvar\.([a-z_]+)`)
+
+// directly returns the variables that Terraform gives to all functions by a variable of its own.
+func directly(t *testing.T) map[string]string {
+	t.Helper()
+	from := map[string]string{}
+	for _, file := range []string{"agent/functions.tf", "function/main.tf"} {
+		text, err := os.ReadFile("../../terraform/modules/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range direct.FindAllStringSubmatch(string(text), -1) {
+			from[m[1]] = "`" + m[2] + "`"
+		}
+	}
+	return from
 }
 
 func (r *reader) find(name string) (variable, bool) {
@@ -216,6 +285,9 @@ func uses(t *testing.T) (given map[string][]string, functions string) {
 	}
 	for _, v := range settings(t) {
 		given[v] = append(given[v], "`settings`")
+	}
+	for v, variable := range directly(t) {
+		given[v] = append(given[v], variable)
 	}
 	return given, functions
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"maps"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	lockOf = regexp.MustCompile(`(?s)provider "([^"]+)" \{\n  version     = "([^"]+)"\n  constraints = "([^"]+)"\n` +
+		`  hashes = \[\n(.+?)  \]\n\}\n`)
+	archiveHash = regexp.MustCompile(`(?m)^    "zh:[0-9a-f]{64}",$`)
+)
+
+// holdTexts checks what only the text of the configuration says, by file.
+func holdTexts(t testing.TB, texts map[string]string) {
+	t.Helper()
+	providersArePinned(t, texts)
+	providersAreLocked(t, texts)
+	invokersAreRenewed(t, texts)
+}
+
+// providersAreLocked checks that each root has a lock file with only Google's provider, in the version whose schema the
+// tests plan with, and with the hashes of its archives for all platforms. Terraform refuses an archive with another
+// hash.
+func providersAreLocked(t testing.TB, texts map[string]string) {
+	t.Helper()
+	for _, root := range []string{"", "bootstrap/"} {
+		locks := lockOf.FindAllStringSubmatch(texts[root+lockFile], -1)
+		switch {
+		case len(locks) != 1 || locks[0][1] != google:
+			t.Errorf("%s%s does not lock exactly Google's provider", root, lockFile)
+		case locks[0][2] != version || locks[0][3] != ">= 6.50.0, < 9.0.0":
+			t.Errorf("%s%s locks %s within %s, want %s as in the tests", root, lockFile, locks[0][2], locks[0][3],
+				version)
+		case len(archiveHash.FindAllString(locks[0][4], -1)) < 12: // 11 platforms and the manifest
+			t.Errorf("%s%s lacks the hashes of some platforms", root, lockFile)
+		}
+	}
+	if texts[lockFile] != texts["bootstrap/"+lockFile] {
+		t.Error("the two roots lock different providers")
+	}
+}
+
+// invokersAreRenewed checks that a function that is created again gets its invoker again: the grant is on the service
+// below it.
+func invokersAreRenewed(t testing.TB, texts map[string]string) {
+	t.Helper()
+	_, after, _ := strings.Cut(texts["modules/function/main.tf"],
+		`resource "google_cloud_run_v2_service_iam_member" "invoker"`)
+	body, _, _ := strings.Cut(after, "\n}\n")
+	if !strings.Contains(body, "\n    replace_triggered_by = [google_cloudfunctions2_function.this.id]") {
+		t.Error("a function that is created again has no invoker")
+	}
+}
+
+// textFaults are planted in the text of a file. Each has a part of the error that it must cause.
+var textFaults = []struct{ file, old, new, want string }{
+	{lockFile, `"6.50.0"`, `"6.49.0"`, "locks 6.49.0"},
+	{lockFile, `"zh:1f`, `"h1:1f`, "lacks the hashes"},
+	{lockFile, "hashicorp/google", "hashicorp/google-beta", "exactly Google's provider"},
+	{"bootstrap/" + lockFile, `"zh:1f`, `"zh:2f`, "lock different providers"},
+	{"modules/agent/versions.tf", `>= 6.50, < 9`, `>= 6.50`, "does not pin"},
+	{"modules/function/main.tf", "replace_triggered_by", "# replace_triggered_by", "created again"},
+	{"modules/function/main.tf", "google_cloudfunctions2_function.this.id]", "]", "created again"},
+}
+
+// TestTexts checks the text of the configuration, and that each planted fault is noticed.
+func TestTexts(t *testing.T) {
+	texts := configuration(t, filepath.Join("..", ".."))
+	holdTexts(t, texts)
+	for _, f := range textFaults {
+		changed := maps.Clone(texts)
+		changed[f.file] = strings.Replace(texts[f.file], f.old, f.new, 1)
+		seen := &recorder{TB: t}
+		holdTexts(seen, changed)
+		if changed[f.file] == texts[f.file] || !strings.Contains(strings.Join(seen.errors, "\n"), f.want) {
+			t.Errorf("%s with %s: the checks report %q, want %q", f.file, f.new, seen.errors, f.want)
+		}
+	}
+}
