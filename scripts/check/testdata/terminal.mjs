@@ -8,8 +8,9 @@ import { hosts } from './terminal/hosts.mjs';
 import { list } from './terminal/list.mjs';
 import { modules } from './terminal/modules.mjs';
 import { reach } from './terminal/reach.mjs';
+import { reuse } from './terminal/reuse.mjs';
 import { sessions } from './terminal/sessions.mjs';
 import { shell } from './terminal/shell.mjs';
 
-await run({ ...hosts, ...shell, ...agent, ...list, ...sessions, ...modules, ...reach, ...elsewhere },
+await run({ ...hosts, ...shell, ...agent, ...list, ...reuse, ...sessions, ...modules, ...reach, ...elsewhere },
   { modules: true });

@@ -1,7 +1,8 @@
 // The card of one step of a terminal agent: a command with its output, the end of the task, or an error.
 
 import { client } from './api.js';
-import { button, busy, el, trouble } from './dom.js';
+import { copy } from './copy.js';
+import { button, busy, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { took } from './time.js';
 import { actionState } from './words.js';
@@ -15,8 +16,11 @@ export class Step {
   #output = el('pre', { class: 'step-output', tabindex: 0, role: 'log', 'aria-label': 'Output', hidden: true });
   #error = el('p', { class: 'error', role: 'alert' });
   #rest = button('Show the whole output', () => this.#whole(), 'quiet-button', { hidden: true });
+  #tools = el('div', { class: 'step-tools', hidden: true });
+  #search = el('input', { type: 'search', placeholder: 'Search the output', 'aria-label': 'Search the output',
+    oninput: () => this.#find(/** @type {HTMLInputElement} */ (this.#search).value) });
   #body = el('div', { class: 'step-body' });
-  node = el('article', { class: 'step' }, this.#body, this.#output, this.#rest, this.#error);
+  node = el('article', { class: 'step' }, this.#body, this.#output, this.#rest, this.#tools, this.#error);
   #key = '';
 
   /** @param {string} runId @param {any} a an action as the API returns it */
@@ -63,6 +67,29 @@ export class Step {
     this.#put(cut ? `${text.slice(0, most)}\n[… cut at ${most} characters …]` : text);
     this.#output.scrollTop = 0;
     this.#rest.hidden = !cut;
+    this.#offer(text);
+  }
+
+  // offer shows the search, and the buttons that copy the output and type the command in the terminal. A command of
+  // several lines is not offered, because each line end would run a part of it.
+  #offer(output) {
+    const { command } = this.action.step;
+    const again = command && !this.action.step.commands && plain(command) === command && !/[\n\t]/.test(command);
+    const all = [output && this.#search, output && copy(output, 'the output'),
+      again && button('Type it in the terminal', () =>
+      this.node.dispatchEvent(new CustomEvent('reuse', { bubbles: true, detail: command })), 'small reuse')];
+    this.#tools.replaceChildren(...all.filter((b) => b instanceof Node));
+    this.#tools.hidden = !this.#tools.childElementCount;
+  }
+
+  // find marks the words in the output, and scrolls to the first.
+  #find(words) {
+    const text = this.#output.textContent ?? '';
+    const exactly = new RegExp(`(${words.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'gi');
+    const parts = words ? text.split(exactly) : [text];
+    this.#output.replaceChildren(...parts.map((part, i) => (i % 2 ? el('mark', {}, part) : part)));
+    this.#output.querySelector('mark')?.scrollIntoView({ block: 'nearest' });
+    if (words) say(`${(parts.length - 1) / 2} found`);
   }
 
   async #whole() {
@@ -72,7 +99,9 @@ export class Step {
         const [run, id] = [this.runId, this.action.actionId].map(encodeURIComponent);
         const res = await client.send('GET', `/api/agent/runs/${run}/output/${id}?from=0`);
         const all = new Printed(Infinity);
-        this.#put(all.add(0, new Uint8Array(await res.arrayBuffer())));
+        const text = all.add(0, new Uint8Array(await res.arrayBuffer()));
+        this.#put(text);
+        this.#offer(text);
       });
       this.#rest.hidden = true;
     } catch (err) {

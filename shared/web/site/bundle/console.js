@@ -3436,8 +3436,18 @@ var Step = class {
   #output = el("pre", { class: "step-output", tabindex: 0, role: "log", "aria-label": "Output", hidden: true });
   #error = el("p", { class: "error", role: "alert" });
   #rest = button("Show the whole output", () => this.#whole(), "quiet-button", { hidden: true });
+  #tools = el("div", { class: "step-tools", hidden: true });
+  #search = el("input", {
+    type: "search",
+    placeholder: "Search the output",
+    "aria-label": "Search the output",
+    oninput: () => this.#find(
+      /** @type {HTMLInputElement} */
+      this.#search.value
+    )
+  });
   #body = el("div", { class: "step-body" });
-  node = el("article", { class: "step" }, this.#body, this.#output, this.#rest, this.#error);
+  node = el("article", { class: "step" }, this.#body, this.#output, this.#rest, this.#tools, this.#error);
   #key = "";
   /** @param {string} runId @param {any} a an action as the API returns it */
   constructor(runId, a) {
@@ -3479,6 +3489,29 @@ var Step = class {
 [… cut at ${most2} characters …]` : text2);
     this.#output.scrollTop = 0;
     this.#rest.hidden = !cut;
+    this.#offer(text2);
+  }
+  // offer shows the search, and the buttons that copy the output and type the command in the terminal. A command of
+  // several lines is not offered, because each line end would run a part of it.
+  #offer(output) {
+    const { command: command2 } = this.action.step;
+    const again2 = command2 && !this.action.step.commands && plain(command2) === command2 && !/[\n\t]/.test(command2);
+    const all3 = [
+      output && this.#search,
+      output && copy(output, "the output"),
+      again2 && button("Type it in the terminal", () => this.node.dispatchEvent(new CustomEvent("reuse", { bubbles: true, detail: command2 })), "small reuse")
+    ];
+    this.#tools.replaceChildren(...all3.filter((b) => b instanceof Node));
+    this.#tools.hidden = !this.#tools.childElementCount;
+  }
+  // find marks the words in the output, and scrolls to the first.
+  #find(words3) {
+    const text2 = this.#output.textContent ?? "";
+    const exactly2 = new RegExp(`(${words3.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")})`, "gi");
+    const parts3 = words3 ? text2.split(exactly2) : [text2];
+    this.#output.replaceChildren(...parts3.map((part3, i) => i % 2 ? el("mark", {}, part3) : part3));
+    this.#output.querySelector("mark")?.scrollIntoView({ block: "nearest" });
+    if (words3) say(`${(parts3.length - 1) / 2} found`);
   }
   async #whole() {
     trouble(this.#error);
@@ -3487,7 +3520,9 @@ var Step = class {
         const [run, id3] = [this.runId, this.action.actionId].map(encodeURIComponent);
         const res = await client.send("GET", `/api/agent/runs/${run}/output/${id3}?from=0`);
         const all3 = new Printed(Infinity);
-        this.#put(all3.add(0, new Uint8Array(await res.arrayBuffer())));
+        const text2 = all3.add(0, new Uint8Array(await res.arrayBuffer()));
+        this.#put(text2);
+        this.#offer(text2);
       });
       this.#rest.hidden = true;
     } catch (err) {
@@ -6411,6 +6446,36 @@ function row3(h, on, again2) {
   );
 }
 
+// site/terminal/keys.js
+var arrows = { "←": ["Left", "D"], "↑": ["Up", "A"], "↓": ["Down", "B"], "→": ["Right", "C"] };
+var Keys = class {
+  #ctrl = button("Ctrl", () => this.#hold(!this.#held), "small", { "aria-pressed": "false" });
+  #held = false;
+  /** @param {(keys: string) => void} send @param {() => boolean} moves whether a program reads the arrow keys itself */
+  constructor(send2, moves) {
+    const key3 = (words3, name, keys) => button(words3, () => send2(keys()), "small", { "aria-label": name });
+    this.node = el(
+      "div",
+      { class: "pane-keys", role: "toolbar", "aria-label": "Keys" },
+      this.#ctrl,
+      key3("Esc", "Escape", () => "\x1B"),
+      key3("Tab", "Tab", () => "	"),
+      ...Object.entries(arrows).map(([sign, [name, end2]]) => key3(sign, name, () => `\x1B${moves() ? "O" : "["}${end2}`))
+    );
+    this.node.addEventListener("pointerdown", (e) => e.preventDefault());
+  }
+  #hold(held) {
+    this.#held = held;
+    this.#ctrl.setAttribute("aria-pressed", String(held));
+  }
+  /** typed returns the user's keys, as they are with Ctrl if it is pressed. @param {string} keys */
+  typed(keys) {
+    if (!this.#held) return keys;
+    this.#hold(false);
+    return /^[a-z@[\\\]^_]$/i.test(keys) ? String.fromCharCode(keys.toUpperCase().charCodeAt(0) & 31) : keys;
+  }
+};
+
 // site/terminal/socket.js
 var piece = 32 << 10;
 var most3 = 4 << 10;
@@ -6733,6 +6798,10 @@ var Terminal = class {
     this.#words,
     this.#asks
   );
+  #keys = new Keys(
+    (keys) => this.#socket?.send(keys),
+    () => Boolean(this.#term?.modes.applicationCursorKeysMode)
+  );
   /** @type {Map<string, Command>} */
   #commands = /* @__PURE__ */ new Map();
   /** @type {Map<string, string>} state of each command, from the host */
@@ -6755,8 +6824,17 @@ var Terminal = class {
         ...tools2
       ),
       this.#agent,
-      this.#box
+      this.#box,
+      this.#keys.node
     );
+  }
+  /**
+   * type puts a command behind the shell's prompt, where the user can change it. The user presses Enter.
+   * @param {string} command
+   */
+  type(command2) {
+    this.#socket?.send(command2);
+    this.focus();
   }
   /** open shows the screen and connects it, once. It must be in the page. */
   open() {
@@ -6780,7 +6858,7 @@ var Terminal = class {
       agent: (about3) => this.#hear(about3),
       state: (state2, reason) => this.#show(state2, reason)
     });
-    term.onData((keys) => reports.includes(keys) || this.#socket?.send(keys));
+    term.onData((keys) => reports.includes(keys) || this.#socket?.send(this.#keys.typed(keys)));
     term.onBinary((keys) => this.#socket?.send(Uint8Array.from(keys, (c) => c.charCodeAt(0))));
     matchMedia("(prefers-color-scheme: dark)").addEventListener(
       "change",
@@ -7049,6 +7127,13 @@ var Terminals = class {
       terminal.node,
       chat2.node
     );
+    chat2.node.addEventListener("reuse", (e) => {
+      terminal.type(
+        /** @type {CustomEvent} */
+        e.detail
+      );
+      e.stopPropagation();
+    });
     body.addEventListener("keydown", (e) => {
       if (e.key !== "F6") return;
       e.preventDefault();

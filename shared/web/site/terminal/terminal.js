@@ -1,6 +1,7 @@
 // The pane of a terminal: the output of its shell and of the agent's commands, and the user's keys.
 
 import { button, el, say } from '../dom.js';
+import { Keys } from './keys.js';
 import { Socket } from './socket.js';
 import { beforeCursor, copies, fit, reports, screen, theme } from './xterm.js';
 
@@ -37,6 +38,8 @@ export class Terminal {
   #asks = el('strong', { class: 'asks', role: 'alert' });
   #agent = el('p', { class: 'pane-agent', hidden: true }, el('span', { class: 'prefix' }, '⚡ The agent runs '),
     this.#words, this.#asks);
+  #keys = new Keys((keys) => this.#socket?.send(keys),
+    () => Boolean(this.#term?.modes.applicationCursorKeysMode));
   /** @type {Map<string, Command>} */ #commands = new Map();
   /** @type {Map<string, string>} state of each command, from the host */ #told = new Map();
   #watch = new ResizeObserver(() => this.#fit());
@@ -48,7 +51,16 @@ export class Terminal {
     this.node = el('section', { class: 'pane', 'aria-label': `Terminal on ${of.label}` },
       el('header', { class: 'pane-head' }, el('h2', {}, of.label), this.#state, this.#retry,
         el('span', { class: 'quiet small-text leaves' }, el('kbd', {}, 'F6'), ' leaves'), ...tools), this.#agent,
-        this.#box);
+        this.#box, this.#keys.node);
+  }
+
+  /**
+   * type puts a command behind the shell's prompt, where the user can change it. The user presses Enter.
+   * @param {string} command
+   */
+  type(command) {
+    this.#socket?.send(command);
+    this.focus();
   }
 
   /** open shows the screen and connects it, once. It must be in the page. */
@@ -71,7 +83,7 @@ export class Terminal {
       data: (bytes) => this.#print(term, bytes), ready: (keeps) => this.#ready(keeps),
         agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),
     });
-    term.onData((keys) => reports.includes(keys) || this.#socket?.send(keys));
+    term.onData((keys) => reports.includes(keys) || this.#socket?.send(this.#keys.typed(keys)));
     term.onBinary((keys) => this.#socket?.send(Uint8Array.from(keys, (c) => c.charCodeAt(0))));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { term.options.theme = theme(); },
       { signal: this.#leave.signal });

@@ -114,6 +114,10 @@ class Terminals {
     const body = el('div',
       { class: 'tab-body split', id: `panel-${t.terminalId}`, role: 'tabpanel',
       'aria-labelledby': `tab-${t.terminalId}` }, terminal.node, chat.node);
+    chat.node.addEventListener('reuse', (e) => {
+      terminal.type(/** @type {CustomEvent} */ (e).detail);
+      e.stopPropagation();
+    });
     body.addEventListener('keydown', (e) => {
       if (e.key !== 'F6') return;
       e.preventDefault();
