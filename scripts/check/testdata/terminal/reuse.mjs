@@ -1,7 +1,7 @@
 // The tools of a finished step, and the keys that a phone's keyboard lacks.
 
 import { accessible, expect, settled, shot } from '../driver.mjs';
-import { keys, Run } from '../fakeapi.mjs';
+import { frame, keys, Run } from '../fakeapi.mjs';
 import { ask, df, disk, one, pane, talk } from './stage.mjs';
 
 export const reuse = {
@@ -21,6 +21,13 @@ export const reuse = {
     expect('the output can be copied', await step.getByRole('button', { name: 'Copy the output' }).isVisible());
     await step.getByRole('button', { name: 'Type it in the terminal' }).click();
     await settled('the command is typed, without Enter', async () => (await keys(one)).endsWith('df -h'));
+    await frame(one, { type: 'agent', runId: r.id, actionId: 'reuse00000000002', state: 'running' });
+    await pane(page).getByText('The agent runs').waitFor();
+    const before = await keys(one);
+    await step.getByRole('button', { name: 'Type it in the terminal' }).click();
+    await page.getByText('A command is running.').first().waitFor({ state: 'attached' });
+    expect('a command that runs gets no keys', (await keys(one)) === before);
+    await frame(one, { type: 'agent', runId: r.id, actionId: 'reuse00000000002', state: 'ended' });
     await accessible(page, 'a finished step');
     await r.over('completed', { summary: 'Looked.' });
   },

@@ -6829,10 +6829,12 @@ var Terminal = class {
     );
   }
   /**
-   * type puts a command behind the shell's prompt, where the user can change it. The user presses Enter.
+   * type puts a command behind the shell's prompt, where the user can change it. The user presses Enter. While the
+   * agent runs a command, keys would be that command's input, so nothing is typed.
    * @param {string} command
    */
   type(command2) {
+    if (!this.#agent.hidden) return say("A command is running. Try again after its end.");
     this.#socket?.send(command2);
     this.focus();
   }
