@@ -47,6 +47,7 @@ module "agent" {
   oauth_client_id = var.oauth_client_id
   gmail_send_mode = var.gmail_send_mode
   gmail_search    = var.gmail_search
+  gmail_modify    = var.gmail_modify
   github          = var.github
   containers      = var.containers
   actions         = var.actions

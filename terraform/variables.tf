@@ -132,6 +132,13 @@ variable "gmail_search" {
   description = "Whether agents can search and read their users' mail. The first use asks the user for gmail.readonly, a restricted scope."
 }
 
+variable "gmail_modify" {
+  type        = bool
+  default     = false
+  nullable    = false
+  description = "Whether agents can change labels of their users' mail. The first use asks the user for gmail.modify, a restricted scope."
+}
+
 variable "github" {
   type        = object({ client_id = string, url = optional(string, "https://github.com"), api_url = optional(string, "https://api.github.com") })
   default     = null

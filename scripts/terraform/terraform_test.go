@@ -322,7 +322,8 @@ func passesOn(t *testing.T, without, with plan) {
 var operators = map[string]string{"SIDE_EFFECTS": "off", "RETENTION": "91", "AUDIT_RETENTION": "401",
 	"MAX_MODEL_CALLS": "7", "ALLOWED_ORIGINS": "https://shop.acme.com", "GEMINI_MODEL": "gemini-of-acme",
 	"GEMINI_FALLBACK_MODELS": "gemini-b,gemini-c",
-	"GMAIL_SEARCH":           "on", "GMAIL_SEND_MODE": "direct", "MCP_ISSUER": "https://issuer.acme.com"}
+	"GMAIL_SEARCH":           "on", "GMAIL_MODIFY": "on",
+	"GMAIL_SEND_MODE": "direct", "MCP_ISSUER": "https://issuer.acme.com"}
 
 // everyone are those of them that every function gets.
 var everyone = []string{"SIDE_EFFECTS", "RETENTION", "AUDIT_RETENTION", "MAX_MODEL_CALLS"}

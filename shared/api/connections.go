@@ -138,12 +138,13 @@ func (p provider) connect(r *request) (any, error) {
 	return consentAnswer{ok{true}, consent.URL}, nil
 }
 
-// scopesOf returns the scopes that the tools need. With no tools, it returns the scopes of all tools with side effects;
-// the scopes of read-only tools are requested when a user first needs them.
+// scopesOf returns the scopes that the tools need. With no tools, it returns the scopes of all tools with side effects.
+// The scopes of read-only tools, and of tools that only agents have whose files name them, are requested when a user
+// first needs them.
 func (a *API) scopesOf(tools []string) ([]string, error) {
 	if len(tools) == 0 {
 		tools = slices.DeleteFunc(a.Loop.Tools.Names(),
-			func(name string) bool { return !a.Loop.Tools[name].SideEffect })
+			func(name string) bool { return !a.Loop.Tools[name].SideEffect || a.Loop.Tools[name].Named })
 	}
 	seen := map[string]bool{}
 	var scopes []string

@@ -18,7 +18,7 @@ var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_eve
 	"calendar_events_list", "calendar_freebusy", "calendar_respond", "docker.cleanupGroupContainers",
 	"docker.createContainer", "docker.destroyContainer", "docker.editFile", "docker.executeScript",
 	"docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
-	"github.configureGitClientInContainer", "gmail_draft", "gmail_read", "gmail_search", "gmail_send",
+	"github.configureGitClientInContainer", "gmail_draft", "gmail_modify", "gmail_read", "gmail_search", "gmail_send",
 	"google_web_search", "run_command", "run_commands", "run_shell_command", "task_complete",
 	"web_fetch"}, repositoryTools...)
 

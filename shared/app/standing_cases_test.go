@@ -112,6 +112,70 @@ func triesAddress(t *testing.T, respect string) (shown string, asked bool) {
 	return shown, w.waits(uid, name, args)
 }
 
+// mayModify is the scope for changing labels.
+const mayModify = "https://www.googleapis.com/auth/gmail.modify"
+
+func triesLabels(t *testing.T, respect string) (shown string, asked bool) {
+	w := newLinked(t, "GMAIL_MODIFY=on", "AGENTS="+daysAgent(t, gmail.Modify))
+	ids := map[string]string{}
+	for _, account := range []string{home, work, "ben-home"} {
+		w.SetScopes(account, append(slices.Clone(testkit.Scopes), mayModify)...)
+		w.files(account)
+		ids[account] = w.Google.Newest(testkit.Address(account))
+	}
+	w.link(home)
+	args := func(account string, add ...string) map[string]any {
+		return map[string]any{"messageIds": []string{ids[account]}, "addLabels": add, "removeLabels": []string{"INBOX"}}
+	}
+	waits := func(uid string, args map[string]any) bool {
+		w.SetModel(testkit.Wants(gmail.Modify, args))
+		a, err := w.Call(t.Context(), uid, "POST", "/api/agent/run", `{"prompt":"File it.","agent":"days"}`)
+		if err != nil || len(a.Actions) != 1 {
+			t.Fatalf("%v %s", err, a.Body)
+		}
+		return a.Actions[0].Status == "awaiting_confirmation"
+	}
+	waits("ana", args(home, "Invoices"))
+	c := w.card()
+	w.wants("always", w.decide(c, "approve_and_always_allow_command"), http.StatusOK, "")
+	w.deliver()
+	shown = fmt.Sprint(c.preview)
+	w.files(home) // the permission covers this mail too
+	ids[home] = w.Google.Newest(testkit.Address(home))
+	uid, next := "ana", args(home, "Invoices")
+	switch respect {
+	case "another label":
+		next = args(home, "Invoices", "STARRED")
+	case "one label fewer":
+		next = args(home)
+	case "renamed":
+		w.Google.RenameLabel(testkit.Address(home), "Invoices", "INVOICES")
+	case "account":
+		w.link(work)
+		next = args(work, "Invoices")
+	case "user":
+		if err := w.Link(t.Context(), "ben", "ben-home"); err != nil {
+			t.Fatal(err)
+		}
+		uid, next = "ben", args("ben-home", "Invoices")
+	}
+	w.endsAlways(respect)
+	return shown, waits(uid, next)
+}
+
+// files gives an account a mail, and a label of its own.
+func (w *proved) files(account string) {
+	w.t.Helper()
+	email := testkit.Address(account)
+	mail := "From: eve@example.com\r\nSubject: Your invoice\r\n\r\nPay\r\n"
+	if err := w.Google.Receive(email, []byte(mail)); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.Google.AddLabel(email, "Invoices"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func triesCommand(t *testing.T, respect string) (shown string, asked bool) {
 	h := onTerminal(t, nil)
 	bin := filepath.Join(h.srv.Home, "b")

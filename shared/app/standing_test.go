@@ -45,6 +45,12 @@ var permissions = map[string]permission{
 		differs: []string{"words", "one more word", "directory", "program file", "host", "end", "count", "taken back"},
 		held:    map[string]string{"variables": "shared/app.TestAnAllowedCommandStaysTheSame"},
 	},
+	"an always-allowed change of labels": {
+		try: triesLabels, shows: []string{"ana-home@", "Exactly this, for 90 days and up to 20 times a day: ",
+			"Add the label “Invoices”; Archive (remove from the inbox), for any mails of ana-home@"},
+		differs: []string{"another label", "one label fewer", "renamed", "account", "end", "count", "user",
+			"taken back"},
+	},
 	"a host's rule": {
 		rules: []string{"command.RuleReadOnly"}, try: triesHost, shows: []string{"read_only", "/var/log"},
 		back:    []string{"/api/agent/hosts/{hostId}", "/api/agent/terminals/{terminalId}"},

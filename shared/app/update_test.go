@@ -138,3 +138,37 @@ func TestDirectModeHasNoDrafts(t *testing.T) {
 		t.Errorf("linking an account asks for %s", got)
 	}
 }
+
+// TestLabelsAreChangedAsTheCardShows archives a mail, with the scope that only an operator's setting asks for.
+func TestLabelsAreChangedAsTheCardShows(t *testing.T) {
+	w := newLinked(t, "GMAIL_MODIFY=on", "AGENTS="+daysAgent(t, gmail.Modify))
+	w.files(home)
+	id := w.Google.Newest(testkit.Address(home))
+	w.SetModel(testkit.Wants(gmail.Modify, map[string]any{"messageIds": []string{id}, "addLabels": []string{"invoices"},
+		"removeLabels": []string{"INBOX"}, "filing": map[string]any{"mails": []any{}, "account": map[string]any{
+			"id": "x", "name": "x"}}}))
+	if r := w.askOf("days"); r.Actions[0].ErrorReason != "scope_missing" {
+		t.Fatalf("%s", r.Body)
+	}
+	w.SetScopes(home, append(slices.Clone(testkit.Scopes), mayModify)...)
+	w.link(home)
+	r := w.askOf("days")
+	holds(t, "the card", string(w.call("GET", "/api/agent/approvals/pending", "").Body),
+		"Change the labels of one mail", `Add the label “Invoices”\nArchive (remove from the inbox)`, "“Your invoice”, from eve@example.com, ")
+	if r = w.approve(r); r.Status != "completed" ||
+		!strings.Contains(string(r.Body), "Changed the labels of one mail.") {
+		t.Errorf("%s", r.Body)
+	}
+	if got := w.Google.Labels(testkit.Address(home), id); slices.Contains(got, "INBOX") || len(got) != 2 {
+		t.Errorf("the mail has %q", got)
+	}
+}
+
+// TestLabelsAreNotChangedUnlessAnOperatorSaysSo checks that the setting adds the tool and its scope.
+func TestLabelsAreNotChangedUnlessAnOperatorSaysSo(t *testing.T) {
+	w := newLinked(t)
+	a := w.call("POST", "/api/agent/connections/google", `{"tools":["gmail_modify"]}`)
+	if a.HTTP == http.StatusOK || strings.Contains(string(a.Body), "gmail.modify") {
+		t.Errorf("%s", a.Body)
+	}
+}

@@ -214,6 +214,9 @@ type Config struct {
 	// GMAIL_SEARCH: whether agents can have `gmail_search` and `gmail_read`. Their first use asks the user for the
 	// scope gmail.readonly, which allows reading all mail. `scripts/dev` turns it on
 	GmailSearch bool
+	// GMAIL_MODIFY: whether agents can have `gmail_modify`. Its first use asks the user for the scope gmail.modify,
+	// which allows reading and changing all mail
+	GmailModify bool
 	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; the default is a key in DATA_DIR,
 	// except on Cloud Run
 	TokenKey    Secret

@@ -174,6 +174,7 @@ func (l *loader) google(c *Config) {
 	c.CalendarEndpoint = l.text("CALENDAR_API_ENDPOINT", "", base, isBase(l.deployed))
 	c.GmailSendMode = l.oneOf("GMAIL_SEND_MODE", "draft", "draft", "direct")
 	c.GmailSearch = l.oneOf("GMAIL_SEARCH", "off", "off", "on") == "on"
+	c.GmailModify = l.oneOf("GMAIL_MODIFY", "off", "off", "on") == "on"
 	c.TokenKey = l.keyset("TOKEN_KEY")
 	c.TokenKMSKey = l.text("TOKEN_KMS_KEY", "", kms, isKMSKey)
 	linked := l.needs(Accounts) || l.needs(Consent)

@@ -86,6 +86,7 @@ func TestRefused(t *testing.T) {
 		"MCP_ISSUER":      {"http://login.example.com", "accounts.google.com", "https://login.example.com/?x=1"},
 		"GMAIL_SEND_MODE": {"Draft", "both"},
 		"GMAIL_SEARCH":    {"true", "On"},
+		"GMAIL_MODIFY":    {"true", "On"},
 		"TERMINAL":        {"true", "On", "yes"},
 		"TERMINAL_HOSTS": {"10.0.0.0/33", "10.0.0.0/8:0", "10.0.0.0/8:65536", "10.0.0.0/8:ssh", "[10.0.0.0/8]:22",
 			"[fd00::/8", "[fd00::/8]x", "*", "*.corp", "a*.corp.example", "web.example.com,,10.0.0.1",

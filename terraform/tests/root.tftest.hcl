@@ -30,6 +30,7 @@ run "declared" {
     allowed_origins     = ["https://shop.acme.com"]
     model               = { name = "gemini-of-acme", fallbacks = ["gemini-b", "gemini-c"] }
     gmail_search        = true
+    gmail_modify        = true
     gmail_send_mode     = "direct"
     mcp_issuer          = "https://issuer.acme.com"
     side_effects        = "off"

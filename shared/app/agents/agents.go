@@ -3,12 +3,14 @@ package agents
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/config/agentfiles"
+	"github.com/countersign-run/countersign/shared/engine/chat"
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
@@ -30,7 +32,7 @@ func declared(o agentfiles.Options) app.DeclaredAgents {
 		o := o
 		o.Tools, o.Actions = tools, page.Of(tools)
 		for name, t := range tools {
-			if t.Named {
+			if t.Named && strings.HasPrefix(name, chat.ActionPrefix) {
 				o.Actions[name] = t
 			}
 		}

@@ -49,6 +49,10 @@ func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, mark
 	if cfg.GmailSearch {
 		tools[gmail.Search], tools[gmail.Read] = gmail.NewSearch(acting, mail), gmail.NewRead(acting, mail)
 	}
+	if cfg.GmailModify {
+		tools[gmail.Modify] = gmail.NewModify(acting, mail)
+		tools[gmail.Modify].Named = true // most users of other agents should not be asked for its scope
+	}
 	return tools
 }
 

@@ -17,7 +17,7 @@ import (
 // names.
 func TestBuiltInToolsAreNamed(t *testing.T) {
 	b := &app.Builder{Now: time.Now, Env: unit.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
-		Terminal: true, WebTools: true, DockerHost: "unix:///x", DockerImages: []string{"x"}}}
+		GmailModify: true, Terminal: true, WebTools: true, DockerHost: "unix:///x", DockerImages: []string{"x"}}}
 	for _, p := range []app.Part{tools.Part, repositories.Part, tools.Containers} {
 		if err := p.Tools(b); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,8 @@ func Question(a run.Approval) string {
 		return fmt.Sprintf("Approve a mail to %d people?", people(a))
 	case a.Tool == "gmail_draft":
 		return "Approve a draft of a mail?"
+	case a.Tool == "gmail_modify":
+		return "Approve a change of labels in your mail?"
 	case a.Tool == "calendar_event_create":
 		return "Approve an event in your calendar?"
 	case a.Tool == "calendar_event_update":

@@ -203,7 +203,11 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 		carryOut(t, gmail.NewRead(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+gmailRead, args)
 	}
 
+	carryOut(t, gmail.NewModify(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+modifyScope,
+		`{"threadId":"`+thread+`","addLabels":["STARRED"],"removeLabels":["INBOX"]}`)
+
 	for _, id := range []string{
+		"gmail.users.labels.list", "gmail.users.messages.modify",
 		"gmail.users.drafts.create", "gmail.users.drafts.list", "gmail.users.drafts.get", "gmail.users.drafts.send",
 		"gmail.users.messages.send", "gmail.users.threads.get",
 		"calendar.events.insert", "calendar.events.get", "calendar.events.patch",

@@ -23,6 +23,7 @@ const (
 	scopeModify           = "https://www.googleapis.com/auth/gmail.modify"
 	scopeReadonly         = "https://www.googleapis.com/auth/gmail.readonly"
 	scopeMetadata         = "https://www.googleapis.com/auth/gmail.metadata"
+	scopeLabels           = "https://www.googleapis.com/auth/gmail.labels"
 	scopeSend             = "https://www.googleapis.com/auth/gmail.send"
 	scopeCalendar         = "https://www.googleapis.com/auth/calendar"
 	scopeEvents           = "https://www.googleapis.com/auth/calendar.events"
@@ -160,6 +161,11 @@ func (s *Server) routes() {
 	s.handle("GET "+user+"/messages", "gmail.messages.list", gmailRead, s.listMessages)
 	s.handle("GET "+user+"/messages/{id}", "gmail.messages.get", gmailRead, s.getMessage)
 	s.handle("GET "+user+"/threads/{id}", "gmail.threads.get", gmailRead, s.getThread)
+	s.handle("POST "+user+"/messages/{id}/modify", "gmail.messages.modify", []string{scopeAll, scopeModify},
+		s.modifyMessage)
+	s.handle("POST "+user+"/threads/{id}/modify", "gmail.threads.modify", []string{scopeAll, scopeModify},
+		s.modifyThread)
+	s.handle("GET "+user+"/labels", "gmail.labels.list", append(gmailRead, scopeLabels), s.listLabels)
 
 	const events = "/calendar/v3/calendars/{calendarId}/events"
 	s.handle("POST "+events, "calendar.events.insert", eventWrite, s.insertEvent)

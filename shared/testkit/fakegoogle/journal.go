@@ -19,6 +19,8 @@ type record struct {
 	PutMessage  *message `json:"putMessage,omitempty"`
 	PutEvent    *event   `json:"putEvent,omitempty"`
 	NextCounter uint64   `json:"next"`
+	Relabel     *message `json:"relabel,omitempty"`  // the message with its new labels
+	PutLabel    *label   `json:"putLabel,omitempty"` // a user's own label
 
 	Received []*message `json:"received,omitempty"` // one for each recipient who has a mailbox here
 }
@@ -29,6 +31,7 @@ type state struct {
 	drafts   map[string]*draft
 	messages []*message // sent
 	received []*message
+	labels   []label
 	events   map[string]*event // by owner and ID
 	order    []string          // keys of events, oldest first
 }
@@ -49,6 +52,12 @@ func (st *state) apply(r record) {
 		st.messages = append(st.messages, r.PutMessage)
 	}
 	st.received = append(st.received, r.Received...)
+	if r.Relabel != nil {
+		st.relabel(r.Relabel)
+	}
+	if r.PutLabel != nil {
+		st.labels = append(st.labels, *r.PutLabel)
+	}
 	if r.PutEvent != nil {
 		key := r.PutEvent.key()
 		if st.events[key] == nil {

@@ -87,7 +87,7 @@ func addresses(h mail.Header, name string) (out []string, err error) {
 }
 
 func (m *message) reference() map[string]any {
-	return map[string]any{"id": m.ID, "threadId": m.Thread, "labelIds": []string{m.Label}}
+	return map[string]any{"id": m.ID, "threadId": m.Thread, "labelIds": m.labels()}
 }
 
 func (d *draft) answer(format string, only []string) (any, *apiError) {

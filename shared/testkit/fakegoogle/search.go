@@ -29,7 +29,7 @@ func (s *Server) listMessages(r request) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := slices.DeleteFunc(s.allOf(r.email), func(m *message) bool {
-		return slices.ContainsFunc(r.Form["labelIds"], func(l string) bool { return l != m.Label }) ||
+		return slices.ContainsFunc(r.Form["labelIds"], func(l string) bool { return !m.has(l) }) ||
 			slices.ContainsFunc(terms, func(t term) bool { return !t(m) })
 	})
 	slices.Reverse(found)
@@ -101,7 +101,7 @@ func (s *Server) readTerm(operator, value, email string) term {
 		if !known {
 			return nil
 		}
-		return func(m *message) bool { return label == "" || m.Label == label }
+		return func(m *message) bool { return label == "" || m.has(label) }
 	}
 	at, ok := s.readDay(operator, value)
 	switch {

@@ -8,10 +8,15 @@ import (
 	"testing"
 	"time"
 
+	gmailapi "google.golang.org/api/gmail/v1"
+
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-const gmailRead = "https://www.googleapis.com/auth/gmail.readonly"
+const (
+	gmailRead   = "https://www.googleapis.com/auth/gmail.readonly"
+	modifyScope = "https://www.googleapis.com/auth/gmail.modify"
+)
 
 // TestMailIsFound has two users write to each other, and to others, and search their mail.
 func TestMailIsFound(t *testing.T) {
@@ -116,5 +121,37 @@ func TestMailIsFound(t *testing.T) {
 	}
 	if got := strings.Join(pages, " "); got != "2 1" {
 		t.Errorf("started again it lists pages of %s", got)
+	}
+}
+
+// TestLabels changes labels with Google's own client. A change of a conversation reaches all of its messages.
+func TestLabels(t *testing.T) {
+	s, srv := open(t, "")
+	svc := mailOf(t, srv, "me:"+modifyScope)
+	for range 2 {
+		if err := s.Receive("me@example.com", []byte("Message-ID: <1@x>\r\nReferences: <1@x>\r\n\r\nx")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, err := s.AddLabel("me@example.com", "Invoices")
+	list, listErr := svc.Users.Labels.List("me").Do()
+	if err != nil || listErr != nil || list.Labels[len(list.Labels)-1].Id != own {
+		t.Fatalf("%v, %v, %v", err, listErr, list)
+	}
+	archived, _ := svc.Users.Messages.List("me").Q("in:inbox").Do()
+	thread := archived.Messages[0].ThreadId
+	if _, err := svc.Users.Threads.Modify("me", thread, &gmailapi.ModifyThreadRequest{
+		AddLabelIds: []string{own}, RemoveLabelIds: []string{"INBOX"}}).Do(); err != nil {
+		t.Fatal(err)
+	}
+	if archived, err = svc.Users.Messages.List("me").Q("in:inbox").Do(); err != nil || len(archived.Messages) != 0 {
+		t.Errorf("%d messages are in the inbox, %v", len(archived.Messages), err)
+	}
+	for name, c := range map[string]*gmailapi.ModifyMessageRequest{"unknown": {AddLabelIds: []string{"Label_99"}},
+		"Gmail's": {AddLabelIds: []string{"SENT"}}, "none": {},
+		"both": {AddLabelIds: []string{own}, RemoveLabelIds: []string{own}}} {
+		if _, err := svc.Users.Messages.Modify("me", thread, c).Do(); err == nil {
+			t.Errorf("a change of labels (%s) is taken", name)
+		}
 	}
 }

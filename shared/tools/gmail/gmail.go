@@ -1,6 +1,7 @@
 // Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds mails and
 // gmail_read (read.go) reads them; both return text from strangers. gmail_send sends one e-mail, after the owner has
 // approved it. gmail_draft (leave.go) takes the same arguments, leaves the e-mail among the drafts, and sends nothing.
+// gmail_modify (modify.go) changes the labels of mails.
 //
 // In draft mode, the approved message is saved as a draft, the draft's id is recorded, and the draft is sent. A draft
 // can be sent once, so whether it still exists settles most crashes (reliability §0, findings 1 to 3). In direct mode,
@@ -30,6 +31,7 @@ const (
 	Read   = "gmail_read"
 
 	LeaveDraft = "gmail_draft"
+	Modify     = "gmail_modify"
 )
 
 // Mode is how a message is sent.

@@ -2,7 +2,8 @@
 
 import { now } from './clock.js';
 
-const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmail_search: 'Search your mail',
+const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmail_modify: 'Change labels of your mail',
+  gmail_search: 'Search your mail',
   gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
@@ -19,7 +20,8 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
-const soon = { gmail_send: 'Sending', gmail_draft: 'Leaving the draft', calendar_event_create: 'Adding to the calendar',
+const soon = { gmail_send: 'Sending', gmail_draft: 'Leaving the draft', gmail_modify: 'Changing the labels',
+  calendar_event_create: 'Adding to the calendar',
   calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event',
   calendar_respond: 'Answering the invitation' };
 
@@ -27,7 +29,8 @@ const soon = { gmail_send: 'Sending', gmail_draft: 'Leaving the draft', calendar
 export const holding = (tool) => soon[tool] ?? 'Starting';
 
 const under = {
-  gmail_send: 'Sending…', gmail_draft: 'Leaving the draft…', gmail_search: 'Searching your mail…',
+  gmail_send: 'Sending…', gmail_draft: 'Leaving the draft…', gmail_modify: 'Changing the labels…',
+  gmail_search: 'Searching your mail…',
   gmail_read: 'Reading your mail…',
   calendar_event_create: 'Adding it to the calendar…',
   calendar_event_delete: 'Deleting it from the calendar…', calendar_event_update: 'Changing the event…',
@@ -172,7 +175,9 @@ const kindsOf = { gmail_send: 'mails to', gmail_draft: 'drafts of mails to', cal
  * @param {any} a an approval as the API returns it
  */
 export function always(a) {
-  if (a.decisions?.includes('approve_and_always_allow_command')) return 'this command on this host';
+  if (a.decisions?.includes('approve_and_always_allow_command')) {
+    return a.tool === 'gmail_modify' ? 'this change of labels' : 'this command on this host';
+  }
   const all = reached(a.args);
   const some = all.length > 3 ? [all[0], all[1], `${all.length - 2} others`] : all;
   return `${kindsOf[a.tool] ?? 'this for'} ${new Intl.ListFormat('en').format(some)}`;

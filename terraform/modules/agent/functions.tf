@@ -58,6 +58,7 @@ locals {
     MCP_SERVERS                                        = var.mcp_servers
     GMAIL_SEND_MODE                                    = var.gmail_send_mode
     GMAIL_SEARCH                                       = var.gmail_search ? "on" : "off"
+    GMAIL_MODIFY                                       = var.gmail_modify ? "on" : "off"
     GOOGLE_OAUTH_CLIENT_ID                             = var.oauth_client_id
     GITHUB_CLIENT_ID                                   = try(var.github.client_id, null)
     GITHUB_URL                                         = try(var.github.url, null)

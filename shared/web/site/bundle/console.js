@@ -679,6 +679,7 @@ function instant(text2, days2) {
 var tools = {
   gmail_send: "Send an e-mail",
   gmail_draft: "Leave a draft",
+  gmail_modify: "Change labels of your mail",
   gmail_search: "Search your mail",
   gmail_read: "Read your mail",
   calendar_event_create: "Create a calendar event",
@@ -701,6 +702,7 @@ var apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a
 var soon = {
   gmail_send: "Sending",
   gmail_draft: "Leaving the draft",
+  gmail_modify: "Changing the labels",
   calendar_event_create: "Adding to the calendar",
   calendar_event_delete: "Deleting the event",
   calendar_event_update: "Changing the event",
@@ -710,6 +712,7 @@ var holding = (tool) => soon[tool] ?? "Starting";
 var under2 = {
   gmail_send: "Sending…",
   gmail_draft: "Leaving the draft…",
+  gmail_modify: "Changing the labels…",
   gmail_search: "Searching your mail…",
   gmail_read: "Reading your mail…",
   calendar_event_create: "Adding it to the calendar…",
@@ -843,7 +846,9 @@ var kindsOf = {
   calendar_respond: "answers to"
 };
 function always(a) {
-  if (a.decisions?.includes("approve_and_always_allow_command")) return "this command on this host";
+  if (a.decisions?.includes("approve_and_always_allow_command")) {
+    return a.tool === "gmail_modify" ? "this change of labels" : "this command on this host";
+  }
   const all3 = reached(a.args);
   const some = all3.length > 3 ? [all3[0], all3[1], `${all3.length - 2} others`] : all3;
   return `${kindsOf[a.tool] ?? "this for"} ${new Intl.ListFormat("en").format(some)}`;
