@@ -136,11 +136,21 @@ func (s *stand) deliver(t *testing.T) {
 	}
 }
 
+// withFile sends a file with a prompt, and downloads it.
+func withFile(t *testing.T, s *stand) {
+	t.Helper()
+	var r struct{ RunID string }
+	s.want(t, 200, ask{op: "run", body: `{"prompt":"Read it.","attachments":[{"name":"a.txt","data":"YQ=="}]}`}).into(t, &r)
+	s.want(t, 200, ask{op: "getAttachment", params: []string{r.RunID, "1"}})
+	s.want(t, 404, ask{op: "getAttachment", params: []string{r.RunID, "2"}})
+}
+
 func runs(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
 	r := s.asked(t, "ada")
 	s.want(t, 200, ask{op: "getRun", params: []string{r.RunID}})
 	s.want(t, 200, ask{op: "getReceipt", params: []string{r.RunID}})
+	withFile(t, s)
 	s.want(t, 200, ask{op: "receiptKeys"})
 	s.want(t, 200, ask{op: "agents"})
 	s.want(t, 200, ask{op: "run", body: `{"prompt":"Please.","agent":"assistant"}`})

@@ -22,6 +22,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
 	"Agent/examples":             "registry.MaxExamples",
 	"CallAnswers/results":        "model.MaxCalls",
+	"Ask/attachments":            "attachment.MaxFiles",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
 	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",

@@ -83,7 +83,7 @@ func (s *stand) takesNothingElse(t *testing.T, op operation) {
 func refusedBodies(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	s.each(t, 415, func(q *ask) { q.header = []string{"Content-Type", "text/plain"} })
-	s.each(t, 413, func(q *ask) { q.body = strings.Repeat(" ", 1<<20) + q.body })
+	s.each(t, 413, func(q *ask) { q.body = strings.Repeat(" ", 3<<20) + q.body })
 	for id, op := range s.ops {
 		if op.takesBody() && id != "chatUI" && id != "runAGUI" { // they ignore unknown fields
 			q := op.plain(t)

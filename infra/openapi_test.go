@@ -60,7 +60,7 @@ var (
 		"TaskFinished": "plan.Finished", "Plan": "plan.Plan", "PlanTask": "plan.Task", "PlanGrant": "plan.Grant",
 		"Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
 		"PreviewField": "tool.Field", "Moment": "tool.Moment", "Finding": "run.Finding", "Reading": "run.Reading",
-		"Thread": "records.ThreadView", "Message": "run.Message",
+		"Thread": "records.ThreadView", "Message": "run.Message", "AttachedFile": "attachment.Facts",
 		"AuditEntry": "audit.Entry", "AuditAbout": "run.About",
 		"AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "linking.Connection", "ChatCall": "chat.Pending", "ChatEnded": "chat.Ended",
@@ -91,6 +91,7 @@ var (
 		"Terminals":    "api.getTerminals", "Connections": "api.connectionsAnswer"}
 	namesOf = map[string]string{"Wish": "api.postPlan/in", "Refinement": "api.postRefine/in",
 		"Confirmation": "api.postExecute/in", "Ask": "api.ask/in", "Resolution": "api.postResolve/in",
+		"Attachment":  "api.attachedBody",
 		"CallAnswers": "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
 		"TakeBack": "api.postCompensate/in",
 		"Connect":  "api.googleRequest", "ConnectGitHub": "api.githubRequest", "ChatMessage": "api.postChat/in",

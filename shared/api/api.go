@@ -6,6 +6,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -91,6 +92,8 @@ type request struct {
 	uid   string
 	email *string // see loop.StartRequest.Email
 	api   *API
+
+	maxBody int64 // limit of the body; 0 means the constant maxBody
 }
 
 // handler returns the value to send as the JSON body, or nil if it has written the response itself.
@@ -252,17 +255,19 @@ func (r *request) body() ([]byte, error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, fault.New(fault.Validation, fault.CodeMediaType, "A compressed body is not accepted.")
 	}
+	limit := cmp.Or(r.maxBody, maxBody)
+	within := bodyTime * time.Duration(1+max(0, min(r.ContentLength, limit)-1)/maxBody) // for each MiB
 	rc := http.NewResponseController(r.w)
-	deadline := rc.SetReadDeadline(time.Now().Add(bodyTime)) == nil
-	data, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
+	deadline := rc.SetReadDeadline(time.Now().Add(within)) == nil
+	data, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.", maxBody)
+		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.w.Header().Set("Connection", "close")
 		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.",
-			int(bodyTime.Seconds()))
+			int(within.Seconds()))
 	case err != nil:
 		return nil, fault.New(fault.Validation, codeUnreadable, "The body could not be read.").Because(err)
 	}

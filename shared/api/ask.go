@@ -17,6 +17,7 @@ func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 		Prompt         string          `json:"prompt"`
 		ThreadID       *string         `json:"threadId"`
 		ResponseSchema json.RawMessage `json:"responseSchema"`
+		Attachments    []attachedBody  `json:"attachments"`
 		chosenBody
 	}
 	hash, err := r.decode(&in)
@@ -38,7 +39,9 @@ func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 	if string(in.ResponseSchema) != "null" {
 		p.Answer = in.ResponseSchema
 	}
-	err = r.asks(&q, &p, "prompt", in.chosenBody)
+	if err = r.asks(&q, &p, "prompt", in.chosenBody); err == nil {
+		p.Files, err = filesOf(in.Attachments)
+	}
 	return q, p, err
 }
 

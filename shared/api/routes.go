@@ -23,8 +23,8 @@ type Route struct {
 
 // The functions with their routes (contract §1). Each deployed program serves one of them (app.Serve).
 var (
-	Run    = Function{"run", []Route{{"POST", "/api/agent/run", public(postRun)}}}
-	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", public(streaming(postStream))}}}
+	Run    = Function{"run", []Route{{"POST", "/api/agent/run", attaching(public(postRun))}}}
+	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", attaching(public(streaming(postStream)))}}}
 
 	UI = Function{"ui", []Route{
 		{"POST", "/api/agent/ui", public(streaming(postUI))},
@@ -66,6 +66,7 @@ var (
 		{"GET", "/api/agent/agents", reading(getAgents)},
 		{"GET", "/api/agent/runs/{runId}", public(getRun)},
 		{"GET", "/api/agent/runs/{runId}/receipt", public(getReceipt)},
+		{"GET", "/api/agent/runs/{runId}/attachments/{number}", public(getAttachment)},
 		{"GET", "/.well-known/jwks.json", getKeys},
 		{"GET", "/api/agent/runs/{runId}/events", reading(streaming(getEvents))},
 		{"GET", "/api/agent/runs/{runId}/output/{actionId}", reading(streaming(getOutput))},

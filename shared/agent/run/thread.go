@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -34,6 +35,8 @@ type Message struct {
 	At         time.Time `json:"at"`
 
 	Moments []tool.Moment `json:"moments,omitempty"` // moments named in Text and Outcome
+
+	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of a prompt
 }
 
 // A Reading records that a run read text from strangers, which may occur in later words.
@@ -83,6 +86,7 @@ const (
 	MaxMessageText  = 64 << 10 // bytes of one message
 	historyMessages = 20       // sent to the model with a new prompt
 	historyBytes    = 48 << 10
+	fileBytes       = 300 // of the line that names a file to the model
 	tailMessages    = 60
 )
 
@@ -165,7 +169,8 @@ func (m Message) TrustedText() string {
 func (t *Thread) History() []Message {
 	from, size := len(t.Log.Tail), 0
 	for from > 0 && len(t.Log.Tail)-from < historyMessages {
-		size += len(t.Log.Tail[from-1].Text) + len(t.Log.Tail[from-1].Outcome)
+		m := t.Log.Tail[from-1]
+		size += len(m.Text) + len(m.Outcome) + fileBytes*len(m.Attachments)
 		if size > historyBytes {
 			break
 		}

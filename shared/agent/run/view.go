@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/timezone"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
@@ -25,23 +26,24 @@ type View struct {
 	Summary     string    `json:"summary"`
 	Record      string    `json:"record,omitempty"` // what an ended run has done and what it has not
 	// Output is the typed answer of a run that began with a schema for it ([State.Answer]).
-	Output      json.RawMessage `json:"output,omitempty"`
-	Actions     []*ActionView   `json:"actions"`
-	Calls       []CallView      `json:"calls,omitempty"` // calls that wait for the client
-	ErrorCode   fault.Class     `json:"errorCode,omitempty"`
-	ErrorReason fault.Code      `json:"errorReason,omitempty"`
-	Message     string          `json:"message,omitempty"`
-	ModelCalls  int             `json:"modelCalls"`
-	Usage       model.Usage     `json:"usage"`
-	LastEvent   int64           `json:"lastEvent"`
-	TimeZone    string          `json:"timeZone"`
-	Locale      string          `json:"locale,omitempty"`
-	CreatedAt   time.Time       `json:"createdAt"`
-	UpdatedAt   time.Time       `json:"updatedAt"`
-	Nonce       []byte          `json:"-"` // the run's nonce
-	Moving      bool            `json:"-"` // the server continues the run without a client, here or elsewhere
-	Cost        int64           `json:"-"` // cost of the model calls so far, if the agent's budget has prices
-	Overrun     *Overrun        `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
+	Output      json.RawMessage    `json:"output,omitempty"`
+	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of the prompt
+	Actions     []*ActionView      `json:"actions"`
+	Calls       []CallView         `json:"calls,omitempty"` // calls that wait for the client
+	ErrorCode   fault.Class        `json:"errorCode,omitempty"`
+	ErrorReason fault.Code         `json:"errorReason,omitempty"`
+	Message     string             `json:"message,omitempty"`
+	ModelCalls  int                `json:"modelCalls"`
+	Usage       model.Usage        `json:"usage"`
+	LastEvent   int64              `json:"lastEvent"`
+	TimeZone    string             `json:"timeZone"`
+	Locale      string             `json:"locale,omitempty"`
+	CreatedAt   time.Time          `json:"createdAt"`
+	UpdatedAt   time.Time          `json:"updatedAt"`
+	Nonce       []byte             `json:"-"` // the run's nonce
+	Moving      bool               `json:"-"` // the server continues the run without a client, here or elsewhere
+	Cost        int64              `json:"-"` // cost of the model calls so far, if the agent's budget has prices
+	Overrun     *Overrun           `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
 
 	// Waiting holds the approvals and reviews that the run waits for, if they were loaded.
 	Waiting []ApprovalView `json:"-"`
@@ -123,7 +125,8 @@ func NewView(r Run, s *State, summary string) *View {
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Locale.TimeZone, timezone.UTC), Locale: r.Locale.Language, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack, Output: s.Answer()}
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack, Output: s.Answer(),
+		Attachments: attachment.FactsOf(s.Input.Files)}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {

@@ -235,8 +235,6 @@ func TestFilesRefused(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	start(file("a.txt", "an agent that sees words", 100))
-	verbatim(w)
 	start(file("a.txt", "large", attachment.MaxBytes), file("b.txt", "small", 5))
 	start(make([]attachment.File, attachment.MaxFiles+1)...)
 	if len(w.model.Requests()) > 0 {

@@ -2,10 +2,13 @@ package loop
 
 import (
 	"context"
+	"errors"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // Conversation returns the user's run in a form that a client can keep.
@@ -81,4 +84,22 @@ func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Eve
 	}
 	v, err := currentView(ctx, ex)
 	return v, ex.Events, err
+}
+
+// Attachment returns a file of the prompt of the user's run. number counts from 1. The run, and with it the owner, is
+// read before the file.
+func (l *Loop) Attachment(ctx context.Context, uid, runID string, number int) (*attachment.File, error) {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadForReader(ctx, uid); err != nil {
+		return nil, err
+	}
+	in := ex.State.Input
+	if number < 1 || number > len(in.Files) {
+		return nil, fault.NotFound()
+	}
+	f, err := ex.File(ctx, in.Files[number-1].Ref(in.FilesOf))
+	if errors.Is(err, attachment.ErrGone) {
+		return nil, fault.NotFound()
+	}
+	return f, err
 }

@@ -26,7 +26,7 @@ type Prompt struct {
 	Barred       []string          // tools that the model may never call
 	Answer       json.RawMessage   // JSON Schema of an object: the typed answer (tool.Answer); nil: the answer is text
 	Thoughts     bool              // the client shows the model's thoughts
-	Files        []attachment.File // for an agent that sees earlier runs verbatim; checked by the caller
+	Files        []attachment.File // none if the client keeps the conversation; types checked by the caller
 	PageTools    []run.PageTool    // in addition to the agent's, checked by chat.PageTools; at most 128 KiB
 	PageContext  []run.PageContext // what the page says about itself: at most 100 parts and 64 KiB
 }
@@ -93,8 +93,8 @@ func (p Prompt) check(_ context.Context, _ *unit.Execution, agent *registry.Agen
 	return nil
 }
 
-// checkFiles checks the number and the size of the files. Only an agent that sees earlier runs verbatim takes files,
-// because other agents would lose them in the next run.
+// checkFiles checks the number and the size of the files. An agent that sees only the words of earlier runs reads the
+// files in their own run, and later only what they were (conversation.words).
 func (p Prompt) checkFiles(agent *registry.Agent) error {
 	size := 0
 	for _, f := range p.Files {
@@ -103,7 +103,7 @@ func (p Prompt) checkFiles(agent *registry.Agent) error {
 	switch {
 	case len(p.Files) == 0:
 		return nil
-	case agent.History != registry.HistoryVerbatim || p.Client != nil:
+	case p.Client != nil:
 		return fault.Invalid("files", "the agent %s takes no files", agent.Name)
 	case len(p.Files) > attachment.MaxFiles:
 		return fault.Invalid("files", "%d files; the limit is %d", len(p.Files), attachment.MaxFiles)

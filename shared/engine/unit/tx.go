@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/output"
@@ -186,6 +187,9 @@ func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...an
 	m := run.Message{Role: role, Text: text, RunID: tx.Run.ID, ApprovalID: approvalID, At: tx.Now}
 	if via := tx.State.Input.DelegatedBy; via != nil && role == run.RoleUser {
 		m.Read = &run.Reading{Origin: via.Origin()} // the agent wrote it, so it counts as a stranger's text later
+	}
+	if role == run.RoleUser {
+		m.Attachments = attachment.FactsOf(tx.State.Input.Files)
 	}
 	tx.messages = append(tx.messages, m)
 	return nil

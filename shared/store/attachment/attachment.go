@@ -32,14 +32,19 @@ type File struct {
 	Data []byte `json:"data"`
 }
 
-// Stored describes a stored file.
-type Stored struct {
+// Facts are what people and later prompts read about a file, without its content.
+type Facts struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Size   int    `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
-	First  int    `json:"first"` // number of the file's first part among the parts of the run, from 1
-	Parts  int    `json:"parts"`
+}
+
+// Stored describes a stored file.
+type Stored struct {
+	Facts
+	First int `json:"first"` // number of the file's first part among the parts of the run, from 1
+	Parts int `json:"parts"`
 }
 
 // ErrGone means that the file was deleted, or that it belongs to another user.
@@ -58,8 +63,16 @@ func Describe(files []File) (all []Stored) {
 	for _, f := range files {
 		sum := sha256.Sum256(f.Data)
 		parts := max(1, (len(f.Data)+maxPart-1)/maxPart)
-		all = append(all, Stored{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:]), next, parts})
+		all = append(all, Stored{Facts{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:])}, next, parts})
 		next += parts
+	}
+	return all
+}
+
+// FactsOf returns the facts about each file.
+func FactsOf(files []Stored) (all []Facts) {
+	for _, f := range files {
+		all = append(all, f.Facts)
 	}
 	return all
 }
