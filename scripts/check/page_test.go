@@ -91,6 +91,15 @@ func TestReceipts(t *testing.T) {
 	browser.Run("testdata/receipt.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
+// TestFiles shows the files of a prompt on the run's page, and saves one (testdata/files.mjs).
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	browser.Run("testdata/files.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
 // TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).
 func TestDecided(t *testing.T) {
 	t.Parallel()

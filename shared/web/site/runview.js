@@ -2,6 +2,7 @@
 
 import { call, client } from './api.js';
 import { el, heading, home, trouble } from './dom.js';
+import { files } from './files.js';
 import { Live } from './live.js';
 import { records, retold } from './opened.js';
 import { clocked, instant, took } from './time.js';
@@ -30,7 +31,7 @@ export async function runView(main, runId, signal) {
   const check = () => call('GET', `/api/agent/runs/${encodeURIComponent(runId)}?check=true`)
     .then((run) => state(run, true), (err) => trouble(error, err));
   const state = (run, checked = false) => {
-    facts.replaceChildren(...describe(run));
+    facts.replaceChildren(...describe(run, (err) => trouble(error, err)));
     const told = records(run);
     done.replaceChildren(...(told.length ? [el('h2', {}, 'What was done'), ...told] : []));
     if (!checked && run.actions.some((a) => a.record?.compensation?.status === 'offered')) check();
@@ -63,14 +64,14 @@ export async function runView(main, runId, signal) {
   await follow();
 }
 
-function describe(run) {
+function describe(run, failed) {
   const ms = new Date(run.updatedAt).getTime() - new Date(run.createdAt).getTime();
   const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(', ');
   const facts = [
     ['State', el('span', { class: `chip ${given[run.errorReason] ? 'off' : run.status}` },
       given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', clocked(run.createdAt)],
       ['Until the last step', took(ms)],
-    ['Model calls', String(run.modelCalls)], ['Model', models],
+    ['Files', files(run, failed)], ['Model calls', String(run.modelCalls)], ['Model', models],
       ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''],
       ['Answer', retold(run.summary, run)], ['On record', retold(run.record, run)],
     ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')],

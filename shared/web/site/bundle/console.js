@@ -5603,6 +5603,32 @@ function save(text2, runId) {
   say("Saved.");
 }
 
+// site/files.js
+function files(run, failed) {
+  if (!run.attachments?.length) return "";
+  return el("ul", { class: "plain files" }, ...run.attachments.map((file, i) => el(
+    "li",
+    {},
+    `${file.name} · ${file.type} · ${size(file.size)} `,
+    button(
+      "Save",
+      () => save2(run.runId, i + 1, file.name).catch(failed),
+      "small",
+      { "aria-label": `Save ${file.name}` }
+    ),
+    el("br"),
+    el("code", { title: "SHA-256" }, file.sha256)
+  )));
+}
+var size = (n) => n < 1024 ? `${n} bytes` : `${Math.round(n / 1024).toLocaleString("en")} KiB`;
+async function save2(runId, number2, name) {
+  const res = await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`);
+  const href = URL.createObjectURL(new Blob([await res.blob()], { type: "application/octet-stream" }));
+  el("a", { href, download: name }).click();
+  URL.revokeObjectURL(href);
+  say("Saved.");
+}
+
 // site/runview.js
 async function runView(main, runId, signal) {
   const facts2 = el("dl", { class: "facts" });
@@ -5636,7 +5662,7 @@ async function runView(main, runId, signal) {
   let last = 0;
   const check = () => call("GET", `/api/agent/runs/${encodeURIComponent(runId)}?check=true`).then((run) => state2(run, true), (err) => trouble(error, err));
   const state2 = (run, checked = false) => {
-    facts2.replaceChildren(...describe(run));
+    facts2.replaceChildren(...describe(run, (err) => trouble(error, err)));
     const told4 = records(run);
     done.replaceChildren(...told4.length ? [el("h2", {}, "What was done"), ...told4] : []);
     if (!checked && run.actions.some((a) => a.record?.compensation?.status === "offered")) check();
@@ -5677,7 +5703,7 @@ async function runView(main, runId, signal) {
   };
   await follow();
 }
-function describe(run) {
+function describe(run, failed) {
   const ms = new Date(run.updatedAt).getTime() - new Date(run.createdAt).getTime();
   const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(", ");
   const facts2 = [
@@ -5688,6 +5714,7 @@ function describe(run) {
     )],
     ["Asked", clocked(run.createdAt)],
     ["Until the last step", took(ms)],
+    ["Files", files(run, failed)],
     ["Model calls", String(run.modelCalls)],
     ["Model", models],
     ["Why", run.status === "failed" && !given[run.errorReason] ? run.message : ""],
@@ -6387,7 +6414,7 @@ function row3(h, on, again2) {
     el("textarea", { rows: 3, class: "code", spellcheck: "false" })
   );
   paths2.value = (h.readPaths ?? []).join("\n");
-  const save2 = attempt(async () => {
+  const save3 = attempt(async () => {
     await call(
       "POST",
       path3(h),
@@ -6405,7 +6432,7 @@ function row3(h, on, again2) {
       { class: "form" },
       el("label", { class: "check" }, auto, "Read-only commands"),
       el("label", {}, "Folders whose files may be printed (one per line)", paths2),
-      button("Save", save2, "small", { "aria-label": `Save what may run on ${h.name}` })
+      button("Save", save3, "small", { "aria-label": `Save what may run on ${h.name}` })
     )
   );
   const remove = attempt(async () => {
@@ -6514,8 +6541,8 @@ var Socket = class {
     window.addEventListener("offline", () => this.#leave(), { signal: this.#live.signal });
   }
   /** open connects, and reconnects whenever the connection is lost. @param {{cols: number, rows: number}} size */
-  async open(size) {
-    this.size = size;
+  async open(size2) {
+    this.size = size2;
     this.on.state("connecting");
     this.#opening = true;
     const known6 = await this.#signedIn();
@@ -6626,10 +6653,10 @@ var Socket = class {
     this.#held = [];
   }
   /** resize sends the terminal its new size. @param {{cols: number, rows: number}} size */
-  resize(size) {
-    if (size.cols === this.size?.cols && size.rows === this.size?.rows) return;
-    this.size = size;
-    this.#tell({ type: "resize", ...size });
+  resize(size2) {
+    if (size2.cols === this.size?.cols && size2.rows === this.size?.rows) return;
+    this.size = size2;
+    this.#tell({ type: "resize", ...size2 });
   }
   #tell(frame) {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
@@ -6733,7 +6760,7 @@ function fit(term, box) {
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
   const bar = 14;
   const style = getComputedStyle(box);
-  const room = (size, ...paddings) => paddings.reduce((left2, p) => left2 - parseFloat(p), size);
+  const room = (size2, ...paddings) => paddings.reduce((left2, p) => left2 - parseFloat(p), size2);
   const width = room(box.clientWidth, style.paddingLeft, style.paddingRight) - bar;
   const height = room(box.clientHeight, style.paddingTop, style.paddingBottom);
   return {
@@ -6882,18 +6909,18 @@ var Terminal = class {
       { signal: this.#leave.signal }
     );
     this.#watch.observe(this.#box);
-    const size = fit(term, this.#box);
-    if (size) term.resize(size.cols, size.rows);
+    const size2 = fit(term, this.#box);
+    if (size2) term.resize(size2.cols, size2.rows);
     this.#socket.open({ cols: term.cols, rows: term.rows });
   }
   // fit resizes the screen to its box. A shell that gets another size redraws its prompt over the cursor's line. While
   // a command runs, that line belongs to the command, so the host gets the size after the command.
   #fit() {
     const term = this.#term;
-    const size = term && fit(term, this.#box);
-    if (!size) return;
-    if (size.cols !== term.cols || size.rows !== term.rows) term.resize(size.cols, size.rows);
-    if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size);
+    const size2 = term && fit(term, this.#box);
+    if (!size2) return;
+    if (size2.cols !== term.cols || size2.rows !== term.rows) term.resize(size2.cols, size2.rows);
+    if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size2);
   }
   // ready resets the screen, in order with the output. The server reports a running command again. If one was running,
   // waiting keys may have been for it, even a password, and it may have ended: so they are dropped.
