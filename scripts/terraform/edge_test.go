@@ -8,8 +8,8 @@ import (
 
 var namedIn = regexp.MustCompile(`(subscription_id|service_name)=\\?"([^"\\]+)\\?"`)
 
-// alertsReach checks that every alert has its runbook, watches something that exists, and reaches somebody if anybody is
-// to be reached.
+// alertsReach checks that every alert has its runbook, watches something that exists, and reaches somebody if there is
+// a channel.
 func alertsReach(t testing.TB, s state) {
 	t.Helper()
 	there := map[string]bool{}

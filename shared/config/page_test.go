@@ -196,8 +196,8 @@ func explain(t *testing.T, deployed *loader, given map[string][]string) {
 		case slices.ContainsFunc(deployed.refusals(v.name), isForLocal.MatchString):
 			given[v.name] = []string{"left out: refused where deployed"}
 		default:
-			t.Errorf("Load reads %s, which Terraform gives to no function: add it to a part in infra/functions.json, to "+
-				"the module's settings, or to leftOut with the reason", v.name)
+			t.Errorf("Load reads %s, which Terraform gives to no function: add it to a part in infra/functions.json, "+
+				"to the module's settings, or to leftOut with the reason", v.name)
 		}
 	}
 }
