@@ -25,6 +25,7 @@ var examples = map[string][]string{
 	"delete-user":  {"ana", "ana -yes"},
 	"export":       {"ana"},
 	"action-key":   {"submitRating"},
+	"rotate":       {"chat-key", "token-key -retire"},
 	"receipt-keys": {""},
 	"receipt":      {"verify receipt.json", "verify receipt.json -keys jwks.json"},
 	"smoke":        {`https://countersign.example.com -token "$TOKEN"`},

@@ -37,22 +37,22 @@ func serveChat(b *Builder) error {
 	return nil
 }
 
-// chatKeyFile is the name of the key file in DATA_DIR that replaces CHAT_KEY: 32 random bytes, readable only by their
+// ChatKeyFile is the name of the key file in DATA_DIR that replaces CHAT_KEY: 32 random bytes, readable only by their
 // owner.
-const chatKeyFile = "chat-key"
+const ChatKeyFile = "chat-key"
 
 // chatKey returns the configured key, or on one machine the key in the data directory, which it creates if necessary.
 func chatKey(cfg config.Config) (chat.Key, error) {
 	if cfg.ChatKey.IsSet() {
 		return cfg.ChatKeys(), nil
 	}
-	key, err := keyfile.Read(cfg.DataDir, chatKeyFile, func(w io.Writer) error {
+	key, err := keyfile.Read(cfg.DataDir, ChatKeyFile, func(w io.Writer) error {
 		_, err := io.CopyN(w, rand.Reader, 32)
 		return err
 	})
 	if err == nil && len(key) < 32 {
 		err = fmt.Errorf("%s holds %d bytes and is not a key; delete it, and a new one will be created",
-			filepath.Join(cfg.DataDir, chatKeyFile), len(key))
+			filepath.Join(cfg.DataDir, ChatKeyFile), len(key))
 	}
 	return chat.Key{key}, err
 }

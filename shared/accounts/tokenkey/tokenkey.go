@@ -44,6 +44,18 @@ func Local(dir string) (tink.AEADWithContext, error) {
 // same in base64. The first key encrypts and all keys decrypt, so keys can be rotated. The error contains nothing of
 // the text.
 func Parse(text string) (tink.AEADWithContext, error) {
+	handle, err := read(text)
+	if err != nil {
+		return nil, err
+	}
+	primitive, err := aead.New(handle)
+	if err != nil {
+		return nil, errors.New("tokenkey: the token key is a Tink keyset, but not one for AEAD, such as AES256_GCM")
+	}
+	return local{primitive}, nil
+}
+
+func read(text string) (*keyset.Handle, error) {
 	content := []byte(strings.TrimSpace(text))
 	if decoded, err := base64.StdEncoding.DecodeString(string(content)); err == nil {
 		content = decoded
@@ -52,11 +64,7 @@ func Parse(text string) (tink.AEADWithContext, error) {
 	if err != nil {
 		return nil, errors.New("tokenkey: the token key is not a Tink keyset in JSON (or that in base64)")
 	}
-	primitive, err := aead.New(handle)
-	if err != nil {
-		return nil, errors.New("tokenkey: the token key is a Tink keyset, but not one for AEAD, such as AES256_GCM")
-	}
-	return local{primitive}, nil
+	return handle, nil
 }
 
 // KMS returns a cipher that encrypts with a new AES-256-GCM key each time. The Cloud KMS key encrypts that key. key has

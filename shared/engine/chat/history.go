@@ -223,7 +223,8 @@ func (m memo) agent() string { return cmp.Or(m.Agent, run.Page) }
 
 func errForged() error {
 	return fault.Invalid("history",
-		"this is not the unchanged history of the last answer to this user by this agent")
+		"this is not the unchanged history of the last answer to this user by this agent, or the key that sealed it "+
+			"was retired; please start a new conversation")
 }
 
 // split separates the note from the last content. It does not change the content's other fields.

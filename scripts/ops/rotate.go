@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// maxKeys is the number of keys that CHAT_KEY and ACTION_KEY can have.
+const maxKeys = 4
+
+// rotate prints the next value of a key, and nothing else, so you can pipe the output into a secret. The new key is
+// used from then on, and the earlier ones stay valid. With -retire it prints the value without the earlier keys.
+//
+//   - chat-key: histories that pages store stay valid for 30 days. After -retire, older ones are refused, and the
+//     message says why.
+//   - token-key: what an earlier key encrypted stays readable. After -retire, users whose account was not linked, or
+//     whose host was not added, since the rotation have to do so again. A key in Cloud KMS rotates itself.
+//   - action-key: the endpoints must accept both keys before the new one signs.
+func rotate(flags *flag.FlagSet) runFunc {
+	retire := flags.Bool("retire", false, "remove the earlier keys instead of adding one")
+	return func(_ context.Context, o *operator, args []string) error {
+		cfg, err := config.Load(o.getenv)
+		if err != nil {
+			return err
+		}
+		var next string
+		switch args[0] {
+		case "chat-key":
+			next, err = nextChatKey(cfg, *retire)
+		case "token-key":
+			next, err = nextTokenKey(cfg, *retire)
+		case "action-key":
+			next, err = nextKeys("ACTION_KEY", cfg.ActionKey.Reveal(), *retire)
+		default:
+			err = fmt.Errorf("rotate knows chat-key, token-key and action-key, not %q", args[0])
+		}
+		if err != nil {
+			return err
+		}
+		return o.printf("%s", next)
+	}
+}
+
+func nextChatKey(cfg config.Config, retire bool) (string, error) {
+	held := cfg.ChatKey.Reveal()
+	if held == "" {
+		key, err := os.ReadFile(filepath.Join(cfg.DataDir, app.ChatKeyFile))
+		if err != nil {
+			return "", errors.New("CHAT_KEY is not set, and DATA_DIR contains no chat-key")
+		}
+		held = base64.StdEncoding.EncodeToString(key)
+	}
+	return nextKeys("CHAT_KEY", held, retire)
+}
+
+// nextKeys returns a list of keys with a new one at its beginning, or its first one alone. If the list is full, its
+// last key ends.
+func nextKeys(variable, held string, retire bool) (string, error) {
+	if held == "" {
+		return "", fmt.Errorf("%s is not set", variable)
+	}
+	keys := strings.Split(held, ",")
+	if retire {
+		if len(keys) == 1 {
+			return "", fmt.Errorf("%s has one key: rotate it first, and deploy the result", variable)
+		}
+		return strings.TrimSpace(keys[0]), nil
+	}
+	fresh := make([]byte, 32)
+	rand.Read(fresh)
+	keys = append([]string{base64.StdEncoding.EncodeToString(fresh)}, keys...)
+	return strings.Join(keys[:min(len(keys), maxKeys)], ","), nil
+}
+
+func nextTokenKey(cfg config.Config, retire bool) (string, error) {
+	if cfg.TokenKMSKey != "" {
+		return "", errors.New("TOKEN_KMS_KEY is set: Cloud KMS rotates this key, and its earlier versions decrypt")
+	}
+	held := cfg.TokenKey.Reveal()
+	if held == "" {
+		text, err := os.ReadFile(filepath.Join(cfg.DataDir, tokenkey.File))
+		if err != nil {
+			return "", fmt.Errorf("TOKEN_KEY is not set, and DATA_DIR contains no %s", tokenkey.File)
+		}
+		held = string(text)
+	}
+	if retire {
+		return tokenkey.Retire(held)
+	}
+	return tokenkey.Rotate(held)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// restarts ends Countersign and starts it again with more settings, as an apply with other secrets does.
+func (w *deployment) restarts(settings map[string]string) {
+	w.t.Helper()
+	maps.Copy(w.env, settings)
+	var all []string
+	for name, value := range w.env {
+		if name != "DATA_DIR" {
+			all = append(all, name+"="+value)
+		}
+	}
+	if err := w.Stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Start(w.t.Context(), testkit.Options{Dir: w.env["DATA_DIR"], Settings: all}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// says sends a message of ana's in a conversation, and returns the answer.
+func (w *deployment) says(history any) testkit.Answer {
+	w.t.Helper()
+	w.SetModel(testkit.Says("Hello."))
+	ana, err := w.As(w.t.Context(), "ana")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := ana.Chat(w.t.Context(), map[string]any{"message": "hi", "history": history})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func (w *deployment) rotated(key string, flags ...string) string {
+	w.t.Helper()
+	return strings.TrimSpace(w.prints(nil, append([]string{"rotate", key}, flags...)...))
+}
+
+// TestRotate rotates the keys of linked accounts and of conversations, and retires the earlier ones. A conversation and
+// an account outlive the rotation. A conversation does not outlive the retirement, and its error says why.
+func TestRotate(t *testing.T) {
+	onBothStores(t, func(w *deployment) {
+		w.mail(true)
+		before := w.says([]any{})
+		if before.HTTP != 200 {
+			t.Fatalf("%d %s", before.HTTP, before.Body)
+		}
+		w.restarts(map[string]string{"CHAT_KEY": w.rotated("chat-key"), "TOKEN_KEY": w.rotated("token-key")})
+		w.mail(true)
+		if sent := len(w.Effects()); sent != 2 {
+			t.Errorf("after the rotation %d mails were sent, want 2", sent)
+		}
+		between := w.says(before.History)
+		if between.HTTP != 200 {
+			t.Errorf("after the rotation a conversation is answered %d %s", between.HTTP, between.Body)
+		}
+		w.restarts(map[string]string{"CHAT_KEY": w.rotated("chat-key", "-retire"),
+			"TOKEN_KEY": w.rotated("token-key", "-retire")})
+		if a := w.says(between.History); a.HTTP != 200 {
+			t.Errorf("a conversation with the new seal is answered %d %s", a.HTTP, a.Body)
+		}
+		if a := w.says(before.History); a.HTTP != 400 || !strings.Contains(a.Error.Message, "was retired") {
+			t.Errorf("a conversation with the earlier seal is answered %d %s", a.HTTP, a.Body)
+		}
+		if err := w.Link(t.Context(), "ana", "ana"); err != nil {
+			t.Fatal(err)
+		}
+		w.mail(true)
+		if sent := len(w.Effects()); sent != 3 {
+			t.Errorf("after the account was linked again %d mails were sent, want 3", sent)
+		}
+	})
+}
+
+func TestRotateRefuses(t *testing.T) {
+	const one = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		args []string
+		err  string
+	}{
+		"another key":   {nil, []string{"host-key"}, "rotate knows chat-key, token-key and action-key"},
+		"no chat key":   {nil, []string{"chat-key"}, "CHAT_KEY is not set"},
+		"no token key":  {nil, []string{"token-key"}, "TOKEN_KEY is not set"},
+		"no action key": {nil, []string{"action-key"}, "ACTION_KEY is not set"},
+		"one key":       {map[string]string{"CHAT_KEY": one}, []string{"chat-key", "-retire"}, "has one key"},
+		"a wrong key":   {map[string]string{"CHAT_KEY": "short"}, []string{"chat-key"}, "CHAT_KEY"},
+		"a key in Cloud KMS": {map[string]string{
+			"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k"}, []string{"token-key"},
+			"Cloud KMS rotates"},
+	} {
+		w := &deployment{t: t, env: map[string]string{"STORE": "embedded", "DATA_DIR": t.TempDir()}}
+		maps.Copy(w.env, tt.env)
+		out, errs, err := w.ops(append([]string{"rotate"}, tt.args...)...)
+		if out != "" || err == nil || !strings.Contains(err.Error(), tt.err) ||
+			strings.Contains(errs+err.Error(), one) {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+	w := &deployment{t: t, env: map[string]string{"STORE": "embedded", "CHAT_KEY": strings.Repeat(one+",", 3) + one}}
+	if keys := strings.Split(w.rotated("chat-key"), ","); len(keys) != 4 || keys[0] == one || keys[3] != one {
+		t.Errorf("a full list becomes %d keys", len(keys))
+	}
+}
