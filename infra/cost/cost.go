@@ -65,14 +65,25 @@ func month(c counts, functions map[string]infra.Function, runs float64) []share 
 		cpu += on * number(f.CPU)
 		memory += on * gib(f.Memory)
 	}
-	calls := float64(len(c.Invocations))
+	calls, public, unsealed := float64(len(c.Invocations)), 0.0, 0.0
+	for _, i := range c.Invocations {
+		if functions[i.Function].Public() {
+			public++
+		}
+		unsealed += float64(i.Effects) // each decrypts a user's token
+	}
+	accesses := float64(c.Reads + c.Writes) // at most: a query or a commit of several documents is one access
 	asked := float64(c.modelCalls())
 	return []share{
 		{"documents written", n * float64(c.Writes) * writePrice.dollar},
 		{"documents read", n * float64(c.Reads) * readPrice.dollar},
 		{"functions", cpu*cpuPrice.dollar + memory*memoryPrice.dollar + n*calls*callPrice.dollar},
 		{"messages", n * float64(c.Messages) * messagePrice.dollar},
-		{"log", n * float64(c.LogLines) * logLineBytes * logPrice.dollar},
+		{"log", n * float64(c.LogLines) * logLineBytes * copies * logPrice.dollar},
+		{"log of accesses to data", n * accesses * accessBytes * copies * logPrice.dollar},
+		{"load balancer and its log", n * public * (requestBytes*edgePrice.dollar + edgeLineBytes*logPrice.dollar)},
+		{"Cloud Armor", n * public * armorPrice.dollar},
+		{"Cloud KMS", n * unsealed * kmsPrice.dollar},
 		{"the model", n * asked * (tokensIn*tokenPrice.dollar + tokensOut*answerPrice.dollar)},
 	}
 }
@@ -126,7 +137,7 @@ func bounds(c counts, functions map[string]infra.Function) (all []bound) {
 	return all
 }
 
-var sizes = []float64{1_000, 100_000, 10_000_000}
+var sizes = []float64{10_000, 1_000_000, 10_000_000}
 
 // Paper returns the text of README.md.
 func Paper() (string, error) {
@@ -151,6 +162,7 @@ func Paper() (string, error) {
 	writePrices(&b)
 	b.WriteString(afterPrices())
 	writeMonths(&b, kinds, functions)
+	writeIdle(&b, functions)
 	writeBounds(&b, kinds, functions)
 	writeBrowsers(&b, functions)
 	return b.String(), nil
@@ -196,11 +208,16 @@ Assumptions: a model call takes %v s, %d tokens of input and %d of output. An ef
 (our line and the platform's). An instance is paid for while it has a request. Under load, an instance is filled to half of its concurrency.
 The busiest minute of a day has %v times the average. The cost of stored data is not included.
 
+Each access to a document is counted as one entry of Google's audit of %d bytes; a query or a commit of several documents is one access, so this is the most that it
+can be. That audit and the lines of functions are stored twice: in the audit's bucket, and in `+"`_Default`"+`. A request through the load balancer has %d bytes with its
+answer, and a line of log of %d bytes. Each effect decrypts one token with Cloud KMS.
+
 ## The cost of a month
 
 US dollars a month, by runs a day, if all runs are of one kind. The part for the model is in brackets.
 
-`, modelSeconds, tokensIn, tokensOut, effectSeconds, ownSeconds, logLineBytes, peak)
+`, modelSeconds, tokensIn, tokensOut, effectSeconds, ownSeconds, logLineBytes, peak, accessBytes,
+		requestBytes, edgeLineBytes)
 }
 
 func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.Function) {
@@ -223,8 +240,7 @@ func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nThe cost of mails by item:\n\n| | 1,000 a day | 100,000 a day | 10,000,000 a day |\n| --- " +
-		"| --- | --- | --- |\n")
+	b.WriteString("\nThe cost of mails by item:\n\n| | " + columns() + " |\n| --- | --- | --- | --- |\n")
 	c := kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })]
 	for i, s := range month(c, functions, 0) {
 		fmt.Fprintf(b, "| %s |", s.what)
@@ -235,6 +251,15 @@ func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.
 	}
 }
 
+// columns returns the headings of the sizes.
+func columns() string {
+	var all []string
+	for _, n := range sizes {
+		all = append(all, grouped(n)+" a day")
+	}
+	return strings.Join(all, " | ")
+}
+
 func writeBounds(b *strings.Builder, kinds []counts, functions map[string]infra.Function) {
 	b.WriteString(`
 ## Which quota is exceeded first
@@ -242,7 +267,7 @@ func writeBounds(b *strings.Builder, kinds []counts, functions map[string]infra.
 The default quotas that are exceeded in the busiest minute of a day, if all runs are of one kind. Requests beyond a quota are retried later, or
 refused with 429 and ` + "`Retry-After`" + `. No work is lost.
 
-| a run | 1,000 a day | 100,000 a day | 10,000,000 a day |
+| a run | ` + columns() + ` |
 | --- | --- | --- | --- |
 `)
 	for _, c := range kinds {

@@ -31,21 +31,31 @@ func TestPaper(t *testing.T) {
 }
 
 // TestMonth compares the calculation with a manual one: 1,000 runs a day that write 10 documents and read 5, in one
-// call of 3.1 seconds with one model call.
+// call of 4.7 seconds with one model call and two effects.
 func TestMonth(t *testing.T) {
 	c := counts{Reads: 5, Writes: 10, Messages: 1, LogLines: 1,
-		Invocations: []invocation{{Function: "f", ModelCalls: 1}}}
-	f := map[string]infra.Function{"f": {CPU: "1", Memory: "512Mi", Concurrency: 40, MaxInstances: 20}}
+		Invocations: []invocation{{Function: "f", ModelCalls: 1, Effects: 2}}}
+	f := map[string]infra.Function{"f": {Callers: "everyone", CPU: "1", Memory: "512Mi", Concurrency: 40,
+		MaxInstances: 20}}
 	want := map[string]float64{
 		"documents written": 30_000 * 10 * 0.18 / 100_000, // 0.54
 		"documents read":    30_000 * 5 * 0.06 / 100_000,  // 0.09
-		// 3,100 seconds of requests a day, few of them concurrent: 3,045 seconds of an instance.
-		"functions": 30*3_045*(0.000024+0.0000025/2) + 30_000*0.4/1e6,
+		// 4,700 seconds of requests a day, few of them concurrent: 4,575 seconds of an instance.
+		"functions": 30*4_574.6*(0.000024+0.0000025/2) + 30_000*0.4/1e6,
 		"messages":  30_000 * 2_000 * 40 / math.Pow(2, 40),
-		"log":       30_000 * 1_600 * 0.5 / math.Pow(2, 30),
-		"the model": 30_000 * (2_000*0.75 + 200*3.75) / 1e6,
+		// Each line is stored twice.
+		"log":                       30_000 * 2 * 1_600 * 0.5 / math.Pow(2, 30),
+		"log of accesses to data":   30_000 * 15 * 2 * 1_500 * 0.5 / math.Pow(2, 30),
+		"load balancer and its log": 30_000 * (8_192*0.008 + 1_200*0.5) / math.Pow(2, 30),
+		"Cloud Armor":               30_000 * 0.75 / 1e6,
+		"Cloud KMS":                 30_000 * 2 * 0.03 / 10_000,
+		"the model":                 30_000 * (2_000*0.75 + 200*3.75) / 1e6,
 	}
-	for _, s := range month(c, f, 1_000) {
+	all := month(c, f, 1_000)
+	if len(all) != len(want) {
+		t.Errorf("%d items, want %d", len(all), len(want))
+	}
+	for _, s := range all {
 		if d := s.dollar - want[s.what]; math.Abs(d) > 0.001 {
 			t.Errorf("%s: %.4f, want %.4f", s.what, s.dollar, want[s.what])
 		}
@@ -68,9 +78,12 @@ func TestInstanceSeconds(t *testing.T) {
 func TestBrowser(t *testing.T) {
 	polls, looks := 30*8*144.0, 30*8*240.0
 	want := map[string]float64{
-		"documents read": (polls*3 + looks*2) * 0.06 / 100_000,
-		"functions":      30*8*3600*(1-math.Exp(-1-0.1/15))*(0.000024+0.0000025/4) + (polls+looks)*0.4/1e6,
-		"log":            (polls + looks) * 1_600 * 0.5 / math.Pow(2, 30),
+		"documents read":          (polls*3 + looks*2) * 0.06 / 100_000,
+		"functions":               30*8*3600*(1-math.Exp(-1-0.1/15))*(0.000024+0.0000025/4) + (polls+looks)*0.4/1e6,
+		"log":                     (polls + looks) * 2 * 1_600 * 0.5 / math.Pow(2, 30),
+		"log of accesses to data": (polls*3 + looks*2) * 2 * 1_500 * 0.5 / math.Pow(2, 30),
+		"load balancer, its log, Cloud Armor": (polls + looks) * ((8_192*0.008+1_200*0.5)/math.Pow(2, 30) +
+			0.75/1e6),
 	}
 	for _, s := range browsers(infra.Function{CPU: "1", Memory: "256Mi", Concurrency: 80}, 1) {
 		if d := s.dollar - want[s.what]; math.Abs(d) > 0.001 {
@@ -93,6 +106,30 @@ func TestGrouped(t *testing.T) {
 		1e7: "10,000,000"} {
 		if got := grouped(f); got != want {
 			t.Errorf("%v is %q, want %q", f, got, want)
+		}
+	}
+}
+
+// TestIdle compares the cost without users with a manual calculation, and the warm functions with those of prod.
+func TestIdle(t *testing.T) {
+	f := map[string]infra.Function{"run": {CPU: "1", Memory: "512Mi"}, "sweep": {CPU: "1", Memory: "512Mi"}}
+	want := map[string]float64{
+		"load balancer":  18, // 720 hours
+		"Cloud Armor":    7,
+		"warm instances": 2_592_000 * 1.5 * 0.0000025,
+		"the sweep": 43_200 * (0.1*(0.000024+0.0000025/2) + 0.4/1e6 + 2*1_600*0.5/math.Pow(2, 30) +
+			8*0.06/100_000),
+		"the tokens' key and the secrets": 6 * 0.06,
+	}
+	for _, s := range idle(f, true, []string{"run"}) {
+		if d := s.dollar - want[s.what]; math.Abs(d) > 0.001 {
+			t.Errorf("%s: %.4f, want %.4f", s.what, s.dollar, want[s.what])
+		}
+	}
+	text, err := os.ReadFile("../../terraform/prod.tfvars")
+	for _, name := range warm {
+		if err != nil || !strings.Contains(string(text), name) {
+			t.Errorf("prod keeps no instance of %s: %v", name, err)
 		}
 	}
 }

@@ -5,7 +5,8 @@ package cost
 // them here and run go test ./infra/cost -update.
 
 // day says when the pages were read. They were stored copies, because Google could not be reached.
-const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07)"
+const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07, the load balancer's of 2026-09-20; " +
+	"Cloud Armor's and Secret Manager's are from memory)"
 
 // price is the price of one unit.
 type price struct {
@@ -34,8 +35,27 @@ var (
 		"ai.google.dev/gemini-api/docs/pricing"}
 )
 
+var (
+	edgePrice  = price{"a byte through the load balancer", 0.008 / (1 << 30), "$0.008 per GiB, in and out", balancing}
+	rulePrice  = price{"an hour of the forwarding rules", 0.025, "$0.025, for the first five together", balancing}
+	armorPrice = price{"a request that Cloud Armor checks", 0.75 / 1e6, "$0.75 per million", armor}
+	// The policy has two rules: the throttle and the default.
+	policyPrice  = price{"a month of the security policy", 5 + 2*1, "$5, and $1 for each of its two rules", armor}
+	kmsPrice     = price{"an operation of Cloud KMS", 0.03 / 10_000, "$0.03 per 10,000", keys}
+	versionPrice = price{"a month of a version of the key", 0.06, "$0.06; each 90 days add one", keys}
+	secretPrice  = price{"a month of a version of a secret", 0.06, "$0.06", "cloud.google.com/secret-manager/pricing"}
+	// A warm instance without a request.
+	idlePrice = price{"a second of an idle CPU or GiB", 0.0000025, "$0.0000025 each", "cloud.google.com/run/pricing"}
+)
+
+const (
+	balancing = "cloud.google.com/load-balancing/pricing"
+	armor     = "cloud.google.com/armor/pricing (Standard)"
+	keys      = "cloud.google.com/kms/pricing"
+)
+
 var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, tokenPrice,
-	answerPrice}
+	answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice, idlePrice}
 
 // These are the assumptions about a run and about a day.
 const (
@@ -45,6 +65,13 @@ const (
 	tokensIn      = 2_000 // of one model call: instructions, tools, history
 	tokensOut     = 200
 	logLineBytes  = 1_600 // one of our lines, and the platform's line for the same request
+	edgeLineBytes = 1_200 // the load balancer's line for a request
+	accessBytes   = 1_500 // an entry of Google's audit about one access to a document
+	requestBytes  = 8_192 // a request of a user and its answer
+	copies        = 2     // of our lines and Google's audit: one in the audit's bucket, one in _Default
+	keyVersions   = 4     // of the tokens' key, after a year
+	secrets       = 2     // of every deployment
+	sweepReads    = 8     // documents, if nothing is due: an assumption
 	filled        = 0.5   // how much of an instance's concurrency the platform fills
 	peak          = 5.0   // the busiest minute of a day as a multiple of the average
 	days          = 30    // in a month
