@@ -15,7 +15,7 @@
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       print the stored data of a user as lines of JSON
 //	go run ./scripts/ops action-key NAME                   print the key of an endpoint (binding key: derived)
-//	go run ./scripts/ops rotate KEY                        print the next value of chat-key, token-key or action-key
+//	go run ./scripts/ops rotate KEY                        print the next value of a key; -h names them
 //	go run ./scripts/ops rotate KEY -retire                print the value without its earlier keys
 //	go run ./scripts/ops receipt verify FILE [-keys FILE]  verify a receipt offline: true, false or changed
 //	go run ./scripts/ops receipt-keys                      print the public keys that verify receipts
@@ -98,7 +98,7 @@ var commands = map[string]command{
 	"delete-user":  {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
 	"export":       {"USER", "Print the stored data of a user as lines of JSON.", export},
 	"action-key":   {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
-	"rotate":       {"KEY", "Print the next value of chat-key, token-key or action-key.", rotate},
+	"rotate":       {"KEY", "Print the next value of chat-key, token-key, action-key or webhook-keys.", rotate},
 	"receipt":      {"verify FILE", "Verify a receipt offline, and print true, false or changed.", receiptOf},
 	"receipt-keys": {"", "Print the public keys that verify receipts, including those in RECEIPT_JWKS.", receiptKeys},
 	"smoke":        {"BASE", "Test a deployment without sending anything.", smoke},

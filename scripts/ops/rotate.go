@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +28,7 @@ const maxKeys = 4
 //   - token-key: what an earlier key encrypted stays readable. After -retire, users whose account was not linked, or
 //     whose host was not added, since the rotation have to do so again. A key in Cloud KMS rotates itself.
 //   - action-key: the endpoints must accept both keys before the new one signs.
+//   - webhook-keys: both keys of each endpoint sign, so an endpoint can change to the new one before -retire.
 func rotate(flags *flag.FlagSet) runFunc {
 	retire := flags.Bool("retire", false, "remove the earlier keys instead of adding one")
 	return func(_ context.Context, o *operator, args []string) error {
@@ -42,8 +44,10 @@ func rotate(flags *flag.FlagSet) runFunc {
 			next, err = nextTokenKey(cfg, *retire)
 		case "action-key":
 			next, err = nextKeys("ACTION_KEY", cfg.ActionKey.Reveal(), *retire)
+		case "webhook-keys":
+			next, err = nextWebhookKeys(cfg.WebhookKeys.Reveal(), *retire)
 		default:
-			err = fmt.Errorf("rotate knows chat-key, token-key and action-key, not %q", args[0])
+			err = fmt.Errorf("rotate knows chat-key, token-key, action-key and webhook-keys, not %q", args[0])
 		}
 		if err != nil {
 			return err
@@ -81,6 +85,28 @@ func nextKeys(variable, held string, retire bool) (string, error) {
 	rand.Read(fresh)
 	keys = append([]string{base64.StdEncoding.EncodeToString(fresh)}, keys...)
 	return strings.Join(keys[:min(len(keys), maxKeys)], ","), nil
+}
+
+// nextWebhookKeys returns the keys of all endpoints with a new one at the beginning of each list, or the first ones
+// alone. An endpoint has at most two.
+func nextWebhookKeys(held string, retire bool) (string, error) {
+	if held == "" {
+		return "", errors.New("WEBHOOK_KEYS is not set")
+	}
+	var keys map[string][]string
+	if err := json.Unmarshal([]byte(held), &keys); err != nil {
+		return "", errors.New("WEBHOOK_KEYS is not a JSON object of lists of keys")
+	}
+	for name, list := range keys {
+		if !retire {
+			fresh := make([]byte, 32)
+			rand.Read(fresh)
+			list = append([]string{"whsec_" + base64.StdEncoding.EncodeToString(fresh)}, list...)
+		}
+		keys[name] = list[:min(len(list), map[bool]int{false: 2, true: 1}[retire])]
+	}
+	next, err := json.Marshal(keys)
+	return string(next), err
 }
 
 func nextTokenKey(cfg config.Config, retire bool) (string, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -89,9 +91,12 @@ func TestRotateRefuses(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"another key":   {nil, []string{"host-key"}, "rotate knows chat-key, token-key and action-key"},
-		"no chat key":   {nil, []string{"chat-key"}, "CHAT_KEY is not set"},
-		"no token key":  {nil, []string{"token-key"}, "TOKEN_KEY is not set"},
+		"another key":  {nil, []string{"host-key"}, "rotate knows chat-key"},
+		"no chat key":  {nil, []string{"chat-key"}, "CHAT_KEY is not set"},
+		"no token key": {nil, []string{"token-key"}, "TOKEN_KEY is not set"},
+		"no webhooks":  {nil, []string{"webhook-keys"}, "WEBHOOK_KEYS is not set"},
+		"no list": {map[string]string{"WEBHOOK_KEYS": `{"crm":1}`}, []string{"webhook-keys"},
+			"WEBHOOK_KEYS is not a"},
 		"no action key": {nil, []string{"action-key"}, "ACTION_KEY is not set"},
 		"one key":       {map[string]string{"CHAT_KEY": one}, []string{"chat-key", "-retire"}, "has one key"},
 		"a wrong key":   {map[string]string{"CHAT_KEY": "short"}, []string{"chat-key"}, "CHAT_KEY"},
@@ -110,5 +115,32 @@ func TestRotateRefuses(t *testing.T) {
 	w := &deployment{t: t, env: map[string]string{"STORE": "embedded", "CHAT_KEY": strings.Repeat(one+",", 3) + one}}
 	if keys := strings.Split(w.rotated("chat-key"), ","); len(keys) != 4 || keys[0] == one || keys[3] != one {
 		t.Errorf("a full list becomes %d keys", len(keys))
+	}
+}
+
+// TestRotateWebhookKeys rotates the keys of two endpoints twice, and retires the earlier ones.
+func TestRotateWebhookKeys(t *testing.T) {
+	key := func(c string) string {
+		return "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(c, 32)))
+	}
+	w := &deployment{t: t, env: map[string]string{"STORE": "embedded",
+		"WEBHOOK_KEYS": `{"crm":["` + key("a") + `"],"erp":["` + key("b") + `","` + key("c") + `"]}`}}
+	read := func(text string) (keys map[string][]string) {
+		if err := json.Unmarshal([]byte(text), &keys); err != nil || len(keys) != 2 {
+			t.Fatalf("%v: %d endpoints", err, len(keys))
+		}
+		return keys
+	}
+	w.env["WEBHOOK_KEYS"] = w.rotated("webhook-keys")
+	rotated := read(w.env["WEBHOOK_KEYS"])
+	if len(rotated["crm"]) != 2 || rotated["crm"][1] != key("a") || len(rotated["erp"]) != 2 ||
+		rotated["erp"][1] != key("b") {
+		t.Errorf("rotated: %d and %d keys, or others than the earlier first", len(rotated["crm"]), len(rotated["erp"]))
+	}
+	retired := read(w.rotated("webhook-keys", "-retire"))
+	for name, list := range retired {
+		if len(list) != 1 || list[0] != rotated[name][0] {
+			t.Errorf("%s keeps %d keys, want the newest", name, len(list))
+		}
 	}
 }
