@@ -230,7 +230,7 @@ func postSweep(r *request) (any, error) {
 	given := r.api.Loop.GiveShards(ctx)
 	s, err := r.api.Loop.Sweep(ctx)
 	deletions, e := r.api.Records.FinishDeletions(ctx)
-	expired, kept := r.expire(ctx, int64(r.api.Loop.Now().Unix()/60)%document.Shards)
+	expired, kept := r.expire(ctx, r.api.Loop.Now().Unix()/60%document.Shards)
 	if err := errors.Join(given, err, e, kept); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}

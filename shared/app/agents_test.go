@@ -46,7 +46,7 @@ func TestAgentsAreConfigured(t *testing.T) {
 			Tools []string
 		}
 	}
-	if err := json.Unmarshal([]byte(w.call("GET", "/api/agent/agents", "").Body), &listed); err != nil {
+	if err := json.Unmarshal(w.call("GET", "/api/agent/agents", "").Body, &listed); err != nil {
 		t.Fatal(err)
 	}
 	if len(listed.Agents) != 3 || !slices.Contains(listed.Agents[0].Tools, "gmail_send") ||

@@ -114,7 +114,7 @@ func expiry(cfg config.Config, rec *records.Records) *records.Expiry {
 
 // build runs all stages of the parts.
 func (b *Builder) build(ctx context.Context, parts []Part, o options) error {
-	if err := b.begin(ctx, o); err != nil {
+	if err := b.begin(o); err != nil {
 		return err
 	}
 	if err := each(parts, func(p Part) error { return p.Open(ctx, b) }); err != nil {
@@ -138,7 +138,7 @@ func (b *Builder) build(ctx context.Context, parts []Part, o options) error {
 }
 
 // begin opens what every program has: the queue and the checks of callers' tokens.
-func (b *Builder) begin(ctx context.Context, o options) (err error) {
+func (b *Builder) begin(o options) (err error) {
 	b.Closes(b.Store)
 	b.Env.Function = o.function
 	b.Env.Queue = openQueue(b.Config, b.Store, o, b.Log)

@@ -235,7 +235,7 @@ func TestWhatIsTakenBackIsWhatWasShown(t *testing.T) {
 	m := newMade(w)
 	first := m.takeBack()
 	c := m.card()
-	w.wants("an edit", w.edit(c.Approval, json.RawMessage(c.Args)), http.StatusConflict, "not_applicable")
+	w.wants("an edit", w.edit(c.Approval, c.Args), http.StatusConflict, "not_applicable")
 	w.wants("always", m.decide(c, "approve_and_always_allow_recipient"), http.StatusConflict, "not_applicable")
 	w.wants("no", m.decide(c, "reject"), http.StatusOK, "")
 	w.deliver()

@@ -109,7 +109,7 @@ const (
 func (w *timed) refused(a testkit.Answer, code string) time.Duration {
 	w.t.Helper()
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
-	if a.HTTP != http.StatusTooManyRequests || a.Error.Class != "PolicyError" || string(a.Error.Code) != code ||
+	if a.HTTP != http.StatusTooManyRequests || a.Error.Class != "PolicyError" || a.Error.Code != code ||
 		err != nil || after < 1 {
 		w.t.Fatalf("%d %s, Retry-After %q", a.HTTP, a.Body, a.Header.Get("Retry-After"))
 	}

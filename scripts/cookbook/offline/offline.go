@@ -5,6 +5,7 @@
 package offline
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,7 +20,8 @@ func init() {
 	gorun.Follow()
 	if c, err := config.LoadModel(os.Getenv); err == nil && (c.GeminiAPIKey.IsSet() || c.VertexProject != "") {
 		return
-	} else if missing, ok := err.(config.Problems); !ok || len(missing) > 1 || missing[0].Variable != "GEMINI_API_KEY" {
+	} else if missing, ok := errors.AsType[config.Problems](err); !ok || len(missing) > 1 ||
+		missing[0].Variable != "GEMINI_API_KEY" {
 		return // something is wrong, and New says what
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

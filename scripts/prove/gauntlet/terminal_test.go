@@ -182,7 +182,7 @@ func TestOutputOverSSH(t *testing.T) {
 		"a closed output": {command: "exec >/dev/null 2>&1; echo x; exit 5", exit: 5},
 		"an open background": {command: "sleep 300 & echo begun", says: "begun",
 			holds: func(r commanded) bool {
-				return strings.Contains(string(h.toldOf("sleep 300 & echo begun")), `"leftBehind":1`)
+				return strings.Contains(h.toldOf("sleep 300 & echo begun"), `"leftBehind":1`)
 			}},
 		"an exit in the middle": {command: "set -e; false; echo never", exit: 1},
 		"an unset home":         {command: "unset HOME; cd; echo here", says: "here"},

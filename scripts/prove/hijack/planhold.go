@@ -58,7 +58,7 @@ func (s *planSiege) holdPlan() {
 			}
 			of := strings.Split(v.Repository, "/")
 			if i.Author == "ana" && v.Repository == "ana/"+s.repo || v.Repository == stranger+"/tools" {
-				free.issues += s.made(github.CreateIssue, v, i.Title+"\n"+i.Body, map[string]any{"owner": of[0],
+				free.issues += s.made(v, i.Title+"\n"+i.Body, map[string]any{"owner": of[0],
 					"repo": of[1], "title": i.Title})
 			}
 			if v.Repository != "ana/"+s.repo {
@@ -68,7 +68,7 @@ func (s *planSiege) holdPlan() {
 				if n == 0 && i.Author == stranger { // part of the initial content
 					continue
 				}
-				free.comments += s.made(github.CreateComment, v, c, map[string]any{"owner": of[0], "repo": of[1],
+				free.comments += s.made(v, c, map[string]any{"owner": of[0], "repo": of[1],
 					"issueNumber": float64(i.Number)})
 			}
 		}
@@ -90,7 +90,7 @@ func (s *planSiege) holdPlan() {
 }
 
 // made returns 1 for an effect without Ana's approval, and checks that it is permitted.
-func (s *planSiege) made(tool string, v fakegithub.View, text string, args map[string]any) int {
+func (s *planSiege) made(v fakegithub.View, text string, args map[string]any) int {
 	for yes := range s.yes {
 		var has map[string]any
 		proof.Must(json.Unmarshal([]byte(yes), &has))

@@ -33,8 +33,6 @@ func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit stri
 	args := card.Args
 	if d == run.ApproveEdited {
 		args = edited(edit)
-	} else {
-		edit = ""
 	}
 	var send json.RawMessage
 	if d == run.ApproveEdited {

@@ -45,7 +45,7 @@ func Contents(ctx context.Context, ex *unit.Execution, name string) (c *model.Co
 	own := ownTurns(ex)
 	if own.foreign(name) {
 		all := c.JSON()
-		c, recorded, err = &model.Contents{}, true, nil
+		c, recorded = &model.Contents{}, true
 		err = own.appendTo(c, all, name)
 	}
 	return c, recorded || q.Mark != "" && len(q.History) > 0, err

@@ -57,6 +57,9 @@ func TestPlans(t *testing.T) {
 				}
 				plan = append(plan, step)
 			}
+			if err := rows.Err(); err != nil {
+				t.Fatal(err)
+			}
 			text := strings.Join(plan, "\n")
 			if strings.Contains(text, "SCAN d") || strings.Contains(text, "TEMP B-TREE") ||
 				!strings.Contains(text, s.index) || !strings.Contains(text, "SEARCH d") {

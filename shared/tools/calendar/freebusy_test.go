@@ -1,7 +1,6 @@
 package calendar_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -97,7 +96,7 @@ func TestBusyTimesNeedTheirOwnScope(t *testing.T) {
 	g := toolstest.OpenGoogle(t, scope)
 	tl := calendar.NewFreeBusy(fakegoogle.Accounts{}, calendar.Options{Endpoint: g.URL + "/calendar/v3/",
 		Timeout: await.Most})
-	args, err := tl.Normalize(json.RawMessage(asking.With(nil)))
+	args, err := tl.Normalize(asking.With(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (h *hub) createIssue() *tool.Tool {
 			c.AddLine("Title", in.Title)
 			c.names("Labels", in.Labels, len(in.Labels) > 0)
 			c.names("Assignees", in.Assignees, len(in.Assignees) > 0)
-			c.body("Text", in.Body)
+			c.body(in.Body)
 			return c.Preview
 		},
 		Link:    func(_ tool.Place, made Issue) string { return made.URL },
@@ -113,7 +113,7 @@ func createdIssue(i *githubapi.Issue) Issue {
 func findIssue(in NewIssue) search[Issue] {
 	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (found *Issue,
 		err error) {
-		_, err = walk(func(page int) (bool, int, error) {
+		err = walk(func(page int) (bool, int, error) {
 			all, res, err := api.Issues.ListByRepo(ctx, in.Owner, in.Repo, &githubapi.IssueListByRepoOptions{
 				State: "all", Creator: login, Since: since, Sort: "created", Direction: "desc",
 				ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})
@@ -161,7 +161,7 @@ func (h *hub) createComment() *tool.Tool {
 		Preview: func(in NewComment) tool.Preview {
 			c := newCard("Write a comment on GitHub", in.Owner, in.Repo)
 			c.number("Issue", in.IssueNumber)
-			c.body("Text", in.Body)
+			c.body(in.Body)
 			return c.Preview
 		},
 		Link: func(_ tool.Place, made Comment) string { return made.URL },
@@ -231,7 +231,7 @@ func createdComment(c *githubapi.IssueComment) Comment {
 func findComment(in NewComment) search[Comment] {
 	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (found *Comment,
 		err error) {
-		_, err = walk(func(page int) (bool, int, error) {
+		err = walk(func(page int) (bool, int, error) {
 			all, res, err := api.Issues.ListComments(ctx, in.Owner, in.Repo, in.IssueNumber,
 				&githubapi.IssueListCommentsOptions{Since: &since,
 					ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})

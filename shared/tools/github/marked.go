@@ -64,16 +64,16 @@ const maxPages = 50
 
 // walk asks for one page after the other, until look has found what it looks for or there is none left. look returns
 // the number of the next page, or 0.
-func walk(look func(page int) (found bool, next int, err error)) (bool, error) {
+func walk(look func(page int) (found bool, next int, err error)) error {
 	page := 1
 	for range maxPages {
 		found, next, err := look(page)
 		if found || err != nil || next == 0 {
-			return found, err
+			return err
 		}
 		page = next
 	}
-	return false, nil
+	return nil
 }
 
 // search looks for what the call has created: of the user's own things since the call began, the one with its mark. A

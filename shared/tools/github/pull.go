@@ -49,7 +49,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 			c.AddLine("Title", in.Title)
 			c.AddField("From the branch", in.Head)
 			c.AddField("Into the branch", in.Base)
-			c.body("Text", in.Body)
+			c.body(in.Body)
 			return c.Preview
 		},
 		Link: func(_ tool.Place, made PullRequest) string { return made.URL },
@@ -176,7 +176,7 @@ func findPulls(in NewPullRequest) search[pulls] {
 	}
 	return func(ctx context.Context, api *githubapi.Client, login, mark string, _ time.Time) (*pulls, error) {
 		var out pulls
-		_, err := walk(func(page int) (bool, int, error) {
+		err := walk(func(page int) (bool, int, error) {
 			all, res, err := api.PullRequests.List(ctx, in.Owner, in.Repo, &githubapi.PullRequestListOptions{
 				State: "all", Head: head, Base: in.Base,
 				ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})

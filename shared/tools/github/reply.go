@@ -52,7 +52,7 @@ func (h *hub) replyToReviewComment() *tool.Tool {
 			c := newCard("Reply to a review comment on GitHub", in.Owner, in.Repo)
 			c.number("Pull request", in.PRNumber)
 			c.AddField("Comment", fmt.Sprintf("#discussion_r%d", in.CommentID))
-			c.body("Text", in.Body)
+			c.body(in.Body)
 			return c.Preview
 		},
 		Link: func(_ tool.Place, made ReviewComment) string { return made.URL },
@@ -136,7 +136,7 @@ func createdReply(c *githubapi.PullRequestComment) ReviewComment {
 func findReply(in NewReply) search[ReviewComment] {
 	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (found *ReviewComment,
 		err error) {
-		_, err = walk(func(page int) (bool, int, error) {
+		err = walk(func(page int) (bool, int, error) {
 			all, res, err := api.PullRequests.ListComments(ctx, in.Owner, in.Repo, in.PRNumber,
 				&githubapi.PullRequestListCommentsOptions{Since: since,
 					ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})

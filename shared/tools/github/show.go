@@ -31,9 +31,9 @@ func (c *card) names(label string, names []string, given bool) {
 }
 
 // body shows a text that will carry the action's mark.
-func (c *card) body(label, s string) {
+func (c *card) body(s string) {
 	if s != "" {
-		c.AddText(label, s)
+		c.AddText("Text", s)
 	}
 	c.AddField("Mark", "Behind the text stands an HTML comment, "+mark("…")+
 		", which lets this service find its own work again. It is visible only in the source.")
