@@ -47,7 +47,7 @@ func plannerAgent(cfg config.Config, limits registry.Limits) registry.Agent {
 
 // aboutContainers returns the instructions for a program without a container engine, or "".
 func aboutContainers(cfg config.Config) string {
-	if cfg.DockerHost != "" && len(cfg.DockerImages) > 0 {
+	if cfg.HasContainers() {
 		return ""
 	}
 	return noContainers

@@ -264,18 +264,20 @@ type Config struct {
 
 	// Containers.
 
-	// DOCKER_HOST: the engine that runs containers for plans, and in `scripts/dev` for agents in files: Docker, or an
-	// engine with its API. The tools need DOCKER_IMAGES too
-	DockerHost string
-	// DOCKER_IMAGES: the images that containers can use; nothing is pulled. By default `scripts/dev` offers the images
-	// of an engine that answers at a socket of the machine
-	DockerImages []string // each once
-	// DOCKER_NETWORK: the engine's network that containers join; by default they have no network
-	DockerNetwork string
-	// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem for an engine at a tcp address
-	DockerCertPath string
-	// DOCKER_CERTS: the three files as one text, for a deployment that has them in a secret
-	DockerCerts Secret
+	Docker struct {
+		// DOCKER_HOST: the engine that runs containers for plans, and in `scripts/dev` for agents in files: Docker, or
+		// an engine with its API. The tools need DOCKER_IMAGES too
+		Host string
+		// DOCKER_IMAGES: the images that containers can use; nothing is pulled. By default `scripts/dev` offers the
+		// images of an engine that answers at a socket of the machine
+		Images []string // each once
+		// DOCKER_NETWORK: the engine's network that containers join; by default they have no network
+		Network string
+		// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem for an engine at a tcp address
+		CertPath string
+		// DOCKER_CERTS: the three files as one text, for a deployment that has them in a secret
+		Certs Secret
+	}
 
 	// Limits of a run and its user.
 
@@ -319,6 +321,9 @@ type Config struct {
 	known       []string // the names of all settings
 	environment func(name string) string
 }
+
+// HasContainers reports whether an engine and images are configured, which the tools with containers need.
+func (c Config) HasContainers() bool { return c.Docker.Host != "" && len(c.Docker.Images) > 0 }
 
 // Log returns the options of the process's log.
 func (c Config) Log() obs.Options {

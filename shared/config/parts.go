@@ -210,15 +210,15 @@ func (l *loader) docker(c *Config) {
 	const host = "unix:///path/of/a.sock, or tcp://host:port with DOCKER_CERT_PATH beside it"
 	const images = "up to 20 names of images with commas between them, such as docker.io/library/golang:1.26"
 	const certs = "a directory with ca.pem, cert.pem and key.pem"
-	c.DockerHost = l.text("DOCKER_HOST", "", host, isEngine)
-	c.DockerImages = l.list("DOCKER_IMAGES", images, 20, isImage)
-	c.DockerNetwork = l.text("DOCKER_NETWORK", "", "the name of one of the engine's networks, but not its host's",
+	c.Docker.Host = l.text("DOCKER_HOST", "", host, isEngine)
+	c.Docker.Images = l.list("DOCKER_IMAGES", images, 20, isImage)
+	c.Docker.Network = l.text("DOCKER_NETWORK", "", "the name of one of the engine's networks, but not its host's",
 		isNetwork)
-	c.DockerCertPath = l.text("DOCKER_CERT_PATH", "", certs, isPath)
+	c.Docker.CertPath = l.text("DOCKER_CERT_PATH", "", certs, isPath)
 	const text = "in PEM: the certificates of a CA and of a client, and that one's private key"
-	c.DockerCerts = l.secret("DOCKER_CERTS", text, isCerts)
+	c.Docker.Certs = l.secret("DOCKER_CERTS", text, isCerts)
 	// A deployed function that does not use the engine has no certificates.
-	l.require(strings.HasPrefix(c.DockerHost, "tcp:") && !c.DockerCerts.IsSet() && (!l.deployed || l.needs(Engine)),
+	l.require(strings.HasPrefix(c.Docker.Host, "tcp:") && !c.Docker.Certs.IsSet() && (!l.deployed || l.needs(Engine)),
 		"DOCKER_CERT_PATH", certs+", or DOCKER_CERTS, because DOCKER_HOST is tcp")
 }
 

@@ -238,8 +238,8 @@ func TestPairs(t *testing.T) {
 func TestWhatIsMeantForOthers(t *testing.T) {
 	c, err := load(nil, map[string]string{"GITHUB_TOKEN": "ghp_0123456789abcdef", "DOCKER_HOST": "ssh://ana@host",
 		"DOCKER_CERT_PATH": "a\x00"})
-	if err != nil || c.GitHubToken.IsSet() || c.DockerHost != "" || c.DockerCertPath != "" {
-		t.Errorf("a token %v, engine %q, %v", c.GitHubToken.IsSet(), c.DockerHost, err)
+	if err != nil || c.GitHubToken.IsSet() || c.Docker.Host != "" || c.Docker.CertPath != "" {
+		t.Errorf("a token %v, engine %q, %v", c.GitHubToken.IsSet(), c.Docker.Host, err)
 	}
 }
 

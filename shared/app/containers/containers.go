@@ -15,11 +15,11 @@ var Part = app.Part{Name: "engine", Needs: config.Engine, Open: open}
 
 func open(_ context.Context, b *app.Builder) error {
 	cfg := b.Config
-	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
+	if !cfg.HasContainers() {
 		return nil
 	}
-	e, err := docker.Open(docker.Config{Host: cfg.DockerHost, CertPath: cfg.DockerCertPath,
-		Certs: cfg.DockerCerts.Reveal(), Network: cfg.DockerNetwork})
+	e, err := docker.Open(docker.Config{Host: cfg.Docker.Host, CertPath: cfg.Docker.CertPath,
+		Certs: cfg.Docker.Certs.Reveal(), Network: cfg.Docker.Network})
 	if err != nil {
 		return fmt.Errorf("DOCKER_HOST, DOCKER_CERT_PATH or DOCKER_CERTS: %w", err)
 	}

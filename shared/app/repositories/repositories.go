@@ -22,7 +22,7 @@ func add(b *app.Builder) error {
 	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now,
 		Strangers: netguard.Strangers(b.Config.OnCloudRun)}
 	b.Checkouts = github.NewSnapshots(b.GitHub, o)
-	if b.Config.DockerHost != "" && len(b.Config.DockerImages) > 0 {
+	if b.Config.HasContainers() {
 		o.Containers = reader(b.Engine)
 	}
 	return b.Add(github.New(b.GitHub, o))

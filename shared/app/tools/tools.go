@@ -72,10 +72,10 @@ func reading(b *app.Builder) tool.Set {
 
 func addContainers(b *app.Builder) error {
 	cfg := b.Config
-	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
+	if !cfg.HasContainers() {
 		return nil
 	}
-	o := docker.Options{Images: cfg.DockerImages, Network: cfg.DockerNetwork, Checkouts: b.Checkouts}
+	o := docker.Options{Images: cfg.Docker.Images, Network: cfg.Docker.Network, Checkouts: b.Checkouts}
 	if b.Engine != nil {
 		o.Engine = b.Engine
 	}
