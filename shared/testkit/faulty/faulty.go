@@ -1,7 +1,6 @@
-// Package faulty wraps a [store.Store] so that a test sees its calls and decides what becomes of each: that it fails,
-// that its answer is lost, that it takes long, that its process dies before it or after it. [Hook] is the one idea; the
-// others are hooks, choose the calls that a hook is for ([Commits], [Nth], …), or keep what their hook has seen
-// ([Count], [Record]).
+// Package faulty wraps a [store.Store] so that a test sees each call and can change its result: the call fails, its
+// answer is lost, it takes long, or the process dies before or after it. Everything here is a [Hook], selects the calls
+// of a hook ([Commits], [Nth], …), or records calls with a hook ([Count], [Record]).
 //
 //	st := faulty.Wrap(st, faulty.Commits(faulty.Nth(3, faulty.KillAfter)))
 package faulty
@@ -26,7 +25,7 @@ const (
 	Watch  Method = "watch" // each state that is delivered is a call
 )
 
-// Call is one call of a store. A hook may replace what goes in before it calls next, and what has come out after that.
+// Call is one call of a store. A hook may replace the arguments before it calls next, and the results afterwards.
 type Call struct {
 	Method Method
 	Paths  []string      // of a Get or a Watch
@@ -40,8 +39,8 @@ type Call struct {
 // Next makes a call.
 type Next func(ctx context.Context) error
 
-// Hook stands around a call: the call takes place when it calls next, and its error is what the caller gets. Stores are
-// called concurrently, and so are hooks.
+// Hook wraps a call. The call happens when the hook calls next, and the caller gets the hook's error. Hooks are called
+// concurrently, as stores are.
 type Hook func(ctx context.Context, c *Call, next Next) error
 
 // Store is a store with hooks around its calls.
@@ -57,7 +56,7 @@ func Wrap(st store.Store, hooks ...Hook) *Store {
 	return s
 }
 
-// Set replaces the hooks. Without any the store is as it was before it was wrapped.
+// Set replaces the hooks. Without hooks, the store behaves like the wrapped one.
 func (s *Store) Set(hooks ...Hook) { s.hooks.Store(&hooks) }
 
 // call makes a call through the hooks.
@@ -132,7 +131,7 @@ func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 	}
 }
 
-// While has the store alone behind the hook while f runs.
+// While runs f with only this hook, and removes all hooks afterwards.
 func (s *Store) While(h Hook, f func()) {
 	s.Set(h)
 	defer s.Set()

@@ -8,26 +8,25 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Killed is the value with which a process panics that dies in a test ([KillBefore], [Dies]).
+// Killed is the panic value of a process that a hook kills. [Dies] recovers it.
 type Killed struct{}
 
-// KillBefore ends the process before the call takes place.
+// KillBefore kills the process before the call.
 func KillBefore(context.Context, *Call, Next) error { panic(Killed{}) }
 
-// KillAfter ends the process after the call has taken place.
+// KillAfter kills the process after the call.
 func KillAfter(ctx context.Context, _ *Call, next Next) error {
-	_ = next(ctx) // no process is left that hears of it
+	_ = next(ctx) // the killed process cannot read the result
 	panic(Killed{})
 }
 
-// Exit ends the goroutine that calls, before the call takes place: a process that dies where a panic would be
-// recovered.
+// Exit ends the calling goroutine before the call. Use it to kill a process where a panic would be recovered.
 func Exit(context.Context, *Call, Next) error {
 	runtime.Goexit()
 	return nil
 }
 
-// Kill is KillAfter or KillBefore.
+// Kill returns KillAfter or KillBefore.
 func Kill(after bool) Hook {
 	if after {
 		return KillAfter
@@ -35,7 +34,7 @@ func Kill(after bool) Hook {
 	return KillBefore
 }
 
-// Dies runs f as a process that may be killed, and reports whether it was.
+// Dies runs f as a process that hooks may kill, and reports whether one did.
 func Dies(f func()) (died bool) {
 	defer func() {
 		switch r := recover(); r {
@@ -50,15 +49,15 @@ func Dies(f func()) (died bool) {
 	return false
 }
 
-// Down has no call take place: the store does not answer.
+// Down makes every call fail as if the store could not be reached.
 func Down(ctx context.Context, c *Call, next Next) error {
 	return Fail(store.ErrUnavailable)(ctx, c, next)
 }
 
-// Fail has no call take place, and returns err for it.
+// Fail makes every call return err instead of reaching the store.
 func Fail(err error) Hook { return func(context.Context, *Call, Next) error { return err } }
 
-// Lost has each call take place, and its caller not hear of it.
+// Lost makes each call, but returns store.ErrUnavailable if it succeeds, as if the answer were lost.
 func Lost(ctx context.Context, _ *Call, next Next) error {
 	if err := next(ctx); err != nil {
 		return err
@@ -85,13 +84,13 @@ func After(f func(*Call)) Hook {
 	}
 }
 
-// Commits applies a hook to commits alone.
+// Commits applies a hook only to commits.
 func Commits(h Hook) Hook { return Of(func(c *Call) bool { return c.Method == Commit }, h) }
 
-// Gets applies a hook to reads by path alone.
+// Gets applies a hook only to reads by path.
 func Gets(h Hook) Hook { return Of(func(c *Call) bool { return c.Method == Get }, h) }
 
-// Of applies a hook to the calls that are chosen.
+// Of applies a hook to the chosen calls.
 func Of(chosen func(*Call) bool, h Hook) Hook {
 	return func(ctx context.Context, c *Call, next Next) error {
 		if chosen(c) {
@@ -101,10 +100,10 @@ func Of(chosen func(*Call) bool, h Hook) Hook {
 	}
 }
 
-// Nth applies a hook to the n-th call, counted from 1; with 0 to none.
+// Nth applies a hook only to the n-th call, counted from 1. If n is 0, it applies to no call.
 func Nth(n int, h Hook) Hook { return Each(func(i int) bool { return i == n }, h) }
 
-// Each applies a hook to the calls whose number, from 1, is chosen.
+// Each applies a hook to the calls with the chosen numbers, counted from 1.
 func Each(chosen func(n int) bool, h Hook) Hook {
 	var n atomic.Int64
 	return Of(func(*Call) bool { return chosen(int(n.Add(1))) }, h)

@@ -9,14 +9,14 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Recorder is a store that remembers which documents were written.
+// Recorder is a store that records the paths of written documents.
 type Recorder struct {
 	*Store
 	mu    sync.Mutex
 	paths map[string]bool
 }
 
-// Record returns st, remembering.
+// Record wraps st in a Recorder.
 func Record(st store.Store, hooks ...Hook) *Recorder {
 	r := &Recorder{paths: map[string]bool{}}
 	r.Store = Wrap(Wrap(st, Commits(r.see)), hooks...)
@@ -30,7 +30,7 @@ func (r *Recorder) see(ctx context.Context, c *Call, next Next) error {
 	return next(ctx)
 }
 
-// Add has it remember documents that were written past it.
+// Add records documents that were written without this store.
 func (r *Recorder) Add(paths ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *Recorder) Add(paths ...string) {
 	}
 }
 
-// Left returns the documents that were written and exist, in the order of their paths.
+// Left returns the recorded documents that still exist, sorted by path.
 func (r *Recorder) Left(ctx context.Context) (left []store.Doc, err error) {
 	r.mu.Lock()
 	all := slices.Sorted(maps.Keys(r.paths))

@@ -1,5 +1,5 @@
-// Package figures reports what benchmarks measure whose mean says little: how long a user waits, half of the time and
-// at worst, and how much memory that takes at its peak.
+// Package figures reports measurements of benchmarks for which a mean says little: the median and the 95th percentile
+// of waiting times, and the peak of the heap.
 package figures
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Times are how long something took, again and again.
+// Times are repeated measurements of one duration.
 type Times []time.Duration
 
-// Since adds what has passed since began.
+// Since adds the time since began.
 func (t *Times) Since(began time.Time) { *t = append(*t, time.Since(began)) }
 
 // Report reports the median and the 95th percentile, in milliseconds, as NAME-p50-ms and NAME-p95-ms.
@@ -28,8 +28,7 @@ func (t Times) Report(b *testing.B, name string) {
 	}
 }
 
-// PeakHeap has do be done, and returns by how many MiB the heap grew meanwhile, garbage that is not collected yet
-// included.
+// PeakHeap calls do and returns by how many MiB the heap grew meanwhile, including garbage that is not collected yet.
 func PeakHeap(do func()) (mib float64) {
 	const every = 2 * time.Millisecond
 	runtime.GC()

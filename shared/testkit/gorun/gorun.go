@@ -1,5 +1,5 @@
-// Package gorun ends a program with the `go run` that has started it, which leaves its child running when it is killed
-// itself.
+// Package gorun ends a program when the `go run` that started it ends. A killed `go run` otherwise leaves its program
+// running.
 package gorun
 
 import (
@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Follow kills this process, as a crash would, once the go command that has started it has ended. It does nothing in a
-// program that a shell or a service manager has started.
+// Follow kills this process, as a crash would, once the go command that started it has ended. It does nothing if a
+// shell or a service manager started the program.
 func Follow() {
 	if pid := Parent(); pid != 0 {
 		go With(pid)
 	}
 }
 
-// Parent returns the process id of the go command that has started this process, or 0 if something else has.
+// Parent returns the process ID of the go command that started this process, or 0 if another program did.
 func Parent() int {
 	pid := os.Getppid()
 	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // on Linux
@@ -34,7 +34,7 @@ func Parent() int {
 	return pid
 }
 
-// With kills this process once the process with the id has ended.
+// With kills this process once the process with this ID has ended.
 func With(pid int) {
 	for range time.Tick(200 * time.Millisecond) {
 		if ended(pid) {

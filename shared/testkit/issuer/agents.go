@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// The bounds of programs that register.
+// The limits for programs that register.
 const (
 	maxPrograms   = 100 // beyond that, the oldest is forgotten
 	maxRedirects  = 10
 	maxName       = 100
-	agentLifetime = 30 * 24 * time.Hour // until a program has its user agree again
+	agentLifetime = 30 * 24 * time.Hour // after that, the user has to agree again
 )
 
-// Agents are the programs that act for users at a resource. They register by themselves (RFC 7591), ask their user, and
-// get access tokens that are for the resource alone (RFC 8707).
+// Agents are the programs that act for users at a resource. Each registers itself (RFC 7591), asks its user, and gets
+// access tokens for this resource only (RFC 8707).
 type Agents struct {
 	Resource string                        // the address that tokens are for
 	File     string                        // holds the programs that have registered
 	SignedIn func(uid, email string) error // called for each user; may refuse one
 }
 
-// ServeAgents has programs register for the resource, and get tokens of users who agree.
+// ServeAgents lets programs register for the resource and get tokens of users who agree.
 func (i *Issuer) ServeAgents(a Agents) error {
 	i.programs = &programs{Agents: a}
 	if err := i.programs.open(); err != nil {
@@ -43,7 +43,7 @@ func (i *Issuer) ServeAgents(a Agents) error {
 	return nil
 }
 
-// programs are those that have registered. They are safe for concurrent use.
+// programs are the registered programs. It is safe for concurrent use.
 type programs struct {
 	Agents
 	mu  sync.Mutex
@@ -68,7 +68,7 @@ func (p *programs) open() error {
 	return err
 }
 
-// get returns the program of an id.
+// get returns the program with this ID.
 func (p *programs) get(id string) (found program, ok bool) {
 	if p == nil {
 		return program{}, false
@@ -101,7 +101,7 @@ func (p *programs) add(a program) error {
 	return err
 }
 
-// register answers a program that registers. Of what it says of itself only its name and its addresses count.
+// register registers a program. It uses only the name and the redirect addresses of the request.
 func (i *Issuer) register(w http.ResponseWriter, r *http.Request) {
 	var a program
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10)).Decode(&a)
@@ -126,7 +126,7 @@ func (i *Issuer) register(w http.ResponseWriter, r *http.Request) {
 		"grant_types": []string{"authorization_code", "refresh_token"}, "client_id_issued_at": i.now().Unix()})
 }
 
-// named returns what of a program's name its id may begin with.
+// named returns the beginning of a program's ID: the characters of its name that an ID can contain.
 func named(name string) string {
 	id := strings.Map(func(r rune) rune {
 		switch {
@@ -140,7 +140,7 @@ func named(name string) string {
 	return cmp.Or(strings.Trim(id, "-"), "program")
 }
 
-// notForCodes reports whether no code may be sent to an address: it is neither of https nor of this machine.
+// notForCodes reports whether codes cannot be sent to an address: it needs https or a host on this machine.
 func notForCodes(address string) bool {
 	u, err := url.Parse(address)
 	return err != nil || len(address) > 2000 || u.Fragment != "" || u.Host == "" || u.User != nil ||
@@ -167,7 +167,7 @@ func anyPort(address string) string {
 	return u.String()
 }
 
-// accessTokens returns what a program gets for a user: an access token (RFC 9068 §2.2), and one to get the next with.
+// accessTokens returns an access token (RFC 9068 §2.2) and a refresh token of a user for a program.
 func (i *Issuer) accessTokens(uid, id string) (map[string]any, error) {
 	now := i.now()
 	claims := func(audience string, lifetime time.Duration) map[string]any {
@@ -186,7 +186,7 @@ func (i *Issuer) accessTokens(uid, id string) (map[string]any, error) {
 		"expires_in": int(tokenLifetime.Seconds())}, nil
 }
 
-// refreshed returns the user of a refresh token that this issuer gave the program.
+// refreshed returns the user of a refresh token that this issuer issued to the program.
 func (i *Issuer) refreshed(token, id string) (uid string, err error) {
 	var c struct {
 		Subject  string `json:"sub"`

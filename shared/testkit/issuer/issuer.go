@@ -30,7 +30,7 @@ type Issuer struct {
 	mux    *http.ServeMux
 
 	codes    fakeoauth.Codes[grant]
-	served   bool      // the endpoints of those that follow are
+	served   bool      // whether the endpoints for sign-in are
 	console  *Client   // nil if users do not sign in by browser
 	programs *programs // nil if there are no agents of other programs
 }
@@ -111,7 +111,7 @@ func (i *Issuer) Sign(claims map[string]any) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// verified returns what the issuer has signed as a token.
+// verified returns the payload of a token that the issuer signed.
 func (i *Issuer) verified(token string) (payload []byte, err error) {
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil {

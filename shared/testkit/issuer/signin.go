@@ -26,12 +26,12 @@ type Client struct {
 	SignedIn  func(uid, email string) error // called for each user; may refuse one
 }
 
-// grant is what a code was given for.
+// grant is the sign-in behind a code.
 type grant struct{ client, uid, email, nonce, redirect string }
 
 // ServeSignIn enables the sign-in of the client's users: OpenID Connect's authorization code with PKCE (RFC 7636, S256
 // only), and the ID token in the fragment (OpenID Connect Core §3.2), as Google serves it to clients without a secret.
-// Every visitor is signed in, under the name that they enter.
+// Every visitor is signed in with the name that they enter.
 func (i *Issuer) ServeSignIn(c Client) {
 	i.console = &c
 	i.serveSignIn()
@@ -146,11 +146,11 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Redirect+"#"+back.Encode(), http.StatusSeeOther)
 }
 
-// ownAddress matches a name that is an address by itself. Those of example.com are made of other names.
+// ownAddress matches a name that is an e-mail address. Addresses of example.com are derived from other names.
 var ownAddress = lazyregexp.New(`^[a-z0-9._+-]{1,64}@[a-z0-9.-]{1,190}$`)
 
-// UsualEmail returns the address of a user who names no other. Two names never have one address, even where addresses
-// are compared without regard to case: a capital letter is written _a, and another sign as _ and its number.
+// UsualEmail returns the default address of a user. Two names never share an address, even if addresses are compared
+// without regard to case: a capital letter becomes _ and the small letter, and any other sign _ and its number.
 func UsualEmail(uid string) string {
 	const domain, most = "@example.com", 64
 	if ownAddress.MatchString(uid) && !strings.HasSuffix(uid, domain) {
@@ -181,7 +181,7 @@ func (i *Issuer) signedIn(q request) error {
 	return i.console.SignedIn(q.UID, q.Email)
 }
 
-// with returns an address with more parameters.
+// with adds parameters to an address.
 func with(address string, more url.Values) string {
 	if strings.Contains(address, "?") {
 		return address + "&" + more.Encode()
@@ -223,7 +223,7 @@ func (i *Issuer) tokens(r *http.Request) (map[string]any, error) {
 		"expires_in": int(tokenLifetime.Seconds())}, err
 }
 
-// refuse answers as RFC 6749 §5.2 and RFC 7591 §3.2.2 have it.
+// refuse sends an error in the form of RFC 6749 §5.2 and RFC 7591 §3.2.2.
 func refuse(w http.ResponseWriter, code string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)

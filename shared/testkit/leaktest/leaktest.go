@@ -1,4 +1,4 @@
-// Package leaktest checks after the tests of a package that no goroutine is left: a test must stop all that it started.
+// Package leaktest checks that no goroutine runs after the tests of a package: a test must stop what it started.
 package leaktest
 
 import (

@@ -1,4 +1,4 @@
-// Package mailserver is an SMTP server on this machine that keeps the mails that it is sent.
+// Package mailserver is an SMTP server on this machine that keeps the mails that it receives.
 package mailserver
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// A Mail is one that the server has taken.
+// A Mail is a mail that the server accepted.
 type Mail struct {
 	From, To string // of the envelope
 	TLS      bool
-	User     string // who has sent it
+	User     string // the user who logged in
 	Raw      string
 	Header   mail.Header
 	Text     string // decoded
 }
 
-// Server takes mails from the user with the password, or from anybody where there is no user.
+// Server accepts mails from the user with the password, or from anybody if User is empty.
 type Server struct {
 	User, Password string
-	// Taking is called with each mail before it is taken. Its error is answered in place of that; nil: all are taken.
+	// Taking is called for each mail before the server accepts it; an error rejects the mail. nil: all are accepted.
 	Taking func(Mail) error
 
 	server *smtp.Server
@@ -38,8 +38,8 @@ type Server struct {
 	mails []Mail
 }
 
-// Start has the server listen on a loopback address. Without a configuration it knows no TLS; with one it begins TLS
-// when it is asked to, or at once where wrapped.
+// Start makes the server listen on a loopback address. With a TLS configuration it offers STARTTLS, or begins with TLS
+// if wrapped is set. Without one it has no TLS.
 func (s *Server) Start(secure *tls.Config, wrapped bool) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,17 +64,17 @@ func (s *Server) Start(secure *tls.Config, wrapped bool) error {
 	return nil
 }
 
-// Address is where it listens.
+// Address returns the address of the server.
 func (s *Server) Address() string { return s.ln.Addr().String() }
 
-// Close ends it, with its connections.
+// Close stops the server and closes its connections.
 func (s *Server) Close() error {
 	err := s.server.Close()
 	<-s.done
 	return err
 }
 
-// Mails returns what it has taken.
+// Mails returns the accepted mails.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
