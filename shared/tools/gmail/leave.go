@@ -2,7 +2,9 @@ package gmail
 
 import (
 	"context"
+	"net/http"
 	"net/url"
+	"strconv"
 
 	gmailapi "google.golang.org/api/gmail/v1"
 
@@ -45,8 +47,27 @@ func NewDraft(accounts provider.Accounts, o Options) *tool.Tool {
 	d.Link = func(in tool.Place, _ Drafted) string {
 		return "https://mail.google.com/mail/?" + url.Values{"authuser": {in.Name}}.Encode() + "#drafts"
 	}
-	d.Execute, d.Reconcile = s.leave, s.settleLeft
+	d.Prepare, d.Execute, d.Reconcile = s.history, s.leave, s.settleLeft
 	return tool.Define(d)
+}
+
+// history returns the number of the mailbox's newest change. As long as it stays the same, no draft was created.
+func (s *sender) history(ctx context.Context, c tool.Call, _ Args) (string, error) {
+	svc, err := s.service(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	p, err := svc.Users.GetProfile("me").Context(ctx).Do()
+	if err == nil && p.HistoryId == 0 {
+		err = errUnreadable
+	}
+	if err != nil {
+		return "", retriable(google.Read(err), "gmail.getProfile",
+			"Gmail could not be asked for the state of the mailbox. Nothing was left or sent.")
+	}
+	return strconv.FormatUint(p.HistoryId, 10), nil
 }
 
 // leave creates the draft. Nothing reaches a recipient, but a lost answer must not lead to a second draft.
@@ -95,35 +116,80 @@ func notLeft(f provider.Failure) error {
 	return f.Unclear(call, "Gmail did not say whether the draft is there. Nothing was sent.")
 }
 
-// settleLeft looks for the draft with the action's header. If the user has deleted the draft or sent it meanwhile, the
-// draft is missing too.
-func (s *sender) settleLeft(ctx context.Context, c tool.Call, _ Args) (tool.Verdict, Drafted, string, error) {
+// The reasons for a verdict of unknown about a draft, for the user.
+const (
+	leftUnlisted = "Gmail's list of drafts does not show whether this draft is there. Please look among your drafts. " +
+		"Nothing was sent by us."
+	leftGone = "Gmail's answer was lost, and your mailbox has changed since. The draft is not among your drafts: it " +
+		"was not left, or you have edited, sent or deleted it meanwhile. Nothing was sent by us."
+)
+
+// settleLeft looks for the draft with the action's header. Its owner may have sent or deleted it meanwhile, so a draft
+// that is missing proves nothing. The mailbox itself does: nothing has changed in it since [sender.history]. Else a
+// message with the header among the sent or deleted ones proves that the draft was left.
+func (s *sender) settleLeft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Drafted, string, error) {
 	svc, err := s.service(ctx, c)
 	if err != nil {
 		return cannotFind(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	searching, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
+	d, whole, err := findDraft(searching, svc, c.ActionID)
+	switch {
+	case err != nil:
+		return cannotFind(err)
+	case d != nil:
+		return tool.Done, drafted(d), "", nil
+	}
+	now, err := s.history(ctx, c, a)
+	switch {
+	case tool.IsTransient(err):
+		return "", Drafted{}, "", err
+	case err == nil && now == c.Handle:
+		return tool.NotDone, Drafted{}, "", nil
+	case !whole:
+		return tool.Unknown, Drafted{}, leftUnlisted, nil
+	}
+	return s.settleGone(ctx, svc, c, a)
+}
+
+// findDraft returns the draft with the action's header, or nil. whole reports whether all drafts were searched: an
+// answer that lost its list looks like an empty one.
+func findDraft(ctx context.Context, svc *gmailapi.Service, action string) (_ *gmailapi.Draft, whole bool, _ error) {
 	list, err := svc.Users.Drafts.List("me").MaxResults(maxDrafts).Context(ctx).Do()
 	if err != nil {
-		return cannotFind(err)
+		return nil, false, err
 	}
 	for _, d := range list.Drafts {
 		d, err := svc.Users.Drafts.Get("me", d.Id).Format("metadata").Context(ctx).Do()
 		switch {
 		case err != nil: // also if the draft has gone since it was listed: the next list says so
-			return cannotFind(err)
+			return nil, false, err
 		case d.Id == "":
-			return cannotFind(errUnreadable)
-		case marked(d.Message, c.ActionID):
-			return tool.Done, drafted(d), "", nil
+			return nil, false, errUnreadable
+		case marked(d.Message, action):
+			return d, true, nil
 		}
 	}
-	if list.NextPageToken != "" || len(list.Drafts) == 0 { // an answer that lost its list looks like an empty one
-		return tool.Unknown, Drafted{}, "Gmail's list of drafts does not show whether this draft is there. Please " +
-			"look among your drafts. Nothing was sent.", nil
+	return nil, list.NextPageToken == "" && len(list.Drafts) > 0, nil
+}
+
+// settleGone looks for a draft that is not among the drafts: its owner may have sent or deleted it. The scope
+// gmail.compose alone does not show that.
+func (s *sender) settleGone(ctx context.Context, svc *gmailapi.Service, c tool.Call, a Args) (tool.Verdict, Drafted,
+	string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	for _, label := range []string{"SENT", "TRASH"} {
+		m, err := findIn(ctx, svc, label, c.ActionID, a.ThreadID)
+		switch f := google.Read(err); {
+		case err == nil && m != nil:
+			return tool.Done, Drafted{MessageID: m.Id, ThreadID: m.ThreadId}, "", nil
+		case err != nil && (f.Proof != provider.NoAccess || f.Status != http.StatusForbidden):
+			return cannotFind(err)
+		}
 	}
-	return tool.NotDone, Drafted{}, "", nil
+	return tool.Unknown, Drafted{}, leftGone, nil
 }
 
 // cannotFind is [cannotAsk] for a draft.

@@ -12,7 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-const listDrafts = "gmail.drafts.list"
+const (
+	listDrafts = "gmail.drafts.list"
+	profile    = "gmail.getProfile"
+)
 
 func TestDraftSuite(t *testing.T) {
 	drafting := suite
@@ -43,9 +46,9 @@ func newLeft(t *testing.T) *env {
 
 func TestEveryFaultOfADraftIsSettled(t *testing.T) {
 	unclear := toolstest.Settled{Want: toolstest.Review, Effects: 1}
-	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newLeft(t).Provider },
+	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newLeft(t).Provider }, Rereads: true,
 		Broken: gmail.NewDraft(toolstest.Panicking{}, gmail.Options{}),
-		Acts:   []string{create}, Looks: []string{listDrafts, get}, Cases: map[string]toolstest.Settled{
+		Acts:   []string{profile, create}, Looks: []string{listDrafts, get}, Cases: map[string]toolstest.Settled{
 			"nothing breaks": sent,
 			"503 before":     sent.After(create, status(503, "")),
 			"500 after":      sent.After(create, fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500}),
@@ -78,5 +81,15 @@ func TestADraftIsTheMailThatWasApproved(t *testing.T) {
 	}
 	if s := w.Tool.Spec; s.Approval != tool.Required || strings.Join(s.Scopes, " ") != compose {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestADraftThatItsOwnerDeleted loses the answer about a draft that its owner deletes at once: it is not left again.
+func TestADraftThatItsOwnerDeleted(t *testing.T) {
+	w := newLeft(t)
+	w.Break(create, kind(fakegoogle.ResetAfter))
+	w.Break(listDrafts, kind(fakegoogle.DraftDeleted))
+	if end, _, _ := w.CarryOut(t); end != toolstest.Review || len(w.Drafts("me@example.com")) != 0 {
+		t.Errorf("%s, and %d drafts are there", end, len(w.Drafts("me@example.com")))
 	}
 }

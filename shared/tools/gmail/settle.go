@@ -67,7 +67,7 @@ func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.C
 	raw []byte) (tool.Verdict, Sent, string, error) {
 	searching, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	found, err := findSent(searching, svc, c.ActionID, h.Thread)
+	found, err := findIn(searching, svc, "SENT", c.ActionID, h.Thread)
 	switch f := google.Read(err); {
 	case err == nil && found != nil:
 		sent, err := s.proven(ctx, svc, c, raw, Sent{MessageID: found.Id, ThreadID: found.ThreadId})
@@ -86,22 +86,24 @@ func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.C
 	}
 }
 
-// findSent searches for a sent message with the action's header: in the draft's thread first, then among the newest.
-func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string) (*gmailapi.Message, error) {
+// findIn searches for a message with the label and the action's header: in the thread first, then among the newest with
+// that label.
+func findIn(ctx context.Context, svc *gmailapi.Service, label, action, thread string) (*gmailapi.Message, error) {
+	is := func(m *gmailapi.Message) bool {
+		return m != nil && slices.Contains(m.LabelIds, label) && marked(m, action)
+	}
 	if thread != "" {
 		t, err := svc.Users.Threads.Get("me", thread).Format("metadata").MetadataHeaders(actionHeader).Context(ctx).Do()
 		if err != nil && google.Read(err).Proof != provider.Missing {
 			return nil, err
 		}
 		if err == nil && t != nil {
-			for _, m := range t.Messages {
-				if sentBy(m, action) {
-					return m, nil
-				}
+			if i := slices.IndexFunc(t.Messages, is); i >= 0 {
+				return t.Messages[i], nil
 			}
 		}
 	}
-	list, err := svc.Users.Messages.List("me").LabelIds("SENT").MaxResults(newest).Context(ctx).Do()
+	list, err := svc.Users.Messages.List("me").LabelIds(label).MaxResults(newest).Context(ctx).Do()
 	if err != nil || list == nil {
 		return nil, err
 	}
@@ -110,15 +112,11 @@ func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string)
 		if err != nil && google.Read(err).Proof != provider.Missing {
 			return nil, err
 		}
-		if err == nil && sentBy(m, action) {
+		if err == nil && is(m) {
 			return m, nil
 		}
 	}
 	return nil, nil
-}
-
-func sentBy(m *gmailapi.Message, action string) bool {
-	return m != nil && slices.Contains(m.LabelIds, "SENT") && marked(m, action)
 }
 
 // marked reports whether the message has the action's header.
