@@ -15,6 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/agenttoken"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/queue/embedded"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -37,6 +39,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"actions", actions},
 		{"records", ownRecords}, {"devices", onDevices},
 		{"reminders", reminders},
+		{"memory", notes},
 		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
@@ -458,6 +461,24 @@ func onDevices(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "deleteDevice", params: []string{added.SubscriptionID}})
 	without := d.open(t, nil)
 	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
+}
+
+// notes reads, edits and deletes a note of ada.
+func notes(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	const id = "4f1c0a9be2d37685"
+	_, err := s.store.Commit(t.Context(), store.Create(document.NotesPath("ada"), nil,
+		[]byte(`{"uid":"ada","notes":[{"id":"`+id+`","text":"t",`+
+			`"createdAt":"2026-03-02T10:00:00Z","after":"your mail"}]}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, 200, ask{op: "notes"})
+	s.want(t, 200, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})
+	s.want(t, 400, ask{op: "editNote", params: []string{id}, body: `{}`})
+	s.want(t, 200, ask{op: "deleteNote", params: []string{id}})
+	s.want(t, 404, ask{op: "deleteNote", params: []string{id}})
+	s.want(t, 404, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})
 }
 
 // reminders reads and sets the user's choice about e-mails, also where no e-mails are sent.

@@ -33,6 +33,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
 	"Approval/findings": "run.MaxFindings", "Approval/insteadOf": "run.MaxEarlier",
 	"Resolution/rejects": "run.MaxEarlier", "Rename/title": "run.MaxTitle",
+	"EditNote/text": "run.MaxNote", "Note/text": "run.MaxNote", "Memory/notes": "run.MaxNotes",
 	"NewDevice/endpoint": "webpush.MaxEndpoint", "Devices/subscriptions": "devices.Most",
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",

@@ -73,6 +73,7 @@ var (
 		"Audit":   "api.getAudit", "Allowlist": "api.getAllowlist", "Tokens": "api.getTokens",
 		"Devices": "api.getDevices", "AddedDevice": "api.postDevice", "RemovedDevice": "api.deleteDevice",
 		"Device": "records.DeviceView", "Reminders": "api.remindersAnswer",
+		"Note": "run.Note", "Memory": "api.getMemory", "EditedNote": "api.patchNote",
 		"MadeToken": "api.postToken", "Token": "records.TokenView",
 		"ProtectedResource": "api.resource", "Via": "run.Delegate", "Agents": "api.getAgents",
 		"Agent": "api.agentView", "Server": "api.serverView",
@@ -98,7 +99,8 @@ var (
 		"ChatResults": "api.postChatResults/in",
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
-		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in", "NewTerminal": "terminal.NewTerminal",
+		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in",
+		"EditNote": "api.patchNote/in", "NewTerminal": "terminal.NewTerminal",
 		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in",
 		"SetReminders": "api.patchReminders/in"}
 	// apart lists the schemas without a single struct.

@@ -1,5 +1,5 @@
 // Package allowlist is the function for a user's own settings: the always-allow list at /api/agent/allowlist, agents'
-// tokens, devices for Web Push, and e-mails about waiting approvals.
+// tokens, devices for Web Push, e-mails about waiting approvals, and the notes that the assistant keeps about the user.
 package allowlist
 
 import (

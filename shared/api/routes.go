@@ -92,6 +92,9 @@ var (
 		{"DELETE", "/api/agent/push-subscriptions/{subscriptionId}", reading(deleteDevice)},
 		{"GET", "/api/agent/reminders", reading(getReminders)},
 		{"PATCH", "/api/agent/reminders", reading(patchReminders)},
+		{"GET", "/api/agent/memory", reading(getMemory)},
+		{"PATCH", "/api/agent/memory/{noteId}", reading(patchNote)},
+		{"DELETE", "/api/agent/memory/{noteId}", reading(deleteNote)},
 	}}
 	Connections = Function{"connections", []Route{
 		{"GET", "/api/agent/connections", reading(getConnections)},

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/chat"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
+	"github.com/countersign-run/countersign/shared/tools/memory"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
@@ -59,7 +60,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 		History:  registry.HistoryWords,
 		OnReject: registry.OnReject(cfg.RejectOutcome),
 	}
-	if named := slices.Concat(commandTools, docker.Names, web.Names, repositoryTools,
+	if named := slices.Concat(commandTools, docker.Names, web.Names, memory.Names, repositoryTools,
 		everydayTools, givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
 		assistant.Tools = without(tools, named)
 	}

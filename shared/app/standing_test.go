@@ -90,7 +90,7 @@ var permissions = map[string]permission{
 }
 
 // deletesOnly are the routes that delete something that permits nothing.
-var deletesOnly = []string{"/api/agent/threads/{threadId}"}
+var deletesOnly = []string{"/api/agent/threads/{threadId}", "/api/agent/memory/{noteId}"}
 
 // TestAPermissionIsNoWiderThanItsCard gives each permission, and then makes exactly the call that was shown, and one
 // that differs in each respect that was shown.

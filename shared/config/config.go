@@ -262,6 +262,12 @@ type Config struct {
 	// never read, and no setting changes that. `scripts/dev` turns it on
 	WebTools bool
 
+	// Notes about users.
+
+	// MEMORY: whether agents in files can have `remember` and `forget`, and see their user's notes. With `off`, users
+	// can still see, edit and delete their notes
+	Memory bool
+
 	// Containers.
 
 	Docker struct {

@@ -190,7 +190,8 @@ func (l *loader) google(c *Config) {
 	}
 }
 
-// reach reads the settings of terminals and of the web. Only private hosts need permission: users can name any public
+// reach reads the settings of terminals, of the web and of users' notes.
+// Only private hosts need permission: users can name any public
 // host at port 22.
 func (l *loader) reach(c *Config) {
 	const hosts = "up to 100 IP addresses, ranges (10.0.0.0/8) and DNS names (*.corp.example for all below one), " +
@@ -202,6 +203,7 @@ func (l *loader) reach(c *Config) {
 	c.TerminalDeny = l.list("TERMINAL_DENY", deny, 200, isProgram)
 	c.MaxCommandsPerDay = l.number("MAX_COMMANDS_PER_DAY", 300, 0, 100_000)
 	c.WebTools = l.oneOf("WEB_TOOLS", "off", "off", "on") == "on"
+	c.Memory = l.oneOf("MEMORY", "on", "on", "off") == "on"
 }
 
 // docker reads which engine runs containers, and with which images. A tcp engine without client certificates is

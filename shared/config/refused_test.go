@@ -97,6 +97,7 @@ func TestRefused(t *testing.T) {
 		"PLAN_MAX_DEADLINE":    {"59s", "91d", "long"},
 		"PLAN_MAX_MODEL_CALLS": {"0", "10001"},
 		"MAX_COMMANDS_PER_DAY": {"-1", "many", "100001"},
+		"MEMORY":               {"false", "Off"},
 		"WEB_TOOLS":            {"true", "On", "yes"},
 		"DOCKER_HOST":          {"/var/run/docker.sock", "tcp://engine", "http://engine:2375", "unix://x", "ssh://a"},
 		"DOCKER_IMAGES":        {"Alpine", "a b", "a,,b", "-x", "a@sha256:1"},

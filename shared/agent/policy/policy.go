@@ -252,8 +252,11 @@ func (in Input) ruled(entries bool) Decision {
 			return Decision{Mode: RequireApproval, Rule: RuleUsedUp, Reason: fmt.Sprintf(
 				"You always allow exactly this, but it was done %d times today.", UsedPerDay)}
 		}
-		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: "You always allow exactly this here.",
-			Entries: []string{e.ID}}
+		reason := "You always allow exactly this here."
+		if r.Always.Whole {
+			reason = "You always allow this."
+		}
+		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: reason, Entries: []string{e.ID}}
 	}
 	return Decision{Mode: RequireApproval, Rule: r.ID, Reason: r.Reason}
 }

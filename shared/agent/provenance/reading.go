@@ -19,6 +19,9 @@ const earlierFile = "a file of an earlier message"
 // fileOrigin returns the origin of a file of the run's prompt.
 func fileOrigin(f attachment.Stored) string { return "the file " + f.Name }
 
+// noteOrigin returns the origin of a note that the model wrote after it had read text from strangers.
+func noteOrigin(n run.Note) string { return "a note that was made after reading " + n.After }
+
 // stateOrigin returns the origin of the repository state that was read when a session began.
 func stateOrigin(s *run.Session) string {
 	return s.Repo.String() + " itself: its files, README and AGENT.md"
@@ -83,6 +86,11 @@ func First(tools tool.Set, s *run.State) *run.Reading {
 	for _, m := range in.History {
 		if m.Read != nil {
 			note(*m.Read)
+		}
+	}
+	for _, n := range in.Notes {
+		if n.After != "" {
+			note(run.Reading{Origin: noteOrigin(n), Private: true})
 		}
 	}
 	for _, a := range s.Actions {

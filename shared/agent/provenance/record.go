@@ -50,6 +50,7 @@ func New(r Run) (*Record, error) {
 	h.prompt(r.Input)
 	h.descriptions()
 	h.page()
+	h.notes()
 	if err := h.history(); err != nil {
 		return nil, err
 	}
@@ -104,6 +105,19 @@ func (h *Record) page() {
 	for _, c := range h.run.Input.PageContext {
 		words := append(tool.Strings(json.RawMessage(c.Value)), c.Description, c.Value)
 		h.texts.Read(taint.Source{Origin: pageOrigin, Private: true, Text: strings.Join(words, "\n")})
+	}
+}
+
+// notes adds the user's notes. They are private, and no words of this prompt. A note that the model wrote after it had
+// read text from strangers counts as such text, except that its addresses may be the model's own.
+func (h *Record) notes() {
+	if len(h.run.Input.Notes) > 0 {
+		h.texts.Read(taint.Source{Origin: "your notes", Private: true})
+	}
+	for _, n := range h.run.Input.Notes {
+		if n.After != "" {
+			h.texts.Read(taint.Source{Origin: noteOrigin(n), Private: true, Text: n.Text, Echo: true})
+		}
 	}
 }
 

@@ -134,6 +134,7 @@ type Input struct {
 	Thoughts    bool            `json:"thoughts,omitempty"`    // the client shows the model's thoughts
 	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client runs them
 	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page states about itself
+	Notes       []Note          `json:"notes,omitempty"`       // the user's notes, for an agent that has them
 
 	// Files are the files of Prompt. FilesOf is the ID of this run, which stores them.
 	Files   []attachment.Stored `json:"files,omitempty"`
@@ -215,6 +216,7 @@ type ProposedCall struct {
 	// Grant is the ID of the grant in the confirmed plan that allowed the call.
 	Grant string         `json:"grant,omitempty"`
 	Ruled *AppliedPolicy `json:"ruled,omitempty"` // the tool's policy for this call, if any
+	After string         `json:"after,omitempty"` // see tool.Call.After
 
 	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`

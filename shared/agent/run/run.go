@@ -183,7 +183,7 @@ type EarlierCard struct {
 // A Finding describes a part of a call that comes from strangers, or that the user's own words do not contain
 // (shared/agent/taint).
 type Finding struct {
-	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, file, composed or agent
+	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, file, read, composed or agent
 	Origin string `json:"origin,omitempty"` // where the text was read; empty: it was not read anywhere
 	Text   string `json:"text,omitempty"`   // the text, cut to 500 bytes
 }

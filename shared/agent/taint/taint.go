@@ -30,6 +30,7 @@ const (
 	Leaking Reason = "leaking" // the call publishes something, and the run read something private
 	TooMuch Reason = "too_much"
 	File    Reason = "file" // the run read a file, whose text is unknown
+	Read    Reason = "read" // the run read something, which is enough for a call with an effect on later runs
 )
 
 // Finding is one reason that makes a call tainted.
@@ -134,6 +135,22 @@ func (r *Record) ReadFile(origin string) {
 	if r.private == "" {
 		r.private = origin
 	}
+}
+
+// First returns the origin of the first text or file that was read, or "".
+func (r *Record) First() string {
+	for _, s := range r.read {
+		if s.Text != "" {
+			return s.Origin
+		}
+	}
+	switch {
+	case len(r.files) > 0:
+		return r.files[0]
+	case r.size > MaxRead:
+		return "more text than is compared"
+	}
+	return ""
 }
 
 // Judge returns the reasons why the call is tainted, or nil if it is not.

@@ -44,10 +44,12 @@ const (
 	RuleDeny  CallMode = "deny"  // is refused
 )
 
-// Always is one exact call that a user can always allow: these arguments on this account or host.
+// Always is what a user can always allow: one exact call, with these arguments on this account or host, or the whole
+// tool.
 type Always struct {
 	Key   string // identifies the call: the arguments that matter, and the account or host; it is stored as a hash
 	Shown string // the call as the user's always-allow list shows it
+	Whole bool   // Key is the same for every call of the tool, so the permission covers all of them
 }
 
 // Facts are short values that reveal no text of a call. There are at most 8, each with a name; see [validFact].

@@ -27,6 +27,7 @@ type Def[In, Out any] struct {
 	Untrusted   bool          // see Spec
 	Echoes      bool          // see Spec
 	Contained   bool          // see Spec
+	Lasting     bool          // see Spec
 
 	Interruptible bool // see Spec
 	KeepsOutput   bool // see Spec
@@ -199,6 +200,7 @@ func (d *Def[In, Out]) spec() Spec {
 		Untrusted:     d.Untrusted,
 		Echoes:        d.Echoes,
 		Contained:     d.Contained,
+		Lasting:       d.Lasting,
 		Disposes:      d.Dispose != nil,
 	}
 }

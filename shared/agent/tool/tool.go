@@ -74,6 +74,9 @@ type Spec struct {
 	// Disposes means that the tool's calls create something that lasts only as long as the run. [Tool.Dispose] removes
 	// it.
 	Disposes bool
+	// Lasting means that a call changes what the model sees in the user's later runs. After the model has read text
+	// from strangers, no permission that the user gave in advance applies to such a call.
+	Lasting bool
 	// Source names the origin of a tool that strangers define, such as an MCP server. It is empty for the tools of this
 	// program. The description of such a tool can change at any time, so it is part of the version.
 	Source string
@@ -147,6 +150,9 @@ type Call struct {
 	Approved bool      // the user approved this very call
 	Always   bool      // with the approval, the user always allows this exact call (Ruling.Always)
 	Standing bool      // the user was not asked, because they always allow this exact call
+	// After is the origin of the first text of strangers that the model had read when it made the call. Only the calls
+	// of a Lasting tool have it. It is empty if the model had read none.
+	After string
 	// Output receives what the call prints while Execute runs, such as a command's output. It is never nil. Clients
 	// that follow the run get the first 64 KiB of a call in pieces, as they are written. The output is neither stored
 	// nor logged, and the model sees only what Execute returns. Write never waits for a reader and never fails. It

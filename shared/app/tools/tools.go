@@ -14,18 +14,20 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
+	"github.com/countersign-run/countersign/shared/tools/memory"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Part has Gmail and Calendar, the terminal tools if TERMINAL is on, and the web tools if WEB_TOOLS is on. Containers
-// has the tools that work in containers, if an engine is configured.
+// Part has Gmail and Calendar, the terminal tools if TERMINAL is on, the web tools if WEB_TOOLS is on, and the user's
+// notes unless MEMORY is off. Containers has the tools that work in containers, if an engine is configured.
 var (
 	Part       = app.Part{Name: "tools", Tools: add}
 	Containers = app.Part{Name: "containers", Uses: []string{"repositories"}, Tools: addContainers}
 )
 
 func add(b *app.Builder) error {
-	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now, b.Markdown)), b.Add(commands(b)), b.Add(reading(b)))
+	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now, b.Markdown)), b.Add(commands(b)), b.Add(reading(b)),
+		b.Add(remembering(b)))
 }
 
 // Scopes returns the OAuth scopes of Google's tools.
@@ -68,6 +70,13 @@ func reading(b *app.Builder) tool.Set {
 		return nil
 	}
 	return web.New(b.Pages, observe.MeasuredModel(b.Env.Model, b.Env.Metrics, b.Now))
+}
+
+func remembering(b *app.Builder) tool.Set {
+	if !b.Config.Memory {
+		return nil
+	}
+	return memory.New(b.Store)
 }
 
 func addContainers(b *app.Builder) error {

@@ -157,6 +157,9 @@ const alwaysLabel = "Always allow covers"
 func alwaysCovers(ap *run.Approval, v Judgement) tool.Field {
 	covers := "Exactly this, " + bounds + ": "
 	if slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
+		if v.Ruling.Always.Whole {
+			covers = "Every such action, " + bounds + ": "
+		}
 		shown, _ := visible.Line(v.Ruling.Always.Shown)
 		return tool.Field{Label: alwaysLabel, Value: covers + shown}
 	}

@@ -38,6 +38,9 @@ func tainted(tx *unit.Tx, t *tool.Tool, in policy.Input, d policy.Decision) ([]t
 	if err != nil {
 		return nil, err
 	}
+	if t.Lasting {
+		return firstRead(r), nil
+	}
 	if d.Rule == policy.RuleCommandAllowed {
 		// The user approved these exact bytes, so they count as the user's own words.
 		return r.Judge(taint.Call{}), nil
@@ -54,6 +57,34 @@ func tainted(tx *unit.Tx, t *tool.Tool, in policy.Input, d policy.Decision) ([]t
 		})
 	}
 	return found, nil
+}
+
+// firstRead returns a finding if the model has read text from strangers.
+func firstRead(r *taint.Record) []taint.Finding {
+	if origin := r.First(); origin != "" {
+		return []taint.Finding{{Reason: taint.Read, Origin: origin}}
+	}
+	return nil
+}
+
+// readBefore returns the origin of the first text of strangers that the model had read when it made the call
+// (tool.Call.After). A reopened call has the origin that its earlier card names.
+func readBefore(tx *unit.Tx, t *tool.Tool, call run.ProposedCall) (string, error) {
+	if !t.Lasting {
+		return "", nil
+	}
+	if call.Reopens != nil {
+		for _, f := range call.Reopens.Findings {
+			if f.Origin != "" {
+				return f.Origin, nil
+			}
+		}
+	}
+	r, err := tx.Provenance()
+	if err != nil {
+		return "", err
+	}
+	return r.First(), nil
 }
 
 // asked returns the finding about a request by another program's agent, if via is not nil.
@@ -134,6 +165,9 @@ func marked(tx *unit.Tx, a *run.Action) ([]taint.Finding, error) {
 		}
 	}
 	found := slices.DeleteFunc(r.Judge(c), func(f taint.Finding) bool { return f.Origin == "" })
+	if t.Lasting && len(found) == 0 {
+		found = firstRead(r)
+	}
 	return append(asked(tx.State.Input.DelegatedBy), found...), nil
 }
 

@@ -117,6 +117,9 @@ func Validate(tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Pla
 	case done.Args != nil:
 		call.Args, call.ArgsHash = done.Args, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, done.Args)
 	}
+	if call.After, err = readBefore(tx, t, call); err != nil {
+		return err
+	}
 	return applyPolicy(tx, id, call, t)
 }
 

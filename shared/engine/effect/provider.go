@@ -57,7 +57,7 @@ func readFor(ctx context.Context, ex *unit.Execution, t *tool.Tool, try int) con
 
 func toolCall(ex *unit.Execution, a *run.Action, handle string) tool.Call {
 	c := ex.Run.ToolCall(a.ID, a.Args, a.Place)
-	c.Since = a.PlannedAt
+	c.Since, c.After = a.PlannedAt, a.After
 	c.Handle, c.Approved, c.Always = handle, a.Decision != "", a.Decision == run.ApproveAlwaysCommand
 	c.Standing = a.Decision == "" && a.Rule == policy.RuleCommandAllowed
 	return c

@@ -88,6 +88,11 @@ func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
 		input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
 	}
 	input.Agent, input.DelegatedBy = tx.Run.Agent, req.DelegatedBy
+	if _, asks := in.(Prompt); asks {
+		if err := tellNotes(tx, input); err != nil {
+			return err
+		}
+	}
 	if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: input}); err != nil {
 		return err
 	}

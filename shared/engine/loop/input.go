@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // Input is what a run starts with: exactly one of [Prompt], [Call], [Session], [Import] and [Compress].
@@ -75,3 +76,26 @@ func tellVerbatim(tx *unit.Tx, input *run.Input) {
 // leaveEarlier stops the thread from waiting for the approvals and answers of its earlier runs, because the user
 // continues the conversation without them.
 func leaveEarlier(tx *unit.Tx) { tx.Ex.Earlier, tx.Thread.Waiting = tx.Thread.Waiting, nil }
+
+// remembers reports whether the run's model can call a tool that changes the user's notes. Only such a run sees the
+// notes.
+func remembers(ex *unit.Execution, agent string, in run.Input) bool {
+	of := ex.Agents.Get(agent)
+	for name, t := range ex.Toolbox.Tools {
+		if t.Lasting && in.Has(name) && of != nil && of.Has(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellNotes gives the run the user's notes. Another program's agent does not get them.
+func tellNotes(tx *unit.Tx, input *run.Input) error {
+	if input.DelegatedBy != nil || !remembers(tx.Ex, tx.Run.Agent, *input) {
+		return nil
+	}
+	var m run.Memory
+	_, err := tx.Doc(document.NotesPath(tx.Run.UID), &m)
+	input.Notes = m.Notes
+	return err
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/attachment"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // Prompt is the [Input] of a run in which the model answers the user.
@@ -115,7 +116,11 @@ func (p Prompt) checkFiles(agent *registry.Agent) error {
 
 func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 	scope := tool.Scope{UID: req.UID, Terminal: p.Terminal}
-	return needs{message: p.Text, terminal: p.Terminal, paths: ex.LinkedPaths(scope, req.Agent)}
+	paths := ex.LinkedPaths(scope, req.Agent)
+	if remembers(ex, req.Agent, run.Input{}) {
+		paths = addPath(paths, document.NotesPath(req.UID))
+	}
+	return needs{message: p.Text, terminal: p.Terminal, paths: paths}
 }
 
 func (p Prompt) stored(tx *unit.Tx) *run.Input {

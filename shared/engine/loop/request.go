@@ -92,5 +92,5 @@ func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
-	return s + conversation.PageContext(ex.State.Input.PageContext), err
+	return s + conversation.Notes(ex.State.Input.Notes) + conversation.PageContext(ex.State.Input.PageContext), err
 }

@@ -119,7 +119,7 @@ type Deleted struct {
 //     deleted until all runs have ended; until then, Delete must be called again. Delete waits for a quarantined run
 //     only if one of its effects has no outcome. A run that cannot be read is quarantined first.
 //  3. The linked accounts, the queued messages about the runs, the runs, the hosts with their secrets and terminals,
-//     the threads and the allowlist are deleted. Files on a host itself stay there.
+//     the threads, the notes and the allowlist are deleted. Files on a host itself stay there.
 //
 // The audit log remains; its entries contain the user's ID and no content. The lock on that ID remains too
 // (records.Erase).

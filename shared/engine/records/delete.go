@@ -272,8 +272,8 @@ func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 }
 
 // Erase deletes the stored data of a disabled user: runs with their events and approvals, threads with their messages,
-// hosts with their secrets and terminals, and the allowlist. It returns PolicyError busy if a run has not ended. It may
-// be interrupted and repeated.
+// hosts with their secrets and terminals, notes, and the allowlist. It returns PolicyError busy if a run has not ended.
+// It may be interrupted and repeated.
 //
 // The audit log remains. Its entries contain the user's ID, keyed hashes and outcomes, and no content; the keys
 // (nonces) are deleted. The user's own document also remains, with only the ID and the fact that the user is disabled.
@@ -313,6 +313,9 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 			return storeError(err)
 		}
 	}
+	if err := r.eraseNotes(ctx, uid); err != nil {
+		return err
+	}
 	return r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		changed := !reflect.DeepEqual(*u, bare)
 		*u = bare
@@ -320,9 +323,10 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	})
 }
 
-// hasLeft reports whether the user still has a run, a thread or a list of hosts.
+// hasLeft reports whether the user still has a run, a thread, a list of hosts or notes.
 func (r *Records) hasLeft(ctx context.Context, uid string) (bool, error) {
-	if docs, err := r.get(ctx, document.HostListPath(uid)); err != nil || docs[0].Exists() {
+	docs, err := r.get(ctx, document.HostListPath(uid), document.NotesPath(uid))
+	if err != nil || slices.ContainsFunc(docs, store.Doc.Exists) {
 		return true, err
 	}
 	for _, q := range []store.Query{document.RunsOf(uid, 1), document.ThreadsOf(uid, 1), document.DeletionsOf(uid, 1)} {

@@ -26,6 +26,7 @@ type Item struct {
 // The kinds of items.
 const (
 	ItemUser     = "user" // without the hashes of tokens and the keys of devices
+	ItemNote     = "note" // what the assistant remembers
 	ItemHost     = "host" // without its secret
 	ItemTerminal = "terminal"
 	ItemThread   = "thread"
@@ -54,7 +55,8 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 }
 
 // Each passes the user's stored data, except linked accounts, to each. The order is the same as long as nothing
-// changes: the user, hosts with their terminals, threads with their messages and contents, runs with their events,
+// changes: the user, notes, hosts with their terminals, threads with their messages and contents, runs with
+// their events,
 // approvals, files and output, and the audit log. Data that is deleted in the meantime is left out. An unreadable run
 // is passed as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
@@ -69,6 +71,9 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 		u.Devices[i].P256dh, u.Devices[i].Auth = nil, nil
 	}
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
+		return err
+	}
+	if err := r.exportNotes(ctx, uid, each); err != nil {
 		return err
 	}
 	if err := r.exportHosts(ctx, uid, each); err != nil {

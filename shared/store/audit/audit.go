@@ -46,6 +46,9 @@ const (
 	Unlinked = "unlinked" // the account is no longer linked
 	Withdrew = "withdrew" // the user removed an always-allow entry; InputHash is that of its ID
 
+	NoteChanged = "note_changed" // the user edited the note Ref that the assistant keeps about them
+	NoteDeleted = "note_deleted" // the user deleted the note
+
 	TokenMade    = "token_made"    // the user created the token Ref for another program's agent
 	TokenRevoked = "token_revoked" // the user revoked the token
 

@@ -29,6 +29,7 @@ const (
 	Terminals    = "terminals"     // open terminals on those hosts
 	TerminalRuns = "terminal_runs" // the run that each terminal is reserved for
 	Sweeps       = "sweeps"        // state that sweeps keep between runs
+	Notes        = "notes"         // what the assistant remembers, one document for each user
 )
 
 // RunPath returns the path of a run's document.
@@ -42,6 +43,9 @@ func ApprovalPath(id string) string { return Approvals + "/" + id }
 
 // UserPath returns the path of a user's document. The prefix keeps a UID from becoming a name that a store reserves.
 func UserPath(uid string) string { return Users + "/u_" + uid }
+
+// NotesPath returns the path of the document of a user's notes.
+func NotesPath(uid string) string { return Notes + "/u_" + uid }
 
 // ConnectionPath returns the path of the account that a user has linked at a provider. Paths for Google do not contain
 // the provider's name, because they were the first.

@@ -14,6 +14,7 @@ const kinds = {
     denied: 'Refused by a rule', expired: 'Expired',
   cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was refused',
   linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was removed',
+  note_changed: 'A note was edited', note_deleted: 'A note was deleted',
     token_made: 'Agent token created', token_revoked: 'Agent token revoked', shut_out: 'Disabled',
     let_in: 'Enabled again',
   deletion: 'Deletion started', deleted: 'Deletion complete', exported: 'Data exported',

@@ -197,6 +197,7 @@ const strange = {
   leaking: (origin) => `Anyone can read the result, and the assistant read text that may be private: ${origin}.`,
   too_much: () => 'The assistant has read too much text to check this against.',
   file: (origin) => `The assistant read ${origin}. Its text cannot be compared with this.`,
+  read: (origin) => `The assistant had read ${origin} before it asked for this.`,
   composed: () => 'The assistant made up this address. It may contain text from elsewhere:',
   agent: () => 'Requested by your agent, not by you here',
 };

@@ -19,10 +19,10 @@ variable "settings" {
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
       "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "HOLD", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_COMMANDS_PER_DAY", "MAX_MODEL_CALLS",
-      "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "PERSONA", "PLAN_MAX_ASKS", "PLAN_MAX_DEADLINE", "PLAN_MAX_MODEL_CALLS", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
+      "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "MEMORY", "PERSONA", "PLAN_MAX_ASKS", "PLAN_MAX_DEADLINE", "PLAN_MAX_MODEL_CALLS", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
       "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "OTEL_METRIC_EXPORT_INTERVAL", "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
     ], name)])
-    error_message = "settings accepts the limits, the policy, PERSONA, LOG_LEVEL, and the settings of terminals, the web, traces and metrics. Everything else has a separate variable. Secrets do not belong here."
+    error_message = "settings accepts the limits, the policy, PERSONA, LOG_LEVEL, and the settings of terminals, the web, memory, traces and metrics. Everything else has a separate variable. Secrets do not belong here."
   }
 }
 

@@ -862,6 +862,7 @@ var strange = {
   leaking: (origin) => `Anyone can read the result, and the assistant read text that may be private: ${origin}.`,
   too_much: () => "The assistant has read too much text to check this against.",
   file: (origin) => `The assistant read ${origin}. Its text cannot be compared with this.`,
+  read: (origin) => `The assistant had read ${origin} before it asked for this.`,
   composed: () => "The assistant made up this address. It may contain text from elsewhere:",
   agent: () => "Requested by your agent, not by you here"
 };
@@ -1708,6 +1709,8 @@ var kinds = {
   linked: "An account was linked",
   unlinked: "An account was unlinked",
   withdrew: "An always-allow was removed",
+  note_changed: "A note was edited",
+  note_deleted: "A note was deleted",
   token_made: "Agent token created",
   token_revoked: "Agent token revoked",
   shut_out: "Disabled",

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// getMemory returns the user's notes.
+func getMemory(r *request) (any, error) {
+	notes, err := r.api.Records.Notes(r.Context(), r.uid)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Notes []run.Note `json:"notes"`
+	}{ok{true}, notes}, nil
+}
+
+// patchNote replaces the text of a note.
+func patchNote(r *request) (any, error) {
+	id, err := r.id("noteId")
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Text *string `json:"text"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Text == nil {
+		return nil, fault.Invalid("text", "a text is needed")
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	note, err := r.api.Records.EditNote(ctx, r.uid, id, *in.Text)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Note run.Note `json:"note"`
+	}{ok{true}, note}, nil
+}
+
+func deleteNote(r *request) (any, error) {
+	id, err := r.id("noteId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	return ok{true}, r.api.Records.DeleteNote(ctx, r.uid, id)
+}

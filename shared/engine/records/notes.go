@@ -1,0 +1,90 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/tools/memory"
+)
+
+// Notes returns the user's notes, the oldest first.
+func (r *Records) Notes(ctx context.Context, uid string) ([]run.Note, error) {
+	b, err := memory.Read(ctx, r.Store, uid)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return append([]run.Note{}, b.Notes...), nil
+}
+
+// EditNote replaces the text of a note with the user's own words, and returns the note.
+func (r *Records) EditNote(ctx context.Context, uid, id, text string) (n run.Note, err error) {
+	if text, err = run.NoteText(text); err != nil {
+		return n, err
+	}
+	entry := audit.Entry{UID: uid, Kind: audit.NoteChanged, Ref: id}
+	return n, r.updateNotes(ctx, uid, entry, func(b *memory.Book) error {
+		err := b.Edit(id, text, r.now())
+		if err == nil {
+			n = *b.Note(id)
+		}
+		return err
+	})
+}
+
+// DeleteNote deletes a note. Runs that saw the note keep it until their conversation is deleted.
+func (r *Records) DeleteNote(ctx context.Context, uid, id string) error {
+	entry := audit.Entry{UID: uid, Kind: audit.NoteDeleted, Ref: id}
+	return r.updateNotes(ctx, uid, entry, func(b *memory.Book) error {
+		if !b.Forget(id) {
+			return fault.NotFound()
+		}
+		return nil
+	})
+}
+
+// updateNotes changes the user's notes, together with an entry in the user's own audit chain.
+func (r *Records) updateNotes(ctx context.Context, uid string, e audit.Entry, change func(*memory.Book) error) error {
+	for try := 0; ; try++ {
+		b, err := memory.Read(ctx, r.Store, uid)
+		if err != nil {
+			return storeError(err)
+		}
+		if err := change(b); err != nil {
+			return err
+		}
+		writes, err := b.Writes()
+		if err != nil {
+			return err
+		}
+		err = r.record(ctx, e, writes...)
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return storeError(err)
+		}
+	}
+}
+
+// exportNotes passes the user's notes.
+func (r *Records) exportNotes(ctx context.Context, uid string, each func(Item) error) error {
+	notes, err := r.Notes(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		if err := each(Item{Kind: ItemNote, Data: n}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseNotes deletes the document of the user's notes.
+func (r *Records) eraseNotes(ctx context.Context, uid string) error {
+	_, err := r.Store.Commit(ctx, store.Delete(document.NotesPath(uid), time.Time{}))
+	return storeError(err)
+}
