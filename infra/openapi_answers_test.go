@@ -469,12 +469,14 @@ func notes(t *testing.T, d *described) {
 	const id = "4f1c0a9be2d37685"
 	_, err := s.store.Commit(t.Context(), store.Create(document.NotesPath("ada"), nil,
 		[]byte(`{"uid":"ada","notes":[{"id":"`+id+`","text":"t",`+
-			`"createdAt":"2026-03-02T10:00:00Z","after":"your mail"}]}`)))
+			`"createdAt":"2026-03-02T10:00:00Z","after":"your mail"},`+
+			`{"id":"`+nobody+`","text":"other","createdAt":"2026-03-02T10:00:00Z"}]}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.want(t, 200, ask{op: "notes"})
 	s.want(t, 200, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})
+	s.want(t, 409, ask{op: "editNote", params: []string{id}, body: `{"text":"other"}`})
 	s.want(t, 400, ask{op: "editNote", params: []string{id}, body: `{}`})
 	s.want(t, 200, ask{op: "deleteNote", params: []string{id}})
 	s.want(t, 404, ask{op: "deleteNote", params: []string{id}})
