@@ -20,12 +20,6 @@ const (
 	maxForgotten = MaxNotes
 )
 
-// The error codes of notes.
-const (
-	CodeMemoryFull fault.Code = "memory_full" // the user has the maximum number of notes
-	CodeNoted      fault.Code = "noted"       // there is such a note already
-)
-
 // A Note is a fact about a user that the assistant remembers in later conversations.
 type Note struct {
 	ID        string    `json:"id"`
@@ -79,12 +73,12 @@ func (m *Memory) Room(text string) error {
 	size := len(text)
 	for _, n := range m.Notes {
 		if n.Text == text {
-			return fault.New(fault.Policy, CodeNoted, "Exactly this is noted already.")
+			return fault.New(fault.Policy, fault.CodeNotApplicable, "Exactly this is noted already.")
 		}
 		size += len(n.Text)
 	}
 	if len(m.Notes) >= MaxNotes || size > maxMemory {
-		return fault.New(fault.Policy, CodeMemoryFull,
+		return fault.New(fault.Policy, fault.CodeNotApplicable,
 			"There is no room for another note: %d notes; the limits are %d notes and %d bytes in all. Delete some "+
 				"under Memory first.", len(m.Notes), MaxNotes, maxMemory)
 	}
