@@ -366,6 +366,8 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					converseAtLength(t, w, 450)
 					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began},
 						run.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
+					put(t, w, document.NotesPath("ana"), nil,
+						run.Memory{UID: "ana", Notes: []run.Note{{ID: "n", Text: "t"}}})
 					if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
 						t.Fatal(changed, err)
 					}
@@ -385,8 +387,8 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					if err != nil || !reflect.DeepEqual(u, run.User{UID: "ana", Disabled: true}) {
 						t.Errorf("the lock is %+v, %v", u, err)
 					}
-					// the mark, an output, two runs, a page of messages, two threads, the user's document
-					if died == (n > 8) {
+					// the mark, an output, two runs, a page of messages, two threads, the notes, the user's document
+					if died == (n > 9) {
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
 					onlyAudit(t, w, audit.Disabled, audit.Deletion, audit.Deleted, audit.Deleted)

@@ -83,8 +83,12 @@ func (r *Records) exportNotes(ctx context.Context, uid string, each func(Item) e
 	return nil
 }
 
-// eraseNotes deletes the document of the user's notes.
+// eraseNotes deletes the document of the user's notes, if there is one.
 func (r *Records) eraseNotes(ctx context.Context, uid string) error {
-	_, err := r.Store.Commit(ctx, store.Delete(document.NotesPath(uid), time.Time{}))
+	docs, err := r.get(ctx, document.NotesPath(uid))
+	if err != nil || !docs[0].Exists() {
+		return err
+	}
+	_, err = r.Store.Commit(ctx, store.Delete(docs[0].Path, time.Time{}))
 	return storeError(err)
 }
