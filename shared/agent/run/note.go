@@ -80,7 +80,7 @@ func (m *Memory) Room(text string) error {
 	if len(m.Notes) >= MaxNotes || size > maxMemory {
 		return fault.New(fault.Policy, fault.CodeNotApplicable,
 			"There is no room for another note: %d notes; the limits are %d notes and %d bytes in all. Delete some "+
-				"under Memory first.", len(m.Notes), MaxNotes, maxMemory)
+				"first.", len(m.Notes), MaxNotes, maxMemory)
 	}
 	return nil
 }
