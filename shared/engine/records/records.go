@@ -1,6 +1,6 @@
 // Package records lets users read and delete their own data. Each file has one idea:
-//   - approvals, allowlist, notes, reminders, devices and tokens: the decisions that wait for a user, and
-//     the user's settings;
+//   - approvals, allowlist, notes, reminders, devices and tokens: the decisions that wait for a user, and the user's
+//     settings;
 //   - threads, messages, search, export and outputs: the conversations, and everything that is stored of them;
 //   - audit and about: the audit log, and a description of the actions in it;
 //   - delete, expire and aside: deletion by the user, deletion after the retention, and quarantined runs;
