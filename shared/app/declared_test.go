@@ -119,7 +119,7 @@ func TestABrokenAgentStopsTheStart(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), "AGENTS: shop.agent.yaml:4: tools: there is no tool \""+name+"\"; "+
 			"expected: calendar_event_create, calendar_event_update, calendar_events_list, calendar_freebusy, "+
-			"calendar_respond, gmail_draft, gmail_send") {
+			"calendar_respond, forget, gmail_draft, gmail_send, remember") {
 			t.Errorf("with %s the start returns %v", name, err)
 		}
 	}
