@@ -56,8 +56,8 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 
 // Each passes the user's stored data, except linked accounts, to each. The order is the same as long as nothing
 // changes: the user, notes, hosts with their terminals, threads with their messages and contents, runs with their
-// events, approvals, files and output, and the audit log. Data that is deleted in the meantime is left out. An unreadable
-// run is passed as it is stored (RawRun).
+// events, approvals, files and output, and the audit log. Data that is deleted in the meantime is left out. An
+// unreadable run is passed as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
