@@ -6,6 +6,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -259,11 +260,12 @@ func (r *request) body() ([]byte, error) {
 	within := bodyTime * time.Duration(1+max(0, min(r.ContentLength, limit)-1)/maxBody) // for each MiB
 	rc := http.NewResponseController(r.w)
 	deadline := rc.SetReadDeadline(time.Now().Add(within)) == nil
-	data, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, limit))
+	data, err := r.read(limit)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.", limit)
+		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.",
+			tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.w.Header().Set("Connection", "close")
 		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.",
@@ -277,6 +279,24 @@ func (r *request) body() ([]byte, error) {
 		}
 	}
 	return data, nil
+}
+
+// read reads the body. Beyond maxBody it reads on only if the body has files by then, because nothing else is as large.
+func (r *request) read(limit int64) ([]byte, error) {
+	body := http.MaxBytesReader(r.w, r.Body, limit)
+	if limit <= maxBody {
+		return io.ReadAll(body)
+	}
+	data, err := io.ReadAll(io.LimitReader(body, maxBody+1))
+	if err != nil || len(data) <= maxBody {
+		return data, err
+	}
+	if !bytes.Contains(data, []byte(`"attachments"`)) {
+		r.w.Header().Set("Connection", "close") // the rest is not read
+		return nil, &http.MaxBytesError{Limit: maxBody}
+	}
+	rest, err := io.ReadAll(body)
+	return append(data, rest...), err
 }
 
 // id returns a path parameter that must be a valid ID.

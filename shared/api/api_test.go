@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 			"prompt"},
 		"long prompt": {"POST", "/api/agent/run", "ana", `{"prompt":"` + long + `"}`, nil, 400,
 			fault.Validation, "prompt"},
-		"huge body": {"POST", "/api/agent/run", "ana", strings.Repeat(" ", 3<<20+1), nil, 413,
+		"huge body": {"POST", "/api/agent/run", "ana", strings.Repeat(" ", 1<<20+1), nil, 413,
 			fault.Validation, ""},
 		"plain text": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`,
 			header("Content-Type", "text/plain"), 415, fault.Validation, ""},

@@ -3,7 +3,7 @@
 import { doc, Run } from '../fakeapi.mjs';
 import { panes } from '../panes.mjs';
 
-export const { pane, talk, rows, screen, shows, ask } = panes('web-1');
+export const { pane, talk, rows, screen, shows, idle, ask } = panes('web-1');
 
 export const [one, two] = ['host000000000001-term000000000001', 'host000000000001-term000000000002'];
 export const print = { type: 'ssh-ed25519', sha256: 'SHA256:1XvuuCyNWcdIcThIsIsAfInGeRpRiNtOfAhOsT0', key: 'AAAA' };
