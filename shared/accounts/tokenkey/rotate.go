@@ -20,7 +20,8 @@ func Rotate(text string) (string, error) {
 	})
 }
 
-// Retire returns the keyset of text without the keys that no longer encrypt. What only they encrypted is lost.
+// Retire returns the keyset of text with only the key that encrypts. Tokens that a removed key has encrypted can no
+// longer be read, so their users must link their accounts again.
 func Retire(text string) (string, error) {
 	return changed(text, func(m *keyset.Manager, h *keyset.Handle) error {
 		info := h.KeysetInfo()
