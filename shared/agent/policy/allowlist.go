@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
@@ -35,6 +36,19 @@ type Entry struct {
 	From     time.Time `json:"from,omitzero"`
 	Approval string    `json:"approval,omitempty"` // ID of the approval that created the entry
 	Replaced *Entry    `json:"replaced,omitempty"` // the entry that applied before that approval
+
+	// Proof is the signature of what the entry covers, if decisions are signed.
+	Proof *decision.Signature `json:"proof,omitempty"`
+}
+
+// Statement returns what the user decided about: all of the entry except its use counts and the entry that it replaced.
+func (e Entry) Statement(uid string) decision.Statement {
+	s := decision.Statement{Kind: decision.Entry, UID: uid, Tool: e.Tool, ApprovalID: e.Approval, Place: e.Place,
+		Until: e.ExpiresAt}
+	e.Day, e.Used, e.Replaced, e.Proof = "", 0, nil, nil
+	e.CreatedAt, e.ExpiresAt, e.From = e.CreatedAt.UTC(), e.ExpiresAt.UTC(), e.From.UTC()
+	s.Covers = e
+	return s
 }
 
 // Counting returns the entry that applies at now: e, or the entry that it replaced while the undo window is open. It
@@ -43,7 +57,7 @@ func (e Entry) Counting(now time.Time) *Entry {
 	if now.Before(e.From) {
 		return e.Replaced
 	}
-	e.From, e.Replaced = time.Time{}, nil
+	e.Replaced = nil
 	return &e
 }
 

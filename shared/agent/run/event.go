@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -222,6 +223,9 @@ type ProposedCall struct {
 	Compensates *ActionRef `json:"compensates,omitempty"`
 	// Reopens is the earlier card for this call, if any. The call needs approval, whatever the policy allows.
 	Reopens *Reopened `json:"reopens,omitempty"`
+
+	// OwnProof is the signature of a call that the user made, if decisions are signed.
+	OwnProof *decision.Signature `json:"ownProof,omitempty"`
 }
 
 // Reopened is a card that was rejected for a newer one, whose approval the user undid. Its call is proposed again in
@@ -294,6 +298,9 @@ type Decided struct {
 	Ruled      *AppliedPolicy  `json:"ruled,omitempty"`      // the tool's policy for the edited arguments
 	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // end of the undo window; the call begins later
 	ReplacedBy string          `json:"replacedBy,omitempty"` // after a rejection: the approval given instead
+
+	// Proof is the signature of the decision, if it permits something and decisions are signed.
+	Proof *decision.Signature `json:"proof,omitempty"`
 }
 
 // Started is the intent. It is stored before the effect begins. Only the process that stored the newest intent may act.

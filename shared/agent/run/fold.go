@@ -249,7 +249,7 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 
 func (a *Action) wait(w *Wait, at time.Time) {
 	a.counted, a.countedAt = max(1, w.Effects), at
-	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision = w.ApprovalID, w.Kind, w.ExpiresAt, ""
+	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision, a.Proof = w.ApprovalID, w.Kind, w.ExpiresAt, "", nil
 	if w.ArgsHash != "" {
 		a.Args, a.ArgsHash, a.Place = w.Args, w.ArgsHash, w.Place
 	}
@@ -267,7 +267,7 @@ func (a *Action) start(s *Started) {
 
 func (a *Action) decide(d *Decided) {
 	a.Decision, a.DecidedBy, a.Comment, a.HeldUntil = d.Decision, d.By, d.Comment, d.HeldUntil
-	a.ReplacedBy = d.ReplacedBy
+	a.ReplacedBy, a.Proof = d.ReplacedBy, d.Proof
 	if d.EditedArgs != nil {
 		a.Args, a.Edited = d.EditedArgs, true
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -106,8 +107,11 @@ type Run struct {
 	TakenBack map[string]string   `json:"takenBack,omitempty"`
 	Log       document.Log[Event] `json:"log"`
 
-	// Quarantined is the number of the last event before the store was restored from an older copy (Doubts).
+	// Quarantined is the number of the last event before the store was restored from an older copy, or before a forged
+	// decision was found (Doubts).
 	Quarantined int64 `json:"quarantined,omitempty"`
+	// Forged means that Quarantined was set because of a forged decision.
+	Forged bool `json:"forged,omitempty"`
 }
 
 // Delegate is another program's agent that acts for a user with one of the user's AgentTokens. Text from it does not
@@ -219,9 +223,10 @@ type Action struct {
 	Decision   Decision
 	DecidedBy  string
 	Comment    string
-	HeldUntil  time.Time // after an approval: the call cannot begin earlier; zero: there is no undo window
-	NotBefore  time.Time // of a postponed call: when it begins again; zero: it was not postponed
-	ReplacedBy string    // after a rejection: the approval that the user gave instead
+	HeldUntil  time.Time           // after an approval: the call cannot begin earlier; zero: there is no undo window
+	NotBefore  time.Time           // of a postponed call: when it begins again; zero: it was not postponed
+	ReplacedBy string              // after a rejection: the approval that the user gave instead
+	Proof      *decision.Signature // signature of the decision; see Decided
 	Started    Started
 	Result     json.RawMessage
 	Truncated  bool // Result is cut
@@ -243,8 +248,8 @@ func (a *Action) Runnable() bool {
 }
 
 // Doubts reports whether the action may have run without a record of it, because the store was restored from an older
-// copy. That is possible if the permission was recorded before the restore, or if the action needed no decision of the
-// user. Run.Quarantined is the number of the last event before the restore. A started action is not in doubt, because
+// copy, or may have no permission, because a decision of the run was forged. That is possible if the permission was recorded before the restore, or if the action needed no decision of the
+// user. Run.Quarantined is the number of the last event before that. A started action is not in doubt, because
 // its tool can find out its outcome.
 func (r Run) Doubts(a *Action) bool {
 	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)

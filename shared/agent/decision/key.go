@@ -1,0 +1,74 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/countersign-run/countersign/shared/base/keyfile"
+)
+
+// File is the name of the key file in DATA_DIR. It has 32 bytes in base64, and is readable only by its owner.
+const File = "decision-key"
+
+// Key is a private key in memory.
+type Key struct{ private ed25519.PrivateKey }
+
+// NewKey returns the key with the seed of 32 bytes.
+func NewKey(seed []byte) (Key, error) {
+	if len(seed) != ed25519.SeedSize {
+		return Key{}, errors.New("decision: the key is not 32 bytes")
+	}
+	return Key{ed25519.NewKeyFromSeed(seed)}, nil
+}
+
+// Local reads the key in the directory, and creates one on first use. If several processes do so at once, one creates
+// the key and all use it.
+func Local(dir string) (Key, error) {
+	text, err := keyfile.Read(dir, File, func(w io.Writer) error {
+		seed := make([]byte, ed25519.SeedSize)
+		if _, err := rand.Read(seed); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, base64.StdEncoding.EncodeToString(seed)+"\n")
+		return err
+	})
+	if err != nil {
+		return Key{}, fmt.Errorf("decision: %w", err)
+	}
+	seed, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(text)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return Key{}, fmt.Errorf("%s: the key is not 32 bytes in base64", filepath.Join(dir, File))
+	}
+	return NewKey(seed)
+}
+
+// ID returns the thumbprint of the public key (RFC 7638).
+func (k Key) ID(context.Context) (string, error) { return KeyID(k.Public()), nil }
+
+// Sign implements [Signer].
+func (k Key) Sign(_ context.Context, data []byte) ([]byte, error) {
+	return ed25519.Sign(k.private, data), nil
+}
+
+// Public returns the public half.
+func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
+
+// Ring returns the ring of a deployment that has only this key, and signs with it.
+func (k Key) Ring(deployment string) *Ring {
+	return NewRing(deployment, map[string]ed25519.PublicKey{KeyID(k.Public()): k.Public()}, k)
+}
+
+// KeyID returns the thumbprint of a public key (RFC 7638).
+func KeyID(public ed25519.PublicKey) string {
+	x := base64.RawURLEncoding.EncodeToString(public)
+	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,112 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The errors of [Ring.Verify]. The caller must not use the permission, whichever it is.
+var (
+	ErrUnsigned = errors.New("decision: it has no signature")
+	ErrOver     = errors.New("decision: its time is over")
+	ErrForged   = errors.New("decision: its signature does not match it")
+)
+
+// A Signer signs with one key.
+type Signer interface {
+	// ID returns the ID of the key.
+	ID(ctx context.Context) (string, error)
+	// Sign returns the Ed25519 signature of data.
+	Sign(ctx context.Context, data []byte) ([]byte, error)
+}
+
+// A Ring has the public keys whose signatures count in one deployment. A nil Ring checks nothing and signs nothing.
+type Ring struct {
+	deployment string
+	keys       map[string]ed25519.PublicKey
+	signer     Signer // nil: this process only checks
+}
+
+// NewRing returns a ring with the keys by their IDs. deployment names the store that the decisions are for, so that a
+// signature of another deployment with the same key does not count. signer may be nil.
+func NewRing(deployment string, keys map[string]ed25519.PublicKey, signer Signer) *Ring {
+	return &Ring{deployment: deployment, keys: keys, signer: signer}
+}
+
+// maxBatch is the maximum number of statements that one signature covers: a decision, and an entry for each of its
+// recipients.
+const maxBatch = 1000
+
+// Signs reports whether this process can sign.
+func (r *Ring) Signs() bool { return r != nil && r.signer != nil }
+
+// Sign signs the statements together, and returns the signature of each. Without a signer it returns no signatures:
+// each is nil. facts has the time of the decision and how the person was authenticated.
+func (r *Ring) Sign(ctx context.Context, facts Signature, statements ...Statement) ([]*Signature, error) {
+	all := make([]*Signature, len(statements))
+	if !r.Signs() {
+		return all, nil
+	}
+	id, err := r.signer.ID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(statements) == 0 || len(statements) > maxBatch {
+		return nil, fmt.Errorf("decision: %d statements; the limit is 1 to %d", len(statements), maxBatch)
+	}
+	hashes := make([][]byte, len(statements))
+	for i, s := range statements {
+		all[i] = &Signature{Key: id, At: facts.At, Until: s.Until, Auth: facts.Auth}
+		if hashes[i], err = s.hash(r.deployment, all[i]); err != nil {
+			return nil, err
+		}
+	}
+	sig, err := r.signer.Sign(ctx, message(hashes))
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].Sig = sig; len(hashes) > 1 {
+			all[i].Batch = hashes
+		}
+	}
+	return all, nil
+}
+
+// Verify returns nil if a key of the ring signed the statement, and if its time is not over. A nil ring accepts
+// everything.
+func (r *Ring) Verify(s Statement, sig *Signature, now time.Time) error {
+	if r == nil {
+		return nil
+	}
+	if sig == nil {
+		return ErrUnsigned
+	}
+	key, known := r.keys[sig.Key]
+	if !known || len(sig.Batch) > maxBatch {
+		return ErrForged
+	}
+	h, err := s.hash(r.deployment, sig)
+	if err != nil {
+		return ErrForged
+	}
+	hashes := sig.Batch
+	if len(hashes) == 0 {
+		hashes = [][]byte{h}
+	}
+	// all hashes have one length, so no other list of hashes has the same message
+	whole := !slices.ContainsFunc(hashes, func(other []byte) bool { return len(other) != len(h) })
+	listed := slices.ContainsFunc(hashes, func(other []byte) bool { return bytes.Equal(other, h) })
+	switch {
+	case !whole || !listed || !ed25519.Verify(key, message(hashes), sig.Sig):
+		return ErrForged
+	case !sig.Until.IsZero() && !now.Before(sig.Until):
+		return ErrOver
+	}
+	return nil
+}
