@@ -98,7 +98,7 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 	t, voice, stop := r.tellingAGUI(in, runID)
 	defer stop()
 	for _, d := range decided {
-		_, err := r.api.Loop.Resolve(ctx, d)
+		_, err := r.resolve(ctx, d)
 		f := fault.As(err)
 		if err == nil {
 			continue

@@ -27,6 +27,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/accounts/auth"
 	"github.com/countersign-run/countersign/shared/accounts/linking"
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
@@ -91,7 +92,8 @@ type request struct {
 	*http.Request
 	w     http.ResponseWriter
 	uid   string
-	email *string // see loop.StartRequest.Email
+	email *string       // see loop.StartRequest.Email
+	auth  decision.Auth // how the user was authenticated
 	api   *API
 
 	maxBody int64 // limit of the body; 0 means the constant maxBody
@@ -113,7 +115,7 @@ func public(h handler) handler {
 		if err != nil {
 			return nil, err
 		}
-		r.uid, r.email = id.UID, emailOf(id)
+		r.uid, r.email, r.auth = id.UID, emailOf(id), id.Auth
 		obs.SetUser(r.Context(), id.UID)
 		return h(r)
 	}

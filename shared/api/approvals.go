@@ -75,7 +75,7 @@ type resolutionBody struct {
 
 // of returns the user's decision about the approval.
 func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) {
-	d, err := decision(b.Decision)
+	d, err := parseDecision(b.Decision)
 	res := approval.Resolution{UID: uid, ApprovalID: approvalID, Decision: d, EditedArgs: b.EditedArgs,
 		Comment: b.Comment, UndoWindow: time.Duration(b.Hold) * time.Second, Strict: b.Strict}
 	switch {
@@ -119,7 +119,7 @@ func postResolve(r *request) (any, error) {
 	res.Rejects = in.Rejects
 	ctx, cancel := r.working()
 	defer cancel()
-	v, err := r.api.Loop.Resolve(ctx, res)
+	v, err := r.resolve(ctx, res)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +135,12 @@ func postResolve(r *request) (any, error) {
 	}{answer, in.ApprovalID, res.Decision}, nil
 }
 
+// resolve records a decision of the user, with how the user was authenticated.
+func (r *request) resolve(ctx context.Context, d approval.Resolution) (*run.View, error) {
+	d.Auth = r.auth
+	return r.api.Loop.Resolve(ctx, d)
+}
+
 // longestComment returns the maximum length of the comment, in bytes. With refine, the comment is the prompt for
 // another plan.
 func longestComment(d run.Decision) int {
@@ -144,8 +150,8 @@ func longestComment(d run.Decision) int {
 	return maxComment
 }
 
-// decision parses a decision. It accepts only the contract's values.
-func decision(s string) (run.Decision, error) {
+// parseDecision parses a decision. It accepts only the contract's values.
+func parseDecision(s string) (run.Decision, error) {
 	switch d := run.Decision(s); d {
 	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveAlwaysCommand, run.ApproveEdited, run.ConfirmDone,
 		run.StartNew, run.Refine, run.Undo:

@@ -154,7 +154,7 @@ func (t telling) ended(ctx context.Context, err error) error {
 // the others: refused is the first error. If nothing was recorded, v is nil.
 func (r *request) resolveAll(ctx context.Context, decided []approval.Resolution) (v *run.View, refused error) {
 	for _, d := range decided {
-		now, err := r.api.Loop.Resolve(ctx, d)
+		now, err := r.resolve(ctx, d)
 		switch {
 		case err == nil:
 			v = now

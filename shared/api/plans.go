@@ -157,7 +157,7 @@ func postExecute(r *request, of *planner.Planner) (any, error) {
 		return nil, err
 	}
 	o := planner.ExecuteOptions{UID: r.uid, SessionID: id, ApprovalID: in.ApprovalID, PlanHash: in.PlanHash,
-		EditedPlan: in.EditedPlan, Strict: in.Strict}
+		EditedPlan: in.EditedPlan, Strict: in.Strict, Auth: r.auth}
 	ctx, cancel := r.working()
 	defer cancel()
 	if r.accepts("application/x-ndjson") {

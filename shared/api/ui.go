@@ -60,7 +60,7 @@ func (r *request) answerEarlierUI(ctx context.Context, answers []ui.Answer) erro
 		if len(a.Comment) > maxComment {
 			continue
 		}
-		_, err := r.api.Loop.Resolve(ctx, r.resolutionUI(a))
+		_, err := r.resolve(ctx, r.resolutionUI(a))
 		if err != nil && !late(err) && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			return err
 		}

@@ -143,6 +143,9 @@ func (b *Builder) begin(o options) (err error) {
 	b.Env.Function = o.function
 	b.Env.Queue = openQueue(b.Config, b.Store, o, b.Log)
 	b.Closes(b.Env.Queue)
+	if b.Env.Decisions, err = openDecisions(b.Config); err != nil {
+		return err
+	}
 	b.API.Users, b.API.Agents, b.API.Push, err = openAuth(b.Config, b.Now)
 	return err
 }

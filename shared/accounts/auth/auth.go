@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
@@ -44,7 +45,8 @@ type Identity struct {
 	Email         string // may be empty
 	EmailVerified bool   // the issuer vouches for Email
 	Issuer        string
-	Client        string // with Config.Access: the ID of the client that received the token
+	Auth          decision.Auth // how the issuer authenticated the user
+	Client        string        // with Config.Access: the ID of the client that received the token
 }
 
 // Verifier checks users' ID tokens. It is safe for concurrent use.
@@ -96,7 +98,8 @@ func (v *Verifier) Token(ctx context.Context, raw string) (Identity, error) {
 	if err := v.admit(c); err != nil {
 		return Identity{}, err
 	}
-	id := Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer}
+	id := Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer,
+		Auth: c.authentication(v.tokens.keys.issuer)}
 	if v.cfg.Access {
 		id.Client = c.client()
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/accounts/auth"
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
@@ -16,8 +17,11 @@ type claimSet = map[string]any
 
 func TestUserOfAGoodToken(t *testing.T) {
 	w := newInternet(t)
-	got, err := w.verifier(t, nil).User(request("bearer " + w.sign(t, w.users, w.userClaims())))
-	want := auth.Identity{UID: "userA", Email: "a@example.com", EmailVerified: true, Issuer: firebase}
+	claims := w.userClaims()
+	claims["auth_time"], claims["amr"] = w.now.Unix(), []string{"pwd", "otp"}
+	got, err := w.verifier(t, nil).User(request("bearer " + w.sign(t, w.users, claims)))
+	want := auth.Identity{UID: "userA", Email: "a@example.com", EmailVerified: true, Issuer: firebase,
+		Auth: decision.Auth{Issuer: firebase, At: w.now, Methods: "pwd otp"}}
 	if err != nil || got != want {
 		t.Fatalf("got %+v, %v; want %+v", got, err, want)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign-run/countersign/shared/agent/decision"
 )
 
 const (
@@ -45,6 +47,7 @@ type claims struct {
 	IssuedAt        *float64       `json:"iat"`
 	NotBefore       *float64       `json:"nbf"`
 	SignedInAt      *float64       `json:"auth_time"`
+	Methods         jsontext.Value `json:"amr"` // some issuers write a string
 	ProviderID      string         `json:"provider_id"`
 	Firebase        struct {
 		Provider string `json:"sign_in_provider"`
@@ -66,6 +69,31 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 
 // client returns the ID of the client that received the token, or "".
 func (c claims) client() string { return cmp.Or(c.ClientID, c.AuthorizedParty) }
+
+// Limits of the methods that a signed decision names.
+const (
+	maxMethods = 10
+	maxMethod  = 32 // bytes
+)
+
+// authentication returns how the issuer authenticated the user. Methods in an unexpected form are left out.
+func (c claims) authentication(issuer string) decision.Auth {
+	auth := decision.Auth{Issuer: issuer}
+	if c.SignedInAt != nil {
+		auth.At = time.Unix(int64(*c.SignedInAt), 0).UTC()
+	}
+	var methods []string
+	if json.Unmarshal(c.Methods, &methods) != nil || len(methods) > maxMethods {
+		return auth
+	}
+	for _, m := range methods {
+		if m == "" || len(m) > maxMethod {
+			return auth
+		}
+	}
+	auth.Methods = strings.Join(methods, " ")
+	return auth
+}
 
 func (c claims) emailVerified() bool { return string(c.EmailVerified) == "true" }
 

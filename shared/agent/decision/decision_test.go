@@ -37,7 +37,7 @@ func yes() decision.Statement {
 
 func facts() decision.Signature {
 	return decision.Signature{At: now, Auth: decision.Auth{Issuer: "https://issuer.example", At: now.Add(-time.Hour),
-		Methods: []string{"pwd", "otp"}}}
+		Methods: "pwd otp"}}
 }
 
 // stored returns the signature as the store returns it.
@@ -84,7 +84,7 @@ func TestEachFieldIsSigned(t *testing.T) {
 		"ever":   func(s *decision.Signature) { s.Until = time.Time{} },
 		"issuer": func(s *decision.Signature) { s.Auth.Issuer += "x" },
 		"signed": func(s *decision.Signature) { s.Auth.At = now },
-		"amr":    func(s *decision.Signature) { s.Auth.Methods = []string{"hwk"} },
+		"amr":    func(s *decision.Signature) { s.Auth.Methods = "hwk" },
 		"sig":    func(s *decision.Signature) { s.Sig[0] ^= 1 },
 		"no sig": func(s *decision.Signature) { s.Sig = nil },
 		"batch":  func(s *decision.Signature) { s.Batch = [][]byte{make([]byte, 32)} },

@@ -52,7 +52,7 @@ type Statement struct {
 type Auth struct {
 	Issuer  string    `json:"issuer,omitempty"`
 	At      time.Time `json:"authTime,omitzero"` // when the person signed in
-	Methods []string  `json:"amr,omitempty"`     // RFC 8176
+	Methods string    `json:"amr,omitempty"`     // RFC 8176, separated by spaces
 }
 
 // A Signature is the stored proof of a statement, with the signed facts that no other document has.

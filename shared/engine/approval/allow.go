@@ -61,16 +61,21 @@ func callEntry(tx *unit.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry,
 	return []policy.Entry{e}, err
 }
 
-// alwaysAllow adds the decision's entries to the user's allowlist: the exact recipients, or the exact call. If the
+// newEntries returns the decision's entries of the user's allowlist: the exact recipients, or the exact call. If the
 // approval has an undo window, its entries count from the end of the window.
-func alwaysAllow(tx *unit.Tx, ap *run.Approval, t *tool.Tool, args json.RawMessage, decision run.Decision,
-	held time.Time) error {
+func newEntries(tx *unit.Tx, ap *run.Approval, t *tool.Tool, args json.RawMessage, decision run.Decision,
+	held time.Time) ([]policy.Entry, error) {
 	entries, err := alwaysAllowEntries(tx, t, ap.Place, args, decision)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
 	for i := range entries {
 		entries[i].From, entries[i].Approval = held, ap.ID
+	}
+	return entries, err
+}
+
+// alwaysAllow adds the entries to the user's allowlist.
+func alwaysAllow(tx *unit.Tx, entries []policy.Entry) error {
+	if len(entries) == 0 {
+		return nil
 	}
 	return tx.UpdateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.Now) })
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
@@ -24,6 +25,7 @@ type Resolution struct {
 	Comment    string          // for the model, with a rejection; required only with run.Refine
 	Strict     bool            // with the confirmation of a plan: each change of the plan needs approval
 	UndoWindow time.Duration   // up to MaxUndoWindow; the operator may have set a longer one
+	Auth       decision.Auth   // how the user was authenticated
 	Rejects    []string        // with an approval: the earlier cards that are rejected in the same commit
 
 	replacedBy string // with a rejection: the ID of the approval that replaces this one
@@ -61,8 +63,8 @@ var statusAfter = map[run.Decision]run.ApprovalStatus{
 	run.StartNew: run.ApprovalApproved, run.Refine: run.ApprovalReplaced,
 }
 
-// Record adds the decision, its consequences, and the audit entry.
-func Record(tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+// Record signs the decision, and adds it with its consequences and the audit entry.
+func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.State.Action(ap.ActionID)
 	if r.Decision == run.Undo {
 		return undo(tx, ap, a, r)
@@ -72,7 +74,19 @@ func Record(tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, i
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
 	held := heldUntil(tx, ap, t, r)
-	if err := alwaysAllow(tx, ap, t, args, r.Decision, held); err != nil {
+	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, ArgsHash: ap.ArgsHash,
+		HeldUntil: held, ReplacedBy: r.replacedBy}
+	if r.Decision == run.ApproveEdited {
+		decided.EditedArgs = args
+	}
+	entries, err := newEntries(tx, ap, t, args, r.Decision, held)
+	if err != nil {
+		return err
+	}
+	if err := prove(ctx, tx, ap, decided, r, entries); err != nil {
+		return err
+	}
+	if err := alwaysAllow(tx, entries); err != nil {
 		return err
 	}
 	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
@@ -81,12 +95,9 @@ func Record(tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, i
 	if err := noteYes(tx, ap, r.Decision); err != nil {
 		return err
 	}
-	comment := r.Comment
-	if r.Decision != run.Refine {
-		comment = clip.Text(comment, maxKeptComment)
+	if decided.Comment = r.Comment; r.Decision != run.Refine {
+		decided.Comment = clip.Text(r.Comment, maxKeptComment)
 	}
-	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
-		HeldUntil: held, ReplacedBy: r.replacedBy}
 	if err := hold(tx, ap, held); err != nil {
 		return err
 	}
@@ -95,7 +106,7 @@ func Record(tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, i
 		if err != nil {
 			return err
 		}
-		decided.EditedArgs, decided.Ruled = args, run.RuledBy(verdict.Ruling)
+		decided.Ruled = run.RuledBy(verdict.Ruling)
 	}
 	if err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err
@@ -143,6 +154,7 @@ func AskAnew(tx *unit.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, r
 func ask(tx *unit.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
 	call.Attempt++
 	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)
+	call.OwnProof = nil
 	call.RequiresApproval, call.UserInitiated = true, call.UserInitiated && call.AsksAlways()
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, call.Attempt)
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {

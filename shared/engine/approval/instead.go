@@ -61,10 +61,10 @@ func earlierError(tx *unit.Tx, old *run.Approval, a *run.Action) error {
 }
 
 // RejectEarlier records that the calls are rejected because the user approves a newer one instead.
-func RejectEarlier(calls []EarlierCall, r Resolution) error {
+func RejectEarlier(ctx context.Context, calls []EarlierCall, r Resolution) error {
 	for _, c := range calls {
 		no := Resolution{UID: r.UID, ApprovalID: c.ap.ID, Decision: run.Reject, replacedBy: r.ApprovalID}
-		if err := Record(c.of, c.ap, no, c.ap.Args, c.ap.Place); err != nil {
+		if err := Record(ctx, c.of, c.ap, no, c.ap.Args, c.ap.Place); err != nil {
 			return err
 		}
 	}

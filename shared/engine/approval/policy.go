@@ -39,24 +39,34 @@ type Judgement struct {
 	Ruling  *tool.CallPolicy
 	Tainted []taint.Finding // why the user's standing permission does not apply
 
+	Unproven []error // why permissions in the store do not count: see [CheckProof]
+
 	Repeated repeat
 }
 
 // readsOnly reports whether the run may only read, because its plan is not confirmed.
 func readsOnly(s *run.State) bool { return s.Plan != nil && s.Plan.Phase() != plan.Acting }
 
-// grantFor returns the ID of the grant in the run's confirmed plan that covers the call, or "".
-func grantFor(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (string, error) {
+// grantFor returns the ID of the grant in the run's confirmed plan that covers the call, or "". unproven is set if a
+// grant covers it and the plan's confirmation has no valid signature.
+func grantFor(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (id string,
+	unproven []error, err error) {
 	if tx.State.Plan == nil || !t.SideEffect || !t.Pins() {
-		return "", nil
+		return "", nil, nil
 	}
 	bound, err := t.Pinned(args)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	g, _ := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
+	g, found := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
 		Bound: bound, Place: at}, tx.Now)
-	return g.ID, nil
+	if !found {
+		return "", nil, nil
+	}
+	if why := checkPlan(tx); why != nil {
+		return "", []error{why}, nil
+	}
+	return g.ID, nil, nil
 }
 
 // ruleUnknown is the rule that denies a call if its tool cannot rule on it.
@@ -82,7 +92,7 @@ func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args jso
 		return Judgement{Decision: policy.Decision{Mode: policy.Deny, Rule: ruleUnknown,
 			Reason: fault.As(unruled).Message}}, nil
 	}
-	grant, err := grantFor(tx, t, actionID, at, args)
+	grant, unproven, err := grantFor(tx, t, actionID, at, args)
 	if err != nil {
 		return Judgement{}, err
 	}
@@ -96,10 +106,10 @@ func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args jso
 	}
 	before := repeated(tx, u, t, actionID, at, args, ruling)
 	in.Repeated = before.words
-	d := tx.Ex.Rules.Decide(in)
+	d, refused := decide(tx, in)
 	found, err := tainted(tx, t, in, d)
 	if in.Tainted = len(found) > 0; in.Tainted {
-		d = tx.Ex.Rules.Decide(in)
+		d, refused = decide(tx, in)
 	}
-	return Judgement{d, ruling, found, before}, err
+	return Judgement{d, ruling, found, append(unproven, refused...), before}, err
 }

@@ -84,7 +84,7 @@ func DisplayName(name string) string {
 
 // Validate rejects one call of the model, allows it, or requests approval (seed 000 §4 to §6). It trusts nothing in the
 // call: the tool must exist, the arguments are validated and normalised, and the policy sees the normalised arguments.
-func Validate(tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
+func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
 	t := tx.ToolIn(call.Tool, call.UserInitiated)
 	call.Tool = DisplayName(call.Tool)
@@ -120,11 +120,11 @@ func Validate(tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Pla
 	if call.After, err = readBefore(tx, t, call); err != nil {
 		return err
 	}
-	return applyPolicy(tx, id, call, t)
+	return applyPolicy(ctx, tx, id, call, t)
 }
 
 // applyPolicy evaluates the policy for a call that is well-formed, and records the call.
-func applyPolicy(tx *unit.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
+func applyPolicy(ctx context.Context, tx *unit.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
 	if rejectedBefore(tx, call.ArgsHash) {
 		return Reject(tx, id, call,
 			fault.New(fault.Policy, "rejected_before",
@@ -178,9 +178,13 @@ func applyPolicy(tx *unit.Tx, id string, call run.ProposedCall, t *tool.Tool) er
 			return Reject(tx, id, call, err)
 		}
 	}
+	if err := proveOwn(ctx, tx, id, &call); err != nil {
+		return err
+	}
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
+	NoteUnproven(tx, tx.State.Action(id), verdict.Unproven...)
 	if asks {
 		a := tx.State.Action(id)
 		return Request(tx, a, kindOf(tx.State, a), call.Reason)

@@ -2,7 +2,9 @@ package effect
 
 import (
 	"context"
+	"errors"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -49,7 +51,20 @@ func commitIntent(ctx context.Context, ex *unit.Execution, t *tool.Tool, id stri
 		started.Grant, ok = grant, true
 		return recordIntent(tx, a, t, started)
 	})
+	if fault.Is(err, fault.Policy, fault.CodeForged) {
+		if err := noteForged(ctx, ex, id); err != nil {
+			return false, err
+		}
+	}
 	return ok, err
+}
+
+// noteForged records that the decision about a started call is forged.
+func noteForged(ctx context.Context, ex *unit.Execution, id string) error {
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
+		approval.Forged(tx, tx.State.Action(id))
+		return nil
+	})
 }
 
 // errBarred says why a call may not be carried out. The caller must record the outcome.
@@ -148,8 +163,17 @@ func decidedBy(a *run.Action) string {
 // call, the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant
 // is the ID of the plan's grant that permits the call, or empty. stop reports that the call is not carried out.
 func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
-	if !a.SideEffect && !a.Unasked() {
+	unproven := approval.CheckProof(tx, a, t)
+	switch {
+	case errors.Is(unproven, decision.ErrForged):
+		return "", true, blockForged(tx, a)
+	// the stored action does not decide whether it has an effect
+	case !a.SideEffect && !t.SideEffect && !a.Unasked() && unproven == nil:
 		return "", false, nil
+	case unproven != nil: // it is not the user's own call, or not decided
+		asked := *a
+		asked.UserInitiated = false
+		a = &asked
 	}
 	u, err := tx.User()
 	if err != nil {
@@ -165,15 +189,21 @@ func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop
 	if a.Decision == "" && !a.UserInitiated && v.Rule == policy.RulePlanGrant {
 		grant = v.Grant
 	}
-	stop, err = permit(tx, a, u, v, t)
+	if unproven != nil {
+		v.Unproven = append(v.Unproven, unproven)
+	}
+	approval.NoteUnproven(tx, a, v.Unproven...)
+	stop, err = permit(tx, a, u, v, t, unproven != nil)
 	return grant, stop, err
 }
 
-// permit applies the verdict on a call that is about to be carried out. stop reports that the call is not carried out.
-func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *tool.Tool) (stop bool, err error) {
+// permit applies the verdict on a call that is about to be carried out. unproven means that the decision about it does
+// not count. stop reports that the call is not carried out.
+func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *tool.Tool, unproven bool) (stop bool,
+	err error) {
 	n := approval.Effects(tx, t, a.Args)
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
-	asks = asks || tx.Run.Doubts(a)
+	asks = asks || tx.Run.Doubts(a) || unproven && a.Decision != ""
 	switch {
 	case v.Mode == policy.Deny:
 		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
@@ -184,8 +214,11 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *to
 		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u, n))
 	case asks:
 		reason := reasonFor(v.Decision, a)
-		if tx.Run.Doubts(a) {
-			reason = unit.PutBack
+		switch {
+		case tx.Run.Doubts(a):
+			reason = tx.DoubtReason()
+		case unproven && a.Decision != "":
+			reason = notSigned
 		}
 		return true, approval.Request(tx, a, run.KindApproval, reason)
 	case a.Status == run.ActionExecuting: // it was counted when it was started
@@ -194,6 +227,18 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *to
 		n = approval.Uncounted(tx, t, a, a.Args)
 	}
 	return start(tx, a, u, v, n)
+}
+
+// notSigned is the reason shown to a user whose stored decision has no signature, or one whose time is over.
+const notSigned = "An earlier decision about this is stored without a valid signature, so you are asked again."
+
+// blockForged closes a call whose stored decision is forged.
+func blockForged(tx *unit.Tx, a *run.Action) error {
+	if a.Status != run.ActionExecuting {
+		approval.Forged(tx, a)
+	}
+	return block(tx, a, approval.RuleForged, fault.New(fault.Policy, fault.CodeForged,
+		"The stored decision about this was not made by its user, so it was not done."))
 }
 
 // start counts a call that is about to be carried out, with n effects that do not count for the day yet. stop reports

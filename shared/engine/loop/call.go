@@ -88,7 +88,7 @@ func (c Call) begin(ctx context.Context, tx *unit.Tx, places approval.Places) er
 	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
 		return err
 	}
-	return propose(tx, call, c.Args, at)
+	return propose(ctx, tx, call, c.Args, at)
 }
 
 // takeBack records the new run in the run whose action it undoes, in the same commit. It returns PolicyError stale_view

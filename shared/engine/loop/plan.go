@@ -24,7 +24,7 @@ func proposePlan(ctx context.Context, tx *unit.Tx, p plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	return propose(tx, call, args, at)
+	return propose(ctx, tx, call, args, at)
 }
 
 // planDecided records the consequences of the decision about a plan, in the same commit. The first task of a confirmed

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
@@ -12,8 +13,9 @@ import (
 
 // propose adds a call. If the call is allowed and its turn has come, a call that the client carries out is given to the
 // client, and the call of a typed answer is completed.
-func propose(tx *unit.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
-	if err := approval.Validate(tx, call, args, at); err != nil {
+func propose(ctx context.Context, tx *unit.Tx, call run.ProposedCall, args json.RawMessage,
+	at approval.Placement) error {
+	if err := approval.Validate(ctx, tx, call, args, at); err != nil {
 		return err
 	}
 	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))

@@ -117,10 +117,10 @@ func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 		return err
 	}
 	d.decided = true
-	if err := approval.Record(tx, ap, d.Resolution, args, at.Place); err != nil || d.Decision == run.StartNew {
+	if err := approval.Record(ctx, tx, ap, d.Resolution, args, at.Place); err != nil || d.Decision == run.StartNew {
 		return err
 	}
-	if err := approval.RejectEarlier(earlier, d.Resolution); err != nil {
+	if err := approval.RejectEarlier(ctx, earlier, d.Resolution); err != nil {
 		return err
 	}
 	d.others = tx.Joined()

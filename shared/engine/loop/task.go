@@ -36,7 +36,7 @@ type inSession struct {
 }
 
 // propose adds one call. The model gives a reason for each call; the reason is neither hashed nor carried out.
-func (in *inSession) propose(call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
+func (in *inSession) propose(ctx context.Context, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
 	id := run.ActionID(in.tx.Run.ID, call.Turn, call.Index, 0)
 	why := in.misplaced(call)
 	if why == nil {
@@ -46,7 +46,7 @@ func (in *inSession) propose(call run.ProposedCall, args json.RawMessage, at app
 		call.Tool = approval.DisplayName(call.Tool)
 		return approval.Reject(in.tx, id, call, why)
 	}
-	if err := propose(in.tx, call, args, at); err != nil {
+	if err := propose(ctx, in.tx, call, args, at); err != nil {
 		return err
 	}
 	if a := in.tx.State.Action(id); a.Tool == plan.ReflectTool && a.Runnable() {

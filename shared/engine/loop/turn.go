@@ -177,9 +177,9 @@ func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply
 		at.Completed = completed[i]
 		call := run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: c.Name}
 		if tx.State.Plan != nil {
-			err = session.propose(call, c.Args, at)
+			err = session.propose(ctx, call, c.Args, at)
 		} else {
-			err = propose(tx, call, c.Args, at)
+			err = propose(ctx, tx, call, c.Args, at)
 		}
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -169,6 +170,7 @@ type ExecuteOptions struct {
 	PlanHash       string          // the hash of that plan
 	EditedPlan     json.RawMessage // the plan with the user's changes; nil: no changes
 	Strict         bool            // every change of the plan needs an approval
+	Auth           decision.Auth   // how the user was authenticated
 }
 
 // Confirm confirms the waiting plan and returns before its execution. A repeated confirmation applies to the same
@@ -185,7 +187,7 @@ func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, err
 		return nil, err
 	}
 	r := approval.Resolution{UID: o.UID, ApprovalID: id, Decision: run.ApproveOnce, ArgsHash: o.PlanHash,
-		Strict: o.Strict}
+		Strict: o.Strict, Auth: o.Auth}
 	if o.EditedPlan != nil {
 		r.Decision, r.EditedArgs = run.ApproveEdited, o.EditedPlan
 	}

@@ -14,6 +14,18 @@ import (
 const PutBack = "The server's data was restored from a backup, so this may have been done already. " +
 	"Check before you approve it."
 
+// forgedReason is the same for a run with a forged decision.
+const forgedReason = "A stored decision of this request was not made by you, so you are asked about everything again. " +
+	"Check before you approve it."
+
+// DoubtReason returns why the user is asked about a call that [run.Run.Doubts] names.
+func (tx *Tx) DoubtReason() string {
+	if tx.Run.Forged {
+		return forgedReason
+	}
+	return PutBack
+}
+
 // quarantinePage is the number of runs, or of approvals of a run, in one read.
 const quarantinePage = 100
 

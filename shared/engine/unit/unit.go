@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/registry"
@@ -38,6 +39,7 @@ type Env struct {
 	Fallbacks []string
 	Tools     tool.Set
 	Rules     policy.Rules
+	Decisions *decision.Ring  // signs and checks what users decide; nil: nothing is signed or checked
 	Dynamic   toolbox.Dynamic // tools that come and go; nil: none
 
 	Agents registry.Set // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced
