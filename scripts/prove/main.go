@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/contents"
 	"github.com/countersign-run/countersign/scripts/prove/crash"
 	"github.com/countersign-run/countersign/scripts/prove/flaky"
+	"github.com/countersign-run/countersign/scripts/prove/forge"
 	"github.com/countersign-run/countersign/scripts/prove/fuzz"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet"
 	"github.com/countersign-run/countersign/scripts/prove/hijack"
@@ -23,7 +24,7 @@ import (
 
 // proofs lists all proofs, in the order of the guarantees. The last one reports the tests that were skipped.
 var proofs = []proof.Proof{
-	hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
+	hijack.Proof(), forge.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
 	fuzz.Proof(), flaky.Proof(), skips.Proof(),
 }
 

@@ -1,0 +1,210 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
+	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// world is a deployment with an attacker.
+type world struct {
+	*testkit.Deployment
+	ctx     context.Context
+	options testkit.Options
+}
+
+func open(ctx context.Context, dir string) (*world, error) {
+	o := testkit.Options{Dir: dir, Settings: testkit.Unlimited}
+	d, err := testkit.New(ctx, o)
+	return &world{d, ctx, o}, err
+}
+
+// scene is one user's run that is attacked.
+type scene struct {
+	*world
+	uid     string
+	stopped bool                // the attack happens while the server is stopped
+	asked   testkit.Answer      // the run that waited, with its card
+	st      store.Store         // during an attack
+	sig     *decision.Signature // that the attacker has found
+}
+
+// bob is the recipient of the e-mail that the user sees on the card.
+const bob = "bob@example.com"
+
+// ask starts a run that wants to send an e-mail.
+func (s *scene) ask(uid, to, words string) testkit.Answer {
+	s.SetModel(testkit.Wants("gmail_send", testkit.Mail(to, words, words)))
+	got, err := s.Ask(s.ctx, uid, "Send an e-mail to "+to+": "+words)
+	proof.Must(err)
+	if got.HTTP != http.StatusOK {
+		proof.Must(fmt.Errorf("the run began with %d: %s", got.HTTP, got.Body))
+	}
+	return got
+}
+
+// decide decides about the only card of the run.
+func (s *scene) decide(uid string, r testkit.Answer, decision string, undo int) {
+	if len(r.Approvals) != 1 {
+		proof.Must(fmt.Errorf("%d cards wait: %s", len(r.Approvals), r.Body))
+	}
+	c, err := s.As(s.ctx, uid)
+	proof.Must(err)
+	a, err := c.Hold(s.ctx, r.Approvals[0], decision, undo)
+	proof.Must(err)
+	if a.HTTP != http.StatusOK {
+		proof.Must(fmt.Errorf("%s was answered with %d: %s", decision, a.HTTP, a.Body))
+	}
+}
+
+// settle lets the server do whatever there is to do, first for the run.
+func (s *scene) settle(r testkit.Answer) {
+	proof.Must(s.App.Queue.Resume(s.ctx, queue.Message{RunID: r.RunID, UID: s.uid, ThreadID: r.ThreadID}))
+	for range 20 {
+		n, err := s.Deliver(s.ctx)
+		proof.Must(err)
+		if n == 0 {
+			return
+		}
+	}
+	proof.Must(errors.New("the queue does not become empty"))
+}
+
+// play brings the user into the attack's situation, attacks, and returns how the server noticed it.
+func (s *scene) play(a attack) string {
+	begin := a.begin
+	if begin == nil {
+		begin = waits
+	}
+	begin(s)
+	before := len(s.EffectsOf(s.uid))
+	s.attack(a.write)
+	if a.then != nil {
+		a.then(s)
+	}
+	s.settle(s.asked)
+	if n := len(s.EffectsOf(s.uid)) - before; n != 0 {
+		proof.Must(fmt.Errorf("%d effects without a decision", n))
+	}
+	noticed := s.noticed()
+	if noticed == "" {
+		proof.Must(fmt.Errorf("nothing noticed it: %s", s.of(s.asked.RunID).Body))
+	}
+	return noticed
+}
+
+// attack opens the store as the attacker, and writes.
+func (s *scene) attack(write func(*scene)) {
+	if !s.stopped {
+		s.st = s.App.Store
+		write(s)
+		return
+	}
+	proof.Must(s.Stop())
+	st, err := embedded.Open(s.options.Dir, time.Now)
+	proof.Must(err)
+	s.st = st
+	failed := proof.Attempt(func() { write(s) })
+	proof.Must(errors.Join(failed, st.Close(), s.Start(s.ctx, s.options)))
+}
+
+// noticed returns how the run shows that its documents are not what a person decided, or "".
+func (s *scene) noticed() string {
+	q := document.AuditOfChain(s.asked.RunID, 100)
+	for d, err := range document.All(s.ctx, s.App.Store, q) {
+		proof.Must(err)
+		e, err := audit.Decode(d.Data)
+		proof.Must(err)
+		if e.Kind == audit.Refused && e.Rule != "" {
+			return "the audit log has " + e.Rule
+		}
+	}
+	now := s.of(s.asked.RunID)
+	for _, a := range now.Actions {
+		if slices.Contains([]string{"integrity", "stale_view", "forged_decision", "denied", "no_such_tool"}, a.ErrorReason) {
+			return "the action failed with " + a.ErrorReason
+		}
+	}
+	if len(now.Approvals) > 0 {
+		return "the user is asked"
+	}
+	return ""
+}
+
+// of reads the user's run. A run that was given to another user is read as that user.
+func (s *scene) of(runID string) testkit.Answer {
+	var r run.Run
+	docs, err := s.App.Store.Get(s.ctx, document.RunPath(runID))
+	proof.Must(err)
+	proof.Must(document.Decode(docs[0], &r))
+	a, err := s.Run(s.ctx, r.UID, runID)
+	proof.Must(err)
+	return a
+}
+
+// change changes a document as the attacker.
+func change[T any](s *scene, path string, how func(*T)) {
+	docs, err := s.st.Get(s.ctx, path)
+	proof.Must(err)
+	v := new(T)
+	proof.Must(document.Decode(docs[0], v))
+	how(v)
+	data, err := json.Marshal(v)
+	proof.Must(err)
+	write := store.Update(path, docs[0].Version, docs[0].Fields, data)
+	if !docs[0].Exists() {
+		write = store.Create(path, map[string]any{}, data)
+	}
+	_, err = s.st.Commit(s.ctx, write)
+	proof.Must(err)
+}
+
+// run changes the run that is attacked.
+func (s *scene) run(how func(*run.Run)) { change(s, document.RunPath(s.asked.RunID), how) }
+
+// user changes the user's document.
+func (s *scene) user(how func(*run.User)) { change(s, document.UserPath(s.uid), how) }
+
+// events returns the events of another run.
+func (s *scene) events(runID string) []run.Event {
+	docs, err := s.st.Get(s.ctx, document.RunPath(runID))
+	proof.Must(err)
+	var r run.Run
+	proof.Must(document.Decode(docs[0], &r))
+	return r.Log.Tail
+}
+
+// add adds an event to the run.
+func add(r *run.Run, e run.Event) {
+	r.Log.Count++
+	e.Seq, e.At = r.Log.Count, time.Now()
+	r.Log.Tail = append(r.Log.Tail, e)
+}
+
+// proposed returns the proposal of the run's call.
+func proposed(r *run.Run) *run.ProposedCall {
+	i := slices.IndexFunc(r.Log.Tail, func(e run.Event) bool { return e.Proposed != nil })
+	return r.Log.Tail[i].Proposed
+}
+
+// decided returns the run's decision.
+func decided(r *run.Run) *run.Decided { return decidedIn(r.Log.Tail) }
+
+func decidedIn(events []run.Event) *run.Decided {
+	i := slices.IndexFunc(events, func(e run.Event) bool { return e.Decided != nil })
+	return events[i].Decided
+}
