@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -51,13 +52,20 @@ func (d *demonstration) remembers(name, tool string, args map[string]any, also .
 
 var results = map[string]*regexp.Regexp{"{COMMIT}": regexp.MustCompile(`"commit":"([0-9a-f]{40})"`),
 	"{BOX}": regexp.MustCompile(`"id":"([0-9a-f]{64})"`), "{SUM}": regexp.MustCompile(`"sha256":"([0-9a-f]{64})"`),
-	"{BLOB}": regexp.MustCompile(`"sha":"([0-9a-f]{40})"`)}
+	"{BLOB}": regexp.MustCompile(`"sha":"([0-9a-f]{40})"`), next: regexp.MustCompile(`"nextOffset":([0-9]+)`)}
+
+// next is the line at which the rest of a file begins.
+const next = "{NEXT}"
 
 // filled returns a value of the arguments, with the remembered values in it.
 func (d *demonstration) filled(v any) any {
 	switch v := v.(type) {
 	case string:
-		if is, named := d.seen[v]; named {
+		is, named := d.seen[v]
+		if named && v == next {
+			return json.Number(is)
+		}
+		if named {
 			return is
 		}
 	case map[string]any:
@@ -125,50 +133,69 @@ func (d *demonstration) mending() []func(string) (string, map[string]any) {
 	}
 }
 
+// demonstrate deploys with Podman and a repository. The log of a failed job ends with the given error.
+func demonstrate(t *testing.T, in fakegithub.Seed, failure string) (*demonstration, *podman.Engine) {
+	t.Helper()
+	engine := podman.Start(t)
+	w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES="+podman.Image)
+	logs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "2026-03-02T10:00:00.1234567Z ##[error]%s\n", failure)
+	}))
+	t.Cleanup(logs.Close)
+	w.GitHub.Add(in)
+	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	return &demonstration{proved: w, logs: logs.URL, seen: map[string]string{}}, engine
+}
+
+// completed carries the calls out to the session's end. The user approves each card. It returns the results and the
+// cards.
+func (d *demonstration) completed(calls []func(string) (string, map[string]any)) (told, cards []string) {
+	d.t.Helper()
+	s := &steps{calls: calls, tools: []string{"github.readIssue", "github.listFiles", "github.readFile",
+		"github.commitFiles", "github.createPullRequest", "github.listChecks", "docker.createContainer",
+		"docker.executeScript", "docker.readFileInContainer", "docker.editFile"}}
+	got := d.carriedOut(s)
+	for len(got.Approvals) > 0 && len(cards) < 20 {
+		cards = append(cards, shownOn(got.Approvals[0]))
+		d.t.Logf("Approved: %s", cards[len(cards)-1])
+		d.approved(&got)
+	}
+	if got.Status != plan.StatusCompleted || len(s.told) != len(calls) {
+		d.t.Fatalf("the session is %s after %d results, the last one %.2000s", got.Status, len(s.told),
+			s.told[len(s.told)-1])
+	}
+	return s.told, cards
+}
+
+// says checks that the results contain the texts.
+func says(t *testing.T, told []string, in map[int]string) {
+	t.Helper()
+	for at, want := range in {
+		if !strings.Contains(told[at], want) {
+			t.Errorf("result %d lacks %s: %.2000s", at, want, told[at])
+		}
+	}
+}
+
 // TestAFailingTestIsMended is the planner's demonstration on the local GitHub with Podman. A plan takes an issue about
 // a failing test to a pull request whose checks are green. The user confirms the plan and approves each card.
 //
 //	go test ./shared/app -run TestAFailingTestIsMended -v
 func TestAFailingTestIsMended(t *testing.T) {
-	engine := podman.Start(t)
-	w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES="+podman.Image)
-	logs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "2026-03-02T10:00:00.1234567Z ##[error]add.sh:3: quote the sum\n")
-	}))
-	t.Cleanup(logs.Close)
-	w.GitHub.Add(toMend)
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
-	d := &demonstration{proved: w, logs: logs.URL, seen: map[string]string{}}
-	s := &steps{calls: d.mending(), tools: []string{"github.readIssue", "github.listFiles", "github.readFile",
-		"github.commitFiles", "github.createPullRequest", "github.listChecks", "docker.createContainer",
-		"docker.executeScript", "docker.readFileInContainer", "docker.editFile"}}
-	got := w.carriedOut(s)
-	var cards []string
-	for len(got.Approvals) > 0 && len(cards) < 20 {
-		cards = append(cards, shownOn(got.Approvals[0]))
-		t.Logf("Approved: %s", cards[len(cards)-1])
-		w.approved(&got)
-	}
-	if got.Status != plan.StatusCompleted || len(s.told) != len(d.mending()) {
-		t.Fatalf("the session is %s after %d results, the last one %.2000s", got.Status, len(s.told),
-			s.told[len(s.told)-1])
-	}
-	for at, want := range map[int]string{3: `FAIL: 2 + 3 is -1; want 5\n`, 6: `PASS\n`,
-		10: "add.sh:3: quote the sum", 13: `"state":"success"`} {
-		if !strings.Contains(s.told[at], want) {
-			t.Errorf("result %d lacks %s: %.2000s", at, want, s.told[at])
-		}
-	}
+	d, engine := demonstrate(t, toMend, "add.sh:3: quote the sum")
+	told, cards := d.completed(d.mending())
+	says(t, told, map[int]string{3: `FAIL: 2 + 3 is -1; want 5\n`, 6: `PASS\n`, 10: "add.sh:3: quote the sum",
+		13: `"state":"success"`})
 	for _, diff := range []string{"-" + minus + "+" + plus, "-" + plus + "+" + quoted} {
 		if !strings.Contains(strings.Join(cards, "\n"), diff) {
 			t.Errorf("no card shows the diff %q", diff)
 		}
 	}
-	commits := w.GitHub.Commits("acme", "web", "fix")
+	commits := d.GitHub.Commits("acme", "web", "fix")
 	if len(commits) != 3 || !strings.HasSuffix(commits[0].Files["add.sh"], quoted) ||
-		!strings.HasSuffix(commits[1].Files["add.sh"], plus) || w.GitHub.Effects("pulls/create") != 1 {
+		!strings.HasSuffix(commits[1].Files["add.sh"], plus) || d.GitHub.Effects("pulls/create") != 1 {
 		t.Errorf("the branch has %+v", commits)
 	}
 	if n := engine.Containers(); n != 0 {
