@@ -108,8 +108,9 @@ func TestAFailingTestIsMendedInALargeRepository(t *testing.T) {
 		t.Errorf("the cards show more than the diffs: %s", shown)
 	}
 	commits := d.GitHub.Commits("acme", "web", "fix")
-	if len(commits) != 3 || commits[0].Files[tableFile] != table(quoted) || commits[1].Files[tableFile] != table(plus) ||
-		len(commits[0].Files) != 300 || d.GitHub.Effects("pulls/create") != 1 {
+	if len(commits) != 3 || commits[0].Files[tableFile] != table(quoted) ||
+		commits[1].Files[tableFile] != table(plus) || len(commits[0].Files) != 300 ||
+		d.GitHub.Effects("pulls/create") != 1 {
 		t.Errorf("the branch has %d commits, the last with %d files", len(commits), len(commits[0].Files))
 	}
 	if n := engine.Containers(); n != 0 {
