@@ -105,6 +105,19 @@ func TestActs(t *testing.T) {
 	}
 }
 
+// TestEdits interrupts workers while plans edit a file in a container. A worker that wakes after another has made the
+// edit must not make it again.
+func TestEdits(t *testing.T) {
+	kills := realpart.Trials(16, 120)
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{edit}, only: func(p plan) bool {
+		name := p.walk.steps[p.step].name
+		return name == deliver.name || name == confirm.name || name == decide("approve_once").name
+	}})
+	if n := r.Counted(countStruck); n < kills*7/10 {
+		t.Errorf("%d of %d workers were interrupted: too few to prove anything", n, kills)
+	}
+}
+
 // TestCommands interrupts workers that run commands on OpenSSH's server, and interrupts that server.
 func TestCommands(t *testing.T) {
 	kills := realpart.Trials(12, 48)

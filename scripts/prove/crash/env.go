@@ -89,7 +89,8 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	if err := e.letters.open(e.nextTear); err != nil {
 		return nil, errors.Join(err, e.cloud.Close(), e.store.Close())
 	}
-	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.tearEngine})
+	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.tearEngine,
+		Files: map[string]string{readme: seeded}})
 	if err != nil {
 		return nil, errors.Join(err, e.letters.Close(), e.cloud.Close(), e.store.Close())
 	}

@@ -113,6 +113,9 @@ func (t *trial) hold() {
 	if t.kind.plans {
 		rules.MaxTurns = 10
 	}
+	if t.kind == edit {
+		rules.MaxTurns = 14 // it reads the file before, and edits it again
+	}
 	for _, id := range t.runs[:t.started()] {
 		found, err := invariants.Run(t.ctx, t.env.store, id, t.effects(), rules)
 		proof.Must(err)

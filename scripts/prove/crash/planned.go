@@ -2,6 +2,8 @@ package crash
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -22,6 +24,7 @@ var (
 	patch  = kind{name: "patch of a plan", tool: github.CommitFiles, mode: "draft", plans: true, patches: true}
 	create = kind{name: "container of a plan", tool: docker.Create, mode: "draft", plans: true, contained: true}
 	script = kind{name: "script of a plan", tool: docker.Script, mode: "draft", plans: true, contained: true}
+	edit   = kind{name: "edit of a plan", tool: docker.EditFile, mode: "draft", plans: true, contained: true}
 )
 
 var (
@@ -29,18 +32,23 @@ var (
 	anIssues = func(k kind) bool { return k.tool == issue.tool } // how a session ends does not depend on its tool
 )
 
-// branch is the second branch of the repositories, besides main. Both have seeded as README.md.
+// branch is the second branch of the repositories, besides main. Both have seeded as README.md, and so has each
+// container.
 const (
 	branch = "fix"
+	readme = "README.md"
 	seeded = "A site."
 )
+
+// inside reports whether the kind's tool acts in a container that another tool has made.
+func (k kind) inside() bool { return k.tool == script.tool || k.tool == edit.tool }
 
 // bound returns the arguments that a grant pins for a call of this kind; planned returns all.
 func (k kind) bound(owner string) map[string]any {
 	switch k.tool {
 	case create.tool:
 		return map[string]any{"options": map[string]any{"image": image, "memory": 512}}
-	case script.tool:
+	case script.tool, edit.tool:
 		return map[string]any{}
 	}
 	in := map[string]any{"owner": owner, "repo": "web"}
@@ -48,7 +56,7 @@ func (k kind) bound(owner string) map[string]any {
 	case pull.tool:
 		in["head"], in["base"] = branch, "main"
 	case commit.tool:
-		in["branch"], in["files"] = branch, []any{map[string]any{"path": "README.md"}}
+		in["branch"], in["files"] = branch, []any{map[string]any{"path": readme}}
 	}
 	return in
 }
@@ -57,18 +65,30 @@ func (k kind) planned(owner, name string) map[string]any {
 	in := k.bound(owner)
 	switch k.tool {
 	case commit.tool:
-		in["message"], in["files"] = name, []any{map[string]any{"path": "README.md", "content": name}}
+		in["message"], in["files"] = name, []any{map[string]any{"path": readme, "content": name}}
 		if k.patches {
-			in["files"] = []any{map[string]any{"path": "README.md", "edits": []any{map[string]any{"old": seeded,
+			in["files"] = []any{map[string]any{"path": readme, "edits": []any{map[string]any{"old": seeded,
 				"new": name}}}}
 		}
 	case create.tool:
 	case script.tool:
 		in["script"] = "echo " + name
+	case edit.tool:
+		return edited(seeded, name)
 	default:
 		in["title"], in["body"] = name, "hello"
 	}
 	return in
+}
+
+// edited returns an edit of a container's file that replaces all of its text.
+func edited(was, is string) map[string]any {
+	return map[string]any{"path": readme, "sha256": sumOf(was), "edits": []any{map[string]any{"old": was, "new": is}}}
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // committed returns the commits on the trial's branch. GitHub does not report which action made a commit; the handle in
@@ -89,7 +109,7 @@ func (t *trial) committed() (all []invariants.Effect) {
 			if edits := want.Files[0].Edits; len(edits) > 0 {
 				text = edits[0].New // it replaces all of the file
 			}
-			if c.Message != want.Message || c.Files["README.md"] != text {
+			if c.Message != want.Message || c.Files[readme] != text {
 				return fmt.Errorf("the commit is %q, with %q", c.Message, c.Files)
 			}
 			return nil
@@ -107,7 +127,8 @@ func (t *trial) committed() (all []invariants.Effect) {
 // image is the image of the containers.
 const image = "localhost/small:1"
 
-// contained returns the containers that were started for the trial's run, and the scripts that were begun in them.
+// contained returns the containers that were started for the trial's run, and the scripts that were begun in them, or
+// how often their files were written.
 func (t *trial) contained() (all []invariants.Effect) {
 	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
 	proof.Must(err)
@@ -116,6 +137,13 @@ func (t *trial) contained() (all []invariants.Effect) {
 			continue
 		}
 		e := invariants.Effect{UID: t.uid, ActionID: d.Container.Labels["run.countersign.action"]}
+		if d.Process != "" && t.kind.tool == edit.tool {
+			for name, text := range d.Wrote {
+				all = append(all, invariants.Effect{UID: t.uid, ActionID: begun[sumOf(text)],
+					Agrees: wroteTo(name, text)})
+			}
+			continue
+		}
 		if d.Process != "" {
 			e.ActionID = begun[d.Container.ID+"/"+d.Process]
 			e.Agrees = func(args json.RawMessage) error {
@@ -134,10 +162,24 @@ func (t *trial) contained() (all []invariants.Effect) {
 	return all
 }
 
-// count returns the number of effects of the kind's tool. A script's container does not count.
+// wroteTo returns the comparison of a written file with the approved edit.
+func wroteTo(name, text string) func(json.RawMessage) error {
+	return func(args json.RawMessage) error {
+		var want docker.EditArgs
+		if err := json.Unmarshal(args, &want); err != nil {
+			return err
+		}
+		if want.Path != container.Work+"/"+name || text != want.Edits[0].New {
+			return fmt.Errorf("%s has %q", name, text)
+		}
+		return nil
+	}
+}
+
+// count returns the number of effects of the kind's tool. The container of a script or an edit does not count.
 func (t *trial) count() (n int) {
 	all := t.effects()
-	if t.kind.tool != script.tool {
+	if !t.kind.inside() {
 		return len(all)
 	}
 	for _, e := range all {
@@ -191,6 +233,12 @@ func (e struckEngine) Remove(ctx context.Context, id string) error {
 func (e struckEngine) NewProcess(ctx context.Context, id string, command []string) (string, error) {
 	defer e.around("engine's new process")()
 	return e.Engine.NewProcess(ctx, id, command)
+}
+
+// Feed implements [docker.Engine].
+func (e struckEngine) Feed(ctx context.Context, id string, command []string, in []byte) (int, error) {
+	defer e.around("engine's feed")()
+	return e.Engine.Feed(ctx, id, command, in)
 }
 
 // Run implements [docker.Engine].

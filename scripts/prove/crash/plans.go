@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
 // planWalks are the scenarios of plans. The prompt contains the scenario's name, from which the model knows the plan.
@@ -74,7 +75,7 @@ var planDeadline = time.Now().Add(48 * time.Hour)
 
 // addRepository gives the user a GitHub account with a repository.
 func (t *trial) addRepository(at *testkit.Deployment) error {
-	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{"README.md": seeded},
+	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{readme: seeded},
 		Branches: map[string]string{branch: "A change."}})
 	return at.LinkGitHub(t.ctx, t.uid, t.uid)
 }
@@ -117,6 +118,20 @@ var itsTrial = regexp.MustCompile(`((?:github|docker)\.[a-zA-Z]+) (plan[a-z ]*) 
 var itsFile = regexp.MustCompile(`"sha":"([0-9a-f]{40})"`)
 var itsContainer = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
+// within returns the call in a container after the given number of answers, or nil after the last one. A second edit
+// waits for its user, with a container that is still there when a paused worker wakes.
+func (k kind) within(owner, name string, answered int) (string, map[string]any) {
+	switch {
+	case answered == 1 && k.tool == edit.tool:
+		return docker.ReadFile, map[string]any{"path": readme}
+	case answered == 1, answered == 2 && k.tool == edit.tool:
+		return k.tool, k.planned(owner, name)
+	case answered == 3 && k.tool == edit.tool:
+		return k.tool, edited(name, name+", again")
+	}
+	return "", nil
+}
+
 // plansAnswer is the model of sessions. It returns false for other requests.
 func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if !r.Has("propose_plan") && !r.Has("reflect") {
@@ -153,8 +168,8 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		if does.patches {
 			task["tools"] = []string{"github.readFile", does.tool}
 		}
-		if does.tool == script.tool {
-			task["tools"] = []string{create.tool, script.tool}
+		if does.inside() {
+			task["tools"] = []string{create.tool, docker.ReadFile, does.tool}
 			grants = append(grants, map[string]any{"tool": create.tool, "target": create.bound(owner), "maxCalls": 1})
 		}
 		plan["grants"] = grants
@@ -168,14 +183,15 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		return call("propose_plan", plan)
 	}
 	done := len(r.Responses()) > 0
-	if does.tool == script.tool {
+	if does.inside() {
 		if !done {
 			return call(create.tool, create.planned(owner, name))
 		}
-		if in := itsContainer.FindStringSubmatch(told); in != nil && len(r.Responses()) == 1 {
-			args := does.planned(owner, name)
-			args["containerId"] = in[1]
-			return call(script.tool, args)
+		if tool, args := does.within(owner, name, r.Answered()); args != nil {
+			if in := itsContainer.FindStringSubmatch(told); in != nil {
+				args["containerId"] = in[1]
+				return call(tool, args)
+			}
 		}
 	}
 	switch {
@@ -183,14 +199,14 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		return call("reflect", map[string]any{"is_task_complete": false, "failed": true, "reflection": "It cannot be."})
 	case walk == "plan changed" && strings.Contains(told, `\nLook\n`):
 		if !done {
-			return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": "README.md"})
+			return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": readme})
 		}
 		return call("reflect", map[string]any{"is_task_complete": true, "reflection": "It is a site.", "changes": []any{
 			map[string]any{"op": "modify", "taskId": "t2", "reason": "To say it better.", "task": map[string]any{
 				"title": "Open one", "goal": "It is open.", "tools": []string{does.tool},
 				"effects": []string{does.tool}}}}})
 	case does.patches && !done:
-		return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": "README.md"})
+		return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": readme})
 	case does.patches && r.Answered() == 1:
 		args := does.planned(owner, name)
 		if sha := itsFile.FindStringSubmatch(told); sha != nil {

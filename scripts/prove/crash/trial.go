@@ -82,7 +82,8 @@ func (t *trial) open() {
 		t.addHost()
 		return
 	}
-	t.env.tearOf(map[string]string{create.tool: fakedocker.Create, script.tool: fakedocker.ExecStart}[t.kind.tool])
+	t.env.tearOf(map[string]string{create.tool: fakedocker.Create, script.tool: fakedocker.ExecStart,
+		edit.tool: fakedocker.ExecInput}[t.kind.tool])
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
 	if t.kind.plans {
 		proof.Must(t.addRepository(at))

@@ -34,7 +34,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	atDesk, issue, pull, commit, patch, create, script, reminded,
+	atDesk, issue, pull, commit, patch, create, script, edit, reminded,
 }
 
 // commands are the kinds of -on host.

@@ -10,8 +10,10 @@ import (
 type process struct {
 	id, container string
 	command       []string
+	input         bool
 	starts        int
 	exit          int
+	running       bool
 }
 
 // Forget drops the engine's knowledge of ended processes, as engines do after some minutes.
@@ -23,7 +25,10 @@ func (e *Engine) Forget() {
 
 func (e *Engine) execCreate(r *http.Request) reply {
 	c := e.find(r)
-	var body struct{ Cmd []string }
+	var body struct {
+		Cmd         []string
+		AttachStdin bool
+	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return refusal(400, "%v", err)
 	}
@@ -33,7 +38,7 @@ func (e *Engine) execCreate(r *http.Request) reply {
 	case c.State != "running":
 		return refusal(409, "Container %s is not running", c.ID)
 	}
-	p := &process{id: e.id(), container: c.ID, command: body.Cmd}
+	p := &process{id: e.id(), container: c.ID, command: body.Cmd, input: body.AttachStdin}
 	e.processes = append(e.processes, p)
 	return reply{status: 201, body: map[string]any{"Id": p.id}}
 }
@@ -68,7 +73,13 @@ func (e *Engine) execStart(r *http.Request) reply {
 	}
 	e.deeds = append(e.deeds, d)
 	a := reply{status: http.StatusSwitchingProtocols}
-	if e.o.Exec != nil {
+	switch {
+	case e.o.Files != nil && p.input:
+		p.running = true
+		a.feed, a.finish = e.feeding(p)
+	case e.o.Files != nil && p.command[0] == "tar":
+		a.stdout, a.stderr = e.run(p, nil)
+	case e.o.Exec != nil:
 		a.stdout, a.stderr, p.exit = e.o.Exec(p.command)
 	}
 	return a
@@ -79,9 +90,10 @@ func (e *Engine) execInspect(r *http.Request) reply {
 	if p == nil {
 		return refusal(404, "No such exec instance")
 	}
-	body := map[string]any{"ID": p.id, "ContainerID": p.container, "Running": false, "Pid": 0, "CanRemove": false,
+	body := map[string]any{"ID": p.id, "ContainerID": p.container, "Running": p.running, "Pid": 0, "CanRemove": false,
 		"ExitCode": nil}
 	switch {
+	case p.running:
 	case p.starts > 0:
 		body["ExitCode"], body["CanRemove"] = p.exit, e.o.Podman
 	case e.o.Podman:

@@ -30,6 +30,7 @@ const (
 	Remove      = "containers.remove"
 	ExecCreate  = "exec.create"
 	ExecStart   = "exec.start"
+	ExecInput   = "exec.input" // the input of a started process; a fault before its effect takes half of the input away
 	ExecInspect = "exec.inspect"
 	Image       = "images.inspect"
 	Images      = "images.list"
@@ -44,6 +45,10 @@ type Options struct {
 	Volumes []string
 	// Exec returns the output and the exit code of a process; nil: no output, and 0.
 	Exec func(command []string) (stdout, stderr string, exit int)
+	// Files are the files that /work of each container begins with. If they are set, tar and processes with an input
+	// really run: with the programs of this machine, in a folder for each container. Scripts do not, because at its
+	// limit a script ends all processes of its user.
+	Files map[string]string
 	// Fault returns the fault of an operation; nil: only the faults of Break occur.
 	Fault func(op string) fakegoogle.Fault
 }
@@ -53,6 +58,7 @@ type Deed struct {
 	Container Container
 	Process   string // empty: the container itself was started
 	Command   []string
+	Wrote     map[string]string // the files that the process wrote in /work, by their paths there
 }
 
 // Container is a created container.
@@ -68,6 +74,7 @@ type Container struct {
 type Engine struct {
 	Host string // DOCKER_HOST
 	o    Options
+	dir  string // of the containers' folders
 
 	mu         sync.Mutex
 	containers []*Container
@@ -99,8 +106,8 @@ func New(o Options) (e *Engine, end func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e = &Engine{Host: "unix://" + filepath.Join(dir, "docker.sock"), o: o, faults: map[string][]fakegoogle.Fault{},
-		calls: map[string]int{}}
+	e = &Engine{Host: "unix://" + filepath.Join(dir, "docker.sock"), o: o, dir: dir,
+		faults: map[string][]fakegoogle.Fault{}, calls: map[string]int{}}
 	l, err := net.Listen("unix", filepath.Join(dir, "docker.sock"))
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
@@ -206,12 +213,16 @@ func (e *Engine) routes() http.Handler {
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			f := e.next(h.op)
+			var answer reply
 			f.Serve(w, r, func() (http.HandlerFunc, bool) {
 				e.mu.Lock()
 				defer e.mu.Unlock()
-				answer := h.do(r)
+				answer = h.do(r)
 				return answer.write, answer.status < 400
 			})
+			if answer.finish != nil {
+				answer.finish()
+			}
 		})
 	}
 	return mux
@@ -234,6 +245,8 @@ type reply struct {
 	status         int
 	body           any
 	stdout, stderr string
+	feed           func(in io.Reader) (stdout, stderr string, answers bool) // runs a process with its input; may be nil
+	finish         func()                                                   // ends the process if nothing was fed
 }
 
 func (a reply) write(w http.ResponseWriter, _ *http.Request) {
@@ -249,12 +262,18 @@ func (a reply) write(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a reply) stream(w http.ResponseWriter) {
-	c, _, err := http.NewResponseController(w).Hijack()
+	c, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	defer func() { _ = c.Close() }()
 	_, _ = io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+	if a.feed != nil {
+		answers := false
+		if a.stdout, a.stderr, answers = a.feed(io.MultiReader(buffered, c)); !answers {
+			return
+		}
+	}
 	for i, text := range []string{a.stdout, a.stderr} {
 		head := []byte{byte(i + 1), 0, 0, 0, 0, 0, 0, 0}
 		binary.BigEndian.PutUint32(head[4:], uint32(len(text))) // #nosec G115 -- a test's text
@@ -360,6 +379,9 @@ func (e *Engine) create(r *http.Request) reply {
 	}
 	c := &Container{ID: e.id(), Name: name, Image: body.Image, Labels: body.Labels, Body: raw, State: "created",
 		order: len(e.containers)}
+	if err := e.addFiles(c.ID); err != nil {
+		return refusal(500, "%v", err)
+	}
 	e.containers = append(e.containers, c)
 	return reply{status: 201, body: map[string]any{"Id": c.ID, "Warnings": []string{}}}
 }
@@ -384,6 +406,9 @@ func (e *Engine) remove(r *http.Request) reply {
 	}
 	e.containers = slices.DeleteFunc(e.containers, func(one *Container) bool { return one == c })
 	e.processes = slices.DeleteFunc(e.processes, func(p *process) bool { return p.container == c.ID })
+	if err := os.RemoveAll(e.root(c.ID)); err != nil {
+		return refusal(500, "%v", err)
+	}
 	e.removed++
 	return reply{status: 204}
 }

@@ -162,10 +162,7 @@ func (t *tools) edited(ctx context.Context, c tool.Call, a EditArgs) (was, is st
 // apply returns the text that the call writes over a file. It returns an error if the file is not the approved one.
 func (a EditArgs) apply(was string, there bool) (is string, err error) {
 	if there != (a.SHA256 != "") || there && patch.Sum(was) != a.SHA256 {
-		err := fault.New(fault.Policy, fault.CodeStaleView, "The file in the container is not the one with this "+
-			"sha256. Nothing was changed: read it, and propose the change again.")
-		err.Field = "sha256"
-		return "", err
+		return "", stale()
 	}
 	if is = a.Content; len(a.Edits) > 0 {
 		is, err = patch.Apply(was, a.Edits)
@@ -197,10 +194,20 @@ func (t *tools) prepareEdit(ctx context.Context, c tool.Call, a EditArgs) (strin
 	return patch.Sum(is), err
 }
 
-// write writes its input to $1, if that is $2 bytes, and keeps the permissions of a file that exists.
-const write = `f=$(readlink -f "$1") || f=$1
-mkdir -p "${f%/*}" && { [ ! -e "$f" ] || cp -p "$f" "$f.countersign"; } && cat >"$f.countersign" &&
-[ "$(wc -c <"$f.countersign")" -eq "$2" ] && mv -f "$f.countersign" "$f" || { rm -f "$f.countersign"; exit 1; }`
+// write writes its input to $1, if that is $2 bytes and the file's SHA-256 is still $3 (empty: there is no file). It
+// keeps the permissions of a file that exists. A process that was paused before this may come too late.
+const write = `command -v sha256sum >/dev/null || exit 127
+f=$(readlink -f "$1") || f=$1
+t=$f.countersign.$$
+trap 'rm -f "$t"' EXIT
+mkdir -p "${f%/*}" && { [ ! -e "$f" ] || cp -p "$f" "$t"; } && cat >"$t" && [ "$(wc -c <"$t")" -eq "$2" ] || exit 1
+s=
+[ ! -e "$f" ] || s=$(sha256sum <"$f")
+[ "${s%% *}" = "$3" ] || exit ` + exitStale + `
+mv -f "$t" "$f"`
+
+// exitStale is the exit code of write if the file is not the approved one.
+const exitStale = "3"
 
 // edit writes the text, unless an earlier try has written it.
 func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
@@ -220,15 +227,41 @@ func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, erro
 		return Edited{}, err
 	}
 	exit, err := e.Feed(ctx, a.ContainerID, []string{"/bin/sh", "-c", write, "countersign", a.Path,
-		strconv.Itoa(len(is))}, []byte(is))
+		strconv.Itoa(len(is)), a.SHA256}, []byte(is))
 	switch {
 	case err != nil:
 		return Edited{}, tool.Ambiguous(err)
+	case strconv.Itoa(exit) == exitStale:
+		return t.late(ctx, c, a)
+	case exit >= 126:
+		return Edited{}, fault.New(fault.Tool, "no_program", "The container's image lacks a program that is needed "+
+			"to edit files: sh, sha256sum, cp, mv, wc.")
 	case exit != 0:
 		return Edited{}, fault.New(fault.Tool, "write_failed", "The container could not write the file: its folder is "+
 			"read-only, or the container has too little memory.")
 	}
 	return Edited{SHA256: c.Handle, Size: len(is)}, nil
+}
+
+// late returns the outcome of an edit whose file has changed since the first look: another process has made the same
+// edit, or the file is not the approved one.
+func (t *tools) late(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
+	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
+	if err != nil {
+		return Edited{}, err
+	}
+	if out, done := editedAlready(c, text, there); done {
+		return out, nil
+	}
+	return Edited{}, stale()
+}
+
+// stale is the error for a file that is not the approved one.
+func stale() error {
+	err := fault.New(fault.Policy, fault.CodeStaleView, "The file in the container is not the one with this "+
+		"sha256. Nothing was changed: read it, and propose the change again.")
+	err.Field = "sha256"
+	return err
 }
 
 // editedAlready returns the result if the text is the one that the call writes.

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
+	engine "github.com/countersign-run/countersign/shared/tools/container/docker"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
@@ -119,6 +120,51 @@ yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`)
 	}
 }
 
+// TestALateEditChangesNothing stops an edit between its look at the file and its writing, as a paused process does. In
+// the meantime another process makes the same edit, and a script changes the file. Neither is overwritten.
+func TestALateEditChangesNothing(t *testing.T) {
+	r := onPodman(t)
+	e, err := engine.Open(engine.Config{Host: r.host.Host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() }) // it never fails
+	paused := &slow{Engine: e}
+	late := docker.New(docker.Options{Engine: paused, Images: []string{image}})[docker.EditFile]
+	id := r.create(t, "build")
+	now := func(want string) {
+		t.Helper()
+		got := must[docker.Result](t, r, docker.Script, script(id, "cat a new 2>/dev/null; ls -A"))
+		if got.Stdout != want {
+			t.Errorf("the container has %q; want %q", got.Stdout, want)
+		}
+	}
+	must[docker.Result](t, r, docker.Script, script(id, "echo one >a"))
+	c, err := r.prepared(t, docker.EditFile, edit(id, "a", sumOf("one\n"), "one", "two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused.meanwhile = func() {
+		if _, err := r.tools[docker.EditFile].Execute(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		must[docker.Result](t, r, docker.Script, script(id, "echo three >>a"))
+	}
+	if out, err := late.Execute(t.Context(), c); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("the late edit ends with %s, %v", out, err)
+	}
+	now("two\nthree\na\n")
+	c, err = r.prepared(t, docker.EditFile, map[string]any{"containerId": id, "path": "new", "content": "x\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused.meanwhile = func() { must[docker.Result](t, r, docker.Script, script(id, "echo mine >new")) }
+	if out, err := late.Execute(t.Context(), c); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("a late new file ends with %s, %v", out, err)
+	}
+	now("two\nthree\nmine\na\nnew\n")
+}
+
 // TestAnEditIsSettledByOneRead settles an edit while the engine answers one request and then fails. The file has not
 // changed, so the verdict must not depend on a second request.
 func TestAnEditIsSettledByOneRead(t *testing.T) {
@@ -135,16 +181,16 @@ func TestAnEditIsSettledByOneRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func([]string) (string, string, int) { return packed.String(), "", 0 }
-	engine := newWorld(t, fakedocker.Options{Exec: run})
-	id := engine.made(t, "build")
-	c := engine.provider(t, docker.EditFile, edit(id, "run.sh", sumOf(was), "one", "two"), nil).Call
+	fake := newWorld(t, fakedocker.Options{Exec: run})
+	id := fake.made(t, "build")
+	c := fake.provider(t, docker.EditFile, edit(id, "run.sh", sumOf(was), "one", "two"), nil).Call
 	c.Handle = sumOf("echo two\n")
-	engine.Break(fakedocker.ExecCreate, fakegoogle.Fault{}, status(500, ""))
-	out, err := engine.tools[docker.EditFile].Reconcile(t.Context(), c)
+	fake.Break(fakedocker.ExecCreate, fakegoogle.Fault{}, status(500, ""))
+	out, err := fake.tools[docker.EditFile].Reconcile(t.Context(), c)
 	if err != nil || out.Verdict != tool.NotDone {
 		t.Errorf("it is settled as %+v, %v", out, err)
 	}
-	out, err = engine.tools[docker.EditFile].Reconcile(t.Context(), c)
+	out, err = fake.tools[docker.EditFile].Reconcile(t.Context(), c)
 	if err == nil {
 		t.Errorf("without an answer of the engine, it is settled as %+v", out)
 	}

@@ -41,6 +41,20 @@ func toolsOn(t testing.TB, host string) tool.Set {
 	return docker.New(docker.Options{Engine: e, Images: []string{image}})
 }
 
+// slow is an engine that lets something happen before the next program with an input.
+type slow struct {
+	docker.Engine
+	meanwhile func()
+}
+
+func (s *slow) Feed(ctx context.Context, id string, command []string, in []byte) (int, error) {
+	if do := s.meanwhile; do != nil {
+		s.meanwhile = nil
+		do()
+	}
+	return s.Engine.Feed(ctx, id, command, in)
+}
+
 // prepared returns a call that is about to be carried out.
 func (r *real) prepared(t *testing.T, name string, args map[string]any) (tool.Call, error) {
 	t.Helper()
