@@ -3,8 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"math"
 	"net/http"
 	"strconv"
@@ -40,7 +38,7 @@ func postAGUI(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	field, words, err := in.Words()
+	words, err := in.Words()
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +47,8 @@ func postAGUI(r *request) (any, error) {
 	switch {
 	case len(answers) > 0:
 		return nil, r.answerAGUI(ctx, in, answers)
-	case words != "":
-		return nil, r.beginAGUI(ctx, in, field, words)
+	case words.Text != "":
+		return nil, r.beginAGUI(ctx, in, words)
 	}
 	return nil, r.reloadAGUI(ctx, in)
 }
@@ -58,7 +56,7 @@ func postAGUI(r *request) (any, error) {
 // keyAGUI returns the key that makes repeated sends of one client request a single run.
 func keyAGUI(threadID, runID string) string { return "agui " + threadID + " " + runID }
 
-func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words string) error {
+func (r *request) beginAGUI(ctx context.Context, in agui.Request, words agui.Words) error {
 	var of chosenBody
 	if bytes.HasPrefix(in.Forwarded, []byte("{")) {
 		if err := strictjson.DecodeKnown(in.Forwarded, &of); err != nil {
@@ -66,15 +64,18 @@ func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words s
 		}
 	}
 	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true}
-	p := loop.Prompt{Text: words, Thoughts: true, PageTools: in.PageTools(), PageContext: in.Context}
-	if err := r.asks(&q, &p, field, of); err != nil {
+	p := loop.Prompt{Text: words.Text, Thoughts: true, PageTools: in.PageTools(), PageContext: in.Context}
+	if err := r.asks(&q, &p, words.Field, of); err != nil {
 		return err
 	}
 	if err := r.checkPageTools(ctx, p.PageTools); err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(words))
-	q.Key, q.BodyHash = keyAGUI(q.ThreadID, in.RunID), hex.EncodeToString(sum[:])
+	var err error
+	if p.Files, err = filesIn(words.Files); err != nil {
+		return err
+	}
+	q.Key, q.BodyHash = keyAGUI(q.ThreadID, in.RunID), hashOf(p)
 	t, _, stop := r.tellingAGUI(in, run.KeyedRunID(r.uid, q.Key))
 	defer stop()
 	return t.ended(ctx, t.begin(ctx, q, p))

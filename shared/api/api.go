@@ -96,7 +96,8 @@ type request struct {
 	auth  decision.Auth // how the user was authenticated
 	api   *API
 
-	maxBody int64 // limit of the body; 0 means the constant maxBody
+	maxBody   int64    // limit of the body; 0 means the constant maxBody
+	fileTexts []string // a body above the constant maxBody has files, and therefore one of these texts
 }
 
 // handler returns the value to send as the JSON body, or nil if it has written the response itself.
@@ -293,7 +294,7 @@ func (r *request) read(limit int64) ([]byte, error) {
 	if err != nil || len(data) <= maxBody {
 		return data, err
 	}
-	if !bytes.Contains(data, []byte(`"attachments"`)) {
+	if !slices.ContainsFunc(r.fileTexts, func(text string) bool { return bytes.Contains(data, []byte(text)) }) {
 		r.w.Header().Set("Connection", "close") // the rest is not read
 		return nil, &http.MaxBytesError{Limit: maxBody}
 	}

@@ -1,23 +1,38 @@
 package api
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
 
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
-// maxAttaching is the maximum size of a body with files: the files in base64, and everything else that a body has.
-const maxAttaching = maxBody + attachment.MaxBytes/3*4
+// The limits of a body with files: the files in base64, and everything else that a body has. Chat clients also send the
+// files of earlier messages, which are ignored.
+const (
+	maxAttaching = maxBody + attachment.MaxBytes/3*4
+	maxChatting  = 2 * maxAttaching
+)
 
 // attaching allows the handler's body to contain files.
-func attaching(h handler) handler {
+func attaching(h handler) handler { return withFiles(h, maxAttaching, `"attachments"`) }
+
+// chatting allows the messages in the handler's body to contain files, as parts that have one of the texts.
+func chatting(h handler, files ...string) handler { return withFiles(h, maxChatting, files...) }
+
+// withFiles allows a body with one of the texts to be larger.
+func withFiles(h handler, limit int64, texts ...string) handler {
 	return func(r *request) (any, error) {
-		r.maxBody = maxAttaching
+		r.maxBody, r.fileTexts = limit, texts
 		return h(r)
 	}
 }
@@ -31,33 +46,80 @@ type attachedBody struct {
 }
 
 // filesOf checks and decodes the files of a request. The error names the field of the first wrong file.
-func filesOf(all []attachedBody) (files []attachment.File, err error) {
-	if len(all) > attachment.MaxFiles {
-		return nil, fault.Invalid("attachments", "%d files; the limit is %d", len(all), attachment.MaxFiles)
+func filesOf(all []attachedBody) ([]attachment.File, error) {
+	if err := countFiles("attachments", len(all)); err != nil {
+		return nil, err
 	}
-	size := 0
+	var c checked
 	for i, a := range all {
 		field := func(name string) string { return fmt.Sprintf("attachments[%d].%s", i, name) }
 		data, err := base64.StdEncoding.DecodeString(a.Data)
 		if err != nil {
 			return nil, fault.Invalid(field("data"), "invalid base64 (RFC 4648, section 4, with padding)")
 		}
-		if size += len(data); size > attachment.MaxBytes {
-			return nil, fault.Invalid(field("data"), "%d bytes with the files before it; the limit is %d", size,
-				attachment.MaxBytes)
-		}
 		if _, _, err := mime.ParseMediaType(a.MIMEType); err != nil && a.MIMEType != "" {
 			return nil, fault.Invalid(field("mimeType"), "a media type such as application/pdf is needed")
 		}
-		f, err := attachment.New(a.Name, data)
-		if err != nil {
-			e := *fault.As(err)
-			e.Field = field(e.Field)
-			return nil, &e
+		if err := c.add(a.Name, data, field); err != nil {
+			return nil, err
 		}
-		files = append(files, f)
 	}
-	return files, nil
+	return c.files, nil
+}
+
+// filesIn checks the files of a chat client's message. A file without a name gets its number as a name.
+func filesIn(message []stream.File) ([]attachment.File, error) {
+	var c checked
+	for i, f := range message {
+		if err := countFiles(f.Field, i+1); err != nil {
+			return nil, err
+		}
+		if visible.Blank(f.Name) {
+			f.Name = fmt.Sprintf("file %d", i+1)
+		}
+		if err := c.add(f.Name, f.Data, func(string) string { return f.Field }); err != nil {
+			return nil, err
+		}
+	}
+	return c.files, nil
+}
+
+func countFiles(field string, n int) error {
+	if n > attachment.MaxFiles {
+		return fault.Invalid(field, "%d files; the limit is %d", n, attachment.MaxFiles)
+	}
+	return nil
+}
+
+// checked are files that are within the limits.
+type checked struct {
+	files []attachment.File
+	size  int // bytes
+}
+
+// add checks one more file. field returns the place of its name or data in the request.
+func (c *checked) add(name string, data []byte, field func(string) string) error {
+	if c.size += len(data); c.size > attachment.MaxBytes {
+		return fault.Invalid(field("data"), "%d bytes with the files before it; the limit is %d", c.size,
+			attachment.MaxBytes)
+	}
+	f, err := attachment.New(name, data)
+	if err != nil {
+		e := *fault.As(err)
+		e.Field = field(e.Field)
+		return &e
+	}
+	c.files = append(c.files, f)
+	return nil
+}
+
+// hashOf returns the hash of a chat client's prompt: its words and files.
+func hashOf(p loop.Prompt) string {
+	sum := sha256.Sum256([]byte(p.Text))
+	for _, f := range attachment.Describe(p.Files) {
+		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q %s", f.Name, f.SHA256))
+	}
+	return hex.EncodeToString(sum[:])
 }
 
 // getAttachment sends a file of a run's prompt, for the browser to save and never to show.

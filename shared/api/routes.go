@@ -27,11 +27,12 @@ var (
 	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", attaching(public(streaming(postStream)))}}}
 
 	UI = Function{"ui", []Route{
-		{"POST", "/api/agent/ui", public(streaming(postUI))},
+		{"POST", "/api/agent/ui", chatting(public(streaming(postUI)), `"file"`)},
 		{"GET", "/api/agent/ui/{threadId}/stream", reading(streaming(getUIStream))},
 	}}
 
-	AGUI = Function{"agui", []Route{{"POST", "/api/agent/agui", public(streaming(postAGUI))}}}
+	AGUI = Function{"agui", []Route{{"POST", "/api/agent/agui",
+		chatting(public(streaming(postAGUI)), `"source"`, `"binary"`)}}}
 
 	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
 	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -28,7 +26,7 @@ func postUI(r *request) (any, error) {
 	if in.Messages, err = stream.Decode(data, &in); err != nil {
 		return nil, err
 	}
-	messageID, words, answers, err := in.Newest()
+	newest, err := in.Newest()
 	if err != nil {
 		return nil, err
 	}
@@ -37,17 +35,19 @@ func postUI(r *request) (any, error) {
 	if err := r.answerEarlierUI(ctx, in.Earlier()); err != nil {
 		return nil, err
 	}
-	if len(answers) > 0 {
-		return nil, r.answerUI(ctx, answers)
+	if len(newest.Answers) > 0 {
+		return nil, r.answerUI(ctx, newest.Answers)
 	}
 	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ID), Opens: true}
-	p := loop.Prompt{Text: words, Thoughts: true}
+	p := loop.Prompt{Text: newest.Words, Thoughts: true}
 	if err := r.asks(&q, &p, "messages", in.chosenBody); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(words))
-	q.BodyHash = hex.EncodeToString(sum[:])
-	q.Key = clientKey(q.ThreadID, messageID, q.BodyHash)
+	if p.Files, err = filesIn(newest.Files); err != nil {
+		return nil, err
+	}
+	q.BodyHash = hashOf(p)
+	q.Key = clientKey(q.ThreadID, newest.ID, q.BodyHash)
 	t, stop := r.tellingUI(run.KeyedRunID(r.uid, q.Key), q.ThreadID, nil)
 	defer stop()
 	return nil, t.ended(ctx, t.begin(ctx, q, p))

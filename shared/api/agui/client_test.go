@@ -35,8 +35,9 @@ type agent struct {
 }
 
 type message struct {
-	ID, Role, Content string
-	ToolCalls         []struct {
+	ID, Role  string
+	Content   words
+	ToolCalls []struct {
 		ID       string
 		Function struct{ Name, Arguments string }
 	}
@@ -51,6 +52,25 @@ type interrupt struct {
 		}
 	}
 	Metadata struct{ Countersign testkit.Approval }
+}
+
+// words are a message's content: a text, or parts.
+type words string
+
+// UnmarshalJSON reads the text of all parts. A file is read as [file].
+func (w *words) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, (*string)(w)) == nil {
+		return nil
+	}
+	var parts []struct{ Type, Text string }
+	err := json.Unmarshal(data, &parts)
+	for _, p := range parts {
+		if p.Type != "text" {
+			p.Text = " [file]"
+		}
+		*w += words(p.Text)
+	}
+	return err
 }
 
 // connect starts a client for the user. thread is the client's own ID for the conversation.
@@ -123,7 +143,7 @@ func (now agent) String() string {
 	var said []string
 	for _, m := range now.Messages {
 		if m.Content != "" && m.Role != "tool" {
-			said = append(said, m.Role+": "+m.Content)
+			said = append(said, m.Role+": "+string(m.Content))
 		}
 		for _, c := range m.ToolCalls {
 			var args struct{ To []string }
@@ -131,10 +151,10 @@ func (now agent) String() string {
 			said = append(said, strings.TrimSuffix(fmt.Sprintf("%s to %s", c.Function.Name, strings.Join(args.To, ",")),
 				" to "))
 		}
-		if m.Role == "tool" && strings.HasPrefix(m.Content, "{") {
+		if m.Role == "tool" && strings.HasPrefix(string(m.Content), "{") {
 			said = append(said, "done")
 		} else if m.Role == "tool" {
-			said = append(said, "told: "+m.Content)
+			said = append(said, "told: "+string(m.Content))
 		}
 	}
 	for _, i := range now.Interrupts {

@@ -3,7 +3,6 @@ package agui
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/stream"
@@ -77,51 +76,39 @@ func (r Request) Answers() (answers []Answer, err error) {
 	return answers, nil
 }
 
-// Words returns the user's message if it is the newest one, or "" if another message follows it or the request has
-// none. field is the message's place in the request.
-func (r Request) Words() (field, words string, err error) {
+// Words are the user's newest message. Without text, there is none: another message follows it, or the request has no
+// messages.
+type Words struct {
+	Text  string
+	Files []stream.File
+	Field string // place in the request
+}
+
+// Words returns the user's message if it is the newest one.
+func (r Request) Words() (w Words, err error) {
 	at := len(r.Messages) - 1
 	if at < 0 {
-		return "", "", nil
+		return w, nil
 	}
-	field = fmt.Sprintf("messages/%d", at)
+	field := fmt.Sprintf("messages/%d", at)
 	var newest struct {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
 	}
 	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
-		return "", "", fault.Within(field, err)
+		return w, fault.Within(field, err)
 	}
 	if newest.Role != "user" {
-		return "", "", nil
+		return w, nil
 	}
-	field += "/content"
-	words, err = content(field, newest.Content)
-	if err == nil && visible.Blank(words) {
-		err = fault.Invalid(field, "a text is needed")
+	w.Field = field + "/content"
+	w.Text, err = content(w.Field, newest.Content, func(at string, p part) error {
+		f, err := p.file(at)
+		w.Files = append(w.Files, f)
+		return err
+	})
+	if err == nil && visible.Blank(w.Text) {
+		err = fault.Invalid(w.Field, "a text is needed")
 	}
-	return field, words, err
-}
-
-// content reads a text, or a text in parts.
-func content(field string, of json.RawMessage) (string, error) {
-	var text string
-	if json.Unmarshal(of, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(of, &parts) != nil {
-		return "", fault.Invalid(field, "a text, or one in parts, is needed")
-	}
-	var texts []string
-	for i, p := range parts {
-		if p.Type != "text" {
-			return "", fault.Invalid(fmt.Sprintf("%s/%d", field, i), "only text is accepted")
-		}
-		texts = append(texts, p.Text)
-	}
-	return strings.Join(texts, "\n\n"), nil
+	return w, err
 }

@@ -27,9 +27,12 @@ func read(body string) (says string, err error) {
 	if err != nil {
 		return "", err
 	}
-	field, words, err := r.Words()
+	words, err := r.Words()
 	if err != nil {
 		return "", err
+	}
+	for _, f := range words.Files {
+		says += fmt.Sprintf("%s %q %s; ", f.Field, f.Name, f.Data)
 	}
 	for _, t := range r.PageTools() {
 		says += fmt.Sprintf("%s %s; ", t.Name, t.Schema)
@@ -47,7 +50,7 @@ func read(body string) (says string, err error) {
 	for _, a := range answers {
 		says += fmt.Sprintf("%s %s %s; ", a.Field, a.ApprovalID, a.Payload)
 	}
-	return strings.TrimSpace(says + field + " " + words), nil
+	return strings.TrimSpace(says + words.Field + " " + words.Text), nil
 }
 
 const someRun = "abcdefghijklmnop"
@@ -77,14 +80,30 @@ var requests = map[string]struct{ body, want string }{
 	"nothing new":  {`"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, ""},
 	"no messages":  {`"unheardOf":1`, ""},
 	"blank words":  {said(`" \n"`), "messages/0/content"},
-	"a file":       {said(`[{"type":"binary"}]`), "messages/0/content/0"},
-	"no text":      {said(`7`), "messages/0/content"},
-	"an answer":    {answered(someRun + "-1 resolved"), "resume/0/payload " + someRun + "-1 {};"},
-	"cancelled":    {answered(someRun + "-1 cancelled"), ""},
-	"of no status": {answered(someRun + "-1 x"), "resume/0/status"},
-	"no interrupt": {answered("x resolved"), "resume/0/interruptId"},
-	"to two runs":  {answered(someRun+"-1 resolved", "q"+someRun+"-1 resolved"), "resume/1/interruptId"},
-	"too many":     {answered(slices.Repeat([]string{someRun + "-1 resolved"}, 101)...), "resume"},
+	"no such part": {said(`[{"type":"text","text":"x"},{"type":"hologram"}]`), "messages/0/content/1"},
+	"an image": {said(`[{"type":"image","source":{"type":"data","value":"YQ==","mimeType":"image/png"},` +
+		`"metadata":{"filename":"a.png"}},{"type":"text","text":"x"}]`),
+		`messages/0/content/0/source/value "a.png" a; messages/0/content x`},
+	"a document of 0.0.59": {said(`[{"type":"text","text":"x"},{"type":"document","source":{"type":"url",` +
+		`"value":"data:text/csv,a%3Bb"},"metadata":7}]`),
+		`messages/0/content/1/source/value "" a;b; messages/0/content x`},
+	"a binary": {said(`[{"type":"text","text":"x"},{"type":"binary","mimeType":"text/plain","data":"YQ","filename":"a"}]`),
+		`messages/0/content/1/data "a" a; messages/0/content x`},
+	"a data URL as data": {said(`[{"type":"text","text":"x"},{"type":"binary","data":"data:text/plain;base64,YQ=="}]`),
+		`messages/0/content/1/data "" a; messages/0/content x`},
+	"a file elsewhere": {said(`[{"type":"audio","source":{"type":"url","value":"https://x.example/a"}}]`),
+		"messages/0/content/0/source/value"},
+	"a file of a provider": {said(`[{"type":"video","source":{"type":"file","value":"files/1","provider":"google"}}]`),
+		"messages/0/content/0/source/type"},
+	"a binary of an id": {said(`[{"type":"binary","mimeType":"image/png","id":"f1"}]`), "messages/0/content/0/data"},
+	"a file alone":      {said(`[{"type":"binary","data":"YQ=="}]`), "messages/0/content"},
+	"no text":           {said(`7`), "messages/0/content"},
+	"an answer":         {answered(someRun + "-1 resolved"), "resume/0/payload " + someRun + "-1 {};"},
+	"cancelled":         {answered(someRun + "-1 cancelled"), ""},
+	"of no status":      {answered(someRun + "-1 x"), "resume/0/status"},
+	"no interrupt":      {answered("x resolved"), "resume/0/interruptId"},
+	"to two runs":       {answered(someRun+"-1 resolved", "q"+someRun+"-1 resolved"), "resume/1/interruptId"},
+	"too many":          {answered(slices.Repeat([]string{someRun + "-1 resolved"}, 101)...), "resume"},
 	"a tool's result": {returned(`{"role":"assistant"},{"role":"tool","toolCallId":"a","content":"1"}`),
 		"messages/3/content a false 1;"},
 	"two of them": {returned(`{"role":"tool","toolCallId":"a","content":"1"},` +
@@ -94,6 +113,8 @@ var requests = map[string]struct{ body, want string }{
 		"messages/2/error a true no;"},
 	"a result before words": {returned(`{"role":"tool","toolCallId":"a"},{"role":"user","content":"on"}`),
 		"messages/3/content on"},
+	"a file as a result": {returned(`{"role":"tool","toolCallId":"a","content":[{"type":"binary","data":"YQ=="}]}`),
+		"messages/2/content/0"},
 	"a result that is no text": {returned(`{"role":"tool","toolCallId":"a","content":{}}`), "messages/2/content"},
 	"tools": {`"tools":[{"name":"a","description":"b","parameters":{"type":"object"},"metadata":{}},{"name":"c"}]`,
 		`a {"type":"object"}; c {"type":"object"};`},
@@ -163,14 +184,14 @@ func FuzzRequest(f *testing.F) {
 		if n := len(r.PageTools()); n != len(r.Tools) {
 			t.Errorf("%d tools are %d", len(r.Tools), n)
 		}
-		field, words, err := r.Words()
+		words, err := r.Words()
 		switch {
 		case err != nil && (fault.As(err).Class != fault.Validation || fault.As(err).Field == ""):
 			t.Errorf("%v", err)
-		case err == nil && field != "" && visible.Blank(words):
-			t.Errorf("%s has no words", field)
-		case err == nil && field != "" && field != fmt.Sprintf("messages/%d/content", len(r.Messages)-1):
-			t.Errorf("%s is not the newest", field)
+		case err == nil && words.Field != "" && visible.Blank(words.Text):
+			t.Errorf("%s has no words", words.Field)
+		case err == nil && words.Field != "" && words.Field != fmt.Sprintf("messages/%d/content", len(r.Messages)-1):
+			t.Errorf("%s is not the newest", words.Field)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
@@ -64,4 +65,8 @@ func (r Request) Results() (all []Result) {
 }
 
 // Text returns the result, or why the call failed.
-func (r Result) Text() (string, error) { return content(r.Field, r.content) }
+func (r Result) Text() (string, error) {
+	return content(r.Field, r.content, func(at string, _ part) error {
+		return fault.Invalid(at, "only text is accepted in a result")
+	})
+}

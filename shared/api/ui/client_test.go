@@ -37,10 +37,10 @@ type message struct {
 }
 
 type part struct {
-	Type, Text, ToolName, ToolCallID, State, ErrorText string
-	Input, Output                                      json.RawMessage
-	Approval                                           struct{ ID string }
-	Data                                               struct {
+	Type, Text, Filename, ToolName, ToolCallID, State, ErrorText string
+	Input, Output                                                json.RawMessage
+	Approval                                                     struct{ ID string }
+	Data                                                         struct {
 		RunID, Status, Message string
 		Approvals              []testkit.Approval
 	}
@@ -108,6 +108,8 @@ func (now chat) String() string {
 				said = append(said, m.Role+": "+p.Text)
 			case "dynamic-tool":
 				said = append(said, p.ToolName+" "+p.State)
+			case "file":
+				said = append(said, "file "+p.Filename)
 			case "reasoning":
 				said = append(said, "thought: "+p.Text)
 			case "data-run":

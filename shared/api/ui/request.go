@@ -25,10 +25,12 @@ type message struct {
 	Parts []part `json:"parts"`
 }
 
-// part is a part of a message: text, or a call with the user's answer.
+// part is a part of a message: text, a file, or a call with the user's answer.
 type part struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
+	Filename string `json:"filename"`
+	URL      string `json:"url"`
 	State    string `json:"state"`
 	Approval *struct {
 		ID       string `json:"id"`
@@ -45,51 +47,63 @@ type Answer struct {
 	Field                string // place in the request, for errors
 }
 
-// Newest returns the content of the newest message: the user's words with the message's ID, or their answers to one
-// run. It ignores the rest of the conversation.
-func (r Request) Newest() (id, words string, answers []Answer, err error) {
+// Newest is the content of the newest message: the user's words with files and the message's ID, or their answers to
+// one run.
+type Newest struct {
+	ID, Words string
+	Files     []stream.File
+	Answers   []Answer
+}
+
+// Newest returns the content of the newest message. It ignores the rest of the conversation.
+func (r Request) Newest() (n Newest, err error) {
 	if err := stream.CheckID("id", r.ID); err != nil {
-		return "", "", nil, err
+		return n, err
 	}
 	if len(r.Messages) == 0 {
-		return "", "", nil, fault.Invalid("messages", "a message is needed")
+		return n, fault.Invalid("messages", "a message is needed")
 	}
 	at := len(r.Messages) - 1
 	field := fmt.Sprintf("messages/%d", at)
 	var newest message
 	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
-		return "", "", nil, fault.Within(field, err)
+		return n, fault.Within(field, err)
 	}
 	switch newest.Role {
 	case "user":
-		words, err = newest.words(field)
-		return newest.ID, words, nil, err
+		n.ID = newest.ID
+		n.Words, n.Files, err = newest.words(field)
 	case "assistant":
-		answers, err = newest.answers(field)
-		return "", "", answers, err
+		n.Answers, err = newest.answers(field)
+	default:
+		err = fault.Invalid(field+"/role", "the newest message is the user's, or the assistant's with answers")
 	}
-	return "", "", nil, fault.Invalid(field+"/role",
-		"the newest message is the user's, or the assistant's with answers")
+	return n, err
 }
 
-func (m message) words(field string) (string, error) {
+// words returns the user's words and files.
+func (m message) words(field string) (words string, files []stream.File, err error) {
 	if err := stream.CheckID(field+"/id", m.ID); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var texts []string
 	for i, p := range m.Parts {
-		switch {
-		case p.Type == "text":
+		switch p.Type {
+		case "text":
 			texts = append(texts, p.Text)
-		case p.Type == "file":
-			return "", fault.Invalid(fmt.Sprintf("%s/parts/%d", field, i), "files are not accepted")
+		case "file":
+			f, err := stream.FileOfURL(fmt.Sprintf("%s/parts/%d/url", field, i), p.Filename, p.URL)
+			if err != nil {
+				return "", nil, err
+			}
+			files = append(files, f)
 		}
 	}
-	words := strings.Join(texts, "\n\n")
+	words = strings.Join(texts, "\n\n")
 	if visible.Blank(words) {
-		return "", fault.Invalid(field+"/parts", "a text is needed")
+		return "", nil, fault.Invalid(field+"/parts", "a text is needed")
 	}
-	return words, nil
+	return words, files, nil
 }
 
 // answered is the state of a call that the user has answered and whose outcome the client does not know yet.

@@ -40,8 +40,12 @@ func TestNewest(t *testing.T) {
 		"no words": {messages: `{"id":"m1","role":"user","parts":[{"type":"text","text":" \n"}]}`,
 			want: "messages/0/parts"},
 		"no id": {messages: `{"role":"user","parts":[{"type":"text","text":"x"}]}`, want: "messages/0/id"},
-		"a file": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"data:"}]}`,
-			want: "messages/0/parts/0"},
+		"a file": {messages: `{"id":"m1","role":"user","parts":[{"type":"text","text":"x"},{"type":"file",` +
+			`"mediaType":"text/plain","filename":"a.txt","url":"data:text/plain;base64,YQ=="}]}`, want: "m1 x [a.txt: a]"},
+		"a file elsewhere": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"https://x.example/a"}]}`,
+			want: "messages/0/parts/0/url"},
+		"a file alone": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"data:,a"}]}`,
+			want: "messages/0/parts"},
 		"of nobody":          {messages: `{"id":"m1","role":"system","parts":[]}`, want: "messages/0/role"},
 		"of another type":    {messages: `{"id":"m1","role":"user","parts":"x"}`, want: "messages/0/parts"},
 		"nothing new":        {messages: words + `,{"id":"m2","role":"assistant","parts":[]}`, want: "messages/1"},
@@ -61,12 +65,15 @@ func TestNewest(t *testing.T) {
 			if err := strictjson.DecodeKnown([]byte(body), &r); err != nil {
 				t.Fatal(err)
 			}
-			message, said, answers, err := r.Newest()
+			n, err := r.Newest()
 			var told []string
-			for _, a := range answers {
+			for _, f := range n.Files {
+				told = append(told, fmt.Sprintf("%s: %s", f.Name, f.Data))
+			}
+			for _, a := range n.Answers {
 				told = append(told, fmt.Sprint(a.ApprovalID, " ", a.ArgsHash, " ", a.Approved))
 			}
-			got := strings.TrimSpace(fmt.Sprintf("%s %s %v", message, said, told))
+			got := strings.TrimSpace(fmt.Sprintf("%s %s %v", n.ID, n.Words, told))
 			if err != nil {
 				got = fault.As(err).Field
 			}

@@ -67,9 +67,10 @@ async function again() {
 }
 
 const commands = {
-  say({ text, runId, forwardedProps, ...more }) {
+  say({ text, files, runId, forwardedProps, ...more }) {
     tools = more.tools ?? tools;
-    agent.addMessage({ id: crypto.randomUUID(), role: 'user', content: text });
+    const content = files ? [{ type: 'text', text }, ...files] : text;
+    agent.addMessage({ id: crypto.randomUUID(), role: 'user', content });
     return run({ forwardedProps, ...(runId && { runId }), ...more });
   },
   answer: ({ resume }) => run({ resume }),

@@ -75,7 +75,7 @@ class Chat extends AbstractChat {
 
 let chat = new Chat([]);
 const commands = {
-  send: ({ text, id }) => chat.sendMessage({ id, parts: [{ type: 'text', text }] }),
+  send: ({ text, id, files }) => chat.sendMessage(files ? { text, files } : { id, parts: [{ type: 'text', text }] }),
   edit: ({ text, id }) => chat.sendMessage({ messageId: id, parts: [{ type: 'text', text }] }),
   retry: () => chat.regenerate(),
   resume: () => chat.resumeStream(),

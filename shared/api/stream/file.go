@@ -1,0 +1,52 @@
+package stream
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+)
+
+// File is a file in a client's message.
+type File struct {
+	Name  string // "" if the client gave none
+	Data  []byte
+	Field string // place in the request, for errors
+}
+
+// needed says what a URL of a file must be.
+const needed = "a data: URL with the file's bytes is needed"
+
+// FileOfURL returns the file in a data: URL (RFC 2397). The server does not fetch other URLs.
+func FileOfURL(field, name, at string) (File, error) {
+	scheme, rest, _ := strings.Cut(at, ":")
+	switch strings.ToLower(scheme) {
+	case "http", "https":
+		return File{}, fault.Invalid(field, "the server does not fetch URLs; "+needed)
+	case "data":
+	default:
+		return File{}, fault.Invalid(field, needed)
+	}
+	about, data, ok := strings.Cut(rest, ",")
+	data, err := url.PathUnescape(data)
+	if !ok || err != nil {
+		return File{}, fault.Invalid(field, "invalid data: URL (RFC 2397)")
+	}
+	if params := strings.Split(about, ";"); strings.EqualFold(strings.TrimSpace(params[len(params)-1]), "base64") {
+		return FileOfBase64(field, name, data)
+	}
+	return File{name, []byte(data), field}, nil
+}
+
+// FileOfBase64 returns the file with these bytes in base64, with or without padding.
+func FileOfBase64(field, name, text string) (File, error) {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		data, err = base64.RawStdEncoding.DecodeString(text)
+	}
+	if err != nil {
+		return File{}, fault.Invalid(field, "invalid base64 (RFC 4648, section 4)")
+	}
+	return File{name, data, field}, nil
+}
