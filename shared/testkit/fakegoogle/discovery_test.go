@@ -203,11 +203,15 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 		carryOut(t, gmail.NewRead(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+gmailRead, args)
 	}
 
+	s.SetSendAs("me@example.com", fakegoogle.SendAs{Address: "desk@example.com"})
+	carryOut(t, gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Reads: true}),
+		"me:"+compose+" "+gmailRead, `{"from":"desk@example.com","to":["a@example.com"],"subject":"s","body":"b"}`)
+
 	carryOut(t, gmail.NewModify(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+modifyScope,
 		`{"threadId":"`+thread+`","addLabels":["STARRED"],"removeLabels":["INBOX"]}`)
 
 	for _, id := range []string{
-		"gmail.users.labels.list", "gmail.users.messages.modify",
+		"gmail.users.settings.sendAs.list", "gmail.users.labels.list", "gmail.users.messages.modify",
 		"gmail.users.drafts.create", "gmail.users.drafts.list", "gmail.users.drafts.get", "gmail.users.drafts.send",
 		"gmail.users.messages.send", "gmail.users.threads.get",
 		"calendar.events.insert", "calendar.events.get", "calendar.events.patch",

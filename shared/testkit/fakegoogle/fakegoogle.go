@@ -25,6 +25,7 @@ const (
 	scopeMetadata         = "https://www.googleapis.com/auth/gmail.metadata"
 	scopeLabels           = "https://www.googleapis.com/auth/gmail.labels"
 	scopeSend             = "https://www.googleapis.com/auth/gmail.send"
+	scopeSettings         = "https://www.googleapis.com/auth/gmail.settings.basic"
 	scopeCalendar         = "https://www.googleapis.com/auth/calendar"
 	scopeEvents           = "https://www.googleapis.com/auth/calendar.events"
 	scopeEventsReadonly   = "https://www.googleapis.com/auth/calendar.events.readonly"
@@ -58,7 +59,8 @@ type Server struct {
 	mu      sync.Mutex
 	state   state
 	journal *journal
-	shares  map[[2]string]bool // whose busy times are shared with whom
+	shares  map[[2]string]bool  // whose busy times are shared with whom
+	sendAs  map[string][]SendAs // other addresses of the accounts
 }
 
 // New returns a server. It fails if the file in Dir cannot be read or written.
@@ -69,7 +71,8 @@ func New(o Options) (*Server, error) {
 	if o.Fault == nil {
 		o.Fault = func(string) Fault { return Fault{} }
 	}
-	s := &Server{opts: o, mux: http.NewServeMux(), state: newState(), shares: map[[2]string]bool{}}
+	s := &Server{opts: o, mux: http.NewServeMux(), state: newState(), shares: map[[2]string]bool{},
+		sendAs: map[string][]SendAs{}}
 	if o.Dir != "" {
 		j, err := openJournal(o.Dir, s.state.apply)
 		if err != nil {
@@ -165,6 +168,8 @@ func (s *Server) routes() {
 		s.modifyMessage)
 	s.handle("POST "+user+"/threads/{id}/modify", "gmail.threads.modify", []string{scopeAll, scopeModify},
 		s.modifyThread)
+	s.handle("GET "+user+"/settings/sendAs", "gmail.settings.sendAs.list",
+		[]string{scopeAll, scopeModify, scopeReadonly, scopeSettings}, s.listSendAs)
 	s.handle("GET "+user+"/labels", "gmail.labels.list", append(gmailRead, scopeLabels), s.listLabels)
 
 	const events = "/calendar/v3/calendars/{calendarId}/events"

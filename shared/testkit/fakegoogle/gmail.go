@@ -231,7 +231,7 @@ func (s *Server) newMessage(r request, in *wireMessage, label string) (*message,
 		return nil, badRequest("Invalid value for ByteString: raw")
 	}
 	id := s.id("18c")
-	stamped, err := stamp(raw, r.email, "<"+id+"@mail.gmail.com>", s.opts.Now())
+	stamped, err := stamp(raw, s.sender(r.email, raw), "<"+id+"@mail.gmail.com>", s.opts.Now())
 	if err != nil {
 		return nil, badRequest("The message is not valid by RFC 822.")
 	}

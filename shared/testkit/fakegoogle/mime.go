@@ -17,9 +17,8 @@ import (
 	"github.com/emersion/go-message/textproto"
 )
 
-// stamp sets the headers that Gmail sets: the sender is always the account, the date is now, and a client's
-// Message-ID is replaced.
-func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
+// stamp sets the headers that Gmail sets: the sender, the date, and a Message-ID in place of the client's.
+func stamp(raw []byte, from, messageID string, now time.Time) ([]byte, error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	h, err := textproto.ReadHeader(in)
 	if err != nil {
@@ -28,7 +27,7 @@ func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
 	for _, k := range []string{"From", "Sender", "Date", "Message-Id"} {
 		h.Del(k)
 	}
-	h.Set("From", email)
+	h.Set("From", from)
 	h.Set("Message-ID", messageID)
 	h.Set("Date", now.UTC().Format(time.RFC1123Z))
 	var out bytes.Buffer

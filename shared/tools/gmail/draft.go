@@ -40,7 +40,7 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	if err != nil {
 		return "", err
 	}
-	if err := s.checkOrigin(ctx, c, a); err != nil {
+	if err := s.check(ctx, c, a); err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -97,7 +97,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 		}
 		return Sent{}, retriable(f, "gmail.drafts.get", "Gmail could not be asked for the draft. Nothing was sent.")
 	}
-	if !sameFrom(accountOf(c), raw, stored) {
+	if !sameFrom(raw, stored) {
 		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The draft was changed after it was made, so it was not sent. It is still among your drafts.")
 	}

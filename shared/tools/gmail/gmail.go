@@ -67,6 +67,7 @@ type Args struct {
 	ThreadID  string   `json:"threadId,omitempty" jsonschema:"Gmail's id of the conversation that this answers."`
 	InReplyTo string   `json:"inReplyTo,omitempty" jsonschema:"The Message-ID, with its angle brackets, that this answers."`
 	// These arguments exist only with Options.Reads.
+	From    string   `json:"from,omitempty" jsonschema:"One of the account's verified send-as addresses, if the user asks for another sender."`
 	ReplyTo *Reply   `json:"replyTo,omitempty" jsonschema:"To answer a mail: leave out to, cc, threadId and inReplyTo; they and the subject come from that mail, and its text is quoted below yours."`
 	Forward *Forward `json:"forward,omitempty" jsonschema:"To forward a mail: its text follows yours, and the subject comes from it."`
 	Origin  *Origin  `json:"origin,omitempty" jsonschema:"Leave it out. The server fills it in."`
@@ -167,6 +168,7 @@ func bound(a Args) any {
 func refine(s *jsonschema.Schema, reads bool) {
 	p := s.Properties
 	if !reads {
+		delete(p, "from")
 		delete(p, "replyTo")
 		delete(p, "forward")
 		delete(p, "origin")
@@ -193,6 +195,7 @@ func refine(s *jsonschema.Schema, reads bool) {
 // refineOrigin bounds the arguments that name and describe another mail. A reply has no recipients of its own.
 func refineOrigin(s *jsonschema.Schema) {
 	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return name == "to" || name == "subject" })
+	s.Properties["from"].MaxLength = jsonschema.Ptr(254)
 	for _, name := range []string{"replyTo", "forward", "origin"} {
 		s.Properties[name].Properties["messageId"].MaxLength = jsonschema.Ptr(32)
 	}
@@ -212,10 +215,17 @@ func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
 // targetMail is the kind of a mail of the account that leaves with another one, by Gmail's ID.
 const targetMail tool.TargetKind = "mail"
 
-// targets returns the recipients. If the text of another mail goes to people who did not send it, that mail is a target
+// targetSender is the kind of an address from which a mail leaves instead of the account's own.
+const targetSender tool.TargetKind = "sender"
+
+// targets returns the recipients. Another sender is a target too: the card of an always-allowed address showed the
+// account's own. If the text of another mail goes to people who did not send it, that mail is a target
 // too, so that no always-allowed address covers the call: the model may never have read the text.
 func targets(a Args) []tool.Target {
 	all := tool.Addresses(a.recipients())
+	if a.From != "" {
+		all = append(all, tool.Target{Kind: targetSender, Value: a.From})
+	}
 	if a.Forward != nil {
 		all = append(all, tool.Target{Kind: targetMail, Value: a.Forward.MessageID})
 	}

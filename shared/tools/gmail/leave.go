@@ -80,7 +80,7 @@ func (s *sender) leave(ctx context.Context, c tool.Call, a Args) (Drafted, error
 	if err != nil {
 		return Drafted{}, err
 	}
-	if err := s.checkOrigin(ctx, c, a); err != nil {
+	if err := s.check(ctx, c, a); err != nil {
 		return Drafted{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)

@@ -32,7 +32,7 @@ func build(a Args, c tool.Call) ([]byte, error) {
 		return nil, unbuilt(fmt.Errorf("an action id of %d octets is no header value", len(action)))
 	}
 	h := header(a, action)
-	if from := accountOf(c); from != "" {
+	if from := fromOf(c, a); from != "" {
 		h.Set("From", from)
 	}
 	bodies := []part{{"text/plain", a.Body + a.quote()}}

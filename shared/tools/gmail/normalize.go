@@ -29,6 +29,9 @@ func normalize(a Args) (Args, error) {
 	if len(a.To)+len(a.Cc)+len(a.Bcc) > MaxRecipients {
 		return a, fault.Invalid("to", "at most %d recipients in to, cc and bcc together", MaxRecipients)
 	}
+	if err := normalizeSender(&a); err != nil {
+		return a, err
+	}
 	var known []string
 	for _, list := range []struct {
 		field string

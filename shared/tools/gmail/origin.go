@@ -40,11 +40,14 @@ func normalizeOrigin(a Args) error {
 	return nil
 }
 
-// complete fills in and replaces the arguments that a model cannot know or must not choose: the conversation, the
-// Message-IDs, and the recipients and subject of an answer.
+// complete checks the sender, and fills in and replaces the arguments that a model cannot know or must not choose: the
+// conversation, the Message-IDs, and the recipients and subject of an answer.
 func (s *sender) complete(ctx context.Context, c tool.Call, a Args) (Args, error) {
-	a, err := s.derive(ctx, c, a)
+	a, err := s.chooseSender(ctx, c, a)
 	if err != nil {
+		return a, err
+	}
+	if a, err = s.derive(ctx, c, a); err != nil {
 		return a, err
 	}
 	return normalize(a)
@@ -59,7 +62,7 @@ func (s *sender) derive(ctx context.Context, c tool.Call, a Args) (Args, error) 
 		if err != nil {
 			return a, err
 		}
-		if err := o.answeredBy(headersOf(m.Payload), accountOf(c), a.ReplyTo.All); err != nil {
+		if err := o.answeredBy(headersOf(m.Payload), own(c, a), a.ReplyTo.All); err != nil {
 			return a, err
 		}
 		a.To, a.Cc, a.ThreadID, a.InReplyTo = o.To, o.Cc, m.ThreadId, idOf(headersOf(m.Payload).get("Message-ID"))
@@ -131,8 +134,8 @@ func (s *sender) origin(ctx context.Context, c tool.Call, id string, forwarded b
 	return m, o, nil
 }
 
-// answeredBy fills in the recipients of an answer. own is the account's address, which gets no copy.
-func (o *Origin) answeredBy(h headers, own string, all bool) error {
+// answeredBy fills in the recipients of an answer. own are the account's addresses, which get no copy.
+func (o *Origin) answeredBy(h headers, own []string, all bool) error {
 	from, errFrom := bare(h.get("From"))
 	to, errTo := bare(h.get("To"))
 	cc, errCc := bare(h.get("Cc"))
@@ -142,7 +145,7 @@ func (o *Origin) answeredBy(h headers, own string, all bool) error {
 		return unanswerable("The mail names no address that can be answered.")
 	case len(goes) > 0 && !slices.Equal(goes, from):
 		o.Because = "Reply-To says " + strings.Join(goes, ", ") + ", and not the sender " + strings.Join(from, ", ")
-	case slices.Equal(from, []string{own}):
+	case len(from) == 1 && contains(own, from[0]):
 		goes = to
 		o.Because = "you wrote the mail that this answers, to them"
 	default:
@@ -153,10 +156,10 @@ func (o *Origin) answeredBy(h headers, own string, all bool) error {
 		if errTo != nil || errCc != nil {
 			return unanswerable("The recipients of the mail cannot be read, so not all of them can be answered.")
 		}
-		o.Cc = without(slices.Concat(to, cc), append(slices.Clone(goes), own))
+		o.Cc = without(slices.Concat(to, cc), slices.Concat(goes, own))
 		o.Because += "; copies go to all others who got it"
 	}
-	if o.To = without(goes, []string{own}); len(o.To) == 0 {
+	if o.To = without(goes, own); len(o.To) == 0 {
 		o.To = goes
 	}
 	if len(o.To) == 0 || len(o.To)+len(o.Cc) > MaxRecipients {
@@ -193,14 +196,18 @@ func bare(header string) (all []string, err error) {
 	return all, nil
 }
 
-// without returns the addresses that are not among the others, each once.
+// without returns the addresses that are not among the others, each once. Capitals make no difference.
 func without(all, others []string) (rest []string) {
 	for _, a := range all {
-		if !slices.Contains(others, a) && !slices.Contains(rest, a) {
+		if !contains(others, a) && !contains(rest, a) {
 			rest = append(rest, a)
 		}
 	}
 	return rest
+}
+
+func contains(all []string, address string) bool {
+	return slices.ContainsFunc(all, func(a string) bool { return strings.EqualFold(a, address) })
 }
 
 // prefixed returns a subject that begins with the prefix once.

@@ -21,7 +21,7 @@ func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, e
 	if err != nil {
 		return Sent{}, err
 	}
-	if err := s.checkOrigin(ctx, c, a); err != nil {
+	if err := s.check(ctx, c, a); err != nil {
 		return Sent{}, err
 	}
 	sending, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -43,7 +43,7 @@ func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call,
 	switch {
 	case err != nil:
 		return sent, nil
-	case !sameFrom(accountOf(c), approved, raw):
+	case !sameFrom(approved, raw):
 		return Sent{}, tool.Ambiguous(fault.New(fault.Policy, fault.CodeIntegrity, sentOther))
 	}
 	sent.Proof = ReadBack

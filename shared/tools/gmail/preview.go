@@ -11,6 +11,9 @@ import (
 // preview shows the whole message: all recipients, copies included, and both bodies as they would be sent.
 func preview(a Args) tool.Preview {
 	p := tool.Preview{Title: fmt.Sprintf("Send an e-mail to %s", count(len(a.recipients())))}
+	if a.From != "" {
+		p.AddAddresses("Sent as", []string{a.From})
+	}
 	p.AddAddresses("To", a.To)
 	p.AddAddresses("Cc", a.Cc)
 	p.AddAddresses("Bcc", a.Bcc)
