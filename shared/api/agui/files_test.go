@@ -35,7 +35,8 @@ func TestFiles(t *testing.T) {
 			now := cl.does("say", map[string]any{"text": "read", "files": []any{c.file}})
 			requests := w.Gemini.Requests()
 			if c.refused != "" {
-				if !strings.Contains(now.Error, "HTTP 400") || !strings.Contains(now.Error, c.refused) || len(requests) > 0 {
+				if !strings.Contains(now.Error, "HTTP 400") || !strings.Contains(now.Error, c.refused) ||
+					len(requests) > 0 {
 					t.Errorf("%s", now)
 				}
 				return
