@@ -100,6 +100,15 @@ func TestFiles(t *testing.T) {
 	browser.Run("testdata/files.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
+// TestAttach adds files to requests by the button, by drop and by paste (testdata/attach.mjs).
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	browser.Run("testdata/attach.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
 // TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).
 func TestDecided(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,14 @@
 // A conversation with an agent: its transcript and the input.
 
 import { call } from './api.js';
+import { Attached } from './attached.js';
 import { button, busy, confirm, el, home, say, trouble } from './dom.js';
 import { agents, examples, examplesOf } from './examples.js';
+import { fetched } from './files.js';
 import { icon } from './icons.js';
 import { Named } from './named.js';
 import { changed, openIn, openWords, rejectAll } from './pending.js';
-import { asked, begun, chats, drafts } from './session.js';
+import { asked, attachments, begun, chats, drafts } from './session.js';
 import * as threads from './threads.js';
 import { Transcript } from './transcript.js';
 import { region } from './widget/client.js';
@@ -39,18 +41,21 @@ class Conversation {
   #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Send'));
   #agents = /** @type {HTMLSelectElement} */ (el('select', { class: 'agents', 'aria-label': 'Agent', hidden: true }));
   #with = el('span', { class: 'quiet small-text' });
+  /** @type {Attached} */ #attached;
 
   constructor(main, threadId, signal, agent) {
     this.threadId = threadId;
     this.agent = agent;
     this.signal = signal;
+    this.#attached = new Attached(() => this.threadId, signal, (err) => trouble(this.#error, err));
     this.#remove.append(icon('bin'));
-    const form = this.#form = el('form', { class: 'composer', onsubmit: (e) => this.#submit(e) }, this.#prompt,
-      el('div', { class: 'row' },
+    const form = this.#form = el('form', { class: 'composer', onsubmit: (e) => this.#submit(e) },
+      this.#attached.node, this.#prompt, el('div', { class: 'row' },
         el('span', { id: 'prompt-help', class: 'quiet small-text' }, 'Enter sends, Shift and Enter starts a new line.'),
-        this.#agents, this.#send));
+        this.#agents, this.#attached.open, this.#send));
     this.#agents.addEventListener('change', () => this.#choose(this.#agents.value));
     this.#prompt.addEventListener('input', () => drafts.set(this.threadId, this.#prompt.value));
+    this.#prompt.addEventListener('paste', this.#attached.pasted);
     this.#prompt.addEventListener('keydown', (key) => {
       if (key.key !== 'Enter' || key.shiftKey || key.isComposing) return;
       key.preventDefault();
@@ -59,7 +64,7 @@ class Conversation {
     this.#talk = new Transcript(threadId, signal, {
       known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(),
       moved: () => this.#render(), empty: () => this.#empty(),
-      again: (prompt, safe) => this.#again(prompt, safe), use: (words) => this.#use(words),
+      again: (prompt, safe, of) => this.#again(prompt, safe, of), use: (words) => this.#use(words),
       followed: (run) => this.#followed(run),
       failed: (/** @type {any} */ err, again) => {
         if (err?.status === 404) return this.#unknown();
@@ -82,6 +87,7 @@ class Conversation {
 
   async enter() {
     this.#prompt.value = drafts.get(this.threadId) ?? '';
+    this.#attached.enter();
     this.#title.known = this.threadId !== '';
     this.#remove.hidden = !this.threadId;
     this.#talk.render();
@@ -138,8 +144,10 @@ class Conversation {
     if (!this.threadId) {
       const typed = this.#prompt.value;
       drafts.set('', undefined);
+      attachments.set('', undefined);
       this.threadId = live.threadId;
       drafts.set(this.threadId, typed);
+      this.#attached.show(this.#attached.files);
       this.#remove.hidden = false;
       this.#title.known = true;
       history.replaceState(null, '', `#/t/${live.threadId}`);
@@ -154,41 +162,58 @@ class Conversation {
     else threads.load();
   }
 
-  // refused puts the words back into the input, because no run was started. If the user must sign in first, the request
-  // is kept.
+  // refused puts the words and files back into the input, because no run was started. If the user must sign in first,
+  // the request is kept.
   #refused(live, err) {
     if (err.status === 401) return;
     this.#talk.drop(live);
     if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
     drafts.set(this.threadId, this.#prompt.value);
+    const files = live.question?.attachments ?? [];
+    if (!this.#attached.files.length) this.#attached.show(files);
     this.#refusal = true;
-    trouble(this.#error, err);
+    // the server names a file by its number
+    const named = err.message.replace(/^attachments\[(\d+)\]\.\w+/i, (field, n) => files[n]?.name ?? field);
+    trouble(this.#error, new Error(named));
     if (err.status === 404 && this.threadId) {
       this.#error.append(button('New conversation', () => this.#anew(), 'small'));
     }
   }
 
-  // anew takes the words to a new conversation, because this conversation or its agent no longer exists.
+  // anew takes the words and files to a new conversation, because this conversation or its agent no longer exists.
   #anew() {
     drafts.set('', this.#prompt.value);
     drafts.set(this.threadId, undefined);
+    attachments.set('', this.#attached.files);
+    attachments.set(this.threadId, undefined);
     location.hash = '#/';
   }
 
-  // again sends the same request again. If part of it was done already, the words go to the input for the user to
-  // change.
-  #again(prompt, safe) {
+  // again sends the same request again, with its files. If part of it was done already, the words and files go to the
+  // input for the user to change.
+  async #again(prompt, safe, of) {
     if (!prompt || this.#talk.sending()) return;
+    try {
+      if (of?.attachments && !(await this.#attached.add(await fetched(of)))) return;
+    } catch (err) {
+      return trouble(this.#error, err, () => this.#again(prompt, safe, of));
+    }
     if (safe) return this.#ask(prompt);
     if (!this.#prompt.value.trim()) this.#prompt.value = prompt;
     drafts.set(this.threadId, this.#prompt.value);
     this.#prompt.focus();
   }
 
-  #submit(submit) {
+  async #submit(submit) {
     submit.preventDefault();
+    if (!(await this.#attached.settled())) return; // a file could not be added, and the user decides
     const prompt = this.#prompt.value;
-    if (!prompt.trim() || this.#talk.sending()) return;
+    if (this.#talk.sending()) return;
+    if (!prompt.trim()) {
+      if (!this.#attached.files.length) return;
+      trouble(this.#error, new Error('Say what should be done with the files.'));
+      return this.#prompt.focus();
+    }
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
     this.#ask(prompt);
@@ -198,7 +223,10 @@ class Conversation {
     this.#refusal = false;
     trouble(this.#error);
     const agent = this.agent === assistant ? undefined : this.agent;
-    const question = { prompt, threadId: this.threadId, agent, key: crypto.randomUUID(), region: region() };
+    const attachments = this.#attached.files.length ? this.#attached.files : undefined;
+    this.#attached.show([]);
+    const question = { prompt, threadId: this.threadId, agent, attachments, key: crypto.randomUUID(),
+      region: region() };
     asked.set(this.threadId, question);
     this.#pose(question);
   }
@@ -257,6 +285,7 @@ class Conversation {
       changed();
       say('The conversation was deleted.');
       drafts.set(this.threadId, undefined);
+      attachments.set(this.threadId, undefined);
       threads.load();
       location.hash = '#/';
     } catch (err) {

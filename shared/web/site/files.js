@@ -1,23 +1,70 @@
-// The files of a run's prompt: what they are, and a button that saves each of them. The page never shows their content.
+// The files of a request that was sent: what they are, buttons that save them, and previews of pictures.
 
 import { client } from './api.js';
 import { button, el, say } from './dom.js';
+import { fileFacts, sized } from './words.js';
+
+const at = '/bundle/intake.js';
+
+/** intake loads what reads and draws files. @returns {Promise<typeof import('./intake.js')>} */
+export const intake = () => import(at);
 
 /** files lists the files of a run, or returns '' if it has none. @param {any} run @param {(err: any) => void} failed */
 export function files(run, failed) {
   if (!run.attachments?.length) return '';
   return el('ul', { class: 'plain files' }, ...run.attachments.map((file, i) => el('li', {},
-    `${file.name} · ${file.type} · ${size(file.size)} `,
-    button('Save', () => save(run.runId, i + 1, file.name).catch(failed), 'small',
-      { 'aria-label': `Save ${file.name}` }),
+    el('bdi', {}, file.name), ` · ${file.type} · ${sized(file.size)} `, saving(run.runId, i + 1, file.name, failed),
     el('br'), el('code', { title: 'SHA-256' }, file.sha256))));
 }
 
-const size = (n) => (n < 1024 ? `${n} bytes` : `${Math.round(n / 1024).toLocaleString('en')} KiB`);
+const saving = (runId, number, name, failed) => button('Save',
+  () => download(runId, number).then((blob) => save(blob, name)).catch(failed), 'small',
+  { 'aria-label': `Save ${name}` });
 
-async function save(runId, number, name) {
-  const res = await client.send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number}`);
-  const href = URL.createObjectURL(new Blob([await res.blob()], { type: 'application/octet-stream' }));
+/**
+ * sentFiles lists the files of a message, or returns '' if it has none.
+ * @param {any} m the message; without a run, the files have their data @param {(err: any) => void} [failed]
+ */
+export function sentFiles(m, failed) {
+  if (!m.attachments?.length) return '';
+  return el('ul', { class: 'sent-files', 'aria-label': 'Files' }, ...m.attachments.map((file, i) => {
+    const blob = () => (m.runId ? download(m.runId, i + 1) : intake().then(({ blobOf }) => blobOf(file)));
+    const node = el('li', { class: 'file' }, named(file), m.runId && saving(m.runId, i + 1, file.name, failed));
+    preview(node, file, blob);
+    return node;
+  }));
+}
+
+/** named returns a file's name and facts. @param {any} file */
+export const named = (file) => el('span', { class: 'file-name' }, el('bdi', { title: file.name }, file.name), ' ',
+  el('span', { class: 'quiet' }, fileFacts(file)));
+
+/**
+ * preview puts a picture into the node once the node is in view. A picture that the browser cannot show has only its
+ * name.
+ * @param {Element} node @param {any} file @param {() => Promise<Blob>} blob reads the file
+ */
+export function preview(node, file, blob) {
+  if (!file.type.startsWith('image/')) return;
+  const seen = new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting) return;
+    seen.disconnect();
+    intake().then(async (read) => node.prepend(await read.preview(await blob(), file.name))).catch(() => {});
+  });
+  seen.observe(node);
+}
+
+async function download(runId, number) {
+  return (await client.send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number}`)).blob();
+}
+
+/** fetched returns the files of a message. @param {any} m @returns {Promise<File[]>} */
+export const fetched = (m) => Promise.all(m.attachments.map(async ({ name, type }, i) =>
+  new File([await download(m.runId, i + 1)], name, { type })));
+
+/** save has the browser save a file. @param {Blob} blob @param {string} name */
+export function save(blob, name) {
+  const href = URL.createObjectURL(new Blob([blob], { type: 'application/octet-stream' }));
   el('a', { href, download: name }).click();
   URL.revokeObjectURL(href);
   say('Saved.');

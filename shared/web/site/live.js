@@ -18,6 +18,7 @@ import { actionState, given, lasts, runWords, toolName } from './words.js';
  * @property {string} [agent] the default is the assistant
  * @property {string} [terminalId] the terminal that it is about
  * @property {string} [slot] where it is stored until its run is known; the default is the thread's slot
+ * @property {import('./intake.js').Taken[]} [attachments]
  * @property {{timeZone?: string, locale?: string}} [region] the reader's region when they asked
  */
 
@@ -155,11 +156,11 @@ export class Live {
     this.start();
   }
 
-  // asks sends the question. A retry has the same words, key and region.
+  // asks sends the question. A retry has the same words, files, key and region.
   #asks() {
-    const { prompt, key, threadId, agent, terminalId, region } = /** @type {Question} */ (this.question);
+    const { prompt, key, threadId, agent, terminalId, attachments, region } = /** @type {Question} */ (this.question);
     return client.stream(prompt, { key, signal: this.#stop.signal, threadId: threadId || undefined, agent, terminalId,
-      ...region });
+      attachments: attachments?.map(({ name, data }) => ({ name, data })), ...region });
   }
 
   // told handles an update of the run.

@@ -6,9 +6,11 @@
  * @param {string} key @param {T} empty @param {Storage} [storage]
  */
 function slot(key, empty, storage = sessionStorage) {
+  /** @type {T|undefined} */ let large; // what does not fit into the storage, and does not survive a reload
   return {
     /** @returns {T} */
     get() {
+      if (large !== undefined) return large;
       try {
         return JSON.parse(storage.getItem(key) ?? 'null') ?? empty;
       } catch {
@@ -17,9 +19,17 @@ function slot(key, empty, storage = sessionStorage) {
     },
     /** @param {T} value */
     set(value) {
-      storage.setItem(key, JSON.stringify(value));
+      large = undefined;
+      try {
+        storage.setItem(key, JSON.stringify(value));
+      } catch (err) {
+        if (err.name !== 'QuotaExceededError' || storage !== sessionStorage) throw err;
+        storage.removeItem(key);
+        large = value;
+      }
     },
     clear() {
+      large = undefined;
       storage.removeItem(key);
     },
   };
@@ -46,9 +56,11 @@ function shelf(key, storage) {
 
 export const user = slot('countersign.user', /** @type {User|null} */ (null));
 export const trip = slot('countersign.trip', /** @type {any} */ (null)); // the sign-in in progress at the issuer
-export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, run not known yet
+// thread → {prompt, threadId, key, attachments}: sent, run not known yet
+export const asked = shelf('countersign.asked');
 export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
 export const drafts = shelf('countersign.drafts'); // thread → unsent words
+export const attachments = shelf('countersign.attachments'); // thread → unsent files
 export const edits = shelf('countersign.edits'); // approval → unsent edited arguments
 export const outbox = shelf('countersign.outbox', localStorage); // approval → a decision that got no answer
 // terminal → {threadId, agent}: its conversation, and whether the agent is on
@@ -58,5 +70,5 @@ export const chats = shelf('countersign.chats');
 export function forget() {
   const uid = user.get()?.uid;
   for (const [id, kept] of Object.entries(outbox.all())) if (kept.uid === uid) outbox.set(id, undefined);
-  for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
+  for (const s of [user, trip, asked, begun, drafts, attachments, edits, chats]) s.clear();
 }

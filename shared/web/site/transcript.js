@@ -3,6 +3,7 @@
 import { call } from './api.js';
 import { arrange, button, el } from './dom.js';
 import { examples, withExamples } from './examples.js';
+import { sentFiles } from './files.js';
 import { Live } from './live.js';
 import { when } from './time.js';
 import { copy } from './copy.js';
@@ -16,8 +17,8 @@ const recent = 5; // runs of a conversation whose actions are shown
  * @property {(live: Live) => void} [known] which run answers a question
  * @property {(live: Live, err: any) => void} [ended]
  * @property {(live: Live) => void} [moved] something in the run has changed
- * @property {(prompt: string, safe: boolean) => void} [again] requests a cancelled or expired request again; safe:
- * nothing of it was done
+ * @property {(prompt: string, safe: boolean, of: any) => void} [again] requests a cancelled or expired request again;
+ * safe: nothing of it was done; of: its message, with its run and files
  * @property {() => void} [rendered]
  * @property {(run: any) => void} [followed] the newest loaded run
  * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or starts again
@@ -156,7 +157,7 @@ export class Transcript {
       this.render();
     },
     changed: () => this.render(),
-    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe),
+    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe, this.#messageOf(l)),
     asked: (l) => this.#promptOf(l),
     moved: (l) => this.on.moved?.(l),
     ended: async (l, err) => {
@@ -169,8 +170,11 @@ export class Transcript {
 
   // promptOf returns the user's words that a run answers, or "" if an agent started the run.
   #promptOf(live) {
-    return live.question?.prompt
-      ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user' && !m.read)?.text ?? '';
+    return live.question?.prompt ?? this.#messageOf(live)?.text ?? '';
+  }
+
+  #messageOf(live) {
+    return this.#messages.find((m) => m.runId === live.runId && m.role === 'user' && !m.read);
   }
 
   #take(live) {
@@ -222,12 +226,18 @@ export class Transcript {
 
   // optimistic shows the request as typed, until the conversation contains it.
   #optimistic(live) {
-    if (!this.#asked.has(live)) this.#asked.set(live, bubble('user', live.question?.prompt ?? ''));
+    if (!this.#asked.has(live)) {
+      const { prompt, attachments } = live.question;
+      this.#asked.set(live, bubble('user', prompt, undefined, sentFiles({ attachments })));
+    }
     return /** @type {HTMLElement} */ (this.#asked.get(live));
   }
 
   #bubble(m) {
-    if (!this.#bubbles.has(m.seq)) this.#bubbles.set(m.seq, bubble(m.role, m.text, m, this.#examples, this.on.use));
+    if (!this.#bubbles.has(m.seq)) {
+      const files = sentFiles(m, (err) => this.on.failed(err));
+      this.#bubbles.set(m.seq, bubble(m.role, m.text, m, files, this.#examples, this.on.use));
+    }
     return /** @type {HTMLElement} */ (this.#bubbles.get(m.seq));
   }
 }
@@ -237,14 +247,14 @@ const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === m
 // who returns the sender: the user, or the name of their agent.
 const who = (m) => (m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : 'You');
 
-function bubble(role, text, m, known = [], use) {
+function bubble(role, text, m, files, known = [], use) {
   const mine = role === 'user';
   const told = mine ? text : said(text, m);
   const [words, named] = mine || !use ? [told, []] : withExamples(told, known);
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
     el('div', { class: 'by' }, el('h2', {}, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at)),
       !mine && copy(told)),
-    el('p', { class: 'text' }, words), recorded(text, m), examples(named, use));
+    el('p', { class: 'text' }, words), files, recorded(text, m), examples(named, use));
 }
 
 // said returns an answer with the server's times in the reader's language. The model's own words are unchanged.

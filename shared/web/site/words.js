@@ -49,6 +49,16 @@ export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
 /** count says how many there are. @param {number} n @param {string} one @param {string} [more] */
 export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
 
+/** sized returns a number of bytes as text. @param {number} n */
+export const sized = (n) => (n < 1024 ? `${n} bytes`
+  : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`);
+
+const fileKinds = { 'application/pdf': 'PDF', 'text/plain': 'Text', 'image/webp': 'WebP' };
+
+/** fileFacts says what a file of a request is: "PDF, 40 KiB". @param {any} file */
+export const fileFacts = ({ type, size, from }) => [fileKinds[type] ?? type.replace('image/', '').toUpperCase(),
+  sized(size), from && `reduced from ${sized(from)}`].filter(Boolean).join(', ');
+
 /** label makes a label of a name: "timeZone" is "Time zone". @param {string} name */
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 

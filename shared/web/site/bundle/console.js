@@ -3,9 +3,9 @@
 // site/clock.js
 var [least, most] = [-Infinity, Infinity];
 function hear(date, asked2) {
-  const at = date ? new Date(date).getTime() : NaN;
-  if (Number.isNaN(at)) return;
-  const [low, high] = [at - Date.now(), at + 1e3 - asked2];
+  const at2 = date ? new Date(date).getTime() : NaN;
+  if (Number.isNaN(at2)) return;
+  const [low, high] = [at2 - Date.now(), at2 + 1e3 - asked2];
   if (low > most || high < least) [least, most] = [-Infinity, Infinity];
   [least, most] = [Math.max(least, low), Math.min(most, high)];
 }
@@ -20,9 +20,11 @@ function configure(c) {
 
 // site/session.js
 function slot(key3, empty, storage = sessionStorage) {
+  let large;
   return {
     /** @returns {T} */
     get() {
+      if (large !== void 0) return large;
       try {
         return JSON.parse(storage.getItem(key3) ?? "null") ?? empty;
       } catch {
@@ -31,9 +33,17 @@ function slot(key3, empty, storage = sessionStorage) {
     },
     /** @param {T} value */
     set(value) {
-      storage.setItem(key3, JSON.stringify(value));
+      large = void 0;
+      try {
+        storage.setItem(key3, JSON.stringify(value));
+      } catch (err) {
+        if (err.name !== "QuotaExceededError" || storage !== sessionStorage) throw err;
+        storage.removeItem(key3);
+        large = value;
+      }
     },
     clear() {
+      large = void 0;
       storage.removeItem(key3);
     }
   };
@@ -71,13 +81,14 @@ var trip = slot(
 var asked = shelf("countersign.asked");
 var begun = slot("countersign.begun", "");
 var drafts = shelf("countersign.drafts");
+var attachments = shelf("countersign.attachments");
 var edits = shelf("countersign.edits");
 var outbox = shelf("countersign.outbox", localStorage);
 var chats = shelf("countersign.chats");
 function forget() {
   const uid = user.get()?.uid;
   for (const [id3, kept] of Object.entries(outbox.all())) if (kept.uid === uid) outbox.set(id3, void 0);
-  for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
+  for (const s of [user, trip, asked, begun, drafts, attachments, edits, chats]) s.clear();
 }
 
 // widget/site/request.js
@@ -669,10 +680,10 @@ var day = (name, words3) => (
   el("input", { type: "date", name, "aria-label": words3 })
 );
 function instant(text2, days2) {
-  const at = text2 && /* @__PURE__ */ new Date(`${text2}T00:00:00`);
-  if (!at) return "";
-  at.setDate(at.getDate() + days2);
-  return new Date(at.getTime() - days2).toISOString();
+  const at2 = text2 && /* @__PURE__ */ new Date(`${text2}T00:00:00`);
+  if (!at2) return "";
+  at2.setDate(at2.getDate() + days2);
+  return new Date(at2.getTime() - days2).toISOString();
 }
 
 // site/words.js
@@ -728,6 +739,13 @@ var under2 = {
 var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool) ? "calendar" : /^run_commands?$/.test(tool) ? "prompt" : "tool";
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
+var sized = (n) => n < 1024 ? `${n} bytes` : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
+var fileKinds = { "application/pdf": "PDF", "text/plain": "Text", "image/webp": "WebP" };
+var fileFacts = ({ type, size, from }) => [
+  fileKinds[type] ?? type.replace("image/", "").toUpperCase(),
+  sized(size),
+  from && `reduced from ${sized(from)}`
+].filter(Boolean).join(", ");
 var label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 var mail = { to: "To", cc: "Cc", bcc: "Bcc", subject: "Subject", body: "Message" };
 var shownAs = {
@@ -758,7 +776,7 @@ var shownAs = {
   run_command: { command: "Command", reasoning: "The assistant says" },
   run_commands: { commands: "Commands", reasoning: "The assistant says" }
 };
-var argument = (tool, name, preview) => shownAs[tool]?.[name] ?? label(preview?.fields?.find((f) => f.argument === name)?.label ?? name);
+var argument = (tool, name, preview2) => shownAs[tool]?.[name] ?? label(preview2?.fields?.find((f) => f.argument === name)?.label ?? name);
 var sessionWords = {
   PLANNING: "Planning",
   AWAITING_CONFIRMATION: "Needs your decision",
@@ -792,7 +810,7 @@ var runWords = {
   completed: "Done",
   failed: "Failed"
 };
-var lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now();
+var lasts = (at2) => Boolean(at2) && new Date(String(at2)).getTime() > now();
 var unmet = {
   cancelled: "Cancelled, nothing was done",
   expired: "Expired, nothing was done",
@@ -991,6 +1009,8 @@ var paths = {
   plan: "M4 6l1.5 1.5L8 5M4 12l1.5 1.5L8 11M4 18l1.5 1.5L8 17M11 6h9M11 12h9M11 18h9",
   prompt: "M5 6l6 6-6 6M12 18h7",
   agent: "M6 9h12v10H6zM12 5v4M9.5 13v2M14.5 13v2M3.5 12v4M20.5 12v4",
+  clip: "M20 11l-8.5 8.5a5 5 0 01-7-7L13 4a3.3 3.3 0 014.7 4.7l-8.5 8.5a1.7 1.7 0 01-2.4-2.4L14.5 7",
+  note: "M5 4h14v11l-5 5H5zM14 20v-5h5M9 9h6M9 13h3",
   spin: "M12 3a9 9 0 109 9"
 };
 function icon(name) {
@@ -1081,7 +1101,7 @@ function takeBack(ids) {
 // widget/site/clock.js
 var day2 = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
 var clock = { ...day2, hour: "numeric", minute: "2-digit" };
-var zoneOf = ({ at, timeZone }) => timeZone || at.match(/[+-]\d\d:\d\d$/)?.[0];
+var zoneOf = ({ at: at2, timeZone }) => timeZone || at2.match(/[+-]\d\d:\d\d$/)?.[0];
 function named(m) {
   if (!m.at.includes("T")) return new Date(m.at).toLocaleDateString(void 0, { ...day2, timeZone: "UTC" });
   const words3 = new Date(m.at).toLocaleString(
@@ -1097,24 +1117,24 @@ function told(text2, moments = []) {
     return text2;
   }
 }
-var warned = (text2, preview) => told(text2, preview?.moments?.filter((m) => m.of === text2));
-var inWords = (preview) => (
+var warned = (text2, preview2) => told(text2, preview2?.moments?.filter((m) => m.of === text2));
+var inWords = (preview2) => (
   /** @type {P} */
   {
-    ...preview,
-    fields: (preview?.fields ?? []).map((f) => ({ ...f, value: told(f.value, f.moments) })),
-    warnings: preview?.warnings?.map((text2) => warned(text2, preview))
+    ...preview2,
+    fields: (preview2?.fields ?? []).map((f) => ({ ...f, value: told(f.value, f.moments) })),
+    warnings: preview2?.warnings?.map((text2) => warned(text2, preview2))
   }
 );
-var wall = (at, timeZone) => new Date(at).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
-function ownClock({ at, moments }, timeZone) {
-  if (!at) return "";
-  const shown4 = [{ at }, ...moments ?? [{ at, timeZone }]];
+var wall = (at2, timeZone) => new Date(at2).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
+function ownClock({ at: at2, moments }, timeZone) {
+  if (!at2) return "";
+  const shown4 = [{ at: at2 }, ...moments ?? [{ at: at2, timeZone }]];
   try {
-    if (shown4.some((m) => m.at.includes("T") && wall(at, zoneOf(m)) === wall(at))) return "";
+    if (shown4.some((m) => m.at.includes("T") && wall(at2, zoneOf(m)) === wall(at2))) return "";
   } catch {
   }
-  return named({ at: new Date(at).toISOString() });
+  return named({ at: new Date(at2).toISOString() });
 }
 function secondsLeft(ms) {
   const seconds = ms > 0 ? Math.max(1, Math.round(ms / 1e3)) : 0;
@@ -1129,9 +1149,9 @@ var exact = new Intl.DateTimeFormat(
   { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }
 );
 function moment(iso, format) {
-  const at = new Date(iso);
-  if (Number.isNaN(at.getTime())) return el("span", {}, String(iso ?? ""));
-  return el("time", { datetime: at.toISOString(), title: full.format(at) }, format.format(at));
+  const at2 = new Date(iso);
+  if (Number.isNaN(at2.getTime())) return el("span", {}, String(iso ?? ""));
+  return el("time", { datetime: at2.toISOString(), title: full.format(at2) }, format.format(at2));
 }
 var when = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? clock2 : full);
 var zoned = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit", timeZoneName: "short" });
@@ -1148,9 +1168,9 @@ var exactly = (iso) => named2.format(new Date(iso));
 var short = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short" });
 var long = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short", year: "numeric" });
 function day3(iso) {
-  const [at, now2] = [new Date(iso), /* @__PURE__ */ new Date()];
-  if (at.toDateString() === now2.toDateString()) return moment(iso, clock2);
-  return moment(iso, at.getFullYear() === now2.getFullYear() ? short : long);
+  const [at2, now2] = [new Date(iso), /* @__PURE__ */ new Date()];
+  if (at2.toDateString() === now2.toDateString()) return moment(iso, clock2);
+  return moment(iso, at2.getFullYear() === now2.getFullYear() ? short : long);
 }
 var instant2 = (iso) => moment(iso, exact);
 function took(ms) {
@@ -1442,7 +1462,7 @@ var ways = {
 var pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 function recordOf(run, a) {
   const r = a.record;
-  const preview = inWords(r.preview);
+  const preview2 = inWords(r.preview);
   const copied = (f) => el(
     "div",
     { class: "copied" },
@@ -1464,8 +1484,8 @@ function recordOf(run, a) {
       ways[r.rule]?.(a)
     ),
     el("dl", { class: "fields" }, ...pairs([
-      ["What", preview.title || toolName(a.tool)],
-      ...(preview.fields ?? []).map((f) => (
+      ["What", preview2.title || toolName(a.tool)],
+      ...(preview2.fields ?? []).map((f) => (
         /** @type {[string, any]} */
         [f.label, long3(f)]
       )),
@@ -1489,12 +1509,12 @@ function words(v) {
   if (v === void 0) return "nothing";
   return Array.isArray(v) ? v.join(", ") : JSON.stringify(v);
 }
-function changes(tool, { proposed: before, args: after5, preview }) {
+function changes(tool, { proposed: before, args: after5, preview: preview2 }) {
   const names2 = Object.keys({ ...before, ...after5 }).filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after5[k]));
   return el("ul", { class: "plain" }, ...names2.map((k) => el(
     "li",
     {},
-    `${argument(tool, k, preview)}: `,
+    `${argument(tool, k, preview2)}: `,
     el("del", {}, words(before[k]))
   )));
 }
@@ -1864,6 +1884,182 @@ function badge(count3) {
   });
 }
 
+// site/files.js
+var at = "/bundle/intake.js";
+var intake = () => import(at);
+function files(run, failed) {
+  if (!run.attachments?.length) return "";
+  return el("ul", { class: "plain files" }, ...run.attachments.map((file, i) => el(
+    "li",
+    {},
+    el("bdi", {}, file.name),
+    ` · ${file.type} · ${sized(file.size)} `,
+    saving(run.runId, i + 1, file.name, failed),
+    el("br"),
+    el("code", { title: "SHA-256" }, file.sha256)
+  )));
+}
+var saving = (runId, number2, name, failed) => button(
+  "Save",
+  () => download(runId, number2).then((blob) => save(blob, name)).catch(failed),
+  "small",
+  { "aria-label": `Save ${name}` }
+);
+function sentFiles(m, failed) {
+  if (!m.attachments?.length) return "";
+  return el("ul", { class: "sent-files", "aria-label": "Files" }, ...m.attachments.map((file, i) => {
+    const blob = () => m.runId ? download(m.runId, i + 1) : intake().then(({ blobOf }) => blobOf(file));
+    const node = el("li", { class: "file" }, named3(file), m.runId && saving(m.runId, i + 1, file.name, failed));
+    preview(node, file, blob);
+    return node;
+  }));
+}
+var named3 = (file) => el(
+  "span",
+  { class: "file-name" },
+  el("bdi", { title: file.name }, file.name),
+  " ",
+  el("span", { class: "quiet" }, fileFacts(file))
+);
+function preview(node, file, blob) {
+  if (!file.type.startsWith("image/")) return;
+  const seen = new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting) return;
+    seen.disconnect();
+    intake().then(async (read2) => node.prepend(await read2.preview(await blob(), file.name))).catch(() => {
+    });
+  });
+  seen.observe(node);
+}
+async function download(runId, number2) {
+  return (await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`)).blob();
+}
+var fetched = (m) => Promise.all(m.attachments.map(async ({ name, type }, i) => new File([await download(m.runId, i + 1)], name, { type })));
+function save(blob, name) {
+  const href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
+  el("a", { href, download: name }).click();
+  URL.revokeObjectURL(href);
+  say("Saved.");
+}
+
+// site/attached.js
+var Attached = class {
+  /** @type {Taken[]} */
+  #files = [];
+  /** @type {Map<Taken, Element>} */
+  #chips = /* @__PURE__ */ new Map();
+  #reading = Promise.resolve(true);
+  #list = el("ul", { class: "attached", "aria-label": "Files of this request", hidden: true });
+  #input = (
+    /** @type {HTMLInputElement} */
+    el("input", {
+      type: "file",
+      multiple: true,
+      hidden: true,
+      onchange: () => {
+        this.add([...this.#input.files ?? []]);
+        this.#input.value = "";
+      }
+    })
+  );
+  /** open is the button that chooses files. A phone offers its camera too. */
+  open = button("", () => this.#input.click(), "icon", { "aria-label": "Add files", title: "Add files" });
+  node = el("div", { class: "attached-box" }, this.#list, this.#input);
+  /**
+   * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
+   * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
+   */
+  constructor(slot3, signal, failed) {
+    this.slot = slot3;
+    this.failed = failed;
+    this.open.append(icon("clip"));
+    const mark3 = (is) => document.body.classList.toggle("dropping", is);
+    const drop2 = (e) => {
+      const has = e.dataTransfer?.types.includes("Files");
+      mark3(has && e.type === "dragover");
+      if (!has) return;
+      e.preventDefault();
+      if (e.type === "drop") this.add([...e.dataTransfer.files]);
+    };
+    for (const type of ["dragover", "drop"]) window.addEventListener(type, drop2, { signal });
+    window.addEventListener("dragleave", (e) => e.relatedTarget || mark3(false), { signal });
+    signal.addEventListener("abort", () => mark3(false));
+  }
+  /** pasted adds the files of a paste. Copied words stay words, also with a picture of them beside. */
+  pasted = (e) => {
+    const { files: files2 = [], types = [] } = e.clipboardData ?? {};
+    if (!files2.length || types.includes("text/plain")) return;
+    e.preventDefault();
+    this.add([...files2]);
+  };
+  get files() {
+    return this.#files;
+  }
+  /** settled waits for the files that are being read, and reports whether all of them were added. */
+  settled() {
+    return this.#reading;
+  }
+  /** add adds files after those that are being read. @param {File[]} all @returns {Promise<boolean>} */
+  add(all3) {
+    this.#list.ariaBusy = "true";
+    const reading = this.#reading.then(async (before) => await this.#take(all3) && before);
+    this.#reading = reading;
+    reading.then(() => {
+      if (this.#reading !== reading) return;
+      this.#reading = Promise.resolve(true);
+      this.#list.ariaBusy = null;
+    });
+    return reading;
+  }
+  async #take(all3) {
+    this.failed(null);
+    const added = [];
+    const wrong = [];
+    for (const file of all3) {
+      try {
+        const { take: take2 } = await intake();
+        const taken = await take2(file, this.#files);
+        if (taken) this.show([...this.#files, taken]);
+        added.push(taken ? `${taken.name}, ${fileFacts(taken)}, was added.` : `${file.name} is already added.`);
+      } catch (err) {
+        wrong.push(err.message);
+      }
+    }
+    if (added.length) say(...added);
+    if (wrong.length) this.failed(new Error(wrong.join(" ")));
+    return !wrong.length;
+  }
+  /** enter shows the stored files of the draft. */
+  enter() {
+    this.show(attachments.get(this.slot()) ?? []);
+  }
+  /** show makes these the files of the draft. @param {Taken[]} files */
+  show(files2) {
+    this.#files = files2;
+    attachments.set(this.slot(), files2.length ? files2 : void 0);
+    for (const f of files2) if (!this.#chips.has(f)) this.#chips.set(f, this.#chip(f));
+    this.#list.replaceChildren(...files2.map((f) => (
+      /** @type {Element} */
+      this.#chips.get(f)
+    )));
+    this.#list.hidden = !files2.length;
+  }
+  #chip(file) {
+    const remove = button("", () => this.#remove(file), "chip-drop", { "aria-label": `Remove ${file.name}` });
+    remove.append(icon("cross"));
+    const chip = el("li", {}, named3(file), remove);
+    preview(chip, file, () => intake().then(({ blobOf }) => blobOf(file)));
+    return chip;
+  }
+  #remove(file) {
+    const at2 = this.#files.indexOf(file);
+    this.show(this.#files.filter((f) => f !== file));
+    say(`${file.name} was removed.`);
+    const next3 = this.#list.children[Math.min(at2, this.#files.length - 1)];
+    (next3?.querySelector("button") ?? this.open).focus();
+  }
+};
+
 // site/examples.js
 var known3;
 function agents() {
@@ -1880,8 +2076,8 @@ async function examplesOf(name) {
 var examples = (all3, use) => all3.length > 0 && el("div", { class: "examples" }, ...all3.map((words3) => button(words3, () => use(words3), "example")));
 function withExamples(text2, known6) {
   const lines3 = text2.split("\n");
-  const named3 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
-  return [lines3.filter((l) => !named3.includes(l)).join("\n"), named3.map((l) => l.slice(2))];
+  const named4 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
+  return [lines3.filter((l) => !named4.includes(l)).join("\n"), named4.map((l) => l.slice(2))];
 }
 
 // site/threads.js
@@ -2206,19 +2402,19 @@ function group(id3, entry, legend, of, make) {
 }
 
 // site/wall.js
-function clockIn(at, zone3) {
-  if (!/(Z|[+-]\d\d:\d\d)$/i.test(at)) return at.slice(0, 16);
+function clockIn(at2, zone3) {
+  if (!/(Z|[+-]\d\d:\d\d)$/i.test(at2)) return at2.slice(0, 16);
   try {
     const parts3 = new Intl.DateTimeFormat("sv-SE", { timeZone: zone3, dateStyle: "short", timeStyle: "short" });
-    return parts3.format(new Date(at)).replace(" ", "T");
+    return parts3.format(new Date(at2)).replace(" ", "T");
   } catch {
-    return at.slice(0, 16);
+    return at2.slice(0, 16);
   }
 }
 var wallTime = (value) => (/* @__PURE__ */ new Date(`${value}Z`)).getTime() || 0;
 var shiftDay = (date, days2) => {
-  const at = (/* @__PURE__ */ new Date(`${date}T00:00Z`)).getTime();
-  return Number.isNaN(at) ? date : new Date(at + days2 * 864e5).toISOString().slice(0, 10);
+  const at2 = (/* @__PURE__ */ new Date(`${date}T00:00Z`)).getTime();
+  return Number.isNaN(at2) ? date : new Date(at2 + days2 * 864e5).toISOString().slice(0, 10);
 };
 
 // site/fields.js
@@ -2883,8 +3079,8 @@ var PlanParts = class {
   }
   // grant returns the grant of a preview field.
   #grant(field3) {
-    const at = this.#fields.filter((f) => f.label.startsWith(granted)).indexOf(field3);
-    return (this.a.args?.grants ?? [])[at];
+    const at2 = this.#fields.filter((f) => f.label.startsWith(granted)).indexOf(field3);
+    return (this.a.args?.grants ?? [])[at2];
   }
   /** forget drops what was typed and ticked, after it was sent. */
   forget() {
@@ -2983,21 +3179,21 @@ var version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 function card(a, done, wait = 0) {
   a = { ...a, preview: inWords(a.preview) };
   const review = a.kind === "review";
-  const preview = a.preview ?? {};
+  const preview2 = a.preview ?? {};
   const plan = a.kind === "plan" ? new PlanParts(a, (words3, used) => void (still() && decide2("refine", used, void 0, words3))) : null;
   const list2 = a.tool === "run_commands" && !review ? new ListParts(a) : null;
-  const title2 = preview.title || toolName(a.tool);
+  const title2 = preview2.title || toolName(a.tool);
   const error = el("p", { class: "error", role: "alert" });
   const comment = commentBox(a);
   const buttons = el("div", { class: "decisions" });
   const chip = el("span", { class: "chip" }, review ? "Review" : "Needs your decision");
   const form3 = el("div", { class: "edits" });
-  const sure = !review && preview.confirm && /** @type {HTMLInputElement} */
+  const sure = !review && preview2.confirm && /** @type {HTMLInputElement} */
   el("input", { type: "text", class: "code", autocomplete: "off", spellcheck: "false" });
-  const typed = sure && el("label", { class: "sure" }, el("span", {}, "To approve, type ", el("strong", {}, preview.confirm)), sure);
+  const typed = sure && el("label", { class: "sure" }, el("span", {}, "To approve, type ", el("strong", {}, preview2.confirm)), sure);
   const others = related(a, (used, earlier2) => void (still() && decide2("approve_once", used, void 0, void 0, earlier2)));
-  const covers = (preview.fields ?? []).find((f) => f.label === "Always allow covers");
-  const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
+  const covers = (preview2.fields ?? []).find((f) => f.label === "Always allow covers");
+  const fields = (plan?.lines ?? preview2.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
   const shown4 = (f) => {
     if (!f.long) return f.value;
@@ -3041,7 +3237,7 @@ function card(a, done, wait = 0) {
       "The request was sent, but its answer was lost, so it is not known whether this happened. It is not repeated automatically. Check where it would appear (sent mail, calendar), and choose below what you found."
     ),
     others.note,
-    warnings(preview.warnings),
+    warnings(preview2.warnings),
     findings(a.findings),
     plan?.changes,
     lines3,
@@ -3081,8 +3277,8 @@ function card(a, done, wait = 0) {
     void 0
   )) {
     trouble(error);
-    if (sure && decision.startsWith("approve") && sure.value.trim() !== preview.confirm) {
-      trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
+    if (sure && decision.startsWith("approve") && sure.value.trim() !== preview2.confirm) {
+      trouble(error, new Error(`This may destroy something. Type ${preview2.confirm} to approve it.`));
       sure.focus();
       return;
     }
@@ -3237,8 +3433,8 @@ function choices(a) {
 }
 function after2(node) {
   const all3 = [...document.querySelectorAll("#main .card")];
-  const at = all3.indexOf(node);
-  return all3[at + 1] ?? all3[at - 1];
+  const at2 = all3.indexOf(node);
+  return all3[at2 + 1] ?? all3[at2 - 1];
 }
 function onward(node, following) {
   const focused = document.activeElement;
@@ -3839,9 +4035,9 @@ var Live = class {
     this.#render();
     this.start();
   }
-  // asks sends the question. A retry has the same words, key and region.
+  // asks sends the question. A retry has the same words, files, key and region.
   #asks() {
-    const { prompt, key: key3, threadId, agent, terminalId, region: region2 } = (
+    const { prompt, key: key3, threadId, agent, terminalId, attachments: attachments2, region: region2 } = (
       /** @type {Question} */
       this.question
     );
@@ -3851,6 +4047,7 @@ var Live = class {
       threadId: threadId || void 0,
       agent,
       terminalId,
+      attachments: attachments2?.map(({ name, data }) => ({ name, data })),
       ...region2
     });
   }
@@ -4130,7 +4327,7 @@ var Transcript = class {
       this.render();
     },
     changed: () => this.render(),
-    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe),
+    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe, this.#messageOf(l)),
     asked: (l) => this.#promptOf(l),
     moved: (l) => this.on.moved?.(l),
     ended: async (l, err) => {
@@ -4142,7 +4339,10 @@ var Transcript = class {
   };
   // promptOf returns the user's words that a run answers, or "" if an agent started the run.
   #promptOf(live) {
-    return live.question?.prompt ?? this.#messages.find((m) => m.runId === live.runId && m.role === "user" && !m.read)?.text ?? "";
+    return live.question?.prompt ?? this.#messageOf(live)?.text ?? "";
+  }
+  #messageOf(live) {
+    return this.#messages.find((m) => m.runId === live.runId && m.role === "user" && !m.read);
   }
   #take(live) {
     this.#lives.add(live);
@@ -4187,14 +4387,20 @@ var Transcript = class {
   }
   // optimistic shows the request as typed, until the conversation contains it.
   #optimistic(live) {
-    if (!this.#asked.has(live)) this.#asked.set(live, bubble("user", live.question?.prompt ?? ""));
+    if (!this.#asked.has(live)) {
+      const { prompt, attachments: attachments2 } = live.question;
+      this.#asked.set(live, bubble("user", prompt, void 0, sentFiles({ attachments: attachments2 })));
+    }
     return (
       /** @type {HTMLElement} */
       this.#asked.get(live)
     );
   }
   #bubble(m) {
-    if (!this.#bubbles.has(m.seq)) this.#bubbles.set(m.seq, bubble(m.role, m.text, m, this.#examples, this.on.use));
+    if (!this.#bubbles.has(m.seq)) {
+      const files2 = sentFiles(m, (err) => this.on.failed(err));
+      this.#bubbles.set(m.seq, bubble(m.role, m.text, m, files2, this.#examples, this.on.use));
+    }
     return (
       /** @type {HTMLElement} */
       this.#bubbles.get(m.seq)
@@ -4203,10 +4409,10 @@ var Transcript = class {
 };
 var isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === messages[i].runId);
 var who = (m) => m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : "You";
-function bubble(role, text2, m, known6 = [], use) {
+function bubble(role, text2, m, files2, known6 = [], use) {
   const mine2 = role === "user";
   const told4 = mine2 ? text2 : said2(text2, m);
-  const [words3, named3] = mine2 || !use ? [told4, []] : withExamples(told4, known6);
+  const [words3, named4] = mine2 || !use ? [told4, []] : withExamples(told4, known6);
   return el(
     "li",
     { class: `message ${mine2 ? "user" : "assistant"}` },
@@ -4217,8 +4423,9 @@ function bubble(role, text2, m, known6 = [], use) {
       !mine2 && copy(told4)
     ),
     el("p", { class: "text" }, words3),
+    files2,
     recorded(text2, m),
-    examples(named3, use)
+    examples(named4, use)
   );
 }
 function said2(text2, m) {
@@ -4277,25 +4484,31 @@ var Conversation = class {
     el("select", { class: "agents", "aria-label": "Agent", hidden: true })
   );
   #with = el("span", { class: "quiet small-text" });
+  /** @type {Attached} */
+  #attached;
   constructor(main, threadId, signal, agent) {
     this.threadId = threadId;
     this.agent = agent;
     this.signal = signal;
+    this.#attached = new Attached(() => this.threadId, signal, (err) => trouble(this.#error, err));
     this.#remove.append(icon("bin"));
     const form3 = this.#form = el(
       "form",
       { class: "composer", onsubmit: (e) => this.#submit(e) },
+      this.#attached.node,
       this.#prompt,
       el(
         "div",
         { class: "row" },
         el("span", { id: "prompt-help", class: "quiet small-text" }, "Enter sends, Shift and Enter starts a new line."),
         this.#agents,
+        this.#attached.open,
         this.#send
       )
     );
     this.#agents.addEventListener("change", () => this.#choose(this.#agents.value));
     this.#prompt.addEventListener("input", () => drafts.set(this.threadId, this.#prompt.value));
+    this.#prompt.addEventListener("paste", this.#attached.pasted);
     this.#prompt.addEventListener("keydown", (key3) => {
       if (key3.key !== "Enter" || key3.shiftKey || key3.isComposing) return;
       key3.preventDefault();
@@ -4307,7 +4520,7 @@ var Conversation = class {
       rendered: () => this.#render(),
       moved: () => this.#render(),
       empty: () => this.#empty(),
-      again: (prompt, safe) => this.#again(prompt, safe),
+      again: (prompt, safe, of) => this.#again(prompt, safe, of),
       use: (words3) => this.#use(words3),
       followed: (run) => this.#followed(run),
       failed: (err, again2) => {
@@ -4335,6 +4548,7 @@ var Conversation = class {
   }
   async enter() {
     this.#prompt.value = drafts.get(this.threadId) ?? "";
+    this.#attached.enter();
     this.#title.known = this.threadId !== "";
     this.#remove.hidden = !this.threadId;
     this.#talk.render();
@@ -4389,8 +4603,10 @@ var Conversation = class {
     if (!this.threadId) {
       const typed = this.#prompt.value;
       drafts.set("", void 0);
+      attachments.set("", void 0);
       this.threadId = live.threadId;
       drafts.set(this.threadId, typed);
+      this.#attached.show(this.#attached.files);
       this.#remove.hidden = false;
       this.#title.known = true;
       history.replaceState(null, "", `#/t/${live.threadId}`);
@@ -4403,38 +4619,54 @@ var Conversation = class {
     if (!live.runId) this.#refused(live, err);
     else load2();
   }
-  // refused puts the words back into the input, because no run was started. If the user must sign in first, the request
-  // is kept.
+  // refused puts the words and files back into the input, because no run was started. If the user must sign in first,
+  // the request is kept.
   #refused(live, err) {
     if (err.status === 401) return;
     this.#talk.drop(live);
     if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? "";
     drafts.set(this.threadId, this.#prompt.value);
+    const files2 = live.question?.attachments ?? [];
+    if (!this.#attached.files.length) this.#attached.show(files2);
     this.#refusal = true;
-    trouble(this.#error, err);
+    const named4 = err.message.replace(/^attachments\[(\d+)\]\.\w+/i, (field3, n) => files2[n]?.name ?? field3);
+    trouble(this.#error, new Error(named4));
     if (err.status === 404 && this.threadId) {
       this.#error.append(button("New conversation", () => this.#anew(), "small"));
     }
   }
-  // anew takes the words to a new conversation, because this conversation or its agent no longer exists.
+  // anew takes the words and files to a new conversation, because this conversation or its agent no longer exists.
   #anew() {
     drafts.set("", this.#prompt.value);
     drafts.set(this.threadId, void 0);
+    attachments.set("", this.#attached.files);
+    attachments.set(this.threadId, void 0);
     location.hash = "#/";
   }
-  // again sends the same request again. If part of it was done already, the words go to the input for the user to
-  // change.
-  #again(prompt, safe) {
+  // again sends the same request again, with its files. If part of it was done already, the words and files go to the
+  // input for the user to change.
+  async #again(prompt, safe, of) {
     if (!prompt || this.#talk.sending()) return;
+    try {
+      if (of?.attachments && !await this.#attached.add(await fetched(of))) return;
+    } catch (err) {
+      return trouble(this.#error, err, () => this.#again(prompt, safe, of));
+    }
     if (safe) return this.#ask(prompt);
     if (!this.#prompt.value.trim()) this.#prompt.value = prompt;
     drafts.set(this.threadId, this.#prompt.value);
     this.#prompt.focus();
   }
-  #submit(submit) {
+  async #submit(submit) {
     submit.preventDefault();
+    if (!await this.#attached.settled()) return;
     const prompt = this.#prompt.value;
-    if (!prompt.trim() || this.#talk.sending()) return;
+    if (this.#talk.sending()) return;
+    if (!prompt.trim()) {
+      if (!this.#attached.files.length) return;
+      trouble(this.#error, new Error("Say what should be done with the files."));
+      return this.#prompt.focus();
+    }
     this.#prompt.value = "";
     drafts.set(this.threadId, void 0);
     this.#ask(prompt);
@@ -4443,7 +4675,16 @@ var Conversation = class {
     this.#refusal = false;
     trouble(this.#error);
     const agent = this.agent === assistant ? void 0 : this.agent;
-    const question2 = { prompt, threadId: this.threadId, agent, key: crypto.randomUUID(), region: region() };
+    const attachments2 = this.#attached.files.length ? this.#attached.files : void 0;
+    this.#attached.show([]);
+    const question2 = {
+      prompt,
+      threadId: this.threadId,
+      agent,
+      attachments: attachments2,
+      key: crypto.randomUUID(),
+      region: region()
+    };
     asked.set(this.threadId, question2);
     this.#pose(question2);
   }
@@ -4505,6 +4746,7 @@ var Conversation = class {
       changed();
       say("The conversation was deleted.");
       drafts.set(this.threadId, void 0);
+      attachments.set(this.threadId, void 0);
       load2();
       location.hash = "#/";
     } catch (err) {
@@ -5052,8 +5294,8 @@ function deadline(words3, now2) {
   const within = span.exec(words3);
   if (within) return { said: within[0], at: after3(within, now2) };
   const found3 = known5.exec(words3);
-  const at = found3 && moment4(found3, now2);
-  if (at) return at > now2 ? { said: found3[0], at } : { said: found3[0] };
+  const at2 = found3 && moment4(found3, now2);
+  if (at2) return at2 > now2 ? { said: found3[0], at: at2 } : { said: found3[0] };
   const unclear = vague.exec(words3);
   return unclear ? { said: unclear[0].trim() } : void 0;
 }
@@ -5062,9 +5304,9 @@ function after3([, count3, unit], now2) {
   const n = word === "half an" ? 0.5 : /^an?$/.test(word) ? 1 : Number(word) || numbers.indexOf(word);
   return new Date(now2.getTime() + n * units[unit.toLowerCase()] * 6e4);
 }
-function moment4([, , onDay, at, ofToday, time, ofDay], now2) {
+function moment4([, , onDay, at2, ofToday, time, ofDay], now2) {
   const said3 = (onDay ?? ofDay ?? "today").toLowerCase();
-  const [hour, minute] = hours((at ?? ofToday ?? time ?? "night").toLowerCase());
+  const [hour, minute] = hours((at2 ?? ofToday ?? time ?? "night").toLowerCase());
   const date = dateOf(said3, now2);
   if (!date || !(hour <= 24) || minute > 59) return void 0;
   date.setHours(hour, minute - (hour === 24 ? 1 : 0), 0, 0);
@@ -5079,8 +5321,8 @@ function dateOf(said3, now2) {
     return date.getDate() === Number(iso[3]) ? date : void 0;
   }
   if (said3.startsWith("next ")) return void 0;
-  const at = days.indexOf(said3.replace(/^this /, ""));
-  if (at >= 0) date.setDate(date.getDate() + (at - date.getDay() + 7) % 7);
+  const at2 = days.indexOf(said3.replace(/^this /, ""));
+  if (at2 >= 0) date.setDate(date.getDate() + (at2 - date.getDay() + 7) % 7);
   if (said3 === "tomorrow") date.setDate(date.getDate() + 1);
   return date;
 }
@@ -5166,10 +5408,10 @@ function form(from) {
   until.setAttribute("aria-describedby", reading.id);
   let set = Boolean(known6.set);
   const readWish = () => {
-    const named3 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
-    if (named3?.at) until.value = local3(named3.at.getTime());
-    until.setCustomValidity(named3 && !named3.at ? `Set the deadline: “${named3.said}” is ambiguous.` : "");
-    reading.textContent = !named3 ? "" : named3.at ? `From your wish: “${named3.said}”. Change it if that is not what you mean.` : `Which deadline is “${named3.said}”? Please set it.`;
+    const named4 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
+    if (named4?.at) until.value = local3(named4.at.getTime());
+    until.setCustomValidity(named4 && !named4.at ? `Set the deadline: “${named4.said}” is ambiguous.` : "");
+    reading.textContent = !named4 ? "" : named4.at ? `From your wish: “${named4.said}”. Change it if that is not what you mean.` : `Which deadline is “${named4.said}”? Please set it.`;
   };
   const submit = el("button", { class: "primary" }, "Propose a plan");
   const error = el("p", { class: "error", role: "alert" });
@@ -5571,7 +5813,7 @@ function parts2({ receipt, jws }, text2) {
     el(
       "div",
       { class: "buttons unprinted" },
-      button("Save file", () => save(text2, receipt.runId), "primary small"),
+      button("Save file", () => save2(text2, receipt.runId), "primary small"),
       button("Print", () => window.print(), "small"),
       el("a", { href: "/verify", class: "button small" }, "Verify a file"),
       copy(text2, "the receipt")
@@ -5599,35 +5841,9 @@ var confirmed = ({ plan, planHash, confirmedAt }) => el(
     el("dd", {}, el("code", {}, planHash))
   )
 );
-function save(text2, runId) {
+function save2(text2, runId) {
   const href = URL.createObjectURL(new Blob([text2], { type: "application/json" }));
   el("a", { href, download: `receipt-${runId}.json` }).click();
-  URL.revokeObjectURL(href);
-  say("Saved.");
-}
-
-// site/files.js
-function files(run, failed) {
-  if (!run.attachments?.length) return "";
-  return el("ul", { class: "plain files" }, ...run.attachments.map((file, i) => el(
-    "li",
-    {},
-    `${file.name} · ${file.type} · ${size(file.size)} `,
-    button(
-      "Save",
-      () => save2(run.runId, i + 1, file.name).catch(failed),
-      "small",
-      { "aria-label": `Save ${file.name}` }
-    ),
-    el("br"),
-    el("code", { title: "SHA-256" }, file.sha256)
-  )));
-}
-var size = (n) => n < 1024 ? `${n} bytes` : `${Math.round(n / 1024).toLocaleString("en")} KiB`;
-async function save2(runId, number2, name) {
-  const res = await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`);
-  const href = URL.createObjectURL(new Blob([await res.blob()], { type: "application/octet-stream" }));
-  el("a", { href, download: name }).click();
   URL.revokeObjectURL(href);
   say("Saved.");
 }
@@ -5675,16 +5891,16 @@ async function runView(main, runId, signal) {
     if (!shown4.over) shown4.start();
   };
   const event2 = (e) => {
-    const at = new Date(e.at).getTime();
+    const at2 = new Date(e.at).getTime();
     rows.append(el(
       "tr",
       {},
       el("td", { class: "number" }, String(e.seq)),
       el("td", { class: "at" }, instant2(e.at)),
-      el("td", { class: "number" }, last ? `+${took(at - last)}` : ""),
+      el("td", { class: "number" }, last ? `+${took(at2 - last)}` : ""),
       el("td", { class: "whole" }, eventWords(e))
     ));
-    last = at;
+    last = at2;
   };
   const follow = async () => {
     trouble(error);
@@ -5744,7 +5960,7 @@ var help = [
   ["Esc", "Leave a field, to use these keys"],
   ["?", "These keys"]
 ];
-var typing2 = (at) => at instanceof Element && Boolean(at.closest("input, textarea, select, [contenteditable], .xterm, dialog"));
+var typing2 = (at2) => at2 instanceof Element && Boolean(at2.closest("input, textarea, select, [contenteditable], .xterm, dialog"));
 var cards = () => (
   /** @type {HTMLElement[]} */
   [...document.querySelectorAll("#main .card")]
@@ -5755,11 +5971,11 @@ var current2 = () => (
 );
 function step2(by) {
   const all3 = cards();
-  const at = all3.indexOf(
+  const at2 = all3.indexOf(
     /** @type {HTMLElement} */
     current2()
   );
-  const to = all3[at < 0 ? by > 0 ? 0 : all3.length - 1 : Math.min(all3.length - 1, Math.max(0, at + by))];
+  const to = all3[at2 < 0 ? by > 0 ? 0 : all3.length - 1 : Math.min(all3.length - 1, Math.max(0, at2 + by))];
   to?.focus();
   to?.scrollIntoView({ block: "nearest" });
 }
@@ -5789,14 +6005,14 @@ function undo() {
   else hint2("Nothing can be undone here any more.");
 }
 var field2 = (card2) => card2.querySelector(".edit input, .edit textarea");
-function leave3(at) {
-  if (at.closest("dialog, .xterm, .rename")) return;
+function leave3(at2) {
+  if (at2.closest("dialog, .xterm, .rename")) return;
   const card2 = (
     /** @type {HTMLElement|null} */
-    at.closest(".card")
+    at2.closest(".card")
   );
   if (card2) card2.focus();
-  else at.blur();
+  else at2.blur();
 }
 var acts = {
   j: () => step2(1),
@@ -6544,8 +6760,8 @@ var Socket = class {
     window.addEventListener("offline", () => this.#leave(), { signal: this.#live.signal });
   }
   /** open connects, and reconnects whenever the connection is lost. @param {{cols: number, rows: number}} size */
-  async open(size2) {
-    this.size = size2;
+  async open(size) {
+    this.size = size;
     this.on.state("connecting");
     this.#opening = true;
     const known6 = await this.#signedIn();
@@ -6656,10 +6872,10 @@ var Socket = class {
     this.#held = [];
   }
   /** resize sends the terminal its new size. @param {{cols: number, rows: number}} size */
-  resize(size2) {
-    if (size2.cols === this.size?.cols && size2.rows === this.size?.rows) return;
-    this.size = size2;
-    this.#tell({ type: "resize", ...size2 });
+  resize(size) {
+    if (size.cols === this.size?.cols && size.rows === this.size?.rows) return;
+    this.size = size;
+    this.#tell({ type: "resize", ...size });
   }
   #tell(frame) {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
@@ -6686,8 +6902,8 @@ var final = [
 // site/terminal/xterm.js
 async function screen() {
   if (!dressed) dress();
-  const at = "../xterm/xterm.mjs";
-  const { Terminal: Terminal2 } = await import(at);
+  const at2 = "../xterm/xterm.mjs";
+  const { Terminal: Terminal2 } = await import(at2);
   const term = new Terminal2({
     allowProposedApi: false,
     screenReaderMode: true,
@@ -6763,7 +6979,7 @@ function fit(term, box) {
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
   const bar = 14;
   const style = getComputedStyle(box);
-  const room = (size2, ...paddings) => paddings.reduce((left2, p) => left2 - parseFloat(p), size2);
+  const room = (size, ...paddings) => paddings.reduce((left2, p) => left2 - parseFloat(p), size);
   const width = room(box.clientWidth, style.paddingLeft, style.paddingRight) - bar;
   const height = room(box.clientHeight, style.paddingTop, style.paddingBottom);
   return {
@@ -6912,18 +7128,18 @@ var Terminal = class {
       { signal: this.#leave.signal }
     );
     this.#watch.observe(this.#box);
-    const size2 = fit(term, this.#box);
-    if (size2) term.resize(size2.cols, size2.rows);
+    const size = fit(term, this.#box);
+    if (size) term.resize(size.cols, size.rows);
     this.#socket.open({ cols: term.cols, rows: term.rows });
   }
   // fit resizes the screen to its box. A shell that gets another size redraws its prompt over the cursor's line. While
   // a command runs, that line belongs to the command, so the host gets the size after the command.
   #fit() {
     const term = this.#term;
-    const size2 = term && fit(term, this.#box);
-    if (!size2) return;
-    if (size2.cols !== term.cols || size2.rows !== term.rows) term.resize(size2.cols, size2.rows);
-    if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size2);
+    const size = term && fit(term, this.#box);
+    if (!size) return;
+    if (size.cols !== term.cols || size.rows !== term.rows) term.resize(size.cols, size.rows);
+    if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size);
   }
   // ready resets the screen, in order with the output. The server reports a running command again. If one was running,
   // waiting keys may have been for it, even a password, and it may have ended: so they are dropped.
@@ -7109,8 +7325,8 @@ var Terminals = class {
   // label returns the host's name, with a number for further terminals on it.
   #label(t) {
     const name = this.#hosts.find((h) => h.hostId === t.hostId)?.name ?? "host";
-    const at = this.#all.filter((o) => o.hostId === t.hostId).indexOf(t);
-    return at > 0 ? `${name} ${at + 1}` : name;
+    const at2 = this.#all.filter((o) => o.hostId === t.hostId).indexOf(t);
+    return at2 > 0 ? `${name} ${at2 + 1}` : name;
   }
   #render() {
     const ids = /* @__PURE__ */ new Set(["", ...this.#all.map((t) => t.terminalId)]);
@@ -7227,10 +7443,10 @@ var Terminals = class {
   // key moves between the tabs with the usual keys.
   #key(e) {
     const ids = [...this.#tabs.keys()];
-    const at = ids.indexOf(this.open);
+    const at2 = ids.indexOf(this.open);
     const to = {
-      ArrowRight: (at + 1) % ids.length,
-      ArrowLeft: (at + ids.length - 1) % ids.length,
+      ArrowRight: (at2 + 1) % ids.length,
+      ArrowLeft: (at2 + ids.length - 1) % ids.length,
       Home: 0,
       End: ids.length - 1
     }[e.key];

@@ -52,6 +52,8 @@ export interface Ask {
   threadId?: string;
   agent?: string;
   terminalId?: string;
+  /** Files of the prompt, at most 16 with 1.5 MiB in all; data is base64. */
+  attachments?: { name: string; data: string }[];
   timeZone?: string;
   locale?: string;
   key?: string;
