@@ -3,6 +3,8 @@
 package check_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
@@ -107,6 +109,26 @@ func TestAttach(t *testing.T) {
 	server := newDevServer(t)
 	server.start()
 	browser.Run("testdata/attach.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
+// TestMemory has an agent note what its user says, and edits, saves and deletes the notes (testdata/memory.mjs). A
+// server without such an agent does not name the view (testdata/nomemory.mjs).
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	dir := t.TempDir()
+	aide := "name: aide\ninstruction: You help.\ntools: [remember, forget]\n"
+	if err := os.WriteFile(filepath.Join(dir, "aide.agent.yaml"), []byte(aide), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := newDevServer(t)
+	server.env = []string{"AGENTS=" + dir}
+	server.start()
+	browser.Run("testdata/memory.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	server.stop()
+	server.env = []string{"MEMORY=off"}
+	server.start()
+	browser.Run("testdata/nomemory.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).

@@ -17,7 +17,7 @@ func getMemory(r *request) (any, error) {
 	}{ok{true}, notes}, nil
 }
 
-// patchNote replaces the text of a note.
+// patchNote replaces the text of a note. With was, the note must still have that text.
 func patchNote(r *request) (any, error) {
 	id, err := r.id("noteId")
 	if err != nil {
@@ -25,6 +25,7 @@ func patchNote(r *request) (any, error) {
 	}
 	var in struct {
 		Text *string `json:"text"`
+		Was  string  `json:"was"`
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func patchNote(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	note, err := r.api.Records.EditNote(ctx, r.uid, id, *in.Text)
+	note, err := r.api.Records.EditNote(ctx, r.uid, id, in.Was, *in.Text)
 	if err != nil {
 		return nil, err
 	}

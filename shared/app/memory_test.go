@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -138,7 +139,12 @@ func edits(t *testing.T, w *proved, path string) {
 			t.Errorf("%s: %s", body, a.Body)
 		}
 	}
-	if a := w.call("PATCH", path, `{"text":"The office moved to Odense."}`); a.HTTP != http.StatusOK ||
+	stale := `{"text":"Mine.","was":"What another tab shows."}`
+	if a := w.call("PATCH", path, stale); a.HTTP != http.StatusConflict ||
+		a.Error.Code != string(fault.CodeStaleView) || w.notes()[0].Text != "Ana's office is in Aarhus." {
+		t.Errorf("a note that has changed: %s", a.Body)
+	}
+	if a := w.call("PATCH", path, `{"text":"The office moved to Odense.","was":"Ana's office is in Aarhus."}`); a.HTTP != http.StatusOK ||
 		!strings.Contains(string(a.Body), `"editedAt"`) {
 		t.Errorf("%s", a.Body)
 	}

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the bundles of the console's modu
 func TestTheBundlesAreFresh(t *testing.T) {
 	for _, e := range []api.EntryPoint{{InputPath: "./site/app.js", OutputPath: "console"},
 		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "./site/intake.js", OutputPath: "intake"},
-		{InputPath: "site/all.css", OutputPath: "console"}} {
+		{InputPath: "./site/notes.js", OutputPath: "notes"}, {InputPath: "site/all.css", OutputPath: "console"}} {
 		bundle.Hold(t, "site/bundle", "widget/site", *update, e)
 	}
 }

@@ -22,13 +22,17 @@ func (r *Records) Notes(ctx context.Context, uid string) ([]run.Note, error) {
 	return append([]run.Note{}, b.Notes...), nil
 }
 
-// EditNote replaces the text of a note with the user's own words, and returns the note.
-func (r *Records) EditNote(ctx context.Context, uid, id, text string) (n run.Note, err error) {
+// EditNote replaces the text of a note with the user's own words, and returns the note. was is the text that the user
+// has seen, or empty: a note that has another text by then stays as it is.
+func (r *Records) EditNote(ctx context.Context, uid, id, was, text string) (n run.Note, err error) {
 	if text, err = run.NoteText(text); err != nil {
 		return n, err
 	}
 	entry := audit.Entry{UID: uid, Kind: audit.NoteChanged, Ref: id}
 	return n, r.updateNotes(ctx, uid, entry, func(b *memory.Book) error {
+		if now := b.Note(id); was != "" && now != nil && now.Text != was {
+			return fault.New(fault.Policy, fault.CodeStaleView, "The note has changed since you opened it.")
+		}
 		err := b.Edit(id, text, r.now())
 		if err == nil {
 			n = *b.Note(id)

@@ -18,7 +18,7 @@ export function address(path) {
   const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
   const terminals = path.endsWith('/socket') ? 'terminal-attach' : 'terminals';
   const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', tokens: 'allowlist',
-    hosts: 'terminals', terminals }[first] ?? first;
+    memory: 'allowlist', push: 'allowlist', reminders: 'allowlist', hosts: 'terminals', terminals }[first] ?? first;
   return new URL(config().apiBase.replace('{function}', name) + path, location.origin).href;
 }
 

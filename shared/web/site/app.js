@@ -12,7 +12,7 @@ import { closed, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { returned } from './link.js';
-import { accounts, allowed, mailbox } from './lists.js';
+import { accounts, allowed, keepsNotes, mailbox, memory } from './lists.js';
 import * as outbox from './outbox.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
@@ -48,6 +48,7 @@ const routes = [
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
   [/^#\/accounts$/, 'Linked accounts', (main) => accounts(main)],
   [/^#\/allowed$/, 'Always allowed', (main) => allowed(main)],
+  [/^#\/memory$/, 'Memory', (main) => memory(main)],
   [/^#\/agents$/, 'Your agents', (main) => agents(main)],
   [/^#\/mailbox$/, 'Local mailbox', (main) => mailbox(main)],
 ];
@@ -55,7 +56,10 @@ const routes = [
 /** @type {[string, Parameters<typeof icon>[0], string][]} */
 const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'],
   ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed'],
-  ['#/agents', 'agent', 'Your agents']];
+  ['#/memory', 'note', 'Memory'], ['#/agents', 'agent', 'Your agents']];
+
+/** @type {Record<string, (agent: any) => boolean>} views that are shown once an agent of the server needs them */
+const served = { '#/terminal': (agent) => agent.terminal, '#/plans': (agent) => agent.plans, '#/memory': keepsNotes };
 
 const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 
@@ -137,7 +141,7 @@ function enter(problem) {
   show(true);
 }
 
-// offer shows the views of terminals and plans once the server reports that it has agents for them.
+// offer shows the views of terminals, plans and notes once the server reports that it has agents for them.
 async function offer() {
   /** @type {any[]|undefined} */ let agents;
   while (!agents && user.get()) {
@@ -149,11 +153,8 @@ async function offer() {
     }
   }
   if (!agents) return;
-  for (const a of document.querySelectorAll('[href="#/terminal"]')) {
-    a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
-  }
-  for (const a of document.querySelectorAll('[href="#/plans"]')) {
-    a.toggleAttribute('hidden', !agents.some((g) => g.plans));
+  for (const [href, needs] of Object.entries(served)) {
+    for (const a of document.querySelectorAll(`[href="${href}"]`)) a.toggleAttribute('hidden', !agents.some(needs));
   }
 }
 
@@ -190,7 +191,7 @@ function dress() {
   for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
   const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
-    el('a', { href, hidden: href === '#/terminal' || href === '#/plans' }, icon(drawing), words,
+    el('a', { href, hidden: href in served }, icon(drawing), words,
       href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
   byId('ways').replaceChildren(themes(), button('Keys', shortcuts.show, 'quiet-button'));
   byId('release').textContent = config().release ? `release ${config().release}` : '';

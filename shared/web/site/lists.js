@@ -3,6 +3,8 @@
 import { call, local } from './api.js';
 import { config } from './config.js';
 import { button, busy, confirm, el, heading, say, trouble } from './dom.js';
+import { agents } from './examples.js';
+import { save } from './files.js';
 import { begin, providers as names } from './link.js';
 import { user } from './session.js';
 import { clocked, when } from './time.js';
@@ -58,6 +60,18 @@ export const allowed = (main) => list(main, 'Always allowed',
       change('Remove', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
         `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small',
         `Remove ${e.recipient || e.command} for ${toolName(e.tool)}`)));
+  });
+
+/** keepsNotes reports whether an agent of the server keeps notes about its user. @param {any} agent */
+export const keepsNotes = (agent) => agent.tools.some((t) => /^(remember|forget)$/.test(t));
+
+/** @param {HTMLElement} main */
+export const memory = (main) => list(main, 'Memory',
+  'What agents remember about you in later conversations. You can edit and delete each note, and a note never counts '
+  + 'as your own words in a request: what it adds to an action is shown to you first.', async () => {
+    const at = '/bundle/notes.js';
+    const [{ notes }, all, { view }] = await Promise.all([call('GET', '/api/agent/memory'), agents(), import(at)]);
+    return view(notes, all.some(keepsNotes), { call, save, when });
   });
 
 // The warnings before an account is unlinked, by provider.

@@ -11,6 +11,7 @@ const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmai
   run_command: 'Run a command', run_commands: 'Run commands', task_complete: 'End the task',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
+  remember: 'Remember a note', forget: 'Delete a note',
 };
 
 /** toolName returns the display name of a tool. @param {string} tool */
@@ -23,7 +24,7 @@ const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `$
 const soon = { gmail_send: 'Sending', gmail_draft: 'Leaving the draft', gmail_modify: 'Changing the labels',
   calendar_event_create: 'Adding to the calendar',
   calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event',
-  calendar_respond: 'Answering the invitation' };
+  calendar_respond: 'Answering the invitation', remember: 'Noting it', forget: 'Deleting the note' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
 export const holding = (tool) => soon[tool] ?? 'Starting';
@@ -37,6 +38,7 @@ const under = {
   calendar_events_list: 'Reading your calendar…',
   calendar_freebusy: 'Looking up busy times…', calendar_respond: 'Answering the invitation…',
   run_command: 'Running…', run_commands: 'Running…', ask_user: 'Asking…',
+  remember: 'Noting it…', forget: 'Deleting the note…',
 };
 
 /** toolIcon is the drawing of a tool. @param {string} tool */

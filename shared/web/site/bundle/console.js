@@ -593,6 +593,9 @@ function address(path4) {
     run: second || first,
     agents: "runs",
     tokens: "allowlist",
+    memory: "allowlist",
+    push: "allowlist",
+    reminders: "allowlist",
     hosts: "terminals",
     terminals: terminals2
   }[first] ?? first;
@@ -706,7 +709,9 @@ var tools = {
   propose_plan: "Propose a plan",
   reflect: "Review what was done",
   google_web_search: "Search the web",
-  web_fetch: "Read a web page"
+  web_fetch: "Read a web page",
+  remember: "Remember a note",
+  forget: "Delete a note"
 };
 var toolName = (tool) => tools[tool] ?? sentence(apart(tool.replace(/^action_|^(github|docker)\./, "")).replace(/[_.-]+/g, " "));
 var apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
@@ -717,7 +722,9 @@ var soon = {
   calendar_event_create: "Adding to the calendar",
   calendar_event_delete: "Deleting the event",
   calendar_event_update: "Changing the event",
-  calendar_respond: "Answering the invitation"
+  calendar_respond: "Answering the invitation",
+  remember: "Noting it",
+  forget: "Deleting the note"
 };
 var holding = (tool) => soon[tool] ?? "Starting";
 var under2 = {
@@ -734,7 +741,9 @@ var under2 = {
   calendar_respond: "Answering the invitation…",
   run_command: "Running…",
   run_commands: "Running…",
-  ask_user: "Asking…"
+  ask_user: "Asking…",
+  remember: "Noting it…",
+  forget: "Deleting the note…"
 };
 var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool) ? "calendar" : /^run_commands?$/.test(tool) ? "prompt" : "tool";
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
@@ -5128,6 +5137,17 @@ var allowed = (main) => list(
     ));
   }
 );
+var keepsNotes = (agent) => agent.tools.some((t) => /^(remember|forget)$/.test(t));
+var memory = (main) => list(
+  main,
+  "Memory",
+  "What agents remember about you in later conversations. You can edit and delete each note, and a note never counts as your own words in a request: what it adds to an action is shown to you first.",
+  async () => {
+    const at2 = "/bundle/notes.js";
+    const [{ notes }, all3, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
+    return view(notes, all3.some(keepsNotes), { call, save, when });
+  }
+);
 var gone = {
   google: "Until you link one again, nothing can be sent or added to the calendar.",
   github: "Until you link one again, nothing can be read or changed at GitHub."
@@ -7624,6 +7644,7 @@ var routes = [
   [new RegExp(`^#/audit(?:/${id2})?$`), "Audit", audit],
   [/^#\/accounts$/, "Linked accounts", (main) => accounts(main)],
   [/^#\/allowed$/, "Always allowed", (main) => allowed(main)],
+  [/^#\/memory$/, "Memory", (main) => memory(main)],
   [/^#\/agents$/, "Your agents", (main) => agents3(main)],
   [/^#\/mailbox$/, "Local mailbox", (main) => mailbox(main)]
 ];
@@ -7634,8 +7655,10 @@ var views = [
   ["#/audit", "record", "Audit"],
   ["#/accounts", "link", "Linked accounts"],
   ["#/allowed", "star", "Always allowed"],
+  ["#/memory", "note", "Memory"],
   ["#/agents", "agent", "Your agents"]
 ];
+var served = { "#/terminal": (agent) => agent.terminal, "#/plans": (agent) => agent.plans, "#/memory": keepsNotes };
 var fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash);
 var leave4 = new AbortController();
 var title = "";
@@ -7712,11 +7735,8 @@ async function offer3() {
     }
   }
   if (!agents4) return;
-  for (const a of document.querySelectorAll('[href="#/terminal"]')) {
-    a.toggleAttribute("hidden", !agents4.some((g) => g.terminal));
-  }
-  for (const a of document.querySelectorAll('[href="#/plans"]')) {
-    a.toggleAttribute("hidden", !agents4.some((g) => g.plans));
+  for (const [href, needs] of Object.entries(served)) {
+    for (const a of document.querySelectorAll(`[href="${href}"]`)) a.toggleAttribute("hidden", !agents4.some(needs));
   }
 }
 var whose = (uid, email) => !email ? uid : config().local ? `${uid} · ${email}` : email;
@@ -7754,7 +7774,7 @@ function dress3() {
     {},
     el(
       "a",
-      { href, hidden: href === "#/terminal" || href === "#/plans" },
+      { href, hidden: href in served },
       icon(drawing),
       words3,
       href === "#/inbox" && el("span", { class: "count", "data-count": "pending" })
