@@ -138,8 +138,8 @@ class Row {
 
   async #delete() {
     trouble(this.#error);
-    const told = `“${this.note.text}” No later conversation sees it. A conversation that has seen it keeps it until you `
-      + 'delete the conversation.';
+    const told = `“${this.note.text}” No later conversation sees it. A conversation that has seen it keeps it until `
+      + 'you delete the conversation.';
     if (!(await confirm('Delete this note?', told, 'Delete'))) return;
     try {
       await busy([this.change, this.#remove], this.#remove, () => this.kit.call('DELETE', path(this.note)));
