@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -19,7 +20,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
-const pushLifetime = time.Hour // of a push token, as Google's
+const (
+	pushLifetime = time.Hour // of a push token, as Google's
+	maxSigned    = 100       // tokens that an issuer keeps
+)
 
 // Issuer signs tokens and publishes the key to check them with. It is safe for concurrent use.
 type Issuer struct {
@@ -28,6 +32,9 @@ type Issuer struct {
 	public jose.JSONWebKeySet
 	signer jose.Signer
 	mux    *http.ServeMux
+
+	mu   sync.Mutex
+	kept map[string]string // tokens by their payload
 
 	codes    fakeoauth.Codes[grant]
 	served   bool      // whether the endpoints for sign-in are
@@ -48,7 +55,8 @@ func New(issuerURL string, key *rsa.PrivateKey, now func() time.Time) (*Issuer, 
 	if err != nil {
 		return nil, fmt.Errorf("issuer: %w", err)
 	}
-	i := &Issuer{url: issuerURL, now: now, signer: signer, public: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{public}}}
+	i := &Issuer{url: issuerURL, now: now, signer: signer, public: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{public}},
+		kept: map[string]string{}}
 	i.mux = http.NewServeMux()
 	i.mux.HandleFunc("GET "+u.Path+"/.well-known/openid-configuration", i.discovery)
 	i.mux.HandleFunc("GET "+u.Path+"/jwks", i.jwks)
@@ -98,17 +106,42 @@ func (i *Issuer) PushToken(email, audience string) (string, error) {
 	})
 }
 
-// Sign signs the claims unchanged with RS256, with the key's id as kid.
+// Sign signs the claims unchanged with RS256, with the key's id as kid. RS256 gives equal claims equal signatures, so a
+// token that Sign keeps is the same as a new one. A signature takes a millisecond, and a client that polls requests the
+// same token many times a second.
 func (i *Issuer) Sign(claims map[string]any) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		return "", fmt.Errorf("issuer: %w", err)
 	}
+	if token, ok := i.signed(string(payload)); ok {
+		return token, nil
+	}
 	signed, err := i.signer.Sign(payload)
 	if err != nil {
 		return "", fmt.Errorf("issuer: %w", err)
 	}
-	return signed.CompactSerialize()
+	token, err := signed.CompactSerialize()
+	if err == nil {
+		i.keep(string(payload), token)
+	}
+	return token, err
+}
+
+func (i *Issuer) signed(payload string) (token string, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	token, ok = i.kept[payload]
+	return token, ok
+}
+
+func (i *Issuer) keep(payload, token string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.kept) >= maxSigned {
+		clear(i.kept)
+	}
+	i.kept[payload] = token
 }
 
 // verified returns the payload of a token that the issuer signed.
