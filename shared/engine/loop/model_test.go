@@ -29,23 +29,23 @@ import (
 )
 
 var sequences = flag.Int("sequences", 0,
-	"how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore, "+
-		"and a twentieth of that with -short")
+	"how many sequences the model test plays on each store; 0 is 400 on the embedded one and 25 on Firestore, "+
+		"a quarter of that with -short, and 2,000 and 100 with ALL_TRIALS=1 and without -race")
 
 // TestModel plays random sequences of all that users, providers, queues, clocks and crashes can do to the loop, and
 // checks every commit and every effect against the invariants of the design (model_invariants_test.go). A failure
 // prints the shortest sequence that was found, and the seed to play it again.
 //
-//	go test ./shared/engine/loop -run TestModel                                    (as in CI)
+//	go test ./shared/engine/loop -run TestModel                                    (ALL_TRIALS=1: as in CI)
 //	go test ./shared/engine/loop -run TestModel/embedded -sequences 100000 -timeout 0
 //	go test ./shared/engine/loop -run TestModel/embedded -rapid.seed N
 func TestModel(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newEnv(t), realpart.Trials(400, 2000), 60) })
+	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newEnv(t), realpart.TrialsUnraced(400, 2000), 60) })
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		sequencesOn(t, newFirestoreEnv(t), realpart.Trials(25, 100), 40)
+		sequencesOn(t, newFirestoreEnv(t), realpart.TrialsUnraced(25, 100), 40)
 	})
-	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyEnv(t), realpart.Trials(75, 300), 40) })
+	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyEnv(t), realpart.TrialsUnraced(75, 300), 40) })
 }
 
 func sequencesOn(t *testing.T, w *env, n, most int) {

@@ -93,6 +93,16 @@ func Trials[T any](few, all T) T {
 	return few
 }
 
+// TrialsUnraced is [Trials] for a test in which one goroutine runs at a time. With the race detector, which would take
+// most of the time, it returns a few: more trials would show the detector the same code again. .ci/run makes all trials
+// of such a test without the detector.
+func TrialsUnraced[T any](few, all T) T {
+	if raced {
+		return few
+	}
+	return Trials(few, all)
+}
+
 // AllTrials skips a test that is one of all trials, where a few are to be made.
 func AllTrials(t T) {
 	t.Helper()
