@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,6 +170,41 @@ func TestATerminalWithAnOpenRunStays(t *testing.T) {
 	h.deliver()
 	if a := h.call("DELETE", "/api/agent/hosts/"+h.host, ""); a.HTTP != http.StatusOK {
 		t.Errorf("after the end: %d %s", a.HTTP, a.Body)
+	}
+}
+
+// TestAnOverdueRunFreesItsTerminal closes a terminal, and deletes a host, while a run whose time is over is stored as
+// open there. No sweep has come. The run is ended first, as it would be for the next request.
+func TestAnOverdueRunFreesItsTerminal(t *testing.T) {
+	for _, what := range []string{"terminals/TERMINAL", "hosts/HOST"} {
+		h := onTerminal(t, nil)
+		h.SetModel((&commands{lines: []string{"touch x"}}).turn)
+		asked := h.askOn("Make a file.")
+		h.overdue(asked.RunID)
+		path := "/api/agent/" + strings.NewReplacer("HOST", h.host, "TERMINAL", h.terminal).Replace(what)
+		if a := h.call("DELETE", path, ""); a.HTTP != http.StatusOK {
+			t.Errorf("DELETE %s: %d %s", what, a.HTTP, a.Body)
+		}
+		if a := h.call("GET", "/api/agent/runs/"+asked.RunID, ""); a.Status != "failed" {
+			t.Errorf("%s: the run is %s", what, a.Status)
+		}
+		if h.exists("x") {
+			t.Errorf("%s: the command has run", what)
+		}
+	}
+}
+
+// overdue moves the run's deadline, and the time until which its approvals wait, into the past.
+func (h *onHost) overdue(runID string) {
+	h.t.Helper()
+	docs, err := h.App.Store.Get(h.t.Context(), document.RunPath(runID))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	past := regexp.MustCompile(`"(deadline|expiresAt)":"20`).ReplaceAll(docs[0].Data, []byte(`"$1":"19`))
+	if _, err := h.App.Store.Commit(h.t.Context(),
+		store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, past)); err != nil {
+		h.t.Fatal(err)
 	}
 }
 

@@ -104,14 +104,23 @@ type Run struct {
 	// Delivered is the delivered cursor: the number of the last event that was sent as a notification.
 	Delivered int64 `json:"toldTo,omitempty"`
 	// TakenBack maps each action's ID to the newest run that was started to undo the action.
-	TakenBack map[string]string   `json:"takenBack,omitempty"`
-	Log       document.Log[Event] `json:"log"`
+	TakenBack map[string]string `json:"takenBack,omitempty"`
+	// Reopens are the cards that the user must get again, because an undo in this run revoked the approval that had
+	// rejected them. The run stays due until each was requested again.
+	Reopens []Replaced          `json:"reopens,omitempty"`
+	Log     document.Log[Event] `json:"log"`
 
 	// Quarantined is the number of the last event before the store was restored from an older copy, or before a forged
 	// decision was found (Doubts).
 	Quarantined int64 `json:"quarantined,omitempty"`
 	// Forged means that Quarantined was set because of a forged decision.
 	Forged bool `json:"forged,omitempty"`
+}
+
+// Replaced names a card of another run and the approval that rejected it.
+type Replaced struct {
+	ApprovalID string `json:"approvalId"`
+	By         string `json:"by"` // the ID of the approval, which is of this run
 }
 
 // Delegate is another program's agent that acts for a user with one of the user's AgentTokens. Text from it does not

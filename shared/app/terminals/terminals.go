@@ -18,7 +18,8 @@ import (
 var Hosts = app.Part{Name: "terminals", Uses: []string{Connect.Name}, Serve: serveHosts}
 
 func serveHosts(b *app.Builder) error {
-	c := hosts.Config{Store: b.Store, Off: true, AuditDays: b.Config.AuditDays, Now: b.Now}
+	c := hosts.Config{Store: b.Store, Off: true, AuditDays: b.Config.AuditDays, Now: b.Now,
+		EndOverdue: b.API.Loop.EndOverdue}
 	if b.Hosts == nil {
 		b.API.Hosts = hosts.New(c)
 		return nil

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -63,7 +64,8 @@ func undoable(c *candidate) error {
 }
 
 // undo revokes an approval in its undo window together with the entries that it added to the allowlist: the call is
-// rejected. The count of open approvals was reduced when the user approved.
+// rejected. The run then names the earlier cards that the approval had rejected, so that they are reopened. The count
+// of open approvals was reduced when the user approved.
 func undo(tx *unit.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
 	if err := Release(tx, a); err != nil {
 		return err
@@ -72,6 +74,10 @@ func undo(tx *unit.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
 		if err := tx.UpdateUser(func(u *run.User) { u.TakeBack(ap.ID, tx.Now) }); err != nil {
 			return err
 		}
+	}
+	tx.Run.Reopens = slices.Clone(tx.Run.Reopens)
+	for _, old := range slices.Backward(ap.InsteadOf) { // in the order in which they were requested
+		tx.Run.Reopens = append(tx.Run.Reopens, run.Replaced{ApprovalID: old.ApprovalID, By: ap.ID})
 	}
 	ap.Status, ap.Decision, ap.DecidedAt = run.ApprovalRejected, run.Undo, tx.Now
 	err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: &run.Decided{ApprovalID: ap.ID,

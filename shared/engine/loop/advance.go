@@ -26,6 +26,10 @@ func (l *Loop) Resume(ctx context.Context, m queue.Message, emit unit.Sink) (*ru
 	ex := l.NewExecution(m.RunID, emit)
 	ex.Asked = m.Trace
 	v, err := resume(ctx, ex, m)
+	if err := effect.ReopenEarlier(ctx, ex); err != nil {
+		ex.Log.WarnContext(ctx, "a card could not be reopened after an undo", "counter", "reopen_failed",
+			"runId", ex.ID, "error", err)
+	}
 	ex.CountDropped(ctx)
 	ex.EndTrace(err)
 	if unit.Stuck(err) && !unit.Postponed(err) {

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// endOverdue ends a run that nothing but the time ends, as the sweep would do later. It reports whether the run has
+// EndOverdue ends a run that nothing but the time ends, as the sweep would do later. It reports whether the run has
 // ended. A run that cannot be read or written stays open, and the sweep reports its error.
-func endOverdue(ctx context.Context, ex *unit.Execution) bool {
+func (l *Loop) EndOverdue(ctx context.Context, runID string) bool {
+	ex := l.NewExecution(runID, nil)
 	if ex.Load(ctx) != nil || !dueByClock(ex) {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
+	"github.com/countersign-run/countersign/shared/engine/effect"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -71,7 +72,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		other.Publish(ctx)
 	}
 	if r.Decision == run.Undo {
-		if err := reopenEarlier(ctx, l, r, d.insteadOf); err != nil {
+		if err := effect.ReopenEarlier(ctx, ex); err != nil {
 			return nil, err
 		}
 	}
@@ -87,8 +88,6 @@ type decision struct {
 	refused error             // why the decision was refused, or nil
 	decided bool              // stays true if the commit's answer was lost and the next read finds the decision
 	others  []*unit.Execution // runs whose earlier calls this decision has rejected
-
-	insteadOf []run.EarlierCard // the earlier cards that the card names
 }
 
 // decide checks the decision and records it, or records its refusal.
@@ -97,7 +96,7 @@ func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 	if err != nil {
 		return err
 	}
-	tx.KeepLease, d.refused, d.insteadOf = true, nil, ap.InsteadOf
+	tx.KeepLease, d.refused = true, nil
 	at, err := d.places.Of(ctx, tx, d.tool)
 	if err != nil {
 		return err

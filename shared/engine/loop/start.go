@@ -69,7 +69,7 @@ func (l *Loop) start(ctx context.Context, req StartRequest, in Input) (*unit.Exe
 		id = run.KeyedRunID(req.UID, req.Key)
 	}
 	ex, err := l.startAs(ctx, id, req, in)
-	if open := (*run.OpenError)(nil); errors.As(err, &open) && endOverdue(ctx, l.NewExecution(open.RunID, nil)) {
+	if open := (*run.OpenError)(nil); errors.As(err, &open) && l.EndOverdue(ctx, open.RunID) {
 		return l.startAs(ctx, id, req, in)
 	}
 	return ex, err

@@ -44,7 +44,7 @@ func Publish(ctx context.Context, ex *unit.Execution) {
 		case failed == nil && tx.Run.Delivered < to:
 			tx.Run.Delivered, tx.Changed = to, true
 		case failed != nil && tx.HasUnpublished() && !tx.KeepLease:
-			tx.TellIn, tx.Changed = pause, true
+			tx.RetryIn, tx.Changed = pause, true
 		}
 		return nil
 	})

@@ -19,13 +19,13 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // due returns when a process must look at the run again, or zero if none must. The run is due soon if it has
-// unpublished events and no lease.
+// unpublished events, or cards to reopen, and no lease.
 func due(tx *Tx) (time.Time, error) {
 	at, err := dueToMove(tx)
-	if err != nil || tx.Run.Lease.Owner != "" || !tx.HasUnpublished() {
+	if err != nil || tx.Run.Lease.Owner != "" || !tx.HasUnpublished() && len(tx.Run.Reopens) == 0 {
 		return at, err
 	}
-	soon := tx.Now.Add(cmp.Or(tx.TellIn, PublishGrace))
+	soon := tx.Now.Add(cmp.Or(tx.RetryIn, PublishGrace))
 	if at.IsZero() {
 		return soon, nil
 	}

@@ -50,8 +50,8 @@ type Tx struct {
 	Left        bool // this process does not know the run's agent, and no other has advanced the run in time
 	DueNow      bool // another process must advance the run at once
 
-	DueIn  time.Duration // if not 0, the run is due after this time, for any process
-	TellIn time.Duration // if not 0, publishing failed and is retried after this time
+	DueIn   time.Duration // if not 0, the run is due after this time, for any process
+	RetryIn time.Duration // if not 0, publishing or reopening failed and is retried after this time
 
 	UnrecordedCalls int // model calls that no event records
 

@@ -41,6 +41,18 @@ func (h *Hosts) change(ctx context.Context, uid string, decide func(*state) erro
 	}
 }
 
+// closing is change for a removal of terminals. It ends overdue runs on them first, because readers already see such a
+// run as ended.
+func (h *Hosts) closing(ctx context.Context, uid string, decide func(*state) error) error {
+	for {
+		err := h.change(ctx, uid, decide)
+		var open *run.OpenError
+		if h.cfg.EndOverdue == nil || !errors.As(err, &open) || !h.cfg.EndOverdue(ctx, open.RunID) {
+			return err
+		}
+	}
+}
+
 // state is the state on which a change is decided, and its writes.
 type state struct {
 	hosts  *Hosts

@@ -30,7 +30,7 @@ type Remote interface {
 	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (supervisor.Facts, error)
 }
 
-// Config configures Hosts. All fields except Off, AuditDays and Rand are required.
+// Config configures Hosts. All fields except Off, AuditDays, Rand and EndOverdue are required.
 type Config struct {
 	Store     store.Store
 	Vault     terminal.Vault
@@ -39,6 +39,9 @@ type Config struct {
 	AuditDays int  // number of days for which audit entries are kept; 0: forever
 	Now       func() time.Time
 	Rand      io.Reader // nil: crypto/rand
+
+	// EndOverdue ends a run whose time is over, and reports whether it did. Nil: only the sweep ends such runs.
+	EndOverdue func(ctx context.Context, runID string) bool
 }
 
 // Hosts keeps the hosts and terminals of all users. It is safe for concurrent use.
@@ -206,7 +209,7 @@ func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) 
 // Errors: AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, and
 // ToolExecutionError store_unavailable.
 func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
-	return h.change(ctx, uid, func(s *state) error {
+	return h.closing(ctx, uid, func(s *state) error {
 		host, d, err := s.host(ctx, id)
 		if err != nil {
 			return err
@@ -273,7 +276,7 @@ func (h *Hosts) Terminal(ctx context.Context, uid, id string) (terminal.Terminal
 // Close closes the user's terminal. A shell of its user on the host ends by itself. Errors: AuthError not_found,
 // PolicyError terminal_busy while a run is open on it, and ToolExecutionError store_unavailable.
 func (h *Hosts) Close(ctx context.Context, uid, id string) error {
-	return h.change(ctx, uid, func(s *state) error {
+	return h.closing(ctx, uid, func(s *state) error {
 		if !slices.Contains(s.list.Terminals, id) {
 			return fault.NotFound()
 		}
