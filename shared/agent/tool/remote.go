@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -12,9 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/schema"
 )
 
-// Remote returns a tool whose calls are answered outside of this program. Its name, description and JSON Schema of an
-// object come from outside too. If they are unusable, Remote returns an error. For the schema it is a ValidationError
-// whose field is the place in the schema (see [schema.Import]).
+// Remote returns a tool whose calls are answered outside of this program. Its name, its description and the JSON Schema
+// of its arguments come from outside too. Arguments are always an object, so the schema can leave out its type. If
+// something is unusable, Remote returns an error. For the schema it is a ValidationError whose field is the place in the
+// schema (see [schema.Import]).
 func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	return remote(name, description, raw, false)
 }
@@ -29,6 +31,9 @@ func remote(name, description string, raw json.RawMessage, defaults bool) (*Tool
 	s, err := schema.Import(raw)
 	if err != nil {
 		return nil, err
+	}
+	if s.Type == "" && (len(s.Types) == 0 || slices.Contains(s.Types, "object")) { // arguments are always an object
+		s.Type, s.Types = "object", nil
 	}
 	in, err := objectSchema(s, defaults)
 	if err != nil && defaults {

@@ -42,9 +42,10 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 		t.Fatal(err)
 	}
 	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
-	want := `{"properties":{"any":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}],"description":"d"},` +
-		`"list":{"items":` + anything + `,"type":"array"},"rows":{"items":{"items":` + anything +
-		`,"type":"array"},"type":["array","null"]}},"required":["list"],"type":"object"}`
+	want := `{"description":"It must also fit this JSON Schema: {\"anyOf\":[{\"required\":[\"list\"]},{\"required\":[\"any\"]}]}",` +
+		`"properties":{"any":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}],"description":"d"},` +
+		`"gone":` + anything + `,"list":{"items":` + anything + `,"type":"array"},"rows":{"items":{"items":` + anything +
+		`,"type":"array"},"type":["array","null"]}},"required":["gone","list"],"type":"object"}`
 	if string(tl.Schema) != want {
 		t.Errorf("got  %s\nwant %s", tl.Schema, want)
 	}
@@ -53,6 +54,31 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 	}
 	if _, err := tl.Normalize(json.RawMessage(`{"gone":1,"list":[[1]]}`)); err != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestForeignSchemasAreDeclared checks schemas from public servers that leave out a type, name a property only under
+// required, or have keywords of another type. The model gets what the server meant.
+func TestForeignSchemasAreDeclared(t *testing.T) {
+	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
+	for in, want := range map[string]string{
+		`{"properties":{"q":{"type":"string"}}}`: `{"type":"object","properties":{"q":{"type":"string"}}}`,
+		`{}`:                                     `{"type":"object"}`,
+		`{"type":["object","null"]}`:             `{"type":"object"}`,
+		`{"$ref":"#/definitions/A","definitions":{"A":{"type":"object","properties":{"q":{"type":"string"}}}}}`: `{"type":"object","properties":{"q":{"type":"string"}}}`,
+		`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","required":["id"]}}}}`:     `{"properties":{"l":{"items":{"properties":{"id":` + anything + `},"required":["id"],"type":"object"},"type":"array"}},"type":"object"}`,
+		`{"type":"object","properties":{"e":{"enum":["a","b"]}}}`:                                               `{"properties":{"e":{"enum":["a","b"],"type":"string"}},"type":"object"}`,
+		`{"type":"object","properties":{"e":{"enum":["a",1]}}}`:                                                 `{"properties":{"e":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}],"description":"It must also fit this JSON Schema: {\"enum\":[\"a\",1]}"}},"type":"object"}`,
+		`{"type":"object","properties":{"o":{"properties":{"x":{"type":"string"}}},"l":{"items":{"type":"string"}}}}`: `{"properties":{"l":{"items":{"type":"string"},"type":"array"},` +
+			`"o":{"properties":{"x":{"type":"string"}},"type":"object"}},"type":"object"}`,
+		`{"type":"object","properties":{"s":{"type":"string","properties":{"x":{}},"required":["x"],"items":{}}}}`: `{"properties":{"s":{"type":"string"}},"type":"object"}`,
+	} {
+		tl, err := tool.Remote("x", "x", json.RawMessage(in))
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+		} else if string(tl.Schema) != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", in, tl.Schema, want)
+		}
 	}
 }
 

@@ -39,15 +39,10 @@ func anySchema() map[string]any {
 
 // simplify simplifies a schema in place and reports whether it changed anything.
 func simplify(s map[string]any) (changed bool) {
-	changed = inWords(s)
+	changed = dropForeign(s)
+	changed = inWords(s, restrictions(s)...) || changed
 	for _, key := range []string{"anyOf", "oneOf"} {
-		list, ok := s[key].([]any)
-		// The alternatives only restrict a value whose type is known.
-		if ok && slices.ContainsFunc(list, isUntyped) && s["type"] != nil {
-			delete(s, key)
-			changed = true
-			continue
-		}
+		list, _ := s[key].([]any)
 		for i := range list {
 			changed = mapSchemas(list[i], func(v any) { list[i] = v }) || changed
 		}
@@ -55,6 +50,7 @@ func simplify(s map[string]any) (changed bool) {
 	if more, ok := s["additionalProperties"].(map[string]any); ok && len(more) > 0 {
 		changed = mapSchemas(more, func(v any) { s["additionalProperties"] = v }) || changed
 	}
+	changed = declareRequired(s) || changed
 	properties, _ := s["properties"].(map[string]any)
 	for name, p := range properties {
 		if p == false { // the property is forbidden
@@ -67,12 +63,50 @@ func simplify(s map[string]any) (changed bool) {
 	if s["items"] != nil || hasType(s, "array") {
 		changed = mapSchemas(s["items"], func(v any) { s["items"] = v }) || changed
 	}
-	if required, ok := s["required"].([]any); ok {
-		known := slices.DeleteFunc(slices.Clone(required),
-			func(name any) bool { return properties[name.(string)] == nil })
-		if len(known) < len(required) {
-			s["required"], changed = known, true
+	return changed
+}
+
+// dropForeign removes keywords that say nothing about a value of the schema's type, and that Gemini refuses there.
+func dropForeign(s map[string]any) (changed bool) {
+	if s["type"] == nil {
+		return false
+	}
+	for kind, keys := range map[string][]string{"object": {"properties", "required", "additionalProperties"},
+		"array": {"items"}} {
+		for _, key := range keys {
+			if s[key] != nil && !hasType(s, kind) {
+				delete(s, key)
+				changed = true
+			}
 		}
+	}
+	return changed
+}
+
+// restrictions returns the keywords with alternatives that only restrict a value whose type is known.
+func restrictions(s map[string]any) (keys []string) {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list, ok := s[key].([]any)
+		if ok && slices.ContainsFunc(list, isUntyped) && s["type"] != nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// declareRequired declares the required properties that have no schema.
+func declareRequired(s map[string]any) (changed bool) {
+	required, _ := s["required"].([]any)
+	properties, _ := s["properties"].(map[string]any)
+	for _, name := range required {
+		if properties[name.(string)] != nil {
+			continue
+		}
+		if properties == nil {
+			properties = map[string]any{}
+			s["properties"] = properties
+		}
+		properties[name.(string)], changed = anySchema(), true
 	}
 	return changed
 }
@@ -85,11 +119,12 @@ var plainKeywords = []string{"type", "description", "title", "enum", "const", "d
 // maxWords is the maximum length of the schema text that is added to a description, in bytes.
 const maxWords = 1000
 
-// inWords moves the other keywords of a schema into its description, and reports whether there were any.
-func inWords(s map[string]any) bool {
+// inWords moves the other keywords of a schema, and those in also, into its description. It reports whether there were
+// any.
+func inWords(s map[string]any, also ...string) bool {
 	rest := map[string]any{}
 	for key, v := range s {
-		if !slices.Contains(plainKeywords, key) {
+		if !slices.Contains(plainKeywords, key) || slices.Contains(also, key) {
 			rest[key] = v
 			delete(s, key)
 		}
@@ -107,19 +142,42 @@ func inWords(s map[string]any) bool {
 	return true
 }
 
-// mapSchemas simplifies a nested schema, or replaces an empty one. It reports whether it changed anything.
+// mapSchemas simplifies a nested schema, or replaces one without a type. It reports whether it changed anything.
 func mapSchemas(v any, replace func(any)) bool {
 	s, ok := v.(map[string]any)
+	inferred := ok && inferType(s)
 	if ok && !isUntyped(v) {
-		return simplify(s)
+		return simplify(s) || inferred
 	}
-	inWords(s)
+	inWords(s, "enum", "const", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength",
+		"maxLength", "minItems", "maxItems", "pattern")
 	with := anySchema()
 	if text, ok := s["description"]; ok {
 		with["description"] = text
 	}
 	replace(with)
 	return true
+}
+
+// inferType adds the type that the other keywords of an untyped schema mean, and reports whether it did.
+func inferType(s map[string]any) bool {
+	if !isUntyped(s) {
+		return false
+	}
+	values, _ := s["enum"].([]any)
+	if v, ok := s["const"]; ok {
+		values = []any{v}
+	}
+	isText := func(v any) bool { _, ok := v.(string); return ok }
+	switch {
+	case s["properties"] != nil:
+		s["type"] = "object"
+	case s["items"] != nil:
+		s["type"] = "array"
+	case len(values) > 0 && !slices.ContainsFunc(values, func(v any) bool { return !isText(v) }):
+		s["type"] = "string"
+	}
+	return s["type"] != nil
 }
 
 // isUntyped reports whether a schema has neither a type nor alternatives.

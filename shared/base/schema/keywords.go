@@ -17,6 +17,9 @@ import (
 // read where a reference names them, and annotations and unknown keywords.
 func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema,
 	err error) {
+	if v == nil && key != "const" && key != "default" { // programs write null for a keyword that they leave out
+		return nil, nil
+	}
 	if into := numberOf(s, key); into != nil {
 		return nil, number(into, at, key, v)
 	}
@@ -51,6 +54,8 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 		return nil, i.dependencies(s, at, v, depth)
 	case "pattern":
 		return nil, i.pattern(s, at, v)
+	case "multipleOf":
+		return nil, multipleOf(s, at, v)
 	case "patternProperties":
 		return nil, i.patternProperties(s, at, v, depth)
 	}
@@ -240,7 +245,7 @@ func number(into **float64, at place, key string, v any) error {
 	}
 	given, _ := v.(json.Number)
 	f, err := given.Float64()
-	if err != nil || key == "multipleOf" && f <= 0 {
+	if err != nil {
 		return refused(at, "a number is needed here")
 	}
 	exact, ok := new(big.Float).SetPrec(200).SetString(given.String())
@@ -253,6 +258,22 @@ func number(into **float64, at place, key string, v any) error {
 		}
 	}
 	*into = &f
+	return nil
+}
+
+// multipleOf keeps a factor that a double represents exactly. For another, such as 0.01, the validator's division would
+// refuse 19.99. That factor becomes a sentence in the description, and the code that answers the call checks it.
+func multipleOf(s *jsonschema.Schema, at place, v any) error {
+	given, _ := v.(json.Number)
+	f, err := given.Float64()
+	if err != nil || f <= 0 {
+		return refused(at, "a number above 0 is needed here")
+	}
+	if exact, ok := new(big.Rat).SetString(given.String()); ok && exact.Cmp(new(big.Rat).SetFloat64(f)) == 0 {
+		s.MultipleOf = &f
+		return nil
+	}
+	s.Description = strings.TrimSpace(s.Description + "\nIt must be a multiple of " + given.String())
 	return nil
 }
 
@@ -269,7 +290,7 @@ func count(into **int, at place, v any) error {
 }
 
 func numberOf(s *jsonschema.Schema, key string) **float64 {
-	return map[string]**float64{"minimum": &s.Minimum, "maximum": &s.Maximum, "multipleOf": &s.MultipleOf,
+	return map[string]**float64{"minimum": &s.Minimum, "maximum": &s.Maximum,
 		"exclusiveMinimum": &s.ExclusiveMinimum, "exclusiveMaximum": &s.ExclusiveMaximum}[key]
 }
 

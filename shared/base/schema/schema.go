@@ -78,10 +78,11 @@ func refused(at place, format string, args ...any) error {
 
 type importer struct {
 	doc       any
-	open      map[string]int // how often each place is being read right now
-	again     int            // how often a place may be read within itself
-	recursive bool           // a reference pointed to a place that was being read
-	full      bool           // a size limit was reached
+	open      map[string]int    // how often each place is being read right now
+	again     int               // how often a place may be read within itself
+	recursive bool              // a reference pointed to a place that was being read
+	full      bool              // a size limit was reached
+	anchors   map[string]string // pointers to the definitions with anchors; nil: not read yet
 	nodes     int
 	patterns  int // total size of the patterns
 }
@@ -131,6 +132,9 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 
 func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschema.Schema, error) {
 	fields, ok := v.(map[string]any)
+	if list, empty := v.([]any); empty && len(list) == 0 { // PHP writes an empty object as an empty list
+		return nil, nil
+	}
 	if !ok {
 		return nil, refused(at, "an object is needed here: names and their schemas")
 	}
@@ -163,7 +167,18 @@ func (i *importer) list(at place, v any, depth int) (out []*jsonschema.Schema, e
 // reference expands a local reference.
 func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, error) {
 	text, _ := v.(string)
+	if root, ok := i.doc.(map[string]any); ok { // the schema may refer to itself by its own name
+		id, _ := root["$id"].(string)
+		if base := strings.TrimSuffix(id, "#"); base != "" && strings.HasPrefix(text, base+"#") {
+			text = text[len(base):]
+		}
+	}
 	pointer, local := strings.CutPrefix(text, "#")
+	if local && pointer != "" && pointer[0] != '/' {
+		if to, ok := i.anchored(pointer); ok {
+			pointer = to
+		}
+	}
 	if !local || pointer != "" && pointer[0] != '/' {
 		return nil, refused(at, "a reference within the schema is needed here, such as #/$defs/name")
 	}
@@ -186,6 +201,32 @@ func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, er
 		}
 	}
 	return i.node(to, target, depth)
+}
+
+// anchored returns the pointer to the definition with an anchor. Draft 7 writes an anchor as an $id.
+func (i *importer) anchored(anchor string) (pointer string, ok bool) {
+	if i.anchors == nil {
+		i.anchors = map[string]string{}
+		i.noteAnchors(i.doc, nil)
+	}
+	pointer, ok = i.anchors[anchor]
+	return pointer, ok
+}
+
+func (i *importer) noteAnchors(v any, at place) {
+	fields, ok := v.(map[string]any)
+	if !ok || len(at) > 2*MaxDepth { // each schema is at most two names deeper than the schema around it
+		return
+	}
+	if name, ok := fields["$anchor"].(string); ok {
+		i.anchors[name] = "/" + at.pointer()
+	}
+	if id, ok := fields["$id"].(string); ok && strings.HasPrefix(id, "#") {
+		i.anchors[id[1:]] = "/" + at.pointer()
+	}
+	for name, inner := range fields {
+		i.noteAnchors(inner, at.to(name))
+	}
 }
 
 // cut returns a schema with only the type of target. It is used where the expansion of a recursive schema ends.

@@ -29,6 +29,18 @@ func TestImport(t *testing.T) {
 		"earlier drafts": {
 			`{"type":"array","items":[{"type":"STRING"}],"additionalItems":false,"minimum":0,"exclusiveMinimum":true}`,
 			`{"type":"array","prefixItems":[{"type":"string"}],"items":false,"exclusiveMinimum":0}`},
+		"null for a keyword": {`{"type":"object","properties":{"a":{"type":"string","enum":null,"default":null}},"required":null}`,
+			`{"type":"object","properties":{"a":{"type":"string","default":null}}}`},
+		"an empty list of properties, as PHP writes it": {`{"type":"object","properties":[]}`, `{"type":"object"}`},
+		"a factor of 0.01": {`{"type":"number","description":"A price.","multipleOf":0.01}`,
+			`{"type":"number","description":"A price.\nIt must be a multiple of 0.01"}`},
+		"a factor of 0.5": {`{"type":"number","multipleOf":0.5}`, `{"type":"number","multipleOf":0.5}`},
+		"a reference by the schema's own name": {
+			`{"$id":"https://e.org/s.json","type":"object","properties":{"a":{"$ref":"https://e.org/s.json#/$defs/A"}},"$defs":{"A":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"}}}`},
+		"references to anchors": {
+			`{"type":"object","properties":{"a":{"$ref":"#one"},"b":{"$ref":"#two"}},"$defs":{"A":{"$anchor":"one","type":"string"},"B":{"$id":"#two","type":"null"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"null"}}}`},
 		"bounds of 64 bits": {`{"type":"integer","maximum":9223372036854775807}`,
 			`{"type":"integer","maximum":9223372036854774784}`},
 		"a pattern with a large program": {`{"type":"string","pattern":"` + strings.Repeat("a{1000}", 9) + `"}`,
