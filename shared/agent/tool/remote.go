@@ -15,8 +15,8 @@ import (
 
 // Remote returns a tool whose calls are answered outside of this program. Its name, its description and the JSON Schema
 // of its arguments come from outside too. Arguments are always an object, so the schema can leave out its type. If
-// something is unusable, Remote returns an error. For the schema it is a ValidationError whose field is the place in the
-// schema (see [schema.Import]).
+// something is unusable, Remote returns an error. For the schema it is a ValidationError whose field is the place in
+// the schema (see [schema.Import]).
 func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	return remote(name, description, raw, false)
 }
