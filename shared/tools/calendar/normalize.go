@@ -49,6 +49,7 @@ func normalize(a Args, now time.Time) (Args, error) {
 		return a, fault.Invalid("timeZone",
 			"a recurring event needs a time zone, or its time would move with daylight saving")
 	}
+	a.Recurrence[0] = spellRule(a.Recurrence[0])
 	_, err = expand(a.Recurrence[0], s.start, a.AllDay)
 	return a, err
 }

@@ -192,6 +192,28 @@ func TestEveryTimeIsWrittenWithItsOffset(t *testing.T) {
 	}
 }
 
+// TestSpellingsOfARule checks rules that models and other calendars write. The card and the event have one spelling.
+func TestSpellingsOfARule(t *testing.T) {
+	for _, spelled := range []string{"FREQ=WEEKLY;BYDAY=TU,TH;COUNT=4", "rrule:freq=weekly;byday=tu,th;count=4",
+		"RRULE:FREQ=WEEKLY;BYDAY=TU,TH;COUNT=4;", "RRULE: FREQ=WEEKLY; BYDAY=TU, TH; COUNT=4"} {
+		raw, ok := suite.Holds(t, with(rule(spelled)))
+		var a calendar.Args
+		if !ok || json.Unmarshal(raw, &a) != nil || a.Recurrence[0] != "RRULE:FREQ=WEEKLY;BYDAY=TU,TH;COUNT=4" {
+			t.Errorf("%q: %s", spelled, raw)
+		}
+	}
+	for spelled, why := range map[string]string{
+		"RRULE:FREQ=HOURLY;COUNT=3":                 "the value of FREQ in the rule is not accepted",
+		"RRULE:FREQ=DAILY;UNTIL=20270110T235959":    "the value of UNTIL in the rule is not accepted",
+		"RRULE:FREQ=DAILY;BYHOUR=9;COUNT=3":         "only have the parts BYDAY, BYMONTH,",
+		"DTSTART:20270105T100000Z\nRRULE:FREQ=DAILY": "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is needed",
+	} {
+		if _, err := newTool().Normalize(with(rule(spelled))); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v", spelled, err)
+		}
+	}
+}
+
 func TestAttendeesAreToldUnlessSaidOtherwise(t *testing.T) {
 	for _, c := range []struct{ change, want string }{{"", `"sendUpdates":"all"`}, {"none", `"sendUpdates":"none"`}} {
 		change := map[string]any{"attendees": []string{"a@example.com", "a@EXAMPLE.com"}, "calendarId": "primary"}

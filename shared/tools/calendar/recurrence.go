@@ -2,6 +2,7 @@ package calendar
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,16 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	return s, nil
 }
 
+// spellRule returns a rule in the spelling of Google Calendar. RFC 5545 permits small letters. Models also leave out the
+// property's name, and write spaces and a last semicolon.
+func spellRule(line string) string {
+	line = strings.TrimRight(strings.ReplaceAll(strings.ToUpper(line), " ", ""), ";")
+	if strings.HasPrefix(line, "FREQ=") {
+		line = "RRULE:" + line
+	}
+	return line
+}
+
 // parseRule returns the parts of a rule, or the reason why it is invalid.
 func parseRule(line string) (map[string]string, string) {
 	text, ok := strings.CutPrefix(line, "RRULE:")
@@ -109,8 +120,11 @@ func parseRule(line string) (map[string]string, string) {
 	for _, p := range strings.Split(text, ";") {
 		name, value, _ := strings.Cut(p, "=")
 		form := ruleParts[name]
-		if form == nil || !form.MatchString(value) {
-			return nil, "the rule has a part that is not known, or is not of the right form"
+		if form == nil {
+			return nil, "the rule can only have the parts " + strings.Join(slices.Sorted(maps.Keys(ruleParts)), ", ")
+		}
+		if !form.MatchString(value) {
+			return nil, "the value of " + name + " in the rule is not accepted"
 		}
 		if rule[name] != "" {
 			return nil, "the rule has a part twice"
