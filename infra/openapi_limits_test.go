@@ -28,7 +28,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",
 	"ChatResults/locale": "api.maxLocale",
 	"NewHost/name":       "terminal/hosts.maxName", "HostEdit/name": "terminal/hosts.maxName",
-	"NewHost/hostKeys":  "terminal/hosts.maxHostKeys",
+	"NewHost/hostKeys": "terminal/hosts.maxHostKeys", "NewHost/knownHosts": "terminal/hosts.maxKnownHosts",
 	"NewHost/readPaths": "terminal/hosts.maxReadPaths", "HostEdit/readPaths": "terminal/hosts.maxReadPaths",
 	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
 	"Approval/findings": "run.MaxFindings", "Approval/insteadOf": "run.MaxEarlier",

@@ -25,16 +25,18 @@ type Hosts interface {
 
 // hostView is a host as its user sees it, without its secret.
 type hostView struct {
-	HostID    string             `json:"hostId"`
-	Name      string             `json:"name"`
-	Host      string             `json:"host"`
-	Port      int                `json:"port"`
-	Username  string             `json:"username"`
-	Auth      authView           `json:"auth"`
-	HostKeys  []terminal.HostKey `json:"hostKeys"`
-	AutoRun   terminal.AutoRun   `json:"autoRun"`
-	ReadPaths []string           `json:"readPaths"`
-	CreatedAt time.Time          `json:"createdAt"`
+	HostID          string             `json:"hostId"`
+	Name            string             `json:"name"`
+	Host            string             `json:"host"`
+	Port            int                `json:"port"`
+	Username        string             `json:"username"`
+	Auth            authView           `json:"auth"`
+	HostKeys        []terminal.HostKey `json:"hostKeys"`
+	CertAuthorities []terminal.HostKey `json:"certAuthorities"`
+	RevokedKeys     []terminal.HostKey `json:"revokedKeys"`
+	AutoRun         terminal.AutoRun   `json:"autoRun"`
+	ReadPaths       []string           `json:"readPaths"`
+	CreatedAt       time.Time          `json:"createdAt"`
 }
 
 type authView struct {
@@ -44,7 +46,9 @@ type authView struct {
 
 func viewHost(h terminal.Host) hostView {
 	return hostView{HostID: h.ID, Name: h.Name, Host: h.Address, Port: h.Port, Username: h.Username,
-		Auth: authView{h.Auth, h.PublicKey}, HostKeys: h.HostKeys, AutoRun: h.AutoRun,
+		Auth: authView{h.Auth, h.PublicKey}, HostKeys: append([]terminal.HostKey{}, h.HostKeys...),
+		CertAuthorities: append([]terminal.HostKey{}, h.CertAuthorities...),
+		RevokedKeys:     append([]terminal.HostKey{}, h.RevokedKeys...), AutoRun: h.AutoRun,
 		ReadPaths: append([]string{}, h.ReadPaths...), CreatedAt: h.CreatedAt}
 }
 

@@ -4,14 +4,16 @@ import "github.com/countersign-run/countersign/shared/terminal/shell"
 
 // NewHost is a request to add a host.
 type NewHost struct {
-	Name      string    `json:"name"`
-	Address   string    `json:"host"`
-	Port      *int      `json:"port"` // nil: 22
-	Username  string    `json:"username"`
-	Auth      NewAuth   `json:"auth"`
-	HostKeys  []HostKey `json:"hostKeys"`
-	AutoRun   *AutoRun  `json:"autoRun"` // nil: none
-	ReadPaths []string  `json:"readPaths"`
+	Name     string    `json:"name"`
+	Address  string    `json:"host"`
+	Port     *int      `json:"port"` // nil: 22
+	Username string    `json:"username"`
+	Auth     NewAuth   `json:"auth"`
+	HostKeys []HostKey `json:"hostKeys"`
+	// lines of a known_hosts file: those that match the host add keys, certificate authorities and revoked keys
+	KnownHosts *string  `json:"knownHosts"`
+	AutoRun    *AutoRun `json:"autoRun"` // nil: none
+	ReadPaths  []string `json:"readPaths"`
 }
 
 // NewAuth is the login of a new host.

@@ -64,8 +64,11 @@ type Host struct {
 	PublicKey string   `json:"publicKey,omitempty"` // for AuthGenerated, as a line of authorized_keys
 	// random, and new with each secret; connections are keyed by it
 	Version  string    `json:"version,omitempty"`
-	HostKeys []HostKey `json:"hostKeys"` // pinned: any other key is refused
-	AutoRun  AutoRun   `json:"autoRun"`
+	HostKeys []HostKey `json:"hostKeys"` // pinned: any other key is refused, unless it has a certificate
+	// a key with a certificate that one of these signed for Address is accepted too
+	CertAuthorities []HostKey `json:"certAuthorities,omitempty"`
+	RevokedKeys     []HostKey `json:"revokedKeys,omitempty"` // never accepted, as a host's or as an authority's
+	AutoRun         AutoRun   `json:"autoRun"`
 	// absolute paths; files below them can be printed without approval
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// of the shell that runs commands; empty: unknown, treated as bash

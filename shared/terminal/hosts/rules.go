@@ -18,7 +18,9 @@ const (
 	maxName       = 64 // characters
 	maxReadPaths  = 20
 	maxReadPath   = 1024
-	maxHostKeys   = 16
+	maxHostKeys   = 16 // and certificate authorities
+	maxRevoked    = 64
+	maxKnownHosts = 256 << 10
 	maxPassword   = 1024
 	maxPrivateKey = 8 << 10
 	maxSide       = 1000 // columns or rows
@@ -41,7 +43,7 @@ func (h *Hosts) checked(in terminal.NewHost) (host terminal.Host, err error) {
 		return host, fault.Invalid("username", "a user's name on the host is needed: 1 to 64 letters, digits, and "+
 			`. _ - @ + \, and no hyphen at its beginning`)
 	}
-	if host.HostKeys, err = checkHostKeys(in.HostKeys); err != nil {
+	if err = identify(&host, in); err != nil {
 		return host, err
 	}
 	if in.AutoRun != nil {

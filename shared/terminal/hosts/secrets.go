@@ -30,32 +30,28 @@ var hostKeyTypes = map[string]bool{ssh.KeyAlgoED25519: true, ssh.KeyAlgoECDSA256
 	ssh.KeyAlgoECDSA521: true, ssh.KeyAlgoRSA: true}
 
 // checkHostKeys checks that the type and fingerprint of each confirmed key fit the key itself.
-func checkHostKeys(keys []terminal.HostKey) ([]terminal.HostKey, error) {
-	if len(keys) == 0 || len(keys) > maxHostKeys {
-		return nil, fault.Invalid("hostKeys", "1 to %d keys of the host are needed, as "+
-			"POST /api/agent/hosts/scan answers them and its user has compared them", maxHostKeys)
-	}
+func checkHostKeys(keys []terminal.HostKey) error {
 	seen := map[string]bool{}
 	for i, k := range keys {
 		wire, err := base64.StdEncoding.DecodeString(k.Key)
 		key, parseErr := ssh.ParsePublicKey(wire)
 		switch {
 		case err != nil || parseErr != nil || !hostKeyTypes[key.Type()]:
-			return nil, fault.Invalid(at("hostKeys", i, "key"), "this is not a public key of type ssh-ed25519, "+
+			return fault.Invalid(at("hostKeys", i, "key"), "this is not a public key of type ssh-ed25519, "+
 				"ecdsa-sha2-nistp256, -384, -521 or ssh-rsa in base64")
 		case k.Type != key.Type():
-			return nil, fault.Invalid(at("hostKeys", i, "type"), "the key is of type %s", key.Type())
+			return fault.Invalid(at("hostKeys", i, "type"), "the key is of type %s", key.Type())
 		case k.SHA256 != ssh.FingerprintSHA256(key):
-			return nil, fault.Invalid(at("hostKeys", i, "sha256"), "the key's fingerprint is %s",
+			return fault.Invalid(at("hostKeys", i, "sha256"), "the key's fingerprint is %s",
 				ssh.FingerprintSHA256(key))
 		case bits(key) < minRSA:
-			return nil, fault.Invalid(at("hostKeys", i, "key"), "an RSA key of fewer than %d bits is refused", minRSA)
+			return fault.Invalid(at("hostKeys", i, "key"), "an RSA key of fewer than %d bits is refused", minRSA)
 		case seen[k.SHA256]:
-			return nil, fault.Invalid(at("hostKeys", i), "this key is there twice")
+			return fault.Invalid(at("hostKeys", i), "this key is there twice")
 		}
 		seen[k.SHA256] = true
 	}
-	return keys, nil
+	return nil
 }
 
 // bits returns the length of an RSA key, and minRSA for any other key.

@@ -1,14 +1,12 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,16 +14,15 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
 // version is the client's SSH version string.
 const version = "SSH-2.0-Countersign"
 
-// connect dials a host, compares its key with the pinned keys, and logs in.
+// connect dials a host, checks that its key identifies it, and logs in.
 func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.Conn, error) {
-	pinned, err := parseKeys(h.HostKeys)
+	known, err := identityOf(h)
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +34,11 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 	if err != nil {
 		return nil, err
 	}
-	var other ssh.PublicKey // the host's key, if it is not pinned
-	cfg := &ssh.ClientConfig{User: h.Username, ClientVersion: version, HostKeyAlgorithms: algorithms(pinned),
+	var refused error // why the host's key is not accepted
+	cfg := &ssh.ClientConfig{User: h.Username, ClientVersion: version, HostKeyAlgorithms: known.algorithms(),
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			if slices.ContainsFunc(pinned, func(k ssh.PublicKey) bool { return equal(k, key) }) {
-				return nil
-			}
-			other = key
-			return errKeyChanged
+			refused = known.check(key, time.Now())
+			return refused
 		}}
 	conn, err := p.handshake(ctx, h.Address, h.Port, cfg, login)
 	var none *ssh.AlgorithmNegotiationError
@@ -53,10 +47,10 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 		return conn, nil
 	case Unreachable(err):
 		return nil, err
-	case other != nil:
-		return nil, changed(pinned, other)
+	case refused != nil:
+		return nil, refused
 	case errors.As(err, &none) && none.What == hostKeyNegotiation:
-		return nil, p.otherKind(ctx, h, pinned, none.RequestedAlgorithms)
+		return nil, p.otherKind(ctx, h, &known, none.RequestedAlgorithms)
 	case login.begun.Load():
 		return nil, login.failed(err)
 	}
@@ -65,8 +59,6 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 
 // hostKeyNegotiation is the name in errors of x/crypto for the negotiation of the host key's algorithm.
 const hostKeyNegotiation = "host key"
-
-var errKeyChanged = errors.New("the host has another key")
 
 // handshake dials, exchanges keys and logs in, each within its time limit. It starts nothing on the host.
 func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.ClientConfig, login *login,
@@ -158,35 +150,9 @@ func (p *Pool) dial(ctx context.Context, host string, port int) (net.Conn, error
 	return conn, nil
 }
 
-// algorithms returns only the algorithms of the given keys. A host with keys of several types could otherwise choose
-// one that is not pinned, and would appear to have changed (golang/go#29286).
-func algorithms(keys []ssh.PublicKey) (all []string) {
-	for _, k := range keys {
-		for _, a := range hostKeyAlgorithms(k.Type()) {
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-			}
-		}
-	}
-	return all
-}
-
-func equal(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
-
-// changed returns the error of a host whose key is not one that its user confirmed.
-func changed(pinned []ssh.PublicKey, now ssh.PublicKey) error {
-	confirmed := make([]string, len(pinned))
-	for i, k := range pinned {
-		confirmed[i] = ssh.FingerprintSHA256(k)
-	}
-	return fault.New(fault.Policy, CodeKeyChanged, "The key of this host is %s; %s was confirmed. Nothing was sent "+
-		"to it. It may be another machine. If you know why, delete the host and add it again.",
-		ssh.FingerprintSHA256(now), strings.Join(confirmed, " or "))
-}
-
 // otherKind returns the error of a host that no longer has a key of a pinned type. It asks the host, without a login,
 // for a key that it has.
-func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, pinned []ssh.PublicKey, offered []string) error {
+func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, known *identity, offered []string) error {
 	for _, a := range offered {
 		if len(hostKeyAlgorithms(formatOf(a))) == 0 {
 			continue
@@ -195,7 +161,7 @@ func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, pinned []ssh.Pub
 		if err != nil {
 			return err
 		}
-		return changed(pinned, key)
+		return known.changed(key)
 	}
 	return unreachable("handshake", nil)
 }

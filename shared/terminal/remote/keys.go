@@ -50,7 +50,7 @@ func HostKey(key ssh.PublicKey) terminal.HostKey {
 		Key: base64.StdEncoding.EncodeToString(key.Marshal())}
 }
 
-// parseKeys parses a host's pinned keys. Only their bytes matter; type and fingerprint are for people.
+// parseKeys parses stored keys of hosts and authorities. Only their bytes matter; type and fingerprint are for people.
 func parseKeys(pinned []terminal.HostKey) (keys []ssh.PublicKey, err error) {
 	for _, k := range pinned {
 		raw, err := base64.StdEncoding.DecodeString(k.Key)
@@ -62,9 +62,6 @@ func parseKeys(pinned []terminal.HostKey) (keys []ssh.PublicKey, err error) {
 			return nil, fault.Invalid("hostKeys", "a key is not a host key")
 		}
 		keys = append(keys, key)
-	}
-	if len(keys) == 0 {
-		return nil, fault.Invalid("hostKeys", "a host is known by at least one key")
 	}
 	return keys, nil
 }

@@ -112,8 +112,8 @@ func always(a Args, at site) *tool.Always {
 // facts returns the audit's facts about a command. They contain no text.
 func (at site) facts(class shell.Class) tool.Facts {
 	f := tool.Facts{"host": at.Host.ID, "class": string(class)}
-	if len(at.Host.HostKeys) > 0 {
-		f["hostKey"] = at.Host.HostKeys[0].SHA256
+	if keys := slices.Concat(at.Host.HostKeys, at.Host.CertAuthorities); len(keys) > 0 {
+		f["hostKey"] = keys[0].SHA256
 	}
 	return f
 }

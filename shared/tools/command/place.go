@@ -53,7 +53,7 @@ func (r *runner) place(ctx context.Context, s tool.Scope) (tool.Place, error) {
 	return at.place(), nil
 }
 
-// place distinguishes machines, users, sets of pinned keys and directories.
+// place distinguishes machines, users, sets of accepted keys and directories.
 func (at site) place() tool.Place {
 	return tool.Place{Label: "On", Name: at.name(), ID: at.id()}
 }
@@ -69,11 +69,18 @@ func (at site) lasting() string {
 	return at.Cwd
 }
 
-// hostKey distinguishes machines, users and sets of pinned keys.
+// hostKey distinguishes machines, users and sets of accepted keys. A host with a certificate is bound to its address
+// and to the authorities, as the card shows them: its own key may change.
 func (at site) hostKey() string {
-	keys := make([]string, len(at.Host.HostKeys))
-	for i, k := range at.Host.HostKeys {
-		keys[i] = k.SHA256
+	var keys []string
+	for _, k := range at.Host.HostKeys {
+		keys = append(keys, k.SHA256)
+	}
+	for _, k := range at.Host.CertAuthorities {
+		keys = append(keys, "authority "+k.SHA256)
+	}
+	for _, k := range at.Host.RevokedKeys {
+		keys = append(keys, "revoked "+k.SHA256)
 	}
 	slices.Sort(keys)
 	parts := []string{at.Host.ID, at.Host.Address, strconv.Itoa(at.Host.Port), at.Host.Username}
@@ -89,7 +96,8 @@ func hashed(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// name is the place in the form that its user knows: ana@web (web.example.com) in /srv.
+// name is the place in the form that its user knows: ana@web (web.example.com) in /srv. A host with a certificate is
+// shown with the authorities that may sign one.
 func (at site) name() string {
 	address := at.Host.Address
 	if at.Host.Port != 22 {
@@ -97,6 +105,9 @@ func (at site) name() string {
 			address = "[" + address + "]"
 		}
 		address += ":" + strconv.Itoa(at.Host.Port)
+	}
+	for i, k := range at.Host.CertAuthorities {
+		address += []string{", certified by ", " or "}[min(i, 1)] + k.SHA256
 	}
 	dir := at.Cwd
 	if dir == "" {

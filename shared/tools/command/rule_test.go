@@ -222,12 +222,25 @@ func TestPlace(t *testing.T) {
 		"a key more": func(h *terminal.Host, _ *terminal.Terminal) {
 			h.HostKeys = append(h.HostKeys, terminal.HostKey{SHA256: "SHA256:two"})
 		},
+		"an authority": func(h *terminal.Host, _ *terminal.Terminal) { h.CertAuthorities = h.HostKeys },
+		"an authority instead": func(h *terminal.Host, _ *terminal.Terminal) {
+			h.CertAuthorities, h.HostKeys = h.HostKeys, nil
+		},
+		"a revoked key": func(h *terminal.Host, _ *terminal.Terminal) {
+			h.RevokedKeys = []terminal.HostKey{{SHA256: "SHA256:two"}}
+		},
 		"directory": func(_ *terminal.Host, t *terminal.Terminal) { t.Cwd = "/srv/app" },
 		"home":      func(_ *terminal.Host, t *terminal.Terminal) { t.Cwd = "" },
 	} {
 		if now := place(change); now.ID == was.ID {
 			t.Errorf("%s: %+v is the same place", name, now)
 		}
+	}
+	certified := place(func(h *terminal.Host, _ *terminal.Terminal) {
+		h.CertAuthorities = []terminal.HostKey{{SHA256: "SHA256:two"}, {SHA256: "SHA256:three"}}
+	})
+	if want := "root@web (web.example.com, certified by SHA256:two or SHA256:three) in /srv"; certified.Name != want {
+		t.Errorf("%q", certified.Name)
 	}
 	same := place(func(h *terminal.Host, t *terminal.Terminal) {
 		h.AutoRun, h.Secret, h.Version, t.Cols = terminal.AutoRunNone, []byte("x"), "v2", 120

@@ -68,4 +68,26 @@ export const hosts = {
         === '{"autoRun":"none","readPaths":["/var/log"]}');
     await shot(page, 'terminal-hosts');
   },
+
+  'a host with a certificate is added by lines of known_hosts, without a scan': async (page) => {
+    const lines = '@cert-authority *.example.com ssh-ed25519 AAAA\n@revoked * ssh-ed25519 BBBB';
+    await page.getByLabel('Host', { exact: true }).fill('db-1.example.com');
+    await page.getByLabel('User name').fill('ana');
+    const known = page.getByLabel('Lines of known_hosts');
+    if (!(await known.isVisible())) await page.getByText('Advanced').click();
+    await known.fill(lines);
+    expect('there is no fingerprint to compare',
+      !(await page.getByRole('button', { name: 'Show fingerprint' }).isVisible()));
+    const [before, scans] = [(await asked('POST', '/api/agent/hosts')).length,
+      (await asked('POST', '/api/agent/hosts/scan')).length];
+    await doc('GET /api/agent/hosts', { ok: true, hosts: [{ ...host, certAuthorities: [print] }] });
+    await page.getByRole('button', { name: 'Add the host' }).click();
+    await page.getByText('Certified by').waitFor();
+    const sent = (await asked('POST', '/api/agent/hosts'))[before].body;
+    expect(`the lines are sent (${JSON.stringify(sent)})`, sent.knownHosts === lines && sent.hostKeys === undefined);
+    expect('nothing was scanned', (await asked('POST', '/api/agent/hosts/scan')).length === scans);
+    await page.getByRole('button', { name: 'Show fingerprint' }).waitFor();
+    await accessible(page, 'a certificate');
+    await doc('GET /api/agent/hosts', { ok: true, hosts: [host] });
+  },
 };

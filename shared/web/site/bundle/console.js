@@ -6448,6 +6448,11 @@ function connect2(added) {
     "Folders whose files may be printed without asking (one per line)",
     { rows: 3, placeholder: "/var/log" }
   );
+  const known6 = area(
+    "known",
+    "Lines of known_hosts for this host, with @cert-authority and @revoked",
+    { rows: 3, placeholder: "@cert-authority *.example.com ssh-ed25519 AAAA…" }
+  );
   const auto = (
     /** @type {HTMLInputElement} */
     el("input", { id: "host-auto", type: "checkbox", checked: true })
@@ -6495,7 +6500,7 @@ function connect2(added) {
       el("div", { class: "pair even" }, username.node, name.node),
       el("fieldset", {}, el("legend", {}, "Log in with"), ...radios, secret),
       el("p", { class: "check" }, auto, el("label", { for: auto.id }, "Run read-only commands without asking")),
-      el("details", {}, el("summary", {}, "Advanced"), paths2.node),
+      el("details", {}, el("summary", {}, "Advanced"), paths2.node, known6.node),
       error,
       submit,
       found3
@@ -6505,12 +6510,14 @@ function connect2(added) {
   const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value) });
   let keys = [];
   function forget2() {
+    submit.textContent = known6.box.value.trim() ? "Add the host" : "Show fingerprint";
     if (found3.hidden) return;
     found3.hidden = true;
     submit.hidden = false;
   }
   async function scan(e) {
     e.preventDefault();
+    if (known6.box.value.trim()) return void add(submit);
     if (!found3.hidden) return void add(e.submitter);
     trouble(error);
     try {
@@ -6561,7 +6568,7 @@ function connect2(added) {
       name: name.box.value.trim() || where().host,
       username: username.box.value.trim(),
       auth: auth(),
-      hostKeys: keys,
+      ...known6.box.value.trim() ? { knownHosts: known6.box.value } : { hostKeys: keys },
       autoRun: auto.checked ? "read_only" : "none",
       readPaths: readPaths.length ? readPaths : void 0
     };
@@ -6697,6 +6704,11 @@ function row3(h, on, again2) {
         `${h.username}@${h.host}${h.port === 22 ? "" : `:${h.port}`} · `,
         h.autoRun === "read_only" ? "read-only commands run without asking" : "asks before every command"
       ),
+      h.certAuthorities?.length > 0 && el("p", { class: "quiet" }, "Certified by ", el(
+        "code",
+        { class: "key" },
+        h.certAuthorities.map((k) => k.sha256).join(" or ")
+      )),
       h.auth.publicKey && el(
         "details",
         { class: "small-text" },

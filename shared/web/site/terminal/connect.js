@@ -31,6 +31,8 @@ export function connect(added) {
   const password = input('password', 'Password', { type: 'password', autocomplete: 'new-password' });
   const paths = area('paths', 'Folders whose files may be printed without asking (one per line)',
     { rows: 3, placeholder: '/var/log' });
+  const known = area('known', 'Lines of known_hosts for this host, with @cert-authority and @revoked',
+    { rows: 3, placeholder: '@cert-authority *.example.com ssh-ed25519 AAAA…' });
   const auto = /** @type {HTMLInputElement} */ (el('input', { id: 'host-auto', type: 'checkbox', checked: true }));
   const error = el('p', { class: 'error', role: 'alert' });
   const found = el('div', { class: 'found', hidden: true });
@@ -53,13 +55,14 @@ export function connect(added) {
     el('div', { class: 'pair' }, host.node, port.node), el('div', { class: 'pair even' }, username.node, name.node),
     el('fieldset', {}, el('legend', {}, 'Log in with'), ...radios, secret),
     el('p', { class: 'check' }, auto, el('label', { for: auto.id }, 'Run read-only commands without asking')),
-    el('details', {}, el('summary', {}, 'Advanced'), paths.node),
+    el('details', {}, el('summary', {}, 'Advanced'), paths.node, known.node),
     error, submit, found));
   choose('generated');
 
   const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value) });
   let keys = [];
   function forget() { // the form may name another host now
+    submit.textContent = known.box.value.trim() ? 'Add the host' : 'Show fingerprint';
     if (found.hidden) return;
     found.hidden = true;
     submit.hidden = false;
@@ -68,6 +71,7 @@ export function connect(added) {
   // scan asks the host for its keys, without logging in.
   async function scan(e) {
     e.preventDefault();
+    if (known.box.value.trim()) return void add(submit); // its keys are known
     if (!found.hidden) return void add(e.submitter);
     trouble(error);
     try {
@@ -102,7 +106,7 @@ export function connect(added) {
     const readPaths = lines(paths.box.value);
     const body = {
       ...where(), name: name.box.value.trim() || where().host, username: username.box.value.trim(), auth: auth(),
-        hostKeys: keys,
+      ...(known.box.value.trim() ? { knownHosts: known.box.value } : { hostKeys: keys }),
       autoRun: auto.checked ? 'read_only' : 'none', readPaths: readPaths.length ? readPaths : undefined,
     };
     try {

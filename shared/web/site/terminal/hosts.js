@@ -87,6 +87,9 @@ function row(h, on, again) {
     el('div', {}, el('h2', {}, h.name),
       el('p', { class: 'quiet' }, `${h.username}@${h.host}${h.port === 22 ? '' : `:${h.port}`} · `,
         h.autoRun === 'read_only' ? 'read-only commands run without asking' : 'asks before every command'),
+      h.certAuthorities?.length > 0
+        && el('p', { class: 'quiet' }, 'Certified by ', el('code', { class: 'key' },
+          h.certAuthorities.map((k) => k.sha256).join(' or '))),
       h.auth.publicKey
         && el('details', { class: 'small-text' }, el('summary', {}, 'Its key for authorized_keys'),
         el('code', { class: 'key' }, h.auth.publicKey)), settings, said, error),
