@@ -18,8 +18,9 @@ var functionsJSON []byte
 
 // List is the list of functions and their parts, with the requirements of each part.
 type List struct {
-	Parts     map[string]Part `json:"parts"`
-	Functions []Function      `json:"functions"`
+	Parts     map[string]Part     `json:"parts"`
+	Profiles  map[string][]string `json:"profiles"` // names of functions, by profile; see List.Select
+	Functions []Function          `json:"functions"`
 }
 
 // A Part is a set of variables, secrets and roles. Every function with the part gets them.
@@ -43,6 +44,7 @@ type Function struct {
 	Folder         string   `json:"folder"`
 	EntryPoint     string   `json:"entryPoint"`       // the name that the function registers
 	Callers        string   `json:"callers"`          // everyone, queue, events or scheduler
+	Needs          []string `json:"needs,omitempty"`  // all functions, besides the core, without which it is of no use
 	Agents         []string `json:"agents,omitempty"` // the agents whose runs it advances; see Function.Rest
 	Routes         []Route  `json:"routes"`
 	Parts          []string `json:"parts"`
@@ -82,7 +84,7 @@ func Parse(data []byte) (List, error) {
 			return List{}, fmt.Errorf("functions.json: function %q: %w", f.Name, err)
 		}
 	}
-	if err := l.checkHomes(); err != nil {
+	if err := errors.Join(l.checkHomes(), l.checkProfiles()); err != nil {
 		return List{}, fmt.Errorf("functions.json: %w", err)
 	}
 	for name, p := range l.Parts {

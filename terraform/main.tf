@@ -32,6 +32,7 @@ module "agent" {
   prefix              = var.prefix
   labels              = var.labels
   runtime             = var.runtime
+  functions           = var.functions
   min_instances       = var.min_instances
   vpc_connector       = var.vpc_connector
   secret_versions     = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)

@@ -45,6 +45,13 @@ variable "runtime" {
   description = "The Go runtime of Cloud Functions. Its minor version must be that of go.mod."
 }
 
+variable "functions" {
+  type        = list(string)
+  default     = ["all"]
+  nullable    = false
+  description = "The functions to deploy, by name or by profile. The profile core is always deployed: runs, approvals, conversations and linked accounts for a page of your own. page adds the console and agents for web pages, and all is every function. Any other name is a function of infra/functions.json, such as terminals, plans or mcp; the functions that it needs are deployed too."
+}
+
 variable "min_instances" {
   type        = map(number)
   default     = {}

@@ -4,11 +4,13 @@
 //	go run ./scripts/package -out dist
 //	go run ./scripts/package -out dist -verify
 //	go run ./scripts/package -out dist -with actions -with config/.gemini.yaml
+//	go run ./scripts/package -out dist -functions page,plans
 //
 // The same sources give the same bytes on any machine, so a function is deployed again only if its own sources, or
 // those of a package that it imports, have changed. With -verify, it builds and starts each archive as the cloud does.
 // With -with, it adds an operator's file or folder to the archives of the functions that read such files. The running
-// function finds them below serverless_function_source_code/.
+// function finds them below serverless_function_source_code/. With -functions, it packages only the functions that
+// Terraform deploys for the same names in its variable functions.
 package main
 
 import (
@@ -44,17 +46,18 @@ Makes the archive of each function that Cloud Functions builds, and a manifest t
   go run ./scripts/package -out dist             write them
   go run ./scripts/package -out dist -verify     and build and start each as the cloud does
   go run ./scripts/package -out dist -with agents -with config/.gemini.yaml
+  go run ./scripts/package -out dist -functions page,plans    only the functions of this choice
 
 `
 
 type options struct {
 	root, out, release string
-	with               []string
+	with, functions    []string
 	verify             bool
 }
 
 func run(ctx context.Context, args []string, w io.Writer) error {
-	var o options
+	o := options{functions: []string{"all"}}
 	flags := flag.NewFlagSet("package", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", ".", "the repository's folder")
 	flags.StringVar(&o.out, "out", "dist", "the folder for the archives, empty or with the output of an earlier run")
@@ -63,6 +66,11 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	flags.Func("with", "add a file or folder of yours, below the repository's folder, to the functions that read such "+
 		"files; can be repeated", func(path string) error {
 		o.with = append(o.with, path)
+		return nil
+	})
+	flags.Func("functions", "package only these functions and profiles, with commas between them, and what they need "+
+		"(default: all)", func(names string) error {
+		o.functions = strings.Split(names, ",")
 		return nil
 	})
 	flags.SetOutput(io.Discard) // errors are returned

@@ -62,6 +62,10 @@ func makeAll(ctx context.Context, o options) (manifest, map[string][]byte, error
 	if err != nil {
 		return fail(err)
 	}
+	functions, err := l.Select(o.functions)
+	if err != nil {
+		return fail(fmt.Errorf("-functions: %w", err))
+	}
 	if o.release == "" {
 		if o.release, err = commit(ctx, root); err != nil {
 			return fail(err)
@@ -71,15 +75,15 @@ func makeAll(ctx context.Context, o options) (manifest, map[string][]byte, error
 	if err != nil {
 		return fail(err)
 	}
-	s, err := list(ctx, root, l.Functions)
+	s, err := list(ctx, root, functions)
 	if err != nil {
 		return fail(err)
 	}
-	m := manifest{Format: format, Release: o.release, Go: s.goVersion, Functions: make([]entry, len(l.Functions))}
-	made := make([][]byte, len(l.Functions))
+	m := manifest{Format: format, Release: o.release, Go: s.goVersion, Functions: make([]entry, len(functions))}
+	made := make([][]byte, len(functions))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.NumCPU())
-	for i, f := range l.Functions {
+	for i, f := range functions {
 		g.Go(func() (err error) {
 			if m.Functions[i], made[i], err = makeOne(ctx, s, f, with); err != nil {
 				return fmt.Errorf("function %s: %w", f.Name, err)

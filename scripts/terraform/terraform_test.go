@@ -75,6 +75,12 @@ func TestTerraform(t *testing.T) {
 		findsAPI(t, runs[agent+"prod"].State, "")
 		findsAPI(t, runs[agent+"without_a_domain"].State, "https://agent-{function}-123456789012.europe-west1.run.app")
 	})
+	t.Run("chosen functions", func(t *testing.T) {
+		for name, chosen := range map[string][]string{"the_core": nil, "the_core_behind_a_domain": {"core"},
+			"a_page": {"page"}, "functions_by_name": {"plans", "mcp", "notify", "web"}} {
+			selects(t, runs[agent+name].State, chosen)
+		}
+	})
 	t.Run("with a key too", func(t *testing.T) { hasKey(t, runs[agent+"with_a_key_of_gemini"].State) })
 	t.Run("what was applied needs nothing more", func(t *testing.T) {
 		if p := runs[agent+"nothing_is_left_to_do"].Plan; len(p.Changes) == 0 ||
@@ -229,7 +235,7 @@ func functions(t *testing.T, s state) (byName map[string]deployed) {
 	return byName
 }
 
-// configurations returns the configuration that each function loads on Cloud Run from its environment.
+// configurations returns the configuration that each deployed function loads on Cloud Run from its environment.
 func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 	t.Helper()
 	list, err := infra.Functions()
@@ -241,7 +247,7 @@ func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 	for _, f := range list.Functions {
 		service := made[f.Name].Service
 		if len(service) != 1 {
-			t.Fatalf("%s is not deployed", f.Name)
+			continue
 		}
 		given := maps.Clone(service[0].Environment)
 		given["K_SERVICE"] = "agent-" + f.Name
@@ -372,6 +378,28 @@ func canStart(t *testing.T, s state) {
 		if !strings.HasPrefix(cfg.Release, "v1.2.3-") {
 			t.Errorf("%s runs the release %q", name, cfg.Release)
 		}
+	}
+}
+
+// selects checks that the deployed functions are those that infra selects for the same choice, and that each can start.
+func selects(t *testing.T, s state, chosen []string) {
+	t.Helper()
+	list, err := infra.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := list.Select(chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployed := configurations(t, s)
+	for _, f := range want {
+		if _, ok := deployed[f.Name]; !ok {
+			t.Errorf("%q: %s is not deployed", chosen, f.Name)
+		}
+	}
+	if len(deployed) != len(want) {
+		t.Errorf("%q: %d functions are deployed, want %d", chosen, len(deployed), len(want))
 	}
 }
 

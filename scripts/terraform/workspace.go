@@ -115,7 +115,7 @@ func (w *workspace) addResume(name, agent string) (restore func() error, err err
 	second.Name, second.EntryPoint, second.Folder, second.Agents = name, name, "functions/"+name, []string{agent}
 	second.Routes = []infra.Route{{Method: "POST", Path: "/api/agent/" + name}}
 	list.Functions = append(list.Functions, second)
-	after, err := json.Marshal(map[string]any{"parts": list.Parts, "functions": list.Functions})
+	after, err := json.Marshal(list)
 	if err != nil {
 		return nil, err
 	}

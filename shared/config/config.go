@@ -165,6 +165,9 @@ type Config struct {
 	WebClientID string
 	// WEB_API_URL: the address of the API if it is not the console's origin; ALLOWED_ORIGINS must then list that origin
 	WebAPIURL string
+	// WEB_FUNCTIONS: the deployed functions, by name. The console hides the views that need another one. By default it
+	// shows all views
+	WebFunctions []string
 	// PUSH_ISSUER: the issuer of the tokens of Pub/Sub and Cloud Scheduler
 	PushIssuer         string
 	PushAudience       string // PUSH_AUDIENCE: the audience of those tokens; not needed with `platform`

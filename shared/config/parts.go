@@ -126,6 +126,8 @@ func (l *loader) web(c *Config) {
 	c.WebAPIURL = strings.TrimRight(l.text("WEB_API_URL", "", address, func(v string) bool {
 		return isBase(l.deployed)(strings.Replace(v, "{function}", "run", 1))
 	}), "/")
+	c.WebFunctions = l.list("WEB_FUNCTIONS", "the names of functions with commas between them, such as run,stream,web",
+		100, isFunction)
 	l.require(c.WebClientID != "", "AUTH_ISSUER", "the issuer that WEB_CLIENT_ID is a client of")
 	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
 		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false),

@@ -50,6 +50,7 @@ var (
 	isAccount  = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
 	isExact    = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // one audience, not a pattern or a list
 	isDomain   = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
+	isFunction = matches(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // a name of infra/functions.json
 	isHostPort = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
 	isProgram  = upTo(64, matches(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`))
 	isKey      = upTo(512, matches(`^[!-~]+$`)) // fits in an HTTP header

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,8 @@ type Options struct {
 	Release string // of the build
 	APIBase string // the API's URL without a final slash; can contain {function}; empty means the console's origin
 	Local   bool   // on the local server, which has a mailbox
+
+	Functions []string // the deployed functions; nil means all
 
 	// Users sign in at this issuer as this public client. Without a client, LocalUsers makes the local server sign them
 	// in.
@@ -70,6 +73,16 @@ func New(o Options) (*Site, error) {
 	}
 	s.foreign["/openapi.json"], err = describe(o.APIBase)
 	return s, err
+}
+
+// calls returns the deployed functions that the console calls.
+func (o Options) calls() (names []string) {
+	for _, name := range functions {
+		if o.Functions == nil || slices.Contains(o.Functions, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // forWidget are the console's modules for editing the widget's card. They import only each other.
@@ -128,7 +141,7 @@ func (s *Site) policy(r *http.Request, f file, nonce string) string {
 		return "default-src 'none'; frame-ancestors 'none'"
 	}
 	connect := []string{"'self'"}
-	connect = append(connect, apiOrigins(s.options.APIBase)...)
+	connect = append(connect, apiOrigins(s.options.APIBase, s.options.calls())...)
 	if s.issuer != nil {
 		// on an error, the console itself shows it
 		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" {
@@ -168,9 +181,9 @@ const attach = "terminal-attach"
 var functions = []string{"stream", "plans", "approvals-pending", "approvals-resolve", "runs", "threads", "audit",
 	"allowlist", "connections", "terminals", attach}
 
-// apiOrigins returns the origins of the API. The origin for terminals has the scheme of WebSockets, because https: in a
-// policy does not cover wss:.
-func apiOrigins(base string) (origins []string) {
+// apiOrigins returns the origins of the API's functions. The origin for terminals has the scheme of WebSockets, because
+// https: in a policy does not cover wss:.
+func apiOrigins(base string, functions []string) (origins []string) {
 	if !strings.Contains(base, "{function}") {
 		if o := origin(base); o != "" {
 			return []string{o, socket(o)}
@@ -203,7 +216,9 @@ type configuration struct {
 	Release string `json:"release"`
 	APIBase string `json:"apiBase"`
 	Local   bool   `json:"local"`
-	SignIn  signIn `json:"signIn"`
+	// Functions lists the functions that the console can call. It is absent if all are deployed.
+	Functions []string `json:"functions,omitempty"`
+	SignIn    signIn   `json:"signIn"`
 }
 
 // signIn is how users sign in: "local" at the local server, "redirect" at an issuer, or "none" if neither is
@@ -216,7 +231,10 @@ type signIn struct {
 }
 
 func (s *Site) config(w http.ResponseWriter, r *http.Request) {
-	c := configuration{s.options.Release, s.options.APIBase, s.options.Local, signIn{Kind: "none"}}
+	c := configuration{s.options.Release, s.options.APIBase, s.options.Local, nil, signIn{Kind: "none"}}
+	if s.options.Functions != nil {
+		c.Functions = s.options.calls()
+	}
 	if s.options.LocalUsers {
 		c.SignIn.Kind = "local"
 	}

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -143,6 +144,23 @@ func TestThePolicyNamesEachFunction(t *testing.T) {
 	delete(asked, "mcp") // the console only shows its URL, for other programs
 	if !maps.Equal(reached, asked) {
 		t.Errorf("the policy names %v, the files ask %v", reached, asked)
+	}
+}
+
+// TestFewerFunctions checks that the console of a deployment without some functions knows it, and cannot reach them.
+func TestFewerFunctions(t *testing.T) {
+	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app",
+		Functions: []string{"run", "runs", "threads"}})
+	var c struct{ Functions []string }
+	if err := json.Unmarshal(get(s, "GET", "/config.json").Body.Bytes(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"runs", "threads"}; !slices.Equal(c.Functions, want) {
+		t.Errorf("the console can call %q, want %q", c.Functions, want)
+	}
+	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
+	if !strings.Contains(csp, "agent-threads-1") || strings.Contains(csp, "agent-audit-1") {
+		t.Error(csp)
 	}
 }
 

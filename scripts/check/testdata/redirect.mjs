@@ -1,6 +1,8 @@
 // Signs in to the console by redirect, in Chromium: the real discovery, page, code and PKCE of the local issuer, and
 // what must be refused on the way. Run by TestSignInByRedirect.
 
+import { readFileSync } from 'node:fs';
+
 import { accessible, ask, cards, expect, newThread, run, settled, shot, view } from './driver.mjs';
 
 async function atTheIssuer(page, uid) {
@@ -10,6 +12,12 @@ async function atTheIssuer(page, uid) {
 }
 
 const token = (page) => page.evaluate(() => JSON.parse(sessionStorage.getItem('countersign.user'))?.token);
+
+const list = JSON.parse(readFileSync(new URL('../../../infra/functions.json', import.meta.url), 'utf8'));
+
+// serves reports whether a function of infra/functions.json has a route with this path.
+const serves = (name, path) => list.functions.find((f) => f.name === name)?.routes.some((r) =>
+  new RegExp(`^${r.path.replaceAll(/\{[a-zA-Z]+\}/g, '[^/]+')}$`).test(path.split('?')[0]));
 
 await run({
   'by the authorization code': async (page) => {
@@ -97,6 +105,7 @@ await run({
 
   'each function at an address of its own': async (page) => {
     const names = new Set();
+    const strays = [];
     await page.route('**/config.json',
       async (r) =>
         r.fulfill({ json: { ...(await (await r.fetch()).json()),
@@ -104,6 +113,7 @@ await run({
     await page.route('**/at-*/**', (r) => {
       const [, name, path] = r.request().url().match(/\/at-([a-z-]+)(\/.*)$/);
       names.add(name);
+      if (!serves(name, path)) strays.push(`${name} ${path}`);
       return r.continue({ url: new URL(path, r.request().url()).href });
     });
     await page.reload();
@@ -117,6 +127,25 @@ await run({
     }
     await settled('each is found', () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads']
       .every((n) => names.has(n)));
+    await view(page, 'Inbox');
+    await page.getByRole('heading', { name: 'Waiting for you' }).waitFor();
+    const reminders = () => names.has('reminders') || names.has('allowlist');
+    await settled('the reminders are asked for', reminders);
+    expect(`each path belongs to its function: ${strays}`, strays.length === 0);
+    await page.unrouteAll({ behavior: 'wait' });
+    // The functions of the profile core, with the console.
+    await page.route('**/config.json', async (r) =>
+      r.fulfill({ json: { ...(await (await r.fetch()).json()), functions: [...list.profiles.core, 'web'] } }));
+    await page.reload();
+    await page.getByRole('link', { name: 'Linked accounts' }).waitFor();
+    for (const name of ['Plans', 'Audit', 'Always allowed', 'Your agents']) {
+      const links = await page.getByRole('link', { name, exact: true }).count();
+      expect(`a view without its function is not offered: ${name}`, links === 0);
+    }
+    await page.evaluate(() => void (location.hash = '#/audit'));
+    await page.getByText('This page does not exist.').waitFor();
+    await view(page, 'Inbox');
+    await page.getByRole('heading', { name: 'Waiting for you' }).waitFor();
     await page.unrouteAll({ behavior: 'wait' });
     const asked = page.waitForResponse('**/config.json'); // which may come after the page is loaded
     await page.reload();

@@ -19,7 +19,7 @@ import (
 // Options returns the site's options from the configuration.
 func Options(cfg config.Config) web.Options {
 	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID,
-		Widget: widget.Files()}
+		Functions: cfg.WebFunctions, Widget: widget.Files()}
 	if o.Release == "" {
 		o.Release = obs.BuildRelease()
 	}

@@ -15,10 +15,11 @@ export const client = connect({ base: address, heard: hear, token: async (refuse
 
 /** address returns the URL of an API path. Each function may have a URL of its own. @param {string} path */
 export function address(path) {
-  const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
+  const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z-]+)\/?([a-z]*)/));
   const terminals = path.endsWith('/socket') ? 'terminal-attach' : 'terminals';
   const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', tokens: 'allowlist',
-    memory: 'allowlist', push: 'allowlist', reminders: 'allowlist', hosts: 'terminals', terminals }[first] ?? first;
+    memory: 'allowlist', reminders: 'allowlist', 'push-subscriptions': 'allowlist', hosts: 'terminals',
+    terminals }[first] ?? first;
   return new URL(config().apiBase.replace('{function}', name) + path, location.origin).href;
 }
 

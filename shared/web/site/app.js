@@ -4,7 +4,7 @@ import { audit } from './audit.js';
 import { badge } from './badge.js';
 import { chat } from './chat.js';
 import { now } from './clock.js';
-import { config, configure } from './config.js';
+import { config, configure, deployed } from './config.js';
 import * as device from './device.js';
 import { button, byId, el, home, say } from './dom.js';
 import { agents as known } from './examples.js';
@@ -53,10 +53,11 @@ const routes = [
   [/^#\/mailbox$/, 'Local mailbox', (main) => mailbox(main)],
 ];
 
-/** @type {[string, Parameters<typeof icon>[0], string][]} */
-const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'],
-  ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed'],
-  ['#/memory', 'note', 'Memory'], ['#/agents', 'agent', 'Your agents']];
+/** @type {[string, Parameters<typeof icon>[0], string, string?][]} the last is the function that the view needs */
+const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans', 'plans'],
+  ['#/terminal', 'prompt', 'Terminal', 'terminals'], ['#/audit', 'record', 'Audit', 'audit'],
+  ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed', 'allowlist'],
+  ['#/memory', 'note', 'Memory', 'allowlist'], ['#/agents', 'agent', 'Your agents', 'allowlist']];
 
 /** @type {Record<string, (agent: any) => boolean>} views that are shown once an agent of the server needs them */
 const served = { '#/terminal': (agent) => agent.terminal, '#/plans': (agent) => agent.plans, '#/memory': keepsNotes };
@@ -78,7 +79,8 @@ function show(moved) {
   menu(false);
   const { signal } = leave;
   if (moved) begun.clear();
-  const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
+  const absent = views.some(([href, , , needs]) => location.hash.startsWith(href) && !deployed(needs));
+  const [pattern, name, view] = absent ? [] : routes.find(([p]) => p.test(location.hash)) ?? [];
   for (const a of byId('views').querySelectorAll('a')) {
     if (location.hash.startsWith(a.getAttribute('href') ?? '')) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
@@ -189,7 +191,8 @@ function dress() {
   byId('menu').append(icon('menu'));
   byId('new').prepend(icon('plus'));
   for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
-  const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
+  const offered = views.filter(([, , , needs]) => deployed(needs));
+  const all = config().local ? [...offered, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : offered;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
     el('a', { href, hidden: href in served }, icon(drawing), words,
       href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));

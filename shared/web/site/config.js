@@ -9,7 +9,7 @@
  * @property {string} [authorizationEndpoint]
  * @property {string} [tokenEndpoint]
  *
- * @typedef {{release: string, apiBase: string, local: boolean, signIn: SignIn}} Config
+ * @typedef {{release: string, apiBase: string, local: boolean, functions?: string[], signIn: SignIn}} Config
  */
 
 /** @type {Config} */
@@ -21,3 +21,6 @@ export const config = () => known;
 export function configure(c) {
   known = c;
 }
+
+/** deployed reports whether the deployment has a function. @param {string} [name] */
+export const deployed = (name) => !name || !known.functions || known.functions.includes(name);

@@ -1,6 +1,7 @@
 // The inbox: everything that waits for the user, in any conversation, and the outcomes of decisions made here.
 
 import { card, version } from './card.js';
+import { deployed } from './config.js';
 import * as device from './device.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
 import { Live } from './live.js';
@@ -21,8 +22,8 @@ export async function inbox(main, signal) {
     'Nothing is waiting. Anything with an effect outside appears here before it happens.');
   const more = button('Show older', () => older(), 'small', { hidden: true });
   const kept = el('div', { class: 'stack' }); // decisions whose cards cannot be loaded
-  main.replaceChildren(heading('Waiting for you'), error, holds, kept, list, none, more, device.offer(error),
-    mail.offer(error));
+  const offers = deployed('allowlist') ? [device.offer(error), mail.offer(error)] : [];
+  main.replaceChildren(heading('Waiting for you'), error, holds, kept, list, none, more, ...offers);
 
   /** @type {Map<string, HTMLElement>} */
   const cards = new Map();

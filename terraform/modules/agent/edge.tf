@@ -3,12 +3,13 @@
 
 locals {
   edge         = var.domain == null ? {} : { this = var.domain }
-  behind_edge  = var.domain == null ? {} : local.public
-  anything     = "\\{[^}]*\\}" # a variable part of a path
+  behind_edge  = { for name, f in local.public : name => f if var.domain != null }
+  anything     = "\\{[^}]*\\}"                  # a variable part of a path
+  rest         = local.console ? "web" : "runs" # gets all other paths
   paths        = { for name, f in local.public : name => distinct([for r in f.routes : replace(r.path, "/${local.anything}/", "*")]) }
-  routed       = flatten([for name, paths in local.paths : [for p in paths : { path = p, function = name }] if name != "web"]) # web gets all other paths
+  routed       = flatten([for name, paths in local.paths : [for p in paths : { path = p, function = name }] if name != local.rest])
   sample       = merge([for name, p in local.paths : { for path in p : replace(path, "*", "x") => name }]...)
-  private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : replace(r.path, "/${local.anything}/", "x") => "web" }
+  private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : replace(r.path, "/${local.anything}/", "x") => local.rest }
 }
 
 resource "google_compute_region_network_endpoint_group" "function" {
@@ -45,7 +46,7 @@ resource "google_compute_url_map" "edge" {
 
   project         = var.project_id
   name            = "${var.prefix}-edge"
-  default_service = google_compute_backend_service.function["web"].id
+  default_service = google_compute_backend_service.function[local.rest].id
 
   host_rule {
     hosts        = [each.value]
@@ -53,7 +54,7 @@ resource "google_compute_url_map" "edge" {
   }
   path_matcher {
     name            = "agent"
-    default_service = google_compute_backend_service.function["web"].id
+    default_service = google_compute_backend_service.function[local.rest].id
     # One rule for each path: two functions can serve paths with a common beginning, such as terminals and their sockets.
     dynamic "route_rules" {
       for_each = local.routed
@@ -68,8 +69,8 @@ resource "google_compute_url_map" "edge" {
     }
   }
 
-  # Google rejects the map if one of these paths leads to another backend. The paths of resume and sweep lead to web, which
-  # does not serve them.
+  # Google rejects the map if one of these paths leads to another backend. The paths of resume and sweep lead to the
+  # function that gets all other paths, which does not serve them.
   dynamic "test" {
     for_each = merge(local.sample, local.private_path)
     content {

@@ -5,9 +5,17 @@ data "google_project" "this" {
 }
 
 locals {
-  infra     = "${path.module}/../../../infra"
-  list      = jsondecode(file("${local.infra}/functions.json"))
-  functions = { for f in local.list.functions : f.name => f }
+  infra = "${path.module}/../../../infra"
+  list  = jsondecode(file("${local.infra}/functions.json"))
+
+  # The core, the chosen functions, and what these need: infra.List.Select selects in the same way. Notifications bring
+  # the functions that send them and that their links lead to.
+  names     = [for f in local.list.functions : f.name]
+  chosen    = flatten([for name in concat(["core"], var.functions) : name == "all" ? local.names : lookup(local.list.profiles, name, [name])])
+  selected  = concat(local.chosen, flatten([for f in local.list.functions : try(f.needs, []) if contains(local.chosen, f.name)]))
+  notifying = concat(length(local.tellings) > 0 ? ["notify"] : [], var.devices ? ["allowlist"] : [], local.told || var.mail != null ? ["web"] : [])
+  functions = { for f in local.list.functions : f.name => f if contains(concat(local.selected, local.notifying), f.name) }
+  console   = contains(keys(local.functions), "web")
   public    = { for name, f in local.functions : name => f if f.callers == "everyone" }
   labels    = merge(var.labels, { app = var.prefix, env = var.environment })
   auth      = var.auth != null ? var.auth : { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id, console = false, allowed_domains = [] }
@@ -20,18 +28,19 @@ locals {
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
 
   # The addresses of the console and the API, and Google's redirect address. Without a domain these are the
-  # addresses that Cloud Run gives a service by its name.
+  # addresses that Cloud Run gives a service by its name. Without a domain and a console, there is no page.
   each_address = "https://${var.prefix}-{function}-${data.google_project.this.number}.${var.region}.run.app"
-  page         = var.domain == null ? replace(local.each_address, "{function}", "web") : "https://${var.domain}"
+  page         = var.domain != null ? "https://${var.domain}" : local.console ? replace(local.each_address, "{function}", "web") : null
   public_url   = var.domain == null ? replace(local.each_address, "{function}", "connections") : "https://${var.domain}"
 
   environment = {
     WEB_CLIENT_ID                                      = local.auth.audience
     WEB_API_URL                                        = local.each_address
+    WEB_FUNCTIONS                                      = length(local.functions) < length(local.names) ? join(",", sort(keys(local.public))) : null
     AUTH_ISSUER                                        = local.auth.issuer
     AUTH_AUDIENCE                                      = local.auth.audience
     AUTH_ALLOWED_DOMAINS                               = join(",", local.auth.allowed_domains)
-    ALLOWED_ORIGINS                                    = join(",", distinct(concat([local.page], var.allowed_origins)))
+    ALLOWED_ORIGINS                                    = join(",", distinct(concat(local.console ? [local.page] : [], var.allowed_origins)))
     PUBLIC_URL                                         = local.public_url
     MCP_URL                                            = var.domain == null ? "${replace(local.each_address, "{function}", "mcp")}/mcp" : null
     MCP_ISSUER                                         = var.mcp_issuer
@@ -42,7 +51,7 @@ locals {
     SWEEP_TOPIC                                        = google_pubsub_topic.sweep.id
     EVENTS_TOPIC                                       = local.told ? google_pubsub_topic.events.id : null
     WEBHOOKS                                           = try(var.webhooks.file, null)
-    CONSOLE_URL                                        = local.page
+    CONSOLE_URL                                        = local.console ? local.page : null
     NOTIFY                                             = var.mail == null ? null : "mail"
     NOTIFY_FROM                                        = try(var.mail.from, null)
     OTEL_EXPORTER_OTLP_ENDPOINT                        = try(var.traces.endpoint, null)

@@ -1,9 +1,10 @@
 # Resumes of runs: a topic, its push to each resume function, and the dead letters.
 
 locals {
-  # Each function with the agents whose runs it advances. The one without agents advances all other runs.
+  # Each function with the agents whose runs it advances. The one without agents advances all other runs, but never those
+  # of a function that is not deployed.
   resumes     = { for name, f in local.functions : name => try(f.agents, []) if f.callers == "queue" }
-  is_of       = { for name, agents in local.resumes : name => join(" OR ", [for a in agents : "attributes.agent = \"${a}\""]) }
+  is_of       = { for f in local.list.functions : f.name => join(" OR ", [for a in try(f.agents, []) : "attributes.agent = \"${a}\""]) }
   is_of_other = join(" OR ", [for f in local.list.functions : local.is_of[f.name] if try(length(f.agents), 0) > 0])
 
   # Refers to subscriptions by name: a subscription depends on its function's address, and the function on the subscription's name.

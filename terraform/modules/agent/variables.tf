@@ -79,13 +79,24 @@ variable "runtime" {
   }
 }
 
+variable "functions" {
+  type        = list(string)
+  default     = ["all"]
+  nullable    = false
+  description = "The functions to deploy, by name or by profile. The profile core is always deployed: runs, approvals, conversations and linked accounts for a page of your own. page adds the console and agents for web pages, and all is every function. Any other name is a function of infra/functions.json, such as terminals, plans or mcp; the functions that it needs are deployed too."
+  validation {
+    condition     = alltrue([for name in var.functions : name == "all" || contains(concat(keys(local.list.profiles), local.names), name)])
+    error_message = "functions names ${join(", ", [for name in var.functions : name if name != "all" && !contains(concat(keys(local.list.profiles), local.names), name)])}, which is neither a profile (${join(", ", keys(local.list.profiles))}, all) nor a function of infra/functions.json (${join(", ", local.names)})."
+  }
+}
+
 variable "min_instances" {
   type        = map(number)
   default     = {}
   description = "The number of warm instances by function, such as { run = 1 }. Warm instances cost money."
   validation {
     condition     = alltrue([for name in keys(var.min_instances) : contains(keys(local.functions), name)])
-    error_message = "min_instances names a function that is not in infra/functions.json."
+    error_message = "min_instances names ${join(", ", setsubtract(keys(var.min_instances), keys(local.functions)))}, which functions does not deploy."
   }
 }
 

@@ -52,6 +52,10 @@ variable "mcp_issuer" {
     condition     = var.mcp_issuer == null || can(regex("^https://[^?#]+$", var.mcp_issuer))
     error_message = "mcp_issuer must be an https address without a query."
   }
+  validation {
+    condition     = var.mcp_issuer == null || contains(local.selected, "mcp")
+    error_message = "mcp_issuer is set, but functions does not deploy mcp."
+  }
 }
 
 variable "requests_per_minute" {

@@ -76,6 +76,10 @@ variable "containers" {
     condition     = var.containers == null ? true : length(var.containers.images) > 0 && length(var.containers.images) <= 20 && alltrue([for i in var.containers.images : can(regex("^[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$", i))])
     error_message = "containers.images must be 1 to 20 names of images that the engine has, such as docker.io/library/golang:1.26."
   }
+  validation {
+    condition     = var.containers == null || contains(local.selected, "plans")
+    error_message = "containers is set, but functions does not deploy plans, which runs containers."
+  }
 }
 
 variable "actions" {

@@ -24,6 +24,10 @@ variable "settings" {
     ], name)])
     error_message = "settings accepts the limits, the policy, PERSONA, LOG_LEVEL, and the settings of terminals, the web, memory, traces and metrics. Everything else has a separate variable. Secrets do not belong here."
   }
+  validation {
+    condition     = lookup(var.settings, "TERMINAL", "off") != "on" || contains(local.selected, "terminals")
+    error_message = "settings has TERMINAL = \"on\", but functions does not deploy terminals."
+  }
 }
 
 variable "retention" {

@@ -17,6 +17,7 @@ var config = () => known;
 function configure(c) {
   known = c;
 }
+var deployed = (name) => !name || !known.functions || known.functions.includes(name);
 
 // site/session.js
 function slot(key3, empty, storage = sessionStorage) {
@@ -585,7 +586,7 @@ var client = connect({ base: address, heard: hear, token: async (refused3) => {
 function address(path4) {
   const [, first, second] = (
     /** @type {RegExpMatchArray} */
-    path4.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/)
+    path4.match(/^\/api\/agent\/([a-z-]+)\/?([a-z]*)/)
   );
   const terminals2 = path4.endsWith("/socket") ? "terminal-attach" : "terminals";
   const name = {
@@ -594,8 +595,8 @@ function address(path4) {
     agents: "runs",
     tokens: "allowlist",
     memory: "allowlist",
-    push: "allowlist",
     reminders: "allowlist",
+    "push-subscriptions": "allowlist",
     hosts: "terminals",
     terminals: terminals2
   }[first] ?? first;
@@ -5002,17 +5003,8 @@ async function inbox(main, signal) {
   );
   const more2 = button("Show older", () => older(), "small", { hidden: true });
   const kept = el("div", { class: "stack" });
-  main.replaceChildren(
-    heading("Waiting for you"),
-    error,
-    holds2,
-    kept,
-    list2,
-    none,
-    more2,
-    offer(error),
-    offer2(error)
-  );
+  const offers = deployed("allowlist") ? [offer(error), offer2(error)] : [];
+  main.replaceChildren(heading("Waiting for you"), error, holds2, kept, list2, none, more2, ...offers);
   const cards2 = /* @__PURE__ */ new Map();
   const rows = /* @__PURE__ */ new Map();
   const lives = /* @__PURE__ */ new Map();
@@ -7662,13 +7654,13 @@ var routes = [
 ];
 var views = [
   ["#/inbox", "inbox", "Inbox"],
-  ["#/plans", "plan", "Plans"],
-  ["#/terminal", "prompt", "Terminal"],
-  ["#/audit", "record", "Audit"],
+  ["#/plans", "plan", "Plans", "plans"],
+  ["#/terminal", "prompt", "Terminal", "terminals"],
+  ["#/audit", "record", "Audit", "audit"],
   ["#/accounts", "link", "Linked accounts"],
-  ["#/allowed", "star", "Always allowed"],
-  ["#/memory", "note", "Memory"],
-  ["#/agents", "agent", "Your agents"]
+  ["#/allowed", "star", "Always allowed", "allowlist"],
+  ["#/memory", "note", "Memory", "allowlist"],
+  ["#/agents", "agent", "Your agents", "allowlist"]
 ];
 var served = { "#/terminal": (agent) => agent.terminal, "#/plans": (agent) => agent.plans, "#/memory": keepsNotes };
 var fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash);
@@ -7683,7 +7675,8 @@ function show2(moved2) {
   menu(false);
   const { signal } = leave4;
   if (moved2) begun.clear();
-  const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
+  const absent = views.some(([href, , , needs]) => location.hash.startsWith(href) && !deployed(needs));
+  const [pattern, name, view] = absent ? [] : routes.find(([p]) => p.test(location.hash)) ?? [];
   for (const a of byId("views").querySelectorAll("a")) {
     if (location.hash.startsWith(a.getAttribute("href") ?? "")) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
@@ -7776,11 +7769,12 @@ function dress3() {
   byId("menu").append(icon("menu"));
   byId("new").prepend(icon("plus"));
   for (const b of document.querySelectorAll(".shell .brand")) b.prepend(mark2());
+  const offered = views.filter(([, , , needs]) => deployed(needs));
   const all3 = config().local ? [
-    ...views,
+    ...offered,
     /** @type {const} */
     ["#/mailbox", "box", "Local mailbox"]
-  ] : views;
+  ] : offered;
   byId("views").replaceChildren(...all3.map(([href, drawing, words3]) => el(
     "li",
     {},

@@ -48,8 +48,6 @@ run "wrong_inputs_are_refused" {
     retention = { days = 90, audit_days = 90 }
     # a secret among the settings
     settings = { GEMINI_API_KEY = "AIza" }
-    # an unknown function to keep warm
-    min_instances = { reconcile = 1 }
     # a github app by its title
     github = { client_id = "Our App" }
     # an engine at a socket
@@ -96,7 +94,6 @@ run "wrong_inputs_are_refused" {
     var.mail,
     var.mcp_issuer,
     var.mcp_servers,
-    var.min_instances,
     var.model,
     var.oauth_client_id,
     var.prefix,
@@ -140,6 +137,37 @@ run "other_wrong_inputs_are_refused" {
     var.domain,
     var.github,
     var.metrics,
+  ]
+}
+
+run "functions_that_do_not_fit_are_refused" {
+  command = plan
+  variables {
+    functions = ["core"]
+    # one is not deployed, one is unknown
+    min_instances = { run = 1, chat = 1, reconcile = 1 }
+    # tokens for /mcp, which is not deployed
+    mcp_issuer = "https://login.example.com"
+    # containers for plans, which are not deployed
+    containers = { host = "tcp://engine.example.com:2376", images = ["alpine:3"] }
+    # terminals, which are not deployed
+    settings = { TERMINAL = "on" }
+  }
+  expect_failures = [
+    var.containers,
+    var.mcp_issuer,
+    var.min_instances,
+    var.settings,
+  ]
+}
+
+run "unknown_functions_are_refused" {
+  command = plan
+  variables {
+    functions = ["page", "planner"]
+  }
+  expect_failures = [
+    var.functions,
   ]
 }
 
