@@ -24,8 +24,8 @@ import (
 
 // proofs lists all proofs, in the order of the guarantees. The last one reports the tests that were skipped.
 var proofs = []proof.Proof{
-	hijack.Proof(), forge.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
-	fuzz.Proof(), flaky.Proof(), skips.Proof(),
+	hijack.Proof(), forge.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(),
+	mutate.Proof(), fuzz.Proof(), flaky.Proof(), skips.Proof(),
 }
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

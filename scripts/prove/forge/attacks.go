@@ -42,7 +42,7 @@ func held(s *scene) {
 	s.decide(s.uid, s.asked, "approve_once", 60)
 }
 
-// always allows e-mails to bob, of which one was sent.
+// always allows e-mails to bob. One was sent.
 func always(s *scene) {
 	waits(s)
 	s.decide(s.uid, s.asked, "approve_and_always_allow_recipient", 0)
@@ -100,7 +100,8 @@ func (s *scene) allow(sig *decision.Signature) {
 	change(s, document.ApprovalPath(s.asked.Approvals[0].ApprovalID), func(a *run.Approval) { place = a.Place })
 	s.user(func(u *run.User) {
 		u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.uid, gmail.Name, bob), Tool: gmail.Name,
-			Recipient: bob, Place: place, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(policy.EntryLife), Proof: sig})
+			Recipient: bob, Place: place, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(policy.EntryLife),
+			Proof: sig})
 	})
 }
 

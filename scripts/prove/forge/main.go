@@ -1,9 +1,9 @@
 // Package forge lets an attacker write into the store whatever they like, and checks that this causes no effect.
 //
 // The attacker can read and write every document and has no key. Each attack changes the documents of a user whose call
-// waits, was rejected, was approved and has not run yet, or was always allowed. The attack happens while the server runs,
-// or while it is stopped. Then the server does whatever there is to do. No effect may follow, because no person decided
-// about the call as it is now stored, and the server must say so: in the audit log, in the action's error, or with a card.
+// waits, was rejected, was approved and has not run yet, or was always allowed. The attack happens while the server
+// runs, or while it is stopped. Then the server continues. No effect may follow, because no person decided about the
+// call that is now stored, and the server must say so: in the audit log, in the action's error, or with a card.
 package forge
 
 import (

@@ -71,7 +71,7 @@ func (s *scene) decide(uid string, r testkit.Answer, decision string, undo int) 
 	}
 }
 
-// settle lets the server do whatever there is to do, first for the run.
+// settle lets the server continue the run, and all other runs in the queue.
 func (s *scene) settle(r testkit.Answer) {
 	proof.Must(s.App.Queue.Resume(s.ctx, queue.Message{RunID: r.RunID, UID: s.uid, ThreadID: r.ThreadID}))
 	for range 20 {
@@ -134,8 +134,9 @@ func (s *scene) noticed() string {
 		}
 	}
 	now := s.of(s.asked.RunID)
+	refusals := []string{"integrity", "stale_view", "forged_decision", "denied", "no_such_tool"}
 	for _, a := range now.Actions {
-		if slices.Contains([]string{"integrity", "stale_view", "forged_decision", "denied", "no_such_tool"}, a.ErrorReason) {
+		if slices.Contains(refusals, a.ErrorReason) {
 			return "the action failed with " + a.ErrorReason
 		}
 	}

@@ -127,7 +127,8 @@ func TestWhoseSignatureCounts(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if sigs, err := decision.NewRing("here", both, nil).Sign(t.Context(), facts(), yes()); err != nil || sigs[0] != nil {
+	checks := decision.NewRing("here", both, nil)
+	if sigs, err := checks.Sign(t.Context(), facts(), yes()); err != nil || sigs[0] != nil {
 		t.Errorf("without a signer: %v, %v", sigs, err)
 	}
 }

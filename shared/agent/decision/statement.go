@@ -1,7 +1,7 @@
-// Package decision signs what a person decided, so that write access to the store is not enough to give a permission. A
-// [Statement] says what was decided. A [Signer] signs it where the person's decision arrives, and a [Ring] of public keys
-// checks it where the permission is used. The statement is not stored: whoever checks it derives it again from the call
-// that is about to run, so a change of any part makes the signature invalid.
+// Package decision signs the decisions of people, so that write access to the store is not enough to give a
+// permission. A [Statement] describes a decision. A [Signer] signs it where the decision arrives, and a [Ring] of
+// public keys checks it where the permission is used. The statement is not stored. The check derives it again from the
+// call that is about to run, so a change of any part makes the signature invalid.
 package decision
 
 import (

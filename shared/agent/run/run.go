@@ -256,10 +256,11 @@ func (a *Action) Runnable() bool {
 	return a.Status == ActionPlanned && !a.RequiresApproval || a.Status == ActionAwaiting && a.Decision != ""
 }
 
-// Doubts reports whether the action may have run without a record of it, because the store was restored from an older
-// copy, or may have no permission, because a decision of the run was forged. That is possible if the permission was recorded before the restore, or if the action needed no decision of the
-// user. Run.Quarantined is the number of the last event before that. A started action is not in doubt, because
-// its tool can find out its outcome.
+// Doubts reports whether the user must decide about the action again, because a decision of the run was forged, or
+// because the store was restored from an older copy and the action may have run without a record of it. A permission
+// that was recorded before that does not count, nor does one that needed no decision of the user. Run.Quarantined is
+// the number of the last event before that. A started action is not in doubt, because its tool can find out its
+// outcome.
 func (r Run) Doubts(a *Action) bool {
 	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)
 }

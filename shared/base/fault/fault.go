@@ -43,7 +43,6 @@ const (
 	CodeAlreadyResolved  Code = "already_resolved"
 	CodeStaleView        Code = "stale_view"
 	CodeIntegrity        Code = "integrity"
-	CodeForged           Code = "forged_decision"
 	CodeNotApplicable    Code = "not_applicable"
 	CodeBusy             Code = "busy"
 	CodeKeyReused        Code = "idempotency_key_reused"

@@ -64,7 +64,8 @@ var statusAfter = map[run.Decision]run.ApprovalStatus{
 }
 
 // Record signs the decision, and adds it with its consequences and the audit entry.
-func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, args json.RawMessage,
+	in tool.Place) error {
 	a := tx.State.Action(ap.ActionID)
 	if r.Decision == run.Undo {
 		return undo(tx, ap, a, r)

@@ -52,7 +52,8 @@ func prove(ctx context.Context, tx *unit.Tx, ap *run.Approval, d *run.Decided, r
 	return nil
 }
 
-// proveOwn signs a call that its user makes, if this process can sign. Otherwise the user is asked before the call runs.
+// proveOwn signs a call that its user makes, if this process can sign. Otherwise the user is asked before the call
+// runs.
 func proveOwn(ctx context.Context, tx *unit.Tx, id string, call *run.ProposedCall) error {
 	if !tx.Ex.Decisions.Signs() || !call.UserInitiated || !call.SideEffect || call.AsksAlways() {
 		return nil
@@ -136,6 +137,9 @@ func checkPlan(tx *unit.Tx) error {
 	return tx.Ex.Decisions.Verify(tx.Run.Decided(&confirmed, by.Hash, covers), a.Proof, tx.Now)
 }
 
+// CodeForged is the error code of a call whose stored decision is forged.
+const CodeForged fault.Code = RuleForged
+
 // The rules that the audit names for a permission that did not count.
 const (
 	RuleForged   = "forged_decision"
@@ -149,8 +153,8 @@ func NoteUnproven(tx *unit.Tx, a *run.Action, reasons ...error) {
 		rule := RuleUnsigned
 		if errors.Is(why, decision.ErrForged) {
 			rule = RuleForged
-			tx.Ex.Log.ErrorContext(context.Background(), "a permission in the store has a wrong signature and does not "+
-				"count", "counter", RuleForged, "runId", tx.Run.ID, "actionId", a.ID)
+			tx.Ex.Log.ErrorContext(context.Background(), "a permission in the store has a wrong signature and "+
+				"does not count", "counter", RuleForged, "runId", tx.Run.ID, "actionId", a.ID)
 		}
 		tx.AddAudit(audit.Refused, a, func(e *audit.Entry) {
 			e.Decision, e.Rule = string(a.Decision), rule

@@ -51,7 +51,7 @@ func commitIntent(ctx context.Context, ex *unit.Execution, t *tool.Tool, id stri
 		started.Grant, ok = grant, true
 		return recordIntent(tx, a, t, started)
 	})
-	if fault.Is(err, fault.Policy, fault.CodeForged) {
+	if fault.Is(err, fault.Policy, approval.CodeForged) {
 		if err := noteForged(ctx, ex, id); err != nil {
 			return false, err
 		}
@@ -237,7 +237,7 @@ func blockForged(tx *unit.Tx, a *run.Action) error {
 	if a.Status != run.ActionExecuting {
 		approval.Forged(tx, a)
 	}
-	return block(tx, a, approval.RuleForged, fault.New(fault.Policy, fault.CodeForged,
+	return block(tx, a, approval.RuleForged, fault.New(fault.Policy, approval.CodeForged,
 		"The stored decision about this was not made by its user, so it was not done."))
 }
 

@@ -15,8 +15,8 @@ const PutBack = "The server's data was restored from a backup, so this may have 
 	"Check before you approve it."
 
 // forgedReason is the same for a run with a forged decision.
-const forgedReason = "A stored decision of this request was not made by you, so you are asked about everything again. " +
-	"Check before you approve it."
+const forgedReason = "A stored decision of this request was not made by you, so you are asked about everything " +
+	"again. Check before you approve it."
 
 // DoubtReason returns why the user is asked about a call that [run.Run.Doubts] names.
 func (tx *Tx) DoubtReason() string {
