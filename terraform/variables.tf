@@ -153,7 +153,7 @@ variable "github" {
 }
 
 variable "containers" {
-  type        = object({ host = string, images = list(string), network = optional(string, "") })
+  type        = object({ host = string, images = list(string), network = optional(string, ""), package_hosts = optional(list(string), []) })
   default     = null
   description = "The engine on another machine that runs containers for plans. Its certificates are the secret docker-certs. Null: no containers."
 }

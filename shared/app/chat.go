@@ -17,7 +17,8 @@ import (
 var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_event_delete", "calendar_event_update",
 	"calendar_events_list", "calendar_freebusy", "calendar_respond", "docker.cleanupGroupContainers",
 	"docker.createContainer", "docker.destroyContainer", "docker.editFile", "docker.executeScript",
-	"docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer", "forget",
+	"docker.fetchDependencies", "docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
+	"forget",
 	"github.configureGitClientInContainer", "gmail_draft", "gmail_modify", "gmail_read", "gmail_search", "gmail_send",
 	"google_web_search", "remember", "run_command", "run_commands", "run_shell_command", "task_complete",
 	"web_fetch"}, repositoryTools...)

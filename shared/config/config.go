@@ -282,6 +282,9 @@ type Config struct {
 		Images []string // each once
 		// DOCKER_NETWORK: the engine's network that containers join; by default they have no network
 		Network string
+		// DOCKER_PACKAGE_HOSTS: the hosts that the dependencies of a lock file come from, or the registry of an
+		// installer (go=, npm=, pip=); without any, no dependencies are fetched
+		PackageHosts []string
 		// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem for an engine at a tcp address
 		CertPath string
 		// DOCKER_CERTS: the three files as one text, for a deployment that has them in a secret

@@ -101,6 +101,7 @@ func TestRefused(t *testing.T) {
 		"WEB_TOOLS":            {"true", "On", "yes"},
 		"DOCKER_HOST":          {"/var/run/docker.sock", "tcp://engine", "http://engine:2375", "unix://x", "ssh://a"},
 		"DOCKER_IMAGES":        {"Alpine", "a b", "a,,b", "-x", "a@sha256:1"},
+		"DOCKER_PACKAGE_HOSTS": {"https://a.example", "a.example/b", "maven=https://a.example", "go=ftp://a", "npm=a"},
 		"DOCKER_NETWORK":       {"host", "container:x", "a b", "default"},
 		"DOCKER_CERT_PATH":     {"a\x00"},
 		"DOCKER_CERTS":         {"-----BEGIN CERTIFICATE-----", "secret"},

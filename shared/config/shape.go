@@ -191,6 +191,10 @@ func isCerts(v string) bool {
 
 var isImage = upTo(255, matches(`^[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`))
 
+// isPackageHost accepts a host with TLS, or the address of an installer's registry.
+var isPackageHost = upTo(255, matches(`^([A-Za-z0-9.-]+(:[0-9]{1,5})?|`+
+	`(go|npm|pip)=https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?)$`))
+
 // isNetwork refuses the words that do not name one of the engine's networks: the machine's own network, and another
 // container's.
 func isNetwork(v string) bool {

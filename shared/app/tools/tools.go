@@ -4,6 +4,7 @@ package tools
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -12,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/command"
+	"github.com/countersign-run/countersign/shared/tools/container/outlet"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 	"github.com/countersign-run/countersign/shared/tools/memory"
@@ -84,7 +86,12 @@ func addContainers(b *app.Builder) error {
 	if !cfg.HasContainers() {
 		return nil
 	}
-	o := docker.Options{Images: cfg.Docker.Images, Network: cfg.Docker.Network, Checkouts: b.Checkouts}
+	packages, err := outlet.Parse(cfg.Docker.PackageHosts)
+	if err != nil {
+		return fmt.Errorf("DOCKER_PACKAGE_HOSTS: %w", err)
+	}
+	o := docker.Options{Images: cfg.Docker.Images, Network: cfg.Docker.Network, Checkouts: b.Checkouts,
+		Packages: packages}
 	if b.Engine != nil {
 		o.Engine = b.Engine
 	}

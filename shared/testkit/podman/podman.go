@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -38,7 +39,7 @@ type Engine struct {
 	t      T
 	dir    string
 	podman string
-	root   []byte // the files of the image, as an archive
+	root   []byte // the files of the image, as an archive without its end
 }
 
 // works runs a container.
@@ -154,12 +155,7 @@ func (e *Engine) load(busybox string) {
 	check(e.t, err)
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	add := func(h *tar.Header, content []byte) {
-		h.Size = int64(len(content))
-		check(e.t, w.WriteHeader(h))
-		_, err := w.Write(content)
-		check(e.t, err)
-	}
+	add := func(h *tar.Header, content []byte) { e.add(w, h, content) }
 	for _, name := range []string{"bin", "etc", "proc", "sys", "dev"} {
 		add(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
 	}
@@ -169,26 +165,59 @@ func (e *Engine) load(busybox string) {
 			add(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox", Mode: 0o777}, nil)
 		}
 	}
-	check(e.t, w.Close())
+	check(e.t, w.Flush())
 	e.root = b.Bytes()
-	e.make(Image, "ENV PATH=/bin")
+	e.make(Image, nil, "ENV PATH=/bin")
+}
+
+func (e *Engine) add(w *tar.Writer, h *tar.Header, content []byte) {
+	e.t.Helper()
+	h.Size = int64(len(content))
+	check(e.t, w.WriteHeader(h))
+	_, err := w.Write(content)
+	check(e.t, err)
+}
+
+// Toolchain makes an image that has programs of this machine too, by their paths in the image, and a directory /deps
+// that the containers' user can write to.
+func (e *Engine) Toolchain(image string, programs map[string]string) {
+	e.t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	e.add(w, &tar.Header{Name: "deps/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: 1000, Gid: 1000}, nil)
+	for to, from := range programs {
+		content, err := os.ReadFile(from) // #nosec G304 -- a program of the test
+		check(e.t, err)
+		e.add(w, &tar.Header{Name: strings.TrimPrefix(to, "/"), Typeflag: tar.TypeReg, Mode: 0o755}, content)
+	}
+	check(e.t, w.Flush())
+	e.make(image, b.Bytes(), "ENV PATH=/bin:/usr/local/go/bin", "ENV GOROOT=/usr/local/go")
+}
+
+// Volumes returns the number of volumes.
+func (e *Engine) Volumes() int {
+	e.t.Helper()
+	out, err := e.command("volume", "ls", "--quiet").Output()
+	check(e.t, err)
+	return len(strings.Fields(string(out)))
 }
 
 // Keep makes the image that keeps a volume.
 func (e *Engine) Keep() {
 	e.t.Helper()
-	e.make(Keeping, "ENV PATH=/bin", "VOLUME /kept")
+	e.make(Keeping, nil, "ENV PATH=/bin", "VOLUME /kept")
 }
 
-// make makes an image of the files, changed by instructions as those of a Dockerfile.
-func (e *Engine) make(image string, changes ...string) {
+// make makes an image of the files and more of them, changed by instructions as those of a Dockerfile.
+func (e *Engine) make(image string, more []byte, changes ...string) {
 	e.t.Helper()
 	args := []string{"import"}
 	for _, change := range changes {
 		args = append(args, "--change", change)
 	}
 	cmd := e.command(append(args, "-", image)...)
-	cmd.Stdin = bytes.NewReader(e.root)
+	end := make([]byte, 1024) // two empty blocks
+	cmd.Stdin = io.MultiReader(bytes.NewReader(e.root), bytes.NewReader(more), bytes.NewReader(end))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		e.t.Fatalf("podman import: %v\n%s", err, out)
 	}

@@ -13,15 +13,17 @@ import (
 
 // Limits and settings of every container, whatever is requested.
 const (
-	User       = "1000:1000" // the uid and gid of all its processes
-	Work       = "/work"     // the only writable directory, in memory; also HOME and TMPDIR
-	MinMemory  = 16 << 20    // bytes
-	MaxMemory  = 2 << 30     // bytes, including Work, which takes at most half of it
-	CPUs       = 1
-	Pids       = 256
-	PerRun     = 3 // containers of one run
-	PerUser    = 9 // containers of one user, in all runs that have not ended
-	NamePrefix = "countersign-"
+	User         = "1000:1000" // the uid and gid of all its processes
+	Work         = "/work"     // the only writable directory, in memory; also HOME and TMPDIR
+	Dependencies = "/deps"     // where a volume is, read-only except for the container that fills it
+	MinMemory    = 16 << 20    // bytes
+	MaxMemory    = 2 << 30     // bytes, including Work, which takes at most half of it
+	CPUs         = 1
+	Pids         = 256
+	PerRun       = 3 // containers of one run
+	PerUser      = 9 // containers of one user, in all runs that have not ended
+	NamePrefix   = "countersign-"
+	Volumes      = 3 // of one run
 )
 
 // Limits of the processes in a container, as in setrlimit.
@@ -49,6 +51,15 @@ type Spec struct {
 	Env      []string // NAME=value
 	Memory   int64    // bytes
 	Group    string   // may be empty
+	Volume   string   // name of a volume of the owner, at Dependencies; may be empty
+	Fills    bool     // the container may write to the volume
+	Offline  bool     // it has no network, whatever the others have
+}
+
+// Volume is a directory of an owner that outlives its containers.
+type Volume struct {
+	Name string // unique for each content
+	Kind string // of the content
 }
 
 // State is the state of a container.

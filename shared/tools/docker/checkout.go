@@ -42,9 +42,15 @@ func (t *tools) refineCheckout(o *jsonschema.Schema) {
 		return
 	}
 	p := o.Properties["checkout"].Properties
-	p["owner"].Pattern, p["repo"].Pattern = `^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, `^[A-Za-z0-9._-]{1,100}$`
-	p["commit"].Pattern = `^[0-9a-f]{40}$`
+	p["owner"].Pattern, p["repo"].Pattern, p["commit"].Pattern = ownerPattern, repoPattern, commitPattern
 }
+
+// The forms of the names on GitHub.
+const (
+	ownerPattern  = `^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`
+	repoPattern   = `^[A-Za-z0-9._-]{1,100}$`
+	commitPattern = `^[0-9a-f]{40}$`
+)
 
 func (t *tools) checkCheckout(o *CreateOptions) error {
 	switch {

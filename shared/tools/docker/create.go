@@ -34,6 +34,8 @@ type CreateOptions struct {
 
 	Checkout *Checkout `json:"checkout,omitempty" jsonschema:"A commit of a GitHub repository whose files are in /work from the beginning."`
 
+	Dependencies string `json:"dependencies,omitempty" jsonschema:"The volume that docker.fetchDependencies has returned: it is at /deps, read-only."`
+
 	others []string // names of unknown options in the call
 }
 
@@ -54,7 +56,7 @@ func (o *CreateOptions) UnmarshalJSON(b []byte) error {
 }
 
 // options are the names of the known options.
-var options = []string{"image", "command", "env", "memory", "group", "checkout"}
+var options = []string{"image", "command", "env", "memory", "group", "checkout", "dependencies"}
 
 // Limits of a container's options.
 const (
@@ -113,6 +115,9 @@ func (t *tools) refineCreate(s *jsonschema.Schema) {
 	o.Properties["memory"].Maximum = jsonschema.Ptr(float64(container.MaxMemory >> 20))
 	o.Properties["group"].Pattern = groupPattern
 	t.refineCheckout(o)
+	if o.Properties["dependencies"].Pattern = volumePattern; !t.fetches() {
+		delete(o.Properties, "dependencies")
+	}
 }
 
 const groupPattern = `^[a-z0-9][a-z0-9-]{0,39}$`
@@ -146,6 +151,9 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 		return a, forbidden("options/image", "Containers are made of these images alone: %s.",
 			strings.Join(t.Images, ", "))
 	}
+	if o.Dependencies != "" && !t.fetches() {
+		return a, fault.Invalid("options/dependencies", "no dependencies can be fetched here")
+	}
 	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	return a, t.checkCheckout(o)
 }
@@ -175,6 +183,9 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 		p.AddText("Environment", strings.Join(o.Env, "\n"))
 	}
 	previewCheckout(&p, o.Checkout)
+	if o.Dependencies != "" {
+		p.AddLine("Dependencies", o.Dependencies+", read-only at "+deps)
+	}
 	p.AddField("Memory", fmt.Sprintf("%d MiB", o.Memory))
 	p.AddField("Stays", "until it is destroyed, or the task has ended")
 	if o.Group != "" {
@@ -233,8 +244,12 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 	if err := checkRoom(has, c.RunID); err != nil {
 		return "", err
 	}
+	env, err := t.envOf(ctx, e, c, o)
+	if err != nil {
+		return "", err
+	}
 	id, err := e.Create(ctx, owner(c), container.Spec{Name: nameOf(c), ActionID: c.ActionID, Image: o.Image,
-		Command: o.Command, Env: o.Env, Memory: int64(o.Memory) << 20, Group: o.Group})
+		Command: o.Command, Env: env, Memory: int64(o.Memory) << 20, Group: o.Group, Volume: o.Dependencies})
 	switch {
 	case errors.Is(err, container.ErrMissing):
 		return "", fault.New(fault.Tool, CodeNoImage, "The container engine does not have this image.")
@@ -242,6 +257,23 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 		return "", tool.Ambiguous(fault.New(fault.Tool, fault.CodeBusy, "There is a container with this name."))
 	}
 	return id, err
+}
+
+// envOf returns the variables of a container: those that lead programs to its dependencies, and the call's own. Only a
+// volume of the call's run can be mounted.
+func (t *tools) envOf(ctx context.Context, e Engine, c tool.Call, o CreateOptions) ([]string, error) {
+	if o.Dependencies == "" {
+		return o.Env, nil
+	}
+	has, err := e.Volumes(ctx, owner(c))
+	if err != nil {
+		return nil, nothingDone(err)
+	}
+	at := slices.IndexFunc(has, func(v container.Volume) bool { return v.Name == o.Dependencies })
+	if at < 0 {
+		return nil, fault.Invalid("options/dependencies", "this task has no volume with this name")
+	}
+	return slices.Concat(dependencies(has[at].Kind), o.Env), nil
 }
 
 // checkRoom refuses a container above the limit of a run, or of its user in all runs. It names the containers of

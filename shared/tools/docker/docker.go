@@ -11,12 +11,14 @@ package docker
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/tools/container"
+	"github.com/countersign-run/countersign/shared/tools/container/outlet"
 )
 
 // The tools' names for the model, as in seed 004.
@@ -31,11 +33,13 @@ const (
 	SourceFiles  = "docker.getAllSourceFiles"
 	ConfigureGit = "github.configureGitClientInContainer"
 	Shell        = "run_shell_command"
+
+	FetchDependencies = "docker.fetchDependencies"
 )
 
 // Names are the names of all these tools.
 var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, EditFile, SourceFiles, ConfigureGit,
-	Shell}
+	Shell, FetchDependencies}
 
 // Engine runs containers (package docker of shared). Its errors are those of that package.
 type Engine interface {
@@ -48,7 +52,11 @@ type Engine interface {
 	NewProcess(ctx context.Context, id string, command []string) (process string, err error)
 	Run(ctx context.Context, process string, to container.Streams) error
 	Feed(ctx context.Context, id string, command []string, in []byte) (exit int, err error)
+	Converse(ctx context.Context, id string, command []string, in io.Reader, to container.Streams) (exit int, err error)
 	Look(ctx context.Context, process string) (container.Process, error)
+	Volumes(ctx context.Context, o container.Owner) ([]container.Volume, error)
+	MakeVolume(ctx context.Context, o container.Owner, v container.Volume) error
+	RemoveVolume(ctx context.Context, name string) error
 }
 
 // Options configures the tools.
@@ -57,7 +65,8 @@ type Options struct {
 	Images  []string // the allowed images (DOCKER_IMAGES)
 	Network string   // the network of containers (DOCKER_NETWORK); empty: none
 
-	Checkouts Source // for the files of repositories; nil: checkouts are off
+	Checkouts Source       // for the files of repositories; nil: checkouts are off
+	Packages  outlet.Hosts // the hosts that dependencies come from (DOCKER_PACKAGE_HOSTS); none: nothing is fetched
 }
 
 // tools runs the calls.
@@ -67,9 +76,16 @@ type tools struct{ Options }
 func New(o Options) tool.Set {
 	t := &tools{o}
 	t.Images = slices.Clone(o.Images)
-	return tool.NewSet(t.list(), t.create(), t.destroy(), t.cleanup(), t.script(), t.readFile(), t.editFile(),
-		t.sourceFiles(), t.configureGit(), t.shell())
+	all := []*tool.Tool{t.list(), t.create(), t.destroy(), t.cleanup(), t.script(), t.readFile(), t.editFile(),
+		t.sourceFiles(), t.configureGit(), t.shell()}
+	if t.fetches() {
+		all = append(all, t.fetch())
+	}
+	return tool.NewSet(all...)
 }
+
+// fetches reports whether dependencies can be fetched.
+func (t *tools) fetches() bool { return t.Checkouts != nil && len(t.Packages.Names()) > 0 }
 
 // engine returns the engine that runs calls.
 func (t *tools) engine() (Engine, error) {

@@ -108,6 +108,16 @@ func (panicking) NewProcess(context.Context, string, []string) (string, error) {
 func (panicking) Run(context.Context, string, container.Streams) error         { panic("CANARY") }
 func (panicking) Feed(context.Context, string, []string, []byte) (int, error)  { panic("CANARY") }
 func (panicking) Look(context.Context, string) (container.Process, error)      { panic("CANARY") }
+func (panicking) RemoveVolume(context.Context, string) error                   { panic("CANARY") }
+func (panicking) Volumes(context.Context, container.Owner) ([]container.Volume, error) {
+	panic("CANARY")
+}
+func (panicking) MakeVolume(context.Context, container.Owner, container.Volume) error {
+	panic("CANARY")
+}
+func (panicking) Converse(context.Context, string, []string, io.Reader, container.Streams) (int, error) {
+	panic("CANARY")
+}
 
 var broken = docker.New(docker.Options{Engine: panicking{}, Images: []string{image}})
 

@@ -79,6 +79,52 @@ func TestCreateSuite(t *testing.T) {
 	}.Run(t)
 }
 
+// TestFetchSuite judges calls, whose facts a call that is proposed gets from the commit.
+func TestFetchSuite(t *testing.T) {
+	tools := docker.New(docker.Options{Images: []string{image, toolchain}, Checkouts: commitFiles{},
+		Packages: packagesOf(t, "registry.npmjs.org", "proxy.golang.org")})
+	toolstest.Suite{
+		Tool: tools[docker.FetchDependencies],
+		Args: fetchArgs(nil),
+		Other: map[string]map[string]any{"image": fetchArgs(map[string]any{"image": image}),
+			"owner": fetchArgs(map[string]any{"owner": "bea"}), "repo": fetchArgs(map[string]any{"repo": "app"}),
+			"commit": fetchArgs(map[string]any{"commit": strings.Repeat("0d", 20)}),
+			"path":   fetchArgs(map[string]any{"path": "package-lock.json"})},
+		Labels: []string{"Lock file", "Of", "Image", "Command", "Reaches these hosts alone", "Volume", "Stays"},
+		Previews: map[string]toolstest.Shown{"a call": {Want: []string{"Fetch dependencies", "Lock file: web/go.sum",
+			"Of: acme/web at " + strings.Repeat("0c", 20), "Image: " + toolchain}}},
+		Refused: map[string]toolstest.Refused{
+			"another image":     {Change: map[string]any{"image": "alpine"}, Field: "image", Class: fault.Policy},
+			"no lock file":      {Change: map[string]any{"path": "web/go.mod"}, Field: "path"},
+			"a path out":        {Change: map[string]any{"path": "../go.sum"}, Field: "path"},
+			"an absolute path":  {Change: map[string]any{"path": "/go.sum"}, Field: "path"},
+			"a path of 2 lines": {Change: map[string]any{"path": "a\nb/go.sum"}, Field: "path"},
+			"a branch":          {Change: map[string]any{"commit": "main"}, Field: "commit"},
+			"dots":              {Change: map[string]any{"repo": ".."}, Field: "repo"},
+			"a strange owner":   {Change: map[string]any{"owner": "-x"}, Field: "owner"},
+		},
+	}.Run(t)
+	with, without := tools[docker.Create], judging[docker.Create]
+	volume := options(map[string]any{"dependencies": "countersign-deps-" + strings.Repeat("0", 32)})
+	for _, c := range []struct {
+		tool *tool.Tool
+		args map[string]any
+		ok   bool
+	}{{with, volume, true}, {without, volume, false},
+		{with, options(map[string]any{"dependencies": "/var/run"}), false}} {
+		raw, err := json.Marshal(c.args)
+		if err == nil {
+			_, err = c.tool.Normalize(raw)
+		}
+		if (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
+	if judging[docker.FetchDependencies] != nil {
+		t.Error("dependencies are fetched without a host")
+	}
+}
+
 // TestTheBoundsOfMemory are those that the model reads in the schema.
 func TestTheBoundsOfMemory(t *testing.T) {
 	tl := judging[docker.Create]

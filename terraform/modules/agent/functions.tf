@@ -75,6 +75,7 @@ locals {
     DOCKER_HOST                                        = try(var.containers.host, null)
     DOCKER_IMAGES                                      = try(join(",", var.containers.images), null)
     DOCKER_NETWORK                                     = try(var.containers.network, null)
+    DOCKER_PACKAGE_HOSTS                               = try(join(",", var.containers.package_hosts), null)
     RECEIPT_JWKS                                       = try(var.receipts.jwks, null)
     RECEIPT_KMS_KEY                                    = try(var.receipts.kms_key_version, null)
     TOKEN_KMS_KEY                                      = google_kms_crypto_key.tokens.id

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"strconv"
@@ -96,7 +95,8 @@ func (e *Engine) config(o container.Owner, s container.Spec, command []string) *
 func (e *Engine) hostConfig(s container.Spec) *moby.HostConfig {
 	pids := int64(container.Pids)
 	return &moby.HostConfig{
-		NetworkMode:    moby.NetworkMode(cmp.Or(e.network, "none")),
+		NetworkMode:    e.networkOf(s),
+		Mounts:         mounts(s),
 		ReadonlyRootfs: true,
 		CapDrop:        []string{"ALL"},
 		SecurityOpt:    []string{"no-new-privileges"},

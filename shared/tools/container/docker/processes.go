@@ -69,6 +69,13 @@ func (e *Engine) Run(ctx context.Context, process string, to container.Streams) 
 // Feed runs a program in a container with in as its standard input, and returns the exit code. It discards the output.
 // After an error, the program may have run.
 func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byte) (exit int, err error) {
+	return e.Converse(ctx, id, command, bytes.NewReader(in), container.Streams{Stdout: io.Discard, Stderr: io.Discard})
+}
+
+// Converse runs a program in a container with in as its standard input, passes its output on, and returns the exit
+// code. If ctx ends, the program goes on without a reader. After an error, the program may have run.
+func (e *Engine) Converse(ctx context.Context, id string, command []string, in io.Reader,
+	to container.Streams) (exit int, err error) {
 	var process string
 	err = e.ask(ctx, func(ctx context.Context) error {
 		made, err := e.client.ExecCreate(ctx, id, client.ExecCreateOptions{User: container.User,
@@ -91,10 +98,10 @@ func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byt
 	stop := context.AfterFunc(ctx, attached.Close)
 	defer stop()
 	go func() { // a program need not read everything; its exit code shows the result
-		_, _ = attached.Conn.Write(in)
+		_, _ = io.Copy(attached.Conn, in)
 		_ = attached.CloseWrite()
 	}()
-	if err := container.Demux(container.Streams{Stdout: io.Discard, Stderr: io.Discard}, attached.Reader); err != nil {
+	if err := container.Demux(to, attached.Reader); err != nil {
 		return 0, tool.Unanswered(err)
 	}
 	return e.exitCode(ctx, process)

@@ -219,7 +219,7 @@ run "with_receipts_of_cloud_kms" {
 
 run "with_containers" {
   variables {
-    containers      = { host = "tcp://engine.example.com:2376", images = ["docker.io/library/golang:1.26", "alpine:3"], network = "builds" }
+    containers      = { host = "tcp://engine.example.com:2376", images = ["docker.io/library/golang:1.26", "alpine:3"], network = "builds", package_hosts = ["proxy.golang.org", "npm=https://npm.example.com"] }
     secret_versions = { chat-key = "1", oauth-client-secret = "1", docker-certs = "4" }
   }
   assert {
@@ -231,7 +231,7 @@ run "with_containers" {
     error_message = "The functions that judge what a plan does know what containers are made of."
   }
   assert {
-    condition     = local.environment.DOCKER_IMAGES == "docker.io/library/golang:1.26,alpine:3" && local.environment.DOCKER_HOST == "tcp://engine.example.com:2376" && local.environment.DOCKER_NETWORK == "builds"
+    condition     = local.environment.DOCKER_IMAGES == "docker.io/library/golang:1.26,alpine:3" && local.environment.DOCKER_HOST == "tcp://engine.example.com:2376" && local.environment.DOCKER_NETWORK == "builds" && local.environment.DOCKER_PACKAGE_HOSTS == "proxy.golang.org,npm=https://npm.example.com"
     error_message = "Images have commas between them."
   }
 }

@@ -1,0 +1,106 @@
+package outlet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// Limits of what one container sends and receives, in bytes, and of the refused hosts that are remembered.
+const (
+	MaxSent     = 64 << 20
+	MaxReceived = 1 << 30
+	maxRefused  = 10
+)
+
+// server passes the requests of one container on.
+type server struct {
+	Hosts
+	forward httputil.ReverseProxy
+
+	mu      sync.Mutex
+	refused []string
+}
+
+// Serve passes on the requests that arrive at in, until in ends. It returns the hosts that were refused.
+func (h Hosts) Serve(ctx context.Context, in io.Reader, out io.Writer) (refused []string) {
+	if h.Dial == nil {
+		h.Dial = (&net.Dialer{Timeout: 30 * time.Second}).DialContext
+	}
+	s := &server{Hosts: h}
+	transport := &http.Transport{DialContext: h.Dial, ResponseHeaderTimeout: time.Minute}
+	defer transport.CloseIdleConnections()
+	s.forward = httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", r.In.Host, r.In.Host
+	}, ErrorLog: silent}
+	c := &conn{r: io.LimitReader(in, MaxSent), w: &limited{w: out, left: MaxReceived}}
+	new(http2.Server).ServeConn(c, &http2.ServeConnOpts{Context: ctx, Handler: s,
+		BaseConfig: &http.Server{ErrorLog: silent, ReadHeaderTimeout: time.Minute}})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodConnect && s.tunnels[withPort(r.Host, "443")]:
+		s.tunnel(w, r)
+	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && s.plain[withPort(r.Host, "80")]:
+		s.forward.ServeHTTP(w, r)
+	default:
+		s.refuse(r.Host)
+		http.Error(w, "Countersign: this host cannot be reached from here.", http.StatusForbidden)
+	}
+}
+
+func (s *server) refuse(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refused) < maxRefused && len(host) <= 253+len(":65535") && !slices.Contains(s.refused, host) {
+		s.refused = append(s.refused, host)
+	}
+}
+
+// tunnel connects the request's body and answer with the host.
+func (s *server) tunnel(w http.ResponseWriter, r *http.Request) {
+	to, err := s.Dial(r.Context(), "tcp", withPort(r.Host, "443"))
+	if err != nil {
+		http.Error(w, "Countersign: the host does not answer.", http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = to.Close() }() // it may be closed already
+	stop := context.AfterFunc(r.Context(), func() { _ = to.Close() })
+	defer stop()
+	w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(w)
+	if flush.Flush() != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(to, r.Body) // either side may end first
+		if tcp, ok := to.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	}()
+	_, _ = io.Copy(flushing{w, flush}, to)
+}
+
+// flushing sends everything at once.
+type flushing struct {
+	io.Writer
+	*http.ResponseController
+}
+
+func (f flushing) Write(b []byte) (int, error) {
+	n, err := f.Writer.Write(b)
+	return n, errors.Join(err, f.Flush())
+}
