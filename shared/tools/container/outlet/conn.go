@@ -5,6 +5,9 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +27,36 @@ func (c *conn) RemoteAddr() net.Addr             { return address{} }
 func (c *conn) SetDeadline(time.Time) error      { return nil }
 func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// http2 is HTTP/2 without TLS, which the engine's own connection may have.
+func http2() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
+// single is a listener with one connection. It is closed when that has ended.
+type single struct {
+	conn  net.Conn
+	taken atomic.Bool
+	once  sync.Once
+	ended chan struct{}
+}
+
+func (s *single) Accept() (net.Conn, error) {
+	if s.taken.CompareAndSwap(false, true) {
+		return s.conn, nil
+	}
+	<-s.ended
+	return nil, net.ErrClosed
+}
+
+func (s *single) Close() error {
+	s.once.Do(func() { close(s.ended) })
+	return nil
+}
+
+func (s *single) Addr() net.Addr { return address{} }
 
 // Close ends what can be ended.
 func (c *conn) Close() error {

@@ -1,18 +1,20 @@
 package outlet
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-
-	"golang.org/x/net/http2"
 )
 
 // Proxy returns the HTTP proxy for the programs in a container. It passes their requests to out, and the answers come
 // from in.
 func Proxy(in io.Reader, out io.Writer) (http.Handler, error) {
-	to, err := (&http2.Transport{AllowHTTP: true}).NewClientConn(&conn{r: in, w: out})
+	dial := func(context.Context, string, string) (net.Conn, error) { return &conn{r: in, w: out}, nil }
+	transport := &http.Transport{Protocols: http2(), DialContext: dial}
+	to, err := transport.NewClientConn(context.Background(), "http", "countersign:80")
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +36,7 @@ func Proxy(in io.Reader, out io.Writer) (http.Handler, error) {
 func connect(to http.RoundTripper, w http.ResponseWriter, r *http.Request) {
 	body, sent := io.Pipe()
 	defer func() { _ = sent.Close() }() // it never fails
-	answer, err := to.RoundTrip((&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "https", Host: r.Host},
+	answer, err := to.RoundTrip((&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "http", Host: r.Host},
 		Host: r.Host, Header: http.Header{}, Body: body, ContentLength: -1}).WithContext(r.Context()))
 	if err != nil {
 		http.Error(w, "The way out is closed.", http.StatusBadGateway)

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // Limits of what one container sends and receives, in bytes, and of the refused hosts that are remembered.
@@ -42,8 +40,15 @@ func (h Hosts) Serve(ctx context.Context, in io.Reader, out io.Writer) (refused 
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", r.In.Host, r.In.Host
 	}, ErrorLog: silent}
 	c := &conn{r: io.LimitReader(in, MaxSent), w: &limited{w: out, left: MaxReceived}}
-	new(http2.Server).ServeConn(c, &http2.ServeConnOpts{Context: ctx, Handler: s,
-		BaseConfig: &http.Server{ErrorLog: silent, ReadHeaderTimeout: time.Minute}})
+	l := &single{conn: c, ended: make(chan struct{})}
+	srv := &http.Server{Handler: s, Protocols: http2(), ErrorLog: silent, ReadHeaderTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				_ = l.Close() // it never fails
+			}
+		}}
+	_ = srv.Serve(l) // it ends with the connection
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
