@@ -100,8 +100,8 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	return s, nil
 }
 
-// spellRule returns a rule in the spelling of Google Calendar. RFC 5545 permits small letters. Models also leave out the
-// property's name, and write spaces and a last semicolon.
+// spellRule returns a rule in the spelling of Google Calendar. RFC 5545 permits small letters. Models also leave out
+// the property's name, and write spaces and a last semicolon.
 func spellRule(line string) string {
 	line = strings.TrimRight(strings.ReplaceAll(strings.ToUpper(line), " ", ""), ";")
 	if strings.HasPrefix(line, "FREQ=") {

@@ -15,7 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// roots are the paths at which clients store their servers in a file. The first one with an entry is used.
+// roots are the paths at which clients store their servers in a file. The first one with an entry is used. Clients
+// write an empty object there before their user adds a server.
 var roots = [][]string{{"mcpServers"}, {"servers"}, {"context_servers"}, {"mcp_servers"}, {"amp.mcpServers"},
 	{"mcp.servers"}, {"mcp", "servers"}, {"mcp"}, {}}
 
@@ -29,12 +30,14 @@ func entriesOf(data []byte) ([]entry, error) {
 	if err := strictjson.Check(data); err != nil {
 		return nil, err
 	}
+	empty := false
 	for _, path := range roots {
 		raw := jsontext.Value(data)
 		for _, name := range path {
 			raw = members(raw)[name]
 		}
 		sure := len(path) > 0 && path[0] != "mcp" || len(path) == 2
+		empty = empty || sure && raw.Kind() == '{' && len(members(raw)) == 0
 		if !sure && !holdsServers(raw) {
 			continue
 		}
@@ -45,6 +48,9 @@ func entriesOf(data []byte) ([]entry, error) {
 			}
 			return all, nil
 		}
+	}
+	if empty {
+		return nil, nil
 	}
 	return nil, fault.Invalid("mcpServers", "an object of servers by their names was expected")
 }

@@ -24,6 +24,20 @@ func variables(name string) string {
 	return map[string]string{"TICKETS": "t", "B": "b", "MY_PAT": "p", "HOME": "/home/ana"}[name]
 }
 
+// TestAFileWithoutServers reads files as clients write them before their user adds a server.
+func TestAFileWithoutServers(t *testing.T) {
+	for _, text := range []string{`{"mcpServers":{}}`, `{"servers":{},"inputs":[]}`, `{"theme":"dark","mcpServers":{}}`} {
+		if file, err := mcpfile.Parse([]byte(text)); err != nil || len(file.Servers) != 0 {
+			t.Errorf("%s: %+v, %v", text, file, err)
+		}
+	}
+	for _, text := range []string{`{}`, `{"mcpServers":null}`, `{"mcpServers":"x"}`} {
+		if _, err := mcpfile.Parse([]byte(text)); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
 func TestAFileIsRead(t *testing.T) {
 	file, err := mcpfile.Parse([]byte(whole))
 	if err != nil || len(file.Servers) != 3 || len(file.Notes) != 0 {
@@ -236,7 +250,6 @@ func TestBounds(t *testing.T) {
 		return out
 	}
 	for field, servers := range map[string]map[string]any{
-		"mcpServers":             {},
 		"mcpServers/a/readOnly":  with("readOnly", names),
 		"mcpServers/a/headers":   with("headers", headers),
 		"mcpServers/a/headers/X": with("headers", map[string]string{"X": strings.Repeat("x", 3000)}),
