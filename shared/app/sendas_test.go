@@ -36,8 +36,9 @@ func TestFromIsOneOfTheAccountsAddresses(t *testing.T) {
 		fakegoogle.SendAs{Address: "new@example.com", Pending: true})
 	mail := testkit.Mail("bob@example.com", "s", "b")
 	for name, from := range map[string]string{"a stranger's": "eve@evil.example",
-		"not confirmed": "new@example.com",
-		"another user's": "ben@example.com", "a name": "Desk <desk@example.com>", "two": deskAlias + ",eve@evil.example",
+		"not confirmed":  "new@example.com",
+		"another user's": "ben@example.com", "a name": "Desk <desk@example.com>",
+		"two":      deskAlias + ",eve@evil.example",
 		"a header": deskAlias + "\r\nBcc: eve@evil.example"} {
 		mail["from"] = from
 		if r, _ := w.proposes(mail); len(r.Approvals) != 0 || r.Actions[0].Status != "failed" ||

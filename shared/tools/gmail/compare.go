@@ -55,9 +55,12 @@ func same(approved, stored []byte) bool {
 	return maps.EqualFunc(a.Headers, s.Headers, slices.Equal) && slices.Equal(a.Parts, s.Parts)
 }
 
-// sameFrom is same for a message of the account. If the approved one names no sender, because the account's address is
-// not known, the From that Gmail adds is no difference.
-func sameFrom(approved, stored []byte) bool {
+// sameFrom is same for a message of the account. If the account's address is not known, and the approved message names
+// no sender therefore, the From that Gmail adds is no difference.
+func sameFrom(account string, approved, stored []byte) bool {
+	if account != "" {
+		return same(approved, stored)
+	}
 	if a, err := read(approved); err != nil || len(a.Headers["from"]) > 0 {
 		return same(approved, stored)
 	}

@@ -97,7 +97,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 		}
 		return Sent{}, retriable(f, "gmail.drafts.get", "Gmail could not be asked for the draft. Nothing was sent.")
 	}
-	if !sameFrom(raw, stored) {
+	if !sameFrom(accountOf(c), raw, stored) {
 		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The draft was changed after it was made, so it was not sent. It is still among your drafts.")
 	}

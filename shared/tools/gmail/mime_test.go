@@ -261,7 +261,7 @@ func TestAnUnknownAddressIsGmailsToSet(t *testing.T) {
 	raw := mustBuild(t, Args{To: []string{"a@example.com"}, Body: "b"})
 	from := func(s string) []byte { return slices.Concat([]byte(s), raw) }
 	one, two := from("From: me@example.com\r\n"), from("From: me@example.com\r\nFrom: you@example.com\r\n")
-	if !sameFrom(raw, one) || sameFrom(raw, two) || sameFrom(raw, from("Sender: me@example.com\r\n")) ||
+	if !sameFrom("", raw, one) || sameFrom("", raw, two) || sameFrom("", raw, from("Sender: me@example.com\r\n")) ||
 		same(raw, one) {
 		t.Error("a sender of Gmail's is taken wrongly")
 	}

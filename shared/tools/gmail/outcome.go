@@ -43,7 +43,7 @@ func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call,
 	switch {
 	case err != nil:
 		return sent, nil
-	case !sameFrom(approved, raw):
+	case !sameFrom(accountOf(c), approved, raw):
 		return Sent{}, tool.Ambiguous(fault.New(fault.Policy, fault.CodeIntegrity, sentOther))
 	}
 	sent.Proof = ReadBack
