@@ -188,9 +188,11 @@ await run({
     const again = page.getByRole('button', { name: 'Ask again' });
     await again.waitFor();
     await ready(page);
+    await pick(page, file('draft.txt', 'draft'));
     const [files] = await Promise.all([sent(page), again.click()]);
     expect('the same file', files.length === 1 && files[0].name === 'again.txt' && String(files[0].data) === 'again');
     await page.locator('.card').waitFor();
+    expect('a draft keeps its own', (await names(page)).join() === 'draft.txt');
   },
 
   'a picture that is too large is made smaller, and that is said': async (page) => {

@@ -23,15 +23,19 @@ async function elsewhere(page, method, body) {
   await api(page, method, `/api/agent/memory/${all.notes.at(-1).id}`, body);
 }
 
-async function remember(page, words) {
+async function begin(page, words) {
   await page.goto(`${BASE_URL}/#/new?agent=aide`);
   await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
   await page.getByLabel('Your request').fill(`remember that ${words}`);
   await page.getByRole('button', { name: 'Send', exact: true }).click();
+}
+
+async function remember(page, words, decision = 'Approve once') {
+  await begin(page, words);
   const card = page.locator('.card');
   await card.getByText('Remember a note').waitFor();
   await lain(page);
-  await card.getByRole('button', { name: 'Approve once' }).click();
+  await card.getByRole('button', { name: decision }).click();
   await page.locator('.action').getByText('Done').waitFor();
 }
 
@@ -109,6 +113,19 @@ await run({
     await notes(page).getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByText('No notes yet.').waitFor();
+  },
+
+  'notes can always be allowed': async (page) => {
+    await remember(page, 'I like tea', 'Always allow notes about you (90 days)');
+    await page.getByText('Notes about you: always allowed for 90 days.').waitFor();
+    await begin(page, 'I like short mails');
+    await page.getByText('Done without asking').first().waitFor();
+    await page.getByText('Exact details').last().click();
+    await page.getByText('You always allow notes about you.').waitFor();
+    await view(page, 'Always allowed');
+    await page.getByText('Remember notes about you').first().waitFor();
+    await view(page, 'Memory');
+    await page.getByText('2 of 200 notes.').waitFor();
   },
 
   'two hundred notes are searched': async (page) => {

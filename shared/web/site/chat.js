@@ -189,16 +189,18 @@ class Conversation {
     location.hash = '#/';
   }
 
-  // again sends the same request again, with its files. If part of it was done already, the words and files go to the
-  // input for the user to change.
+  // again sends the same request again, with its files, and leaves a draft alone. If part of it was done already, the
+  // words and files go to the input for the user to change.
   async #again(prompt, safe, of) {
     if (!prompt || this.#talk.sending()) return;
     try {
-      if (of?.attachments && !(await this.#attached.add(await fetched(of)))) return;
+      const files = await fetched(of);
+      if (this.#talk.sending()) return; // the user has sent something meanwhile
+      if (safe) return this.#ask(prompt, files);
+      if (!this.#attached.files.length) this.#attached.show(files);
     } catch (err) {
       return trouble(this.#error, err, () => this.#again(prompt, safe, of));
     }
-    if (safe) return this.#ask(prompt);
     if (!this.#prompt.value.trim()) this.#prompt.value = prompt;
     drafts.set(this.threadId, this.#prompt.value);
     this.#prompt.focus();
@@ -214,17 +216,18 @@ class Conversation {
       trouble(this.#error, new Error('Say what should be done with the files.'));
       return this.#prompt.focus();
     }
+    const { files } = this.#attached;
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
-    this.#ask(prompt);
+    this.#attached.show([]);
+    this.#ask(prompt, files);
   }
 
-  #ask(prompt) {
+  #ask(prompt, files) {
     this.#refusal = false;
     trouble(this.#error);
     const agent = this.agent === assistant ? undefined : this.agent;
-    const attachments = this.#attached.files.length ? this.#attached.files : undefined;
-    this.#attached.show([]);
+    const attachments = files.length ? files : undefined;
     const question = { prompt, threadId: this.threadId, agent, attachments, key: crypto.randomUUID(),
       region: region() };
     asked.set(this.threadId, question);

@@ -58,9 +58,19 @@ async function download(runId, number) {
   return (await client.send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number}`)).blob();
 }
 
-/** fetched returns the files of a message. @param {any} m @returns {Promise<File[]>} */
-export const fetched = (m) => Promise.all(m.attachments.map(async ({ name, type }, i) =>
-  new File([await download(m.runId, i + 1)], name, { type })));
+/**
+ * fetched returns the files of a message, for another request.
+ * @param {any} m @returns {Promise<import('./intake.js').Taken[]>}
+ */
+export async function fetched(m) {
+  const all = [];
+  for (const [i, { name, type }] of (m?.attachments ?? []).entries()) {
+    const { take } = await intake();
+    const file = await take(new File([await download(m.runId, i + 1)], name, { type }), all);
+    if (file) all.push(file);
+  }
+  return all;
+}
 
 /** save has the browser save a file. @param {Blob} blob @param {string} name */
 export function save(blob, name) {

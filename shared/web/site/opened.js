@@ -8,7 +8,7 @@ import { el, trouble } from './dom.js';
 import { onPending } from './pending.js';
 import { exactly, instant } from './time.js';
 import { inWords, told } from './widget/clock.js';
-import { argument, label, sentence, toolName } from './words.js';
+import { alwaysAs, argument, label, sentence, toolName } from './words.js';
 
 const said = {
   approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Undone',
@@ -19,7 +19,6 @@ const said = {
 
 const rules = {
   allowlisted: 'You always allow e-mails to all its recipients.',
-  command_allowed: 'You always allow exactly this command on this host.',
   plan_grant: 'The plan that you confirmed allows it.',
   non_interactive: 'This agent does not ask.',
   declared_not_required: 'The operator has declared that it needs no approval.',
@@ -48,9 +47,10 @@ export function recordOf(run, a) {
     copy(f.value, f.label.toLowerCase()));
   const long = (f) => (f.long ? copied(f) : f.value);
   const free = unasked(a);
+  const why = r.rule === 'command_allowed' ? `You always allow ${alwaysAs(a.tool)}.` : rules[r.rule] ?? r.reason;
   return el('div', { class: 'record' },
     free && el('p', { class: 'unasked' }, free, ' ',
-      rules[r.rule] ?? r.reason ?? '', ' ', ways[r.rule]?.(a)),
+      why, ' ', ways[r.rule]?.(a)),
     el('dl', { class: 'fields' }, ...pairs([
       ['What', preview.title || toolName(a.tool)],
       ...(preview.fields ?? []).map((f) => /** @type {[string, any]} */ ([f.label, long(f)])),

@@ -52,7 +52,7 @@ export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
 export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
 
 /** sized returns a number of bytes as text. @param {number} n */
-export const sized = (n) => (n < 1024 ? `${n} bytes`
+export const sized = (n) => (n < 1024 ? count(n, 'byte')
   : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`);
 
 const fileKinds = { 'application/pdf': 'PDF', 'text/plain': 'Text', 'image/webp': 'WebP' };
@@ -182,14 +182,18 @@ export function aboutOf({ to = [], more, what, where }) {
 const kindsOf = { gmail_send: 'mails to', gmail_draft: 'drafts of mails to', calendar_event_create: 'invitations to',
   calendar_event_update: 'changes of events with', calendar_respond: 'answers to' };
 
+const allowedAs = { gmail_modify: 'this change of labels', remember: 'notes about you',
+  forget: 'deletions of notes about you' };
+
+/** alwaysAs says what an entry that is not for a recipient always allows. @param {string} tool */
+export const alwaysAs = (tool) => allowedAs[tool] ?? 'this command on this host';
+
 /**
  * always says what would be always allowed: "mails to ana@example.com".
  * @param {any} a an approval as the API returns it
  */
 export function always(a) {
-  if (a.decisions?.includes('approve_and_always_allow_command')) {
-    return a.tool === 'gmail_modify' ? 'this change of labels' : 'this command on this host';
-  }
+  if (a.decisions?.includes('approve_and_always_allow_command')) return alwaysAs(a.tool);
   const all = reached(a.args);
   const some = all.length > 3 ? [all[0], all[1], `${all.length - 2} others`] : all;
   return `${kindsOf[a.tool] ?? 'this for'} ${new Intl.ListFormat('en').format(some)}`;

@@ -749,7 +749,7 @@ var under2 = {
 var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool) ? "calendar" : /^run_commands?$/.test(tool) ? "prompt" : "tool";
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
-var sized = (n) => n < 1024 ? `${n} bytes` : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
+var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 var fileKinds = { "application/pdf": "PDF", "text/plain": "Text", "image/webp": "WebP" };
 var fileFacts = ({ type, size, from }) => [
   fileKinds[type] ?? type.replace("image/", "").toUpperCase(),
@@ -873,10 +873,14 @@ var kindsOf = {
   calendar_event_update: "changes of events with",
   calendar_respond: "answers to"
 };
+var allowedAs = {
+  gmail_modify: "this change of labels",
+  remember: "notes about you",
+  forget: "deletions of notes about you"
+};
+var alwaysAs = (tool) => allowedAs[tool] ?? "this command on this host";
 function always(a) {
-  if (a.decisions?.includes("approve_and_always_allow_command")) {
-    return a.tool === "gmail_modify" ? "this change of labels" : "this command on this host";
-  }
+  if (a.decisions?.includes("approve_and_always_allow_command")) return alwaysAs(a.tool);
   const all3 = reached(a.args);
   const some = all3.length > 3 ? [all3[0], all3[1], `${all3.length - 2} others`] : all3;
   return `${kindsOf[a.tool] ?? "this for"} ${new Intl.ListFormat("en").format(some)}`;
@@ -1459,7 +1463,6 @@ var said = {
 };
 var rules = {
   allowlisted: "You always allow e-mails to all its recipients.",
-  command_allowed: "You always allow exactly this command on this host.",
   plan_grant: "The plan that you confirmed allows it.",
   non_interactive: "This agent does not ask.",
   declared_not_required: "The operator has declared that it needs no approval."
@@ -1481,6 +1484,7 @@ function recordOf(run, a) {
   );
   const long3 = (f) => f.long ? copied(f) : f.value;
   const free = unasked(a);
+  const why = r.rule === "command_allowed" ? `You always allow ${alwaysAs(a.tool)}.` : rules[r.rule] ?? r.reason;
   return el(
     "div",
     { class: "record" },
@@ -1489,7 +1493,7 @@ function recordOf(run, a) {
       { class: "unasked" },
       free,
       " ",
-      rules[r.rule] ?? r.reason ?? "",
+      why,
       " ",
       ways[r.rule]?.(a)
     ),
@@ -1944,7 +1948,15 @@ function preview(node, file, blob) {
 async function download(runId, number2) {
   return (await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`)).blob();
 }
-var fetched = (m) => Promise.all(m.attachments.map(async ({ name, type }, i) => new File([await download(m.runId, i + 1)], name, { type })));
+async function fetched(m) {
+  const all3 = [];
+  for (const [i, { name, type }] of (m?.attachments ?? []).entries()) {
+    const { take: take2 } = await intake();
+    const file = await take2(new File([await download(m.runId, i + 1)], name, { type }), all3);
+    if (file) all3.push(file);
+  }
+  return all3;
+}
 function save(blob, name) {
   const href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
   el("a", { href, download: name }).click();
@@ -4653,16 +4665,18 @@ var Conversation = class {
     attachments.set(this.threadId, void 0);
     location.hash = "#/";
   }
-  // again sends the same request again, with its files. If part of it was done already, the words and files go to the
-  // input for the user to change.
+  // again sends the same request again, with its files, and leaves a draft alone. If part of it was done already, the
+  // words and files go to the input for the user to change.
   async #again(prompt, safe, of) {
     if (!prompt || this.#talk.sending()) return;
     try {
-      if (of?.attachments && !await this.#attached.add(await fetched(of))) return;
+      const files2 = await fetched(of);
+      if (this.#talk.sending()) return;
+      if (safe) return this.#ask(prompt, files2);
+      if (!this.#attached.files.length) this.#attached.show(files2);
     } catch (err) {
       return trouble(this.#error, err, () => this.#again(prompt, safe, of));
     }
-    if (safe) return this.#ask(prompt);
     if (!this.#prompt.value.trim()) this.#prompt.value = prompt;
     drafts.set(this.threadId, this.#prompt.value);
     this.#prompt.focus();
@@ -4677,16 +4691,17 @@ var Conversation = class {
       trouble(this.#error, new Error("Say what should be done with the files."));
       return this.#prompt.focus();
     }
+    const { files: files2 } = this.#attached;
     this.#prompt.value = "";
     drafts.set(this.threadId, void 0);
-    this.#ask(prompt);
+    this.#attached.show([]);
+    this.#ask(prompt, files2);
   }
-  #ask(prompt) {
+  #ask(prompt, files2) {
     this.#refusal = false;
     trouble(this.#error);
     const agent = this.agent === assistant ? void 0 : this.agent;
-    const attachments2 = this.#attached.files.length ? this.#attached.files : void 0;
-    this.#attached.show([]);
+    const attachments2 = files2.length ? files2 : void 0;
     const question2 = {
       prompt,
       threadId: this.threadId,

@@ -676,6 +676,8 @@ pre code { padding: 0; }
 .status::before { content: ''; width: 8px; height: 8px; border-radius: 50%; background: var(--a);
   animation: breathe 1.2s ease-in-out infinite alternate; }
 @keyframes breathe { from { opacity: .25; } }
+.note { color: var(--dim); font-size: 13px; margin: 10px 18px 0; }
+.note:empty { display: none; }
 .error, .warning { border-radius: 12px; padding: 10px 12px; font-size: 14px; border: 1px solid; }
 .error { color: var(--bad); margin: 10px 18px 0; display: flex; flex-wrap: wrap; gap: 8px; align-items: center;
   justify-content: space-between; }
@@ -928,7 +930,12 @@ var GeminiChatElement = class extends HTMLElement {
       halt,
       this.sendMessage
     );
-    this.messageInput.oninput = () => void (this.chat.messageInput = this.messageInput.value);
+    const note = make2("p", { className: "note", part: "note" });
+    this.messageInput.oninput = () => {
+      note.textContent = "";
+      this.chat.messageInput = this.messageInput.value;
+    };
+    const refuse = (e) => this.#refuse(e, note);
     this.messageInput.onkeydown = (e) => {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) this.#submit(e);
     };
@@ -938,23 +945,55 @@ var GeminiChatElement = class extends HTMLElement {
         className: "chat",
         part: "chat",
         "aria-labelledby": "heading",
-        onkeydown: (e) => this.#escape(e)
+        onkeydown: (e) => this.#escape(e),
+        onpaste: refuse,
+        ondragover: refuse,
+        ondrop: refuse
       },
       make2("header", { part: "header" }, heading, fresh, this.toggleExpand),
       scroll,
       make2("div", { role: "status" }, status),
       told,
       make2("div", { role: "alert" }, alert),
+      make2("div", { role: "status" }, note),
       form
     );
     const shadow = this.attachShadow({ mode: "open", delegatesFocus: true });
     shadow.adoptedStyleSheets = [sheet];
     shadow.append(frame);
-    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, told, fault, again, alert, halt };
+    return {
+      frame,
+      heading,
+      fresh,
+      hint,
+      log,
+      live,
+      waiting,
+      scroll,
+      status,
+      told,
+      fault,
+      again,
+      alert,
+      halt,
+      note
+    };
+  }
+  /**
+   * A page's conversation is sent with each message, so it has no room for files. Without this, a dropped file would
+   * replace the page.
+   * @param {any} e @param {HTMLElement} note
+   */
+  #refuse(e, note) {
+    const { types = [] } = e.clipboardData ?? e.dataTransfer ?? {};
+    if (!types.includes("Files") || types.includes("text/plain")) return;
+    e.preventDefault();
+    if (e.type !== "dragover") note.textContent = "Files cannot be sent in this chat. Copy the text that matters.";
   }
   /** @param {Event} event */
   #submit(event) {
     event.preventDefault();
+    this.#ui.note.textContent = "";
     this.#focusAfter(() => this.chat.sendMessage(this.messageInput.value) && (this.messageInput.value = ""));
   }
   #clear() {

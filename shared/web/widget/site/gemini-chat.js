@@ -163,24 +163,45 @@ export class GeminiChatElement extends HTMLElement {
     const form = make('form',
       { part: 'form', className: 'composer', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label,
       this.messageInput, halt, this.sendMessage);
-    this.messageInput.oninput = () => void (this.chat.messageInput = this.messageInput.value);
+    const note = make('p', { className: 'note', part: 'note' });
+    this.messageInput.oninput = () => {
+      note.textContent = '';
+      this.chat.messageInput = this.messageInput.value;
+    };
+    const refuse = (/** @type {Event} */ e) => this.#refuse(e, note);
     this.messageInput.onkeydown = (e) => {
       if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) this.#submit(e);
     };
     const frame = make('section',
       { className: 'chat', part: 'chat', 'aria-labelledby': 'heading',
-        onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e) },
+        onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e), onpaste: refuse, ondragover: refuse,
+        ondrop: refuse },
       make('header', { part: 'header' }, heading, fresh, this.toggleExpand), scroll,
-      make('div', { role: 'status' }, status), told, make('div', { role: 'alert' }, alert), form);
+      make('div', { role: 'status' }, status), told, make('div', { role: 'alert' }, alert),
+      make('div', { role: 'status' }, note), form);
     const shadow = this.attachShadow({ mode: 'open', delegatesFocus: true });
     shadow.adoptedStyleSheets = [sheet];
     shadow.append(frame);
-    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, told, fault, again, alert, halt };
+    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, told, fault, again, alert, halt,
+      note };
+  }
+
+  /**
+   * A page's conversation is sent with each message, so it has no room for files. Without this, a dropped file would
+   * replace the page.
+   * @param {any} e @param {HTMLElement} note
+   */
+  #refuse(e, note) {
+    const { types = [] } = e.clipboardData ?? e.dataTransfer ?? {};
+    if (!types.includes('Files') || types.includes('text/plain')) return;
+    e.preventDefault();
+    if (e.type !== 'dragover') note.textContent = 'Files cannot be sent in this chat. Copy the text that matters.';
   }
 
   /** @param {Event} event */
   #submit(event) {
     event.preventDefault();
+    this.#ui.note.textContent = '';
     this.#focusAfter(() => this.chat.sendMessage(this.messageInput.value) && (this.messageInput.value = ''));
   }
 

@@ -43,6 +43,8 @@ pre code { padding: 0; }
 .status::before { content: ''; width: 8px; height: 8px; border-radius: 50%; background: var(--a);
   animation: breathe 1.2s ease-in-out infinite alternate; }
 @keyframes breathe { from { opacity: .25; } }
+.note { color: var(--dim); font-size: 13px; margin: 10px 18px 0; }
+.note:empty { display: none; }
 .error, .warning { border-radius: 12px; padding: 10px 12px; font-size: 14px; border: 1px solid; }
 .error { color: var(--bad); margin: 10px 18px 0; display: flex; flex-wrap: wrap; gap: 8px; align-items: center;
   justify-content: space-between; }
