@@ -39,15 +39,14 @@ func newNetwork(t *testing.T) *network {
 		Key: base64.StdEncoding.EncodeToString(key.Marshal())}}
 }
 
-func (n *network) Scan(_ context.Context, address string, _ int) ([]terminal.HostKey, error) {
+func (n *network) Scan(_ context.Context, _, _, address string, _ int) ([]terminal.HostKey, error) {
 	if address != "web.example.com" {
 		return nil, fault.New(fault.Tool, fault.CodeHostUnreachable, "The host cannot be reached just now.")
 	}
 	return []terminal.HostKey{n.key}, nil
 }
 
-func (n *network) Check(context.Context, terminal.Host, func(context.Context) ([]byte, error)) (supervisor.Facts,
-	error) {
+func (n *network) Check(context.Context, terminal.Host) (supervisor.Facts, error) {
 	return supervisor.Facts{OS: "Linux 6.1.0", Shells: []shell.Grammar{shell.Bash}, Home: "/home/ana"}, n.fail
 }
 

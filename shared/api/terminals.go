@@ -34,6 +34,7 @@ type hostView struct {
 	HostKeys        []terminal.HostKey `json:"hostKeys"`
 	CertAuthorities []terminal.HostKey `json:"certAuthorities"`
 	RevokedKeys     []terminal.HostKey `json:"revokedKeys"`
+	Jump            string             `json:"jump,omitempty"` // the ID of the host that it is reached through
 	AutoRun         terminal.AutoRun   `json:"autoRun"`
 	ReadPaths       []string           `json:"readPaths"`
 	CreatedAt       time.Time          `json:"createdAt"`
@@ -48,7 +49,7 @@ func viewHost(h terminal.Host) hostView {
 	return hostView{HostID: h.ID, Name: h.Name, Host: h.Address, Port: h.Port, Username: h.Username,
 		Auth: authView{h.Auth, h.PublicKey}, HostKeys: append([]terminal.HostKey{}, h.HostKeys...),
 		CertAuthorities: append([]terminal.HostKey{}, h.CertAuthorities...),
-		RevokedKeys:     append([]terminal.HostKey{}, h.RevokedKeys...), AutoRun: h.AutoRun,
+		RevokedKeys:     append([]terminal.HostKey{}, h.RevokedKeys...), Jump: h.Jump, AutoRun: h.AutoRun,
 		ReadPaths: append([]string{}, h.ReadPaths...), CreatedAt: h.CreatedAt}
 }
 

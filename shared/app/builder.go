@@ -60,8 +60,8 @@ type Hosts interface {
 	io.Closer
 
 	// Scan and Check implement hosts.Remote. That package is linked only into programs that store hosts.
-	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
-	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (supervisor.Facts, error)
+	Scan(ctx context.Context, uid, jump, address string, port int) ([]terminal.HostKey, error)
+	Check(ctx context.Context, h terminal.Host) (supervisor.Facts, error)
 }
 
 // Engine runs containers (package docker).

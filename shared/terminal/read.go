@@ -39,6 +39,22 @@ func ReadHost(ctx context.Context, st store.Store, uid, id string) (Host, error)
 	return h, err
 }
 
+// ReadJumps returns the user's hosts on the way to a host whose jump host has the ID, the first one first. None are on
+// the way without an ID. It returns the errors of ReadTerminal, and AuthError not_found for more hosts than MaxJumps.
+func ReadJumps(ctx context.Context, st store.Store, uid, id string) (via []Host, err error) {
+	for ; id != ""; id = via[0].Jump {
+		if len(via) == MaxJumps {
+			return nil, fault.NotFound()
+		}
+		h, err := ReadHost(ctx, st, uid, id)
+		if err != nil {
+			return nil, err
+		}
+		via = slices.Insert(via, 0, h)
+	}
+	return via, nil
+}
+
 // ReadTerminalDoc is ReadTerminal for callers that change the terminal: it also returns the document.
 func ReadTerminalDoc(ctx context.Context, st store.Store, uid, id string) (t Terminal, d store.Doc, err error) {
 	if _, ok := HostOf(id); !ok {

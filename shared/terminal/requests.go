@@ -12,6 +12,7 @@ type NewHost struct {
 	HostKeys []HostKey `json:"hostKeys"`
 	// lines of a known_hosts file: those that match the host add keys, certificate authorities and revoked keys
 	KnownHosts *string  `json:"knownHosts"`
+	Jump       *string  `json:"jump"`    // the ID of a host of the user's to connect through; nil: none
 	AutoRun    *AutoRun `json:"autoRun"` // nil: none
 	ReadPaths  []string `json:"readPaths"`
 }
@@ -43,8 +44,9 @@ type NewTerminal struct {
 
 // ScanRequest asks for a host's keys.
 type ScanRequest struct {
-	Address string `json:"host"`
-	Port    *int   `json:"port"` // nil: 22
+	Address string  `json:"host"`
+	Port    *int    `json:"port"` // nil: 22
+	Jump    *string `json:"jump"` // the ID of a host of the user's to connect through; nil: none
 }
 
 // Facts are the facts that a host reports when it is checked.

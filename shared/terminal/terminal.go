@@ -24,6 +24,9 @@ const (
 	MaxTerminals = 20
 )
 
+// MaxJumps is the maximum number of hosts on the way to a host.
+const MaxJumps = 3
+
 // AuthKind is the kind of a login to a host.
 type AuthKind string
 
@@ -68,7 +71,9 @@ type Host struct {
 	// a key with a certificate that one of these signed for Address is accepted too
 	CertAuthorities []HostKey `json:"certAuthorities,omitempty"`
 	RevokedKeys     []HostKey `json:"revokedKeys,omitempty"` // never accepted, as a host's or as an authority's
-	AutoRun         AutoRun   `json:"autoRun"`
+	// the ID of the user's host that this one is reached through; empty: it is reached directly
+	Jump    string  `json:"jump,omitempty"`
+	AutoRun AutoRun `json:"autoRun"`
 	// absolute paths; files below them can be printed without approval
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// of the shell that runs commands; empty: unknown, treated as bash

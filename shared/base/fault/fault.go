@@ -63,6 +63,7 @@ const (
 	CodeHostUnreachable  Code = "host_unreachable"
 	CodeHostRefused      Code = "host_refused"
 	CodeTerminalBusy     Code = "terminal_busy"
+	CodeHostInUse        Code = "host_in_use"
 	CodeInternal         Code = "internal"
 )
 
@@ -168,6 +169,7 @@ var statusOfCode = map[Code]int{
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
 	CodeRunOpen:      http.StatusConflict,
 	CodeTerminalBusy: http.StatusConflict,
+	CodeHostInUse:    http.StatusConflict,
 	CodeNotBound:     http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeNotWaiting: http.StatusGone,
 	CodeTooMany:          http.StatusTooManyRequests,
 	CodeBudget:           http.StatusTooManyRequests,

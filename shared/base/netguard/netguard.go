@@ -120,6 +120,18 @@ func (g *Guard) Refuses(host string, port int) bool {
 	return (k == never || k == loopback) && !g.allows(host, ip, port)
 }
 
+// Permits reports whether the address may be connected to from another machine, which resolves the name itself. A name
+// must therefore be one that the options open. Like [Guard.PortOpen], it checks only the text.
+func (g *Guard) Permits(host string, port int) bool {
+	host = normal(host)
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Zone() == "" && g.allows(host, ip.Unmap(), port)
+	}
+	return slices.ContainsFunc(g.o.Open, func(o Opening) bool {
+		return o.port == port && o.name != "" && o.named(host)
+	})
+}
+
 // judge returns nil if the named host may be dialled at the address, and otherwise ErrDenied.
 func (g *Guard) judge(host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)

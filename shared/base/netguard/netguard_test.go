@@ -330,3 +330,24 @@ func TestRefuses(t *testing.T) {
 		t.Error("what an operator opens counts, and never where it is deployed")
 	}
 }
+
+// TestPermits checks addresses behind another machine. A name must be opened, because it is resolved there.
+func TestPermits(t *testing.T) {
+	open, err := ParseAll([]string{"10.0.0.0/8", "*.corp.example", "db.example:2222", "127.0.0.0/8", "fe80::/10"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := New(Options{Ports: []int{22}, Open: open, Deployed: true})
+	for _, c := range []struct {
+		host string
+		port int
+		want bool
+	}{{"203.0.113.7", 22, false}, {"8.8.8.8", 22, true}, {"8.8.8.8", 2222, false}, {"10.1.2.3", 22, true},
+		{"10.1.2.3", 23, false}, {"192.168.0.1", 22, false}, {"169.254.169.254", 22, false}, {"127.0.0.1", 22, false},
+		{"fe80::1", 22, false}, {"web.corp.example", 22, true}, {"WEB.corp.example.", 22, true},
+		{"web.example.com", 22, false}, {"db.example", 2222, true}, {"db.example", 22, false}} {
+		if got := g.Permits(c.host, c.port); got != c.want {
+			t.Errorf("%s:%d is permitted: %t", c.host, c.port, got)
+		}
+	}
+}

@@ -24,10 +24,11 @@ import (
 // Remote reaches hosts (shared/terminal/remote). Its errors are safe to show. All failures to reach a host have the
 // same error.
 type Remote interface {
-	// Scan returns the keys of the server at an address, without a login.
-	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
-	// Check logs in to the host with the secret that open returns, and returns the host's facts.
-	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (supervisor.Facts, error)
+	// Scan returns the keys of the server at an address, without a login there. If jump is not empty, it connects
+	// through the user's host with this ID.
+	Scan(ctx context.Context, uid, jump, address string, port int) ([]terminal.HostKey, error)
+	// Check logs in to the host, and returns the host's facts.
+	Check(ctx context.Context, h terminal.Host) (supervisor.Facts, error)
 }
 
 // Config configures Hosts. All fields except Off, AuditDays, Rand and EndOverdue are required.
@@ -67,7 +68,7 @@ func (h *Hosts) on() error {
 }
 
 // Scan returns the keys of the server at the address, for the user to compare. It does not log in. Errors:
-// ValidationError host or port, PolicyError too_many, terminal_off, and Remote's.
+// ValidationError host, port or jump, PolicyError too_many, terminal_off, and Remote's.
 func (h *Hosts) Scan(ctx context.Context, uid string, in terminal.ScanRequest) ([]terminal.HostKey, error) {
 	if err := h.on(); err != nil {
 		return nil, err
@@ -80,10 +81,14 @@ func (h *Hosts) Scan(ctx context.Context, uid string, in terminal.ScanRequest) (
 	if err != nil {
 		return nil, err
 	}
+	jump := orEmpty(in.Jump)
+	if err := checkJump(ctx, h.cfg.Store, uid, jump); err != nil {
+		return nil, err
+	}
 	if err := h.count(ctx, uid); err != nil {
 		return nil, err
 	}
-	return h.cfg.Remote.Scan(ctx, address, port)
+	return h.cfg.Remote.Scan(ctx, uid, jump, address, port)
 }
 
 // Check logs in to the user's host, and returns its facts. It stores the host's shell. Errors: AuthError not_found,
@@ -99,9 +104,7 @@ func (h *Hosts) Check(ctx context.Context, uid, id string) (terminal.Facts, erro
 	if err := h.count(ctx, uid); err != nil {
 		return terminal.Facts{}, err
 	}
-	is, err := h.cfg.Remote.Check(ctx, host, func(ctx context.Context) ([]byte, error) {
-		return h.cfg.Vault.Open(ctx, host)
-	})
+	is, err := h.cfg.Remote.Check(ctx, host)
 	if err != nil {
 		return terminal.Facts{}, err
 	}
@@ -144,6 +147,9 @@ func (h *Hosts) Add(ctx context.Context, uid string, in terminal.NewHost) (termi
 	err = h.change(ctx, uid, func(s *state) error {
 		if len(s.list.Hosts) >= terminal.MaxHosts {
 			return errTooManyHosts()
+		}
+		if err := checkJump(ctx, h.cfg.Store, uid, host.Jump); err != nil {
+			return err
 		}
 		host.CreatedAt = s.at
 		s.list.Hosts, s.listChanged = append(s.list.Hosts, host.ID), true
@@ -206,12 +212,15 @@ func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) 
 }
 
 // Delete deletes the user's host with its secret, and its terminals. Files of the supervisor on the host remain.
-// Errors: AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, and
-// ToolExecutionError store_unavailable.
+// Errors: AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, PolicyError
+// host_in_use while another host is reached through it, and ToolExecutionError store_unavailable.
 func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
 	return h.closing(ctx, uid, func(s *state) error {
 		host, d, err := s.host(ctx, id)
 		if err != nil {
+			return err
+		}
+		if err := s.checkUnused(ctx, id); err != nil {
 			return err
 		}
 		if err := s.close(ctx, s.list.OnHost(id)...); err != nil {

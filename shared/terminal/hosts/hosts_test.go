@@ -68,14 +68,13 @@ func newEnvOn(t testing.TB, wrap func(store.Store) store.Store, change func(*hos
 // reached is what the service asks of hosts.
 type reached struct{ w *env }
 
-func (r reached) Scan(_ context.Context, address string, port int) ([]terminal.HostKey, error) {
+func (r reached) Scan(_ context.Context, _, _, address string, _ int) ([]terminal.HostKey, error) {
 	r.w.scanned = append(r.w.scanned, address)
 	return []terminal.HostKey{hostKey(r.w.t)}, nil
 }
 
-func (r reached) Check(ctx context.Context, _ terminal.Host, open func(context.Context) ([]byte, error)) (
-	supervisor.Facts, error) {
-	secret, err := open(ctx)
+func (r reached) Check(ctx context.Context, h terminal.Host) (supervisor.Facts, error) {
+	secret, err := r.w.vault.Open(ctx, h)
 	r.w.logins = append(r.w.logins, string(secret))
 	return supervisor.Facts{OS: "Linux 6.1", Shells: []shell.Grammar{shell.POSIX}}, err
 }

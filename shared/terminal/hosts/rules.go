@@ -29,7 +29,7 @@ const (
 // checked validates a new host except for its secret, and returns it without ID, user and secret.
 func (h *Hosts) checked(in terminal.NewHost) (host terminal.Host, err error) {
 	host = terminal.Host{Name: in.Name, Username: in.Username, Auth: in.Auth.Kind, AutoRun: terminal.AutoRunNone,
-		ReadPaths: in.ReadPaths}
+		ReadPaths: in.ReadPaths, Jump: orEmpty(in.Jump)}
 	if err := checkName(in.Name); err != nil {
 		return host, err
 	}

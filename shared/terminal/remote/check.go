@@ -15,12 +15,12 @@ const probeTime = 20 * time.Second
 
 // Check logs in to the host, installs the keeper, and returns the host's facts. If the host cannot be reached, the
 // error comes after the same time as that of Scan. For the other errors, see the package's codes.
-func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (
+func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error), via ...Hop) (
 	supervisor.Facts, error) {
 	var conn supervisor.Conn
 	release := func() {}
 	err := p.evenly(ctx, func(ctx context.Context) (err error) {
-		c, done, err := p.Get(ctx, &h, open)
+		c, done, err := p.Get(ctx, &h, open, via...)
 		if err == nil {
 			conn, release = c, done
 		}

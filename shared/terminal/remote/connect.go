@@ -21,7 +21,7 @@ import (
 const version = "SSH-2.0-Countersign"
 
 // connect dials a host, checks that its key identifies it, and logs in.
-func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.Conn, error) {
+func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret, via []Hop) (ssh.Conn, error) {
 	known, err := identityOf(h)
 	if err != nil {
 		return nil, err
@@ -40,17 +40,18 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 			refused = known.check(key, time.Now())
 			return refused
 		}}
-	conn, err := p.handshake(ctx, h.Address, h.Port, cfg, login)
+	to := route{h.Address, h.Port, via}
+	conn, err := p.handshake(ctx, to, cfg, login)
 	var none *ssh.AlgorithmNegotiationError
 	switch {
 	case err == nil:
 		return conn, nil
-	case Unreachable(err):
+	case Unreachable(err), errors.As(err, new(*onTheWay)):
 		return nil, err
 	case refused != nil:
 		return nil, refused
 	case errors.As(err, &none) && none.What == hostKeyNegotiation:
-		return nil, p.otherKind(ctx, h, &known, none.RequestedAlgorithms)
+		return nil, p.otherKind(ctx, to, &known, none.RequestedAlgorithms)
 	case login.begun.Load():
 		return nil, login.failed(err)
 	}
@@ -61,9 +62,8 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 const hostKeyNegotiation = "host key"
 
 // handshake dials, exchanges keys and logs in, each within its time limit. It starts nothing on the host.
-func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.ClientConfig, login *login,
-) (ssh.Conn, error) {
-	dialled, err := p.dial(ctx, host, port)
+func (p *Pool) handshake(ctx context.Context, to route, cfg *ssh.ClientConfig, login *login) (ssh.Conn, error) {
+	dialled, err := p.dial(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.Cl
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // the handshake reports the error
 	defer stop()
-	conn, channels, requests, err := ssh.NewClientConn(raw, net.JoinHostPort(host, strconv.Itoa(port)), cfg)
+	conn, channels, requests, err := ssh.NewClientConn(raw, to.address(), cfg)
 	if ctx.Err() != nil {
 		err = errors.Join(err, context.Cause(ctx))
 	}
@@ -139,11 +139,23 @@ func (w *wire) broke() error {
 	return w.err
 }
 
+// route leads to a server: its address, and the hosts to jump through.
+type route struct {
+	host string
+	port int
+	via  []Hop
+}
+
+func (r route) address() string { return net.JoinHostPort(r.host, strconv.Itoa(r.port)) }
+
 // dial opens the TCP connection.
-func (p *Pool) dial(ctx context.Context, host string, port int) (net.Conn, error) {
+func (p *Pool) dial(ctx context.Context, to route) (net.Conn, error) {
+	if len(to.via) > 0 {
+		return p.tunnel(ctx, to)
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.times.Dial)
 	defer cancel()
-	conn, err := p.dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	conn, err := p.dialer.DialContext(ctx, "tcp", to.address())
 	if err != nil {
 		return nil, unreachable("dial", err)
 	}
@@ -152,12 +164,12 @@ func (p *Pool) dial(ctx context.Context, host string, port int) (net.Conn, error
 
 // otherKind returns the error of a host that no longer has a key of a pinned type. It asks the host, without a login,
 // for a key that it has.
-func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, known *identity, offered []string) error {
+func (p *Pool) otherKind(ctx context.Context, to route, known *identity, offered []string) error {
 	for _, a := range offered {
 		if len(hostKeyAlgorithms(formatOf(a))) == 0 {
 			continue
 		}
-		key, err := p.keyOf(ctx, h.Address, h.Port, hostKeyAlgorithms(formatOf(a)))
+		key, err := p.keyOf(ctx, to, hostKeyAlgorithms(formatOf(a)))
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ type conn struct {
 	group *group
 	host  *terminal.Host
 	open  Secret
+	via   []Hop
 	first *link
 }
 
@@ -78,7 +79,7 @@ func (c *conn) channel(ctx context.Context) (*link, error) {
 		had, changed := len(g.links), g.changed
 		p.mu.Unlock()
 		if had < maxLinks {
-			if _, err := p.add(ctx, g, c.host, c.open, had); err != nil {
+			if _, err := p.add(ctx, c, had); err != nil {
 				return nil, err
 			}
 			continue

@@ -51,11 +51,20 @@ type group struct {
 	since   time.Time     // when leases became 0, by the wall clock
 }
 
-// Get returns a connection to the host. It is logged in, and the host's key was verified. The connection stays open
+// Get returns a connection to the host, through the hosts of via, the first of them first. It is logged in, and the
+// host's key was verified, as those of the hosts on the way. The connection stays open
 // until release is called, unless it breaks. After that, each Exec fails with an error marked as transient, and the
 // next Get makes a new connection. For the errors, see the package's codes; those of an unreachable host are marked as
 // transient.
-func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret) (supervisor.Conn, func(), error) {
+func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret, via ...Hop) (supervisor.Conn, func(), error) {
+	c, release, err := p.get(ctx, h, open, via)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, release, nil
+}
+
+func (p *Pool) get(ctx context.Context, h *terminal.Host, open Secret, via []Hop) (*conn, func(), error) {
 	if d, ok := p.dialer.(interface{ Refuses(string, int) bool }); ok && d.Refuses(h.Address, h.Port) {
 		return nil, nil, fault.New(fault.Policy, CodeForbidden,
 			"No host at this address may be connected to from here.")
@@ -64,12 +73,12 @@ func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret) (supervis
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := p.warm(ctx, g, h, open)
-	if err != nil {
+	c := &conn{pool: p, group: g, host: h, open: open, via: via}
+	if c.first, err = p.warm(ctx, c); err != nil {
 		p.release(g)
 		return nil, nil, err
 	}
-	return &conn{pool: p, group: g, host: h, open: open, first: l}, sync.OnceFunc(func() { p.release(g) }), nil
+	return c, sync.OnceFunc(func() { p.release(g) }), nil
 }
 
 // lease counts one more user of a group, so that the group stays.
@@ -124,7 +133,8 @@ func (p *Pool) closeLinks(g *group) {
 }
 
 // warm returns an open connection of the group that answers, or makes one.
-func (p *Pool) warm(ctx context.Context, g *group, h *terminal.Host, open Secret) (*link, error) {
+func (p *Pool) warm(ctx context.Context, c *conn) (*link, error) {
+	g := c.group
 	for {
 		p.mu.Lock()
 		var l *link
@@ -133,7 +143,7 @@ func (p *Pool) warm(ctx context.Context, g *group, h *terminal.Host, open Secret
 		}
 		p.mu.Unlock()
 		if l == nil {
-			return p.add(ctx, g, h, open, 0)
+			return p.add(ctx, c, 0)
 		}
 		if l.answers(ctx, p.times) {
 			return l, nil
@@ -148,7 +158,8 @@ func (p *Pool) warm(ctx context.Context, g *group, h *terminal.Host, open Secret
 
 // add makes one more connection of the group, unless another caller has made one in the meantime. had is the number of
 // connections that the caller saw.
-func (p *Pool) add(ctx context.Context, g *group, h *terminal.Host, open Secret, had int) (*link, error) {
+func (p *Pool) add(ctx context.Context, to *conn, had int) (*link, error) {
+	g := to.group
 	select {
 	case g.making <- struct{}{}:
 		defer func() { <-g.making }()
@@ -166,7 +177,7 @@ func (p *Pool) add(ctx context.Context, g *group, h *terminal.Host, open Secret,
 	}
 	p.open++
 	p.mu.Unlock()
-	c, err := p.connect(ctx, h, open)
+	c, err := p.connect(ctx, to.host, to.open, to.via)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil && p.closed {

@@ -20,27 +20,28 @@ const maxScanned = 8
 // errScanned ends a handshake once the host has proved its key.
 var errScanned = errors.New("the key is known")
 
-// Scan returns all keys of a host that can identify it. The host proves each of them; there is no login. Every failure
-// returns the same error (CodeUnreachable) after the same time, so that callers learn nothing about the network. Which
-// ports are allowed is public: any other port is a ValidationError for the field port.
-func (p *Pool) Scan(ctx context.Context, host string, port int) (keys []terminal.HostKey, err error) {
+// Scan returns all keys of a host that can identify it. The host proves each of them without a login; the hosts of via
+// are jumped through, and logged in to. Every failure returns the same error (CodeUnreachable) after the same time, so
+// that callers learn nothing about the network. Which ports are allowed is public: any other port is a ValidationError
+// for the field port.
+func (p *Pool) Scan(ctx context.Context, host string, port int, via ...Hop) (keys []terminal.HostKey, err error) {
 	if g, ok := p.dialer.(interface{ PortOpen(string, int) bool }); ok && !g.PortOpen(host, port) {
 		return nil, fault.Invalid("port", "hosts are not reached at this port from here; 22 is the usual one")
 	}
 	err = p.evenly(ctx, func(ctx context.Context) error {
-		keys, err = p.scan(ctx, host, port)
+		keys, err = p.scan(ctx, route{host, port, via})
 		return err
 	})
 	return keys, err
 }
 
-func (p *Pool) scan(ctx context.Context, host string, port int) (keys []terminal.HostKey, err error) {
-	offered, err := p.offered(ctx, host, port)
+func (p *Pool) scan(ctx context.Context, to route) (keys []terminal.HostKey, err error) {
+	offered, err := p.offered(ctx, to)
 	if err != nil {
 		return nil, err
 	}
 	for _, format := range offered {
-		key, err := p.keyOf(ctx, host, port, hostKeyAlgorithms(format))
+		key, err := p.keyOf(ctx, to, hostKeyAlgorithms(format))
 		if err != nil {
 			return nil, err
 		}
@@ -57,9 +58,12 @@ func (p *Pool) scan(ctx context.Context, host string, port int) (keys []terminal
 
 // offered returns the types of the keys that a host has. It requests a type that does not exist, and the host answers
 // with its list.
-func (p *Pool) offered(ctx context.Context, host string, port int) (formats []string, err error) {
-	_, err = p.handshake(ctx, host, port, scanning([]string{"none@countersign"}, nil), nil)
+func (p *Pool) offered(ctx context.Context, to route) (formats []string, err error) {
+	_, err = p.handshake(ctx, to, scanning([]string{"none@countersign"}, nil), nil)
 	var none *ssh.AlgorithmNegotiationError
+	if errors.As(err, new(*onTheWay)) {
+		return nil, err
+	}
 	if !errors.As(err, &none) || none.What != hostKeyNegotiation {
 		return nil, unreachable("scan", err)
 	}
@@ -73,8 +77,8 @@ func (p *Pool) offered(ctx context.Context, host string, port int) (formats []st
 }
 
 // keyOf returns the key that the host proves with one of the algorithms.
-func (p *Pool) keyOf(ctx context.Context, host string, port int, algorithms []string) (key ssh.PublicKey, err error) {
-	_, err = p.handshake(ctx, host, port, scanning(algorithms, &key), nil)
+func (p *Pool) keyOf(ctx context.Context, to route, algorithms []string) (key ssh.PublicKey, err error) {
+	_, err = p.handshake(ctx, to, scanning(algorithms, &key), nil)
 	if key == nil {
 		return nil, unreachable("scan", err)
 	}

@@ -6,9 +6,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -19,6 +19,7 @@ import (
 type site struct {
 	terminal.Terminal
 	Host terminal.Host
+	Via  []terminal.Host // the hosts on the way to Host, the first one first
 }
 
 // site reads the terminal and its host.
@@ -37,7 +38,14 @@ func (r *runner) site(ctx context.Context, s tool.Scope) (site, error) {
 	if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		return site{}, errClosed()
 	}
-	return site{t, h}, err
+	if err != nil {
+		return site{}, err
+	}
+	via, err := terminal.ReadJumps(ctx, r.Store, s.UID, h.Jump)
+	if fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		return site{}, errClosed()
+	}
+	return site{t, h, via}, err
 }
 
 func errClosed() error {
@@ -69,22 +77,30 @@ func (at site) lasting() string {
 	return at.Cwd
 }
 
-// hostKey distinguishes machines, users and sets of accepted keys. A host with a certificate is bound to its address
-// and to the authorities, as the card shows them: its own key may change.
+// hostKey distinguishes machines, users and sets of accepted keys, of the host and of those on the way.
 func (at site) hostKey() string {
+	parts := accepted(&at.Host)
+	for i := range at.Via {
+		parts = append(parts, "through "+hashed(accepted(&at.Via[i])...))
+	}
+	return hashed(parts...)
+}
+
+// accepted returns everything that identifies a host. A host with a certificate is bound to its address and to the
+// authorities, as the card shows them: its own key may change.
+func accepted(h *terminal.Host) []string {
 	var keys []string
-	for _, k := range at.Host.HostKeys {
+	for _, k := range h.HostKeys {
 		keys = append(keys, k.SHA256)
 	}
-	for _, k := range at.Host.CertAuthorities {
+	for _, k := range h.CertAuthorities {
 		keys = append(keys, "authority "+k.SHA256)
 	}
-	for _, k := range at.Host.RevokedKeys {
+	for _, k := range h.RevokedKeys {
 		keys = append(keys, "revoked "+k.SHA256)
 	}
 	slices.Sort(keys)
-	parts := []string{at.Host.ID, at.Host.Address, strconv.Itoa(at.Host.Port), at.Host.Username}
-	return hashed(append(parts, keys...)...)
+	return append([]string{h.ID, h.Address, strconv.Itoa(h.Port), h.Username}, keys...)
 }
 
 func hashed(parts ...string) string {
@@ -96,22 +112,28 @@ func hashed(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// name is the place in the form that its user knows: ana@web (web.example.com) in /srv. A host with a certificate is
-// shown with the authorities that may sign one.
+// name is the place in the form that its user knows: ana@web (web.example.com) through ana@gate (gate.example.com) in
+// /srv.
 func (at site) name() string {
-	address := at.Host.Address
-	if at.Host.Port != 22 {
-		if strings.Contains(address, ":") {
-			address = "[" + address + "]"
-		}
-		address += ":" + strconv.Itoa(at.Host.Port)
+	name := login(&at.Host)
+	for i := range at.Via {
+		name += " through " + login(&at.Via[len(at.Via)-1-i])
 	}
-	for i, k := range at.Host.CertAuthorities {
+	if at.Cwd == "" {
+		return name + " in the home directory"
+	}
+	return name + " in " + at.Cwd
+}
+
+// login describes a host: ana@web (web.example.com). A host with a certificate is shown with the authorities that may
+// sign one.
+func login(h *terminal.Host) string {
+	address := h.Address
+	if h.Port != 22 {
+		address = net.JoinHostPort(address, strconv.Itoa(h.Port))
+	}
+	for i, k := range h.CertAuthorities {
 		address += []string{", certified by ", " or "}[min(i, 1)] + k.SHA256
 	}
-	dir := at.Cwd
-	if dir == "" {
-		dir = "the home directory"
-	}
-	return fmt.Sprintf("%s@%s (%s) in %s", at.Host.Username, at.Host.Name, address, dir)
+	return fmt.Sprintf("%s@%s (%s)", h.Username, h.Name, address)
 }

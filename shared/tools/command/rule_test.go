@@ -250,6 +250,29 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestPlaceThroughAJumpHost shows the way to a host. Another key of the jump host makes another place.
+func TestPlaceThroughAJumpHost(t *testing.T) {
+	const jumpID = "cccccccccccccccccccccccccc"
+	place := func(key string) tool.Place {
+		t.Helper()
+		w := newWorld(t, func(h *terminal.Host, _ *terminal.Terminal) { h.Jump = jumpID })
+		w.put(document.HostPath("ana", jumpID), terminal.Host{ID: jumpID, UID: "ana", Name: "gate",
+			Address: "gate.example.com", Port: 2222, Username: "ana", HostKeys: []terminal.HostKey{{SHA256: key}}})
+		p, err := command.New(command.Options{Store: w.st})[command.Run].Place(t.Context(), w.scope())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	one, other := place("SHA256:one"), place("SHA256:two")
+	if want := "root@web (web.example.com) through ana@gate (gate.example.com:2222) in /srv"; one.Name != want {
+		t.Errorf("%q", one.Name)
+	}
+	if one.ID == other.ID || one != place("SHA256:one") {
+		t.Errorf("%+v, %+v", one, other)
+	}
+}
+
 // Another user's terminal is none, and neither is one without its host.
 func TestPlaceIsItsUsers(t *testing.T) {
 	w := newWorld(t, nil)

@@ -76,15 +76,19 @@ export const hosts = {
     const known = page.getByLabel('Lines of known_hosts');
     if (!(await known.isVisible())) await page.getByText('Advanced').click();
     await known.fill(lines);
+    await page.getByLabel('Connect through').selectOption('web-1');
     expect('there is no fingerprint to compare',
       !(await page.getByRole('button', { name: 'Show fingerprint' }).isVisible()));
     const [before, scans] = [(await asked('POST', '/api/agent/hosts')).length,
       (await asked('POST', '/api/agent/hosts/scan')).length];
-    await doc('GET /api/agent/hosts', { ok: true, hosts: [{ ...host, certAuthorities: [print] }] });
+    await doc('GET /api/agent/hosts', { ok: true, hosts: [{ ...host, certAuthorities: [print] },
+      { ...host, hostId: 'host000000000002', name: 'db-1', jump: host.hostId }] });
     await page.getByRole('button', { name: 'Add the host' }).click();
     await page.getByText('Certified by').waitFor();
     const sent = (await asked('POST', '/api/agent/hosts'))[before].body;
-    expect(`the lines are sent (${JSON.stringify(sent)})`, sent.knownHosts === lines && sent.hostKeys === undefined);
+    expect(`the lines are sent (${JSON.stringify(sent)})`, sent.knownHosts === lines
+      && sent.hostKeys === undefined && sent.jump === host.hostId);
+    await page.getByText('through web-1').waitFor();
     expect('nothing was scanned', (await asked('POST', '/api/agent/hosts/scan')).length === scans);
     await page.getByRole('button', { name: 'Show fingerprint' }).waitFor();
     await accessible(page, 'a certificate');

@@ -6460,6 +6460,15 @@ function connect2(added) {
     "Lines of known_hosts for this host, with @cert-authority and @revoked",
     { rows: 3, placeholder: "@cert-authority *.example.com ssh-ed25519 AAAA…" }
   );
+  const jump = (
+    /** @type {HTMLSelectElement} */
+    el("select", { id: "host-jump" }, el("option", { value: "" }, "No host"))
+  );
+  const through = el("div", {}, el("label", { for: jump.id }, "Connect through"), jump);
+  const offer4 = (hosts2) => jump.replaceChildren(
+    el("option", { value: "" }, "No host"),
+    ...hosts2.map((h) => el("option", { value: h.hostId }, h.name))
+  );
   const auto = (
     /** @type {HTMLInputElement} */
     el("input", { id: "host-auto", type: "checkbox", checked: true })
@@ -6507,14 +6516,18 @@ function connect2(added) {
       el("div", { class: "pair even" }, username.node, name.node),
       el("fieldset", {}, el("legend", {}, "Log in with"), ...radios, secret),
       el("p", { class: "check" }, auto, el("label", { for: auto.id }, "Run read-only commands without asking")),
-      el("details", {}, el("summary", {}, "Advanced"), paths2.node, known6.node),
+      el("details", {}, el("summary", {}, "Advanced"), through, paths2.node, known6.node),
       error,
       submit,
       found3
     )
   );
   choose("generated");
-  const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value) });
+  const where = () => ({
+    host: host.box.value.trim(),
+    port: Number(port.box.value),
+    jump: jump.value || void 0
+  });
   let keys = [];
   function forget2() {
     submit.textContent = known6.box.value.trim() ? "Add the host" : "Show fingerprint";
@@ -6589,7 +6602,7 @@ function connect2(added) {
       trouble(error, err);
     }
   }
-  return form3;
+  return { form: form3, offer: offer4 };
 }
 
 // site/terminal/hosts.js
@@ -6598,18 +6611,20 @@ function hosts(on) {
   const list2 = el("ul", { class: "stack plain", "aria-label": "Hosts" });
   const error = el("p", { class: "error", role: "alert" });
   const told4 = el("div", { class: "told", hidden: true });
-  const node = el("div", { class: "hosts" }, error, told4, list2, connect2((host) => {
+  const { form: form3, offer: offer4 } = connect2((host) => {
     say(`${host.name} was added.`);
     told4.hidden = !host.auth.publicKey;
     if (host.auth.publicKey) told4.replaceChildren(...ownKey(host));
     again2();
-  }));
+  });
+  const node = el("div", { class: "hosts" }, error, told4, list2, form3);
   async function load3() {
     trouble(error);
     const { hosts: all3 = [] } = await call("GET", "/api/agent/hosts");
     on.changed(all3);
+    offer4(all3);
     list2.replaceChildren(
-      ...all3.length ? all3.map((h) => row3(h, on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
+      ...all3.length ? all3.map((h) => row3(h, all3.find((other2) => other2.hostId === h.jump), on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
     );
   }
   const again2 = () => load3().catch((err) => trouble(error, err, again2));
@@ -6630,7 +6645,7 @@ var ownKey = (h) => [
     h.auth.publicKey
   )
 ];
-function row3(h, on, again2) {
+function row3(h, jump, on, again2) {
   const error = el("p", { class: "error", role: "alert" });
   const said3 = el("p", { class: "quiet", role: "status" });
   const attempt = (work) => async (e) => {
@@ -6709,6 +6724,7 @@ function row3(h, on, again2) {
         "p",
         { class: "quiet" },
         `${h.username}@${h.host}${h.port === 22 ? "" : `:${h.port}`} · `,
+        jump && `through ${jump.name} · `,
         h.autoRun === "read_only" ? "read-only commands run without asking" : "asks before every command"
       ),
       h.certAuthorities?.length > 0 && el("p", { class: "quiet" }, "Certified by ", el(

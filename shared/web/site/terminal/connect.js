@@ -9,7 +9,10 @@ const kinds = { generated: 'A new key, generated here', privateKey: 'My private 
 /** lines returns the non-empty lines of a text. @param {string} text */
 export const lines = (text) => text.split('\n').map((s) => s.trim()).filter(Boolean);
 
-/** @param {(host: any) => void} added receives the new host */
+/**
+ * connect makes the form, and offers the hosts to connect through.
+ * @param {(host: any) => void} added receives the new host
+ */
 export function connect(added) {
   const input = (id, label, more = {}) => {
     const box = /** @type {HTMLInputElement} */ (
@@ -33,6 +36,11 @@ export function connect(added) {
     { rows: 3, placeholder: '/var/log' });
   const known = area('known', 'Lines of known_hosts for this host, with @cert-authority and @revoked',
     { rows: 3, placeholder: '@cert-authority *.example.com ssh-ed25519 AAAA…' });
+  const jump = /** @type {HTMLSelectElement} */ (
+    el('select', { id: 'host-jump' }, el('option', { value: '' }, 'No host')));
+  const through = el('div', {}, el('label', { for: jump.id }, 'Connect through'), jump);
+  const offer = (hosts) => jump.replaceChildren(el('option', { value: '' }, 'No host'),
+    ...hosts.map((h) => el('option', { value: h.hostId }, h.name)));
   const auto = /** @type {HTMLInputElement} */ (el('input', { id: 'host-auto', type: 'checkbox', checked: true }));
   const error = el('p', { class: 'error', role: 'alert' });
   const found = el('div', { class: 'found', hidden: true });
@@ -55,11 +63,12 @@ export function connect(added) {
     el('div', { class: 'pair' }, host.node, port.node), el('div', { class: 'pair even' }, username.node, name.node),
     el('fieldset', {}, el('legend', {}, 'Log in with'), ...radios, secret),
     el('p', { class: 'check' }, auto, el('label', { for: auto.id }, 'Run read-only commands without asking')),
-    el('details', {}, el('summary', {}, 'Advanced'), paths.node, known.node),
+    el('details', {}, el('summary', {}, 'Advanced'), through, paths.node, known.node),
     error, submit, found));
   choose('generated');
 
-  const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value) });
+  const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value),
+    jump: jump.value || undefined });
   let keys = [];
   function forget() { // the form may name another host now
     submit.textContent = known.box.value.trim() ? 'Add the host' : 'Show fingerprint';
@@ -119,5 +128,5 @@ export function connect(added) {
       trouble(error, err);
     }
   }
-  return form;
+  return { form, offer };
 }

@@ -14,19 +14,21 @@ export function hosts(on) {
   const list = el('ul', { class: 'stack plain', 'aria-label': 'Hosts' });
   const error = el('p', { class: 'error', role: 'alert' });
   const told = el('div', { class: 'told', hidden: true });
-  const node = el('div', { class: 'hosts' }, error, told, list, connect((host) => {
+  const { form, offer } = connect((host) => {
     say(`${host.name} was added.`);
     told.hidden = !host.auth.publicKey;
     if (host.auth.publicKey) told.replaceChildren(...ownKey(host));
     again();
-  }));
+  });
+  const node = el('div', { class: 'hosts' }, error, told, list, form);
 
   async function load() {
     trouble(error);
     const { hosts: all = [] } = await call('GET', '/api/agent/hosts');
     on.changed(all);
+    offer(all);
     list.replaceChildren(
-      ...(all.length ? all.map((h) => row(h, on, again))
+      ...(all.length ? all.map((h) => row(h, all.find((other) => other.hostId === h.jump), on, again))
       : [el('li', { class: 'empty-view' }, 'No host yet. Add one below: its agent asks before it changes anything.')]));
   }
   const again = () => load().catch((err) => trouble(error, err, again));
@@ -40,7 +42,7 @@ const ownKey = (h) =>
   el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': 'The line for authorized_keys' },
     h.auth.publicKey)];
 
-function row(h, on, again) {
+function row(h, jump, on, again) {
   const error = el('p', { class: 'error', role: 'alert' });
   const said = el('p', { class: 'quiet', role: 'status' });
   const attempt = (work) => async (e) => {
@@ -86,6 +88,7 @@ function row(h, on, again) {
   return el('li', { class: 'item' },
     el('div', {}, el('h2', {}, h.name),
       el('p', { class: 'quiet' }, `${h.username}@${h.host}${h.port === 22 ? '' : `:${h.port}`} · `,
+        jump && `through ${jump.name} · `,
         h.autoRun === 'read_only' ? 'read-only commands run without asking' : 'asks before every command'),
       h.certAuthorities?.length > 0
         && el('p', { class: 'quiet' }, 'Certified by ', el('code', { class: 'key' },
