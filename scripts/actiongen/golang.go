@@ -60,7 +60,7 @@ type goFile struct {
 // claim refuses two actions whose types would have the same name.
 func (g *goFile) claim(typeName, action string) error {
 	if other := g.taken[typeName]; other != "" {
-		return fmt.Errorf("the actions %s and %s would both have the type %sInput; another name was expected", other,
+		return fmt.Errorf("the actions %s and %s would both have the type %sInput; rename one of them", other,
 			action, typeName)
 	}
 	g.taken[typeName] = action

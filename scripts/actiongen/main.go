@@ -43,7 +43,7 @@ func main() {
 	}
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "actiongen: one folder with a plugin.yaml is needed")
+		fmt.Fprintln(os.Stderr, "actiongen: name one folder with a plugin.yaml")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer, dir string, check bool, tsc string)
 		case err == nil && bytes.Equal(have, files[name]):
 			continue
 		case check:
-			stale = append(stale, fmt.Errorf("%s is not what the actions say; run go run ./scripts/actiongen %s", name,
+			stale = append(stale, fmt.Errorf("%s is out of date; run go run ./scripts/actiongen %s", name,
 				dir))
 			continue
 		}

@@ -80,8 +80,9 @@ func TestCheckFindsWhatIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), io.Discard, dir, true, "")
-	if err == nil || !strings.Contains(err.Error(), "add-to-cart.jay-action.d.ts is not") ||
-		!strings.Contains(err.Error(), "actions-index.yaml is not") || strings.Contains(err.Error(), "actions.go") {
+	if err == nil || !strings.Contains(err.Error(), "add-to-cart.jay-action.d.ts is out of date") ||
+		!strings.Contains(err.Error(),
+			"actions-index.yaml is out of date") || strings.Contains(err.Error(), "actions.go") {
 		t.Errorf("-check says %v", err)
 	}
 	if err := run(t.Context(), io.Discard, dir, false, ""); err != nil {

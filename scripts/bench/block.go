@@ -59,7 +59,7 @@ func (s *server) do(ctx context.Context, w work, clients int, length time.Durati
 		return b, fmt.Errorf("%s by %d clients: %w", w, clients, err)
 	}
 	if len(all) == 0 {
-		return b, fmt.Errorf("%s by %d clients: nothing was done in %v", w, clients, length)
+		return b, fmt.Errorf("%s by %d clients: no turn completed in %v", w, clients, length)
 	}
 	slices.Sort(all)
 	seconds, n := time.Since(began).Seconds(), float64(len(all))

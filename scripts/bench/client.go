@@ -71,7 +71,7 @@ func (c *client) approve(id string) (answer, error) {
 func (c *client) end(a answer) (answer, error) {
 	for began := time.Now(); a.Status != "completed"; {
 		if a.Status == "failed" || a.Status == "" || time.Since(began) > 30*time.Second {
-			return a, fmt.Errorf("a run is %q after its yes", a.Status)
+			return a, fmt.Errorf("a run is %q after its approval", a.Status)
 		}
 		time.Sleep(max(c.every, 2*time.Millisecond))
 		c.polls++

@@ -120,7 +120,7 @@ func (o options) contestants() (list []*contestant, err error) {
 	all := contestants(o.dir)
 	for _, name := range o.only {
 		if !slices.ContainsFunc(all, func(c *contestant) bool { return c.name == name }) {
-			return nil, fmt.Errorf("-only %s: there is no such contestant", name)
+			return nil, fmt.Errorf("-only %s: unknown contestant", name)
 		}
 	}
 	for _, c := range all {
@@ -128,14 +128,14 @@ func (o options) contestants() (list []*contestant, err error) {
 			continue
 		}
 		if missing := c.missing(); missing != "" {
-			fmt.Fprintf(os.Stderr, "%s is left out: %s is not there; scripts/bench/install installs it\n", c.name,
+			fmt.Fprintf(os.Stderr, "skipping %s: %s is missing; scripts/bench/install installs it\n", c.name,
 				missing)
 			continue
 		}
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, errors.New("nobody is there to be measured")
+		return nil, errors.New("no contestant is installed")
 	}
 	return list, nil
 }
@@ -246,7 +246,7 @@ func (b *bench) prepare(ctx context.Context, s *server) error {
 	b.colds[s.name] = b.colds[s.name][1:]
 	n, err := s.twice(ctx)
 	if err != nil {
-		return fmt.Errorf("two yeses at once: %w", err)
+		return fmt.Errorf("two approvals at once: %w", err)
 	}
 	b.twice[s.name] = n
 	for w := range s.prompts {

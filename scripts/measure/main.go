@@ -2,20 +2,34 @@
 // the length and nesting of functions, and the ratio of test code to product code.
 //
 //	go run ./scripts/measure [folder of the module]
+//
+// With -sample it prints doc comments, paragraphs of pages and messages instead, drawn by a seed. Somebody who did not
+// write them should read each one once and understand it:
+//
+//	go run ./scripts/measure -sample 7
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
 )
 
 func main() {
+	seed := flag.Uint64("sample", 0, "print a sample of prose, drawn by this `seed`, instead of figures")
+	flag.Parse()
 	root := "."
-	if len(os.Args) > 1 {
-		root = os.Args[1]
+	if flag.NArg() > 0 {
+		root = flag.Arg(0)
 	}
-	if err := measure(os.Stdout, root); err != nil {
+	var err error
+	if *seed > 0 {
+		err = sample(os.Stdout, root, *seed)
+	} else {
+		err = measure(os.Stdout, root)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}

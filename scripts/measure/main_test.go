@@ -44,3 +44,32 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("%s, want %s in:\n%s", got, want, out.String())
 	}
 }
+
+// TestSample draws from a file of each kind. Tests, code of pages and short texts are left out, and a seed draws the
+// same passages each time.
+func TestSample(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"a.go": "// Package a is a package.\npackage a\n\nimport \"errors\"\n\n// F fails.\nfunc F() error {\n" +
+			"\treturn errors.New(\"the file is missing\")\n}\n\n// no doc\n\nvar short = errors.New(\"no file\")\n",
+		"a_test.go": "// Package a is not drawn.\npackage a\n",
+		"page.js":   "// the first three words\nsay('There is no receipt.', 'a-class b-class');\n",
+		"README.md": "# The title of a page\n\nA paragraph of words.\n\n    some code of it\n\n```\nmore code of it\n```\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var drawn [2]bytes.Buffer
+	for i := range drawn {
+		if err := sample(&drawn[i], root, 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "# 2 of 2 doc comments\n\na.go:1\nPackage a is a package.\n\na.go:6\nF fails.\n\n" +
+		"# 1 of 1 paragraphs\n\nREADME.md:3\nA paragraph of words.\n\n" +
+		"# 2 of 2 messages\n\na.go:8\nthe file is missing\n\npage.js:2\nThere is no receipt.\n\n"
+	if drawn[0].String() != want || drawn[1].String() != want {
+		t.Errorf("drawn:\n%s", drawn[0].String())
+	}
+}

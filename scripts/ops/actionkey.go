@@ -22,7 +22,7 @@ func actionKey(*flag.FlagSet) runFunc {
 		case cfg.Actions == "":
 			return errors.New("ACTIONS is not set: set it to the folder with the declared actions")
 		case !cfg.ActionKey.IsSet():
-			return errors.New("ACTION_KEY is not set: its first key is needed to derive the key of an endpoint")
+			return errors.New("ACTION_KEY is not set: its first key is required to derive the key of an endpoint")
 		}
 		list, err := action.Load(cfg.Actions)
 		if err != nil {

@@ -177,7 +177,7 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 			e = audit.Entry{Seq: seq} // this matches no hash, and so is reported as changed
 		} else if !filed(d, e) {
 			ch.filed = append(ch.filed,
-				fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
+				fmt.Sprintf("entry %d does not match its document, %s", e.Seq, d.Path))
 		}
 		ch.entries = append(ch.entries, e)
 		return nil

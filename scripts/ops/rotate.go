@@ -47,7 +47,7 @@ func rotate(flags *flag.FlagSet) runFunc {
 		case "webhook-keys":
 			next, err = nextWebhookKeys(cfg.WebhookKeys.Reveal(), *retire)
 		default:
-			err = fmt.Errorf("rotate knows chat-key, token-key, action-key and webhook-keys, not %q", args[0])
+			err = fmt.Errorf("rotate takes chat-key, token-key, action-key or webhook-keys, not %q", args[0])
 		}
 		if err != nil {
 			return err

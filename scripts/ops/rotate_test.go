@@ -91,7 +91,7 @@ func TestRotateRefuses(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"another key":  {nil, []string{"host-key"}, "rotate knows chat-key"},
+		"another key":  {nil, []string{"host-key"}, "rotate takes chat-key"},
 		"no chat key":  {nil, []string{"chat-key"}, "CHAT_KEY is not set"},
 		"no token key": {nil, []string{"token-key"}, "TOKEN_KEY is not set"},
 		"no webhooks":  {nil, []string{"webhook-keys"}, "WEBHOOK_KEYS is not set"},

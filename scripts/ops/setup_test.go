@@ -38,7 +38,7 @@ func TestFromNothingToReady(t *testing.T) {
 	}
 	if said, ready := try(t, env); ready ||
 		!strings.HasPrefix(said,
-			"config/.gemini.yaml:5: apiKey holds 21 characters that are not shown, and needs a Gemini API key from ") ||
+			"config/.gemini.yaml:5: apiKey is 21 characters, not shown; it needs a Gemini API key from ") ||
 		!strings.Contains(said, "placeholder") || !strings.Contains(said, "with Gemini: get a key at ") ||
 		!strings.Contains(said, "without: go run ./scripts/dev works with the offline demo model") {
 		t.Fatalf("with the template: %q", said)
@@ -83,8 +83,8 @@ func TestWhatIsNotReady(t *testing.T) {
 	away.Close()
 	const badKey = `{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`
 	for name, c := range map[string]struct{ file, url, want string }{
-		"malformed": {"apiKey: 'AIzaCANARY", "", ":1 holds what is no YAML"},
-		"no key": {"model: m-1", "", "GEMINI_API_KEY is not set, and needs a Gemini API key from " +
+		"malformed": {"apiKey: 'AIzaCANARY", "", ":1 is not YAML"},
+		"no key": {"model: m-1", "", "GEMINI_API_KEY is not set; it needs a Gemini API key from " +
 			"https://aistudio.google.com/apikey (or apiKey in config/.gemini.yaml)"},
 		"key refused": {"apiKey: AIzaCANARY", refusing(400, badKey),
 			"Gemini did not accept the key of this service.\nNext: check the key and the model in "},

@@ -86,25 +86,25 @@ func TestVerify(t *testing.T) {
 			l.entry(one, 3, func(d *store.Doc) { d.Data = a })
 		}, tampered, []string{
 			"run " + one + ": entry 2 was moved", "run " + one + ": entry 3 was moved",
-			"run " + one + ": entry 3 does not agree with the document that holds it, audit/" + one + "_000002",
-			"run " + one + ": entry 2 does not agree with the document that holds it, audit/" + one + "_000003",
+			"run " + one + ": entry 3 does not match its document, audit/" + one + "_000002",
+			"run " + one + ": entry 2 does not match its document, audit/" + one + "_000003",
 		}},
 		"one is shown to another user": {
 			func(l ledger) { l.entry(one, 4, func(d *store.Doc) { d.Fields["uid"] = "user-b" }) },
-			tampered, []string{"run " + one + ": entry 4 does not agree with the document that holds it, audit/" + one +
+			tampered, []string{"run " + one + ": entry 4 does not match its document, audit/" + one +
 				"_000004"}},
 		"one is given to another run": {
 			func(l ledger) { l.entry(one, 4, func(d *store.Doc) { d.Fields["runId"] = two }) },
 			tampered, []string{
 				"run " + one + ": entry 4 was removed", "run " + two + ": entry 4 was inserted",
-				"run " + two + ": entry 4 does not agree with the document that holds it, audit/" + one + "_000004",
+				"run " + two + ": entry 4 does not match its document, audit/" + one + "_000004",
 			}},
 		"one is given to no run": {
 			func(l ledger) { l.entry(one, 1, func(d *store.Doc) { d.Fields["runId"] = "../x" }) },
 			tampered, []string{
 				"run " + one + ": entry 1 was removed",
 				"run ../x: the run is gone, so missing entries at the end cannot be detected",
-				"run ../x: entry 1 does not agree with the document that holds it, audit/" + one + "_000001",
+				"run ../x: entry 1 does not match its document, audit/" + one + "_000001",
 			}},
 		"the head is set back": {func(l ledger) {
 			d := l.get(document.RunPath(one))

@@ -93,7 +93,7 @@ func readTest(out []byte) (runs []run, faults []string, err error) {
 		if err := lines.Decode(&m); err == io.EOF {
 			return runs, faults, nil
 		} else if err != nil {
-			return nil, nil, fmt.Errorf("what terraform test printed cannot be read: %w", err)
+			return nil, nil, fmt.Errorf("cannot parse the output of terraform test: %w", err)
 		}
 		id := m.File + " " + m.Run
 		switch at, known := of[id]; {

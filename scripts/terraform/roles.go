@@ -72,7 +72,7 @@ func grants(s state) ([]grant, error) {
 		out = append(out, grant{Identity: a.ID})
 	}
 	if other := s.all(unlisted); len(other) > 0 {
-		return nil, fmt.Errorf("%s gives rights, and the table does not know its type", other[0].Address)
+		return nil, fmt.Errorf("%s grants rights, but its type is not in the table", other[0].Address)
 	}
 	for _, g := range granted {
 		members, err := read[member](s, g.kind)

@@ -119,7 +119,7 @@ func (r *request) decidedAGUI(a agui.Answer) (approval.Resolution, error) {
 		return approval.Resolution{}, err
 	}
 	if b.ArgsHash == nil {
-		return approval.Resolution{}, fault.Invalid("argsHash", "the hash of what was shown is needed")
+		return approval.Resolution{}, fault.Invalid("argsHash", "the hash of the card is required")
 	}
 	return b.of(r.uid, a.ApprovalID)
 }

@@ -45,7 +45,7 @@ func postAnswers(r *request) (any, error) {
 // callAnswers checks the results as far as it can without the run.
 func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 	if len(results) == 0 || len(results) > model.MaxCalls {
-		return nil, fault.Invalid("results", "the results of 1 to %d calls are needed", model.MaxCalls)
+		return nil, fault.Invalid("results", "must have the results of 1 to %d calls", model.MaxCalls)
 	}
 	answers := make([]effect.CallAnswer, len(results))
 	for i, res := range results {
@@ -69,7 +69,7 @@ func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 func callAnswer(field string, res chat.Result) (effect.CallAnswer, error) {
 	switch {
 	case len(res.Result) > chat.MaxResult:
-		return effect.CallAnswer{}, fault.Invalid(field, "it is longer than %d bytes", chat.MaxResult)
+		return effect.CallAnswer{}, fault.Invalid(field, "longer than %d bytes", chat.MaxResult)
 	case res.IsError:
 		return effect.CallAnswer{ActionID: res.CallID,
 			Error: "The client could not do it: " + clip.Text(res.Words(), maxClientError)}, nil

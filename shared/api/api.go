@@ -319,7 +319,7 @@ func (r *request) number(name string, def, least, most int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, fault.Invalid(name, "a number from %d to %d is needed", least, most)
+		return 0, fault.Invalid(name, "must be a number from %d to %d", least, most)
 	}
 	return n, nil
 }

@@ -48,7 +48,7 @@ func (r *request) awaitPending(mark string) error {
 	p := r.patience(maxWait)
 	switch {
 	case len(mark) > maxMark:
-		return fault.Invalid("since", "not a mark from an earlier answer")
+		return fault.Invalid("since", "not a value from an earlier response")
 	case mark == "" || !p.preferred:
 		return nil
 	}
@@ -84,7 +84,7 @@ func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) 
 	case b.ArgsHash != nil && *b.ArgsHash == "": // an empty hash would count as absent and check nothing
 		return res, fault.Invalid("argsHash", "invalid hash")
 	case b.Hold < 0 || b.Hold > int(approval.MaxUndoWindow.Seconds()):
-		return res, fault.Invalid("holdSeconds", "a number of seconds from 0 to %d is needed",
+		return res, fault.Invalid("holdSeconds", "must be a number of seconds from 0 to %d",
 			int(approval.MaxUndoWindow.Seconds()))
 	case len(b.Comment) > longestComment(d):
 		return res, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
@@ -158,7 +158,7 @@ func parseDecision(s string) (run.Decision, error) {
 		return d, nil
 	}
 	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, "+
-		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new, refine, undo is needed")
+		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new, refine, undo is required")
 }
 
 // push reads a Pub/Sub push request.

@@ -58,7 +58,7 @@ func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of ch
 	region, err := of.region()
 	switch {
 	case visible.Blank(p.Text):
-		return fault.Invalid(field, "a prompt is needed")
+		return fault.Invalid(field, "a prompt is required")
 	case len(p.Text) > loop.MaxPrompt:
 		return fault.Invalid(field, "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case of.TerminalID != nil && !run.ValidID(*of.TerminalID):
@@ -90,7 +90,7 @@ func (r *request) own() bool {
 func (r *request) key() (string, error) {
 	key, keys := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key"))
 	if keys > 1 || keys == 1 && key == "" || len(key) > 255 || !printable(key) {
-		return "", fault.Invalid("Idempotency-Key", "one key of 1 to 255 printable characters is needed")
+		return "", fault.Invalid("Idempotency-Key", "must be one key of 1 to 255 printable characters")
 	}
 	return key, nil
 }

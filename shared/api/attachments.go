@@ -58,7 +58,7 @@ func filesOf(all []attachedBody) ([]attachment.File, error) {
 			return nil, fault.Invalid(field("data"), "invalid base64 (RFC 4648, section 4, with padding)")
 		}
 		if _, _, err := mime.ParseMediaType(a.MIMEType); err != nil && a.MIMEType != "" {
-			return nil, fault.Invalid(field("mimeType"), "a media type such as application/pdf is needed")
+			return nil, fault.Invalid(field("mimeType"), "must be a media type such as application/pdf")
 		}
 		if err := c.add(a.Name, data, field); err != nil {
 			return nil, err

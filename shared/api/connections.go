@@ -151,7 +151,7 @@ func (a *API) scopesOf(tools []string) ([]string, error) {
 	for _, name := range tools {
 		t := a.Loop.Tools[name]
 		if t == nil {
-			return nil, fault.Invalid("tools", "there is no tool of this name")
+			return nil, fault.Invalid("tools", "no tool has this name")
 		}
 		for _, s := range t.Scopes {
 			if !seen[s] {

@@ -23,7 +23,7 @@ func postGeminiAgent(r *request) (any, error) {
 	case !run.ValidID(in.TerminalID):
 		return nil, fault.Invalid("terminalId", "invalid ID")
 	case in.Model != nil && *in.Model == "":
-		return nil, fault.Invalid("model", "a model's name is needed")
+		return nil, fault.Invalid("model", "a model name is required")
 	case err != nil:
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func patchNote(r *request) (any, error) {
 		return nil, err
 	}
 	if in.Text == nil {
-		return nil, fault.Invalid("text", "a text is needed")
+		return nil, fault.Invalid("text", "a text is required")
 	}
 	ctx, cancel := r.working()
 	defer cancel()

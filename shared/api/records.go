@@ -53,7 +53,7 @@ func (r *request) search() (s records.Search, err error) {
 	}
 	s.State = records.State(r.URL.Query().Get("state"))
 	if s.State != "" && !slices.Contains(records.States, s.State) {
-		return s, fault.Invalid("state", "one of waiting, running, completed, failed is needed")
+		return s, fault.Invalid("state", "must be one of waiting, running, completed, failed")
 	}
 	s.From, s.To, err = r.span()
 	return s, err
@@ -73,7 +73,7 @@ func (r *request) span() (from, to time.Time, err error) {
 	for name, at := range map[string]*time.Time{"from": &from, "to": &to} {
 		if text := r.URL.Query().Get(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return from, to, fault.Invalid(name, "a time such as 2026-03-02T10:00:00Z is needed")
+				return from, to, fault.Invalid(name, "must be a time such as 2026-03-02T10:00:00Z")
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (r *request) auditSearch() (s records.AuditSearch, about bool, err error) {
 		return s, false, err
 	}
 	if s.State = run.Came(q.Get("state")); s.State != "" && !slices.Contains(run.AllCame, s.State) {
-		return s, false, fault.Invalid("state", "one of done, failed, rejected, waiting, running is needed")
+		return s, false, fault.Invalid("state", "must be one of done, failed, rejected, waiting, running")
 	}
 	if s.From, s.To, err = r.span(); err != nil {
 		return s, false, err
@@ -197,7 +197,7 @@ func (r *request) auditSearch() (s records.AuditSearch, about bool, err error) {
 	case "true":
 		return s, true, nil
 	}
-	return s, false, fault.Invalid("about", "true or false is needed")
+	return s, false, fault.Invalid("about", "must be true or false")
 }
 
 func getAllowlist(r *request) (any, error) {

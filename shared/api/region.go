@@ -40,7 +40,7 @@ func (b regionBody) region() (r run.Locale, err error) {
 }
 
 func canonicalLocale(s string) (string, error) {
-	wrong := fault.Invalid("locale", "a BCP 47 language tag is needed, such as de or pt-BR")
+	wrong := fault.Invalid("locale", "must be a BCP 47 language tag, such as de or pt-BR")
 	if len(s) > maxLocale || !tagged.MatchString(s) {
 		return "", wrong
 	}

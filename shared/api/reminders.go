@@ -44,7 +44,7 @@ func patchReminders(r *request) (any, error) {
 		return nil, err
 	}
 	if in.Mail == nil {
-		return nil, fault.Invalid("mail", "true or false is needed")
+		return nil, fault.Invalid("mail", "must be true or false")
 	}
 	if !r.api.Loop.Reminding.On() {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,

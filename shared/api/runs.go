@@ -104,7 +104,7 @@ func getRun(r *request) (any, error) {
 	}
 	check := r.URL.Query().Get("check")
 	if check != "" && check != "true" {
-		return nil, fault.Invalid("check", "true or nothing is needed")
+		return nil, fault.Invalid("check", "must be true or absent")
 	}
 	v, events, err := r.api.Loop.Get(r.Context(), r.uid, id)
 	if err != nil {

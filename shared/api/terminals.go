@@ -136,7 +136,7 @@ func postHostEdit(r *request, of Hosts) (any, error) {
 		return nil, err
 	}
 	if in == (terminal.HostEdit{}) {
-		return nil, fault.Invalid("name", "name, autoRun or readPaths is needed")
+		return nil, fault.Invalid("name", "name, autoRun or readPaths is required")
 	}
 	ctx, cancel := r.working()
 	defer cancel()

@@ -193,7 +193,7 @@ func TestAnAnswerThatDoesNotFit(t *testing.T) {
 	w := withActions(t, e)
 	for answer, want := range map[string]string{
 		`{"items":1,"more":{"id":9007199254740993}}`: `{"items":1,"more":{"id":9007199254740993}}`,
-		`{"items":"one"}`: `{"answer":"It was done. The answer could not be read: items: a whole number is needed here.","done":true}`,
+		`{"items":"one"}`: `{"answer":"It was done. The answer could not be read: items: must be a whole number.","done":true}`,
 		`<html>`:          `{"answer":"It was done. The answer could not be read: it is not JSON.","done":true}`,
 	} {
 		e.answer = answer

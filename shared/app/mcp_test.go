@@ -125,10 +125,10 @@ func TestAgentsWriteListsAsTexts(t *testing.T) {
 	for name, c := range map[string]struct{ args, refused string }{
 		"a list in a text":   {args: `{"to":"[\"ken@example.org\"]","subject":"s","body":"b"}`},
 		"null":               {args: `{"to":["ken@example.org"],"cc":null,"bcc":null,"subject":"s","body":"b"}`},
-		"one value":          {`{"to":"ken@example.org","subject":"s","body":"b"}`, "to: a list is needed here"},
-		"without recipients": {`{"subject":"s","body":"b"}`, "to: this field is needed: a list"},
-		"a number":           {`{"to":["ken@example.org"],"subject":5,"body":"b"}`, "subject: a text is needed here"},
-		"an unknown field":   {`{"to":["ken@example.org"],"subject":"s","body":"b","x":1}`, "x: this field is not known"},
+		"one value":          {`{"to":"ken@example.org","subject":"s","body":"b"}`, "to: must be a list"},
+		"without recipients": {`{"subject":"s","body":"b"}`, "to: required: a list"},
+		"a number":           {`{"to":["ken@example.org"],"subject":5,"body":"b"}`, "subject: must be a text"},
+		"an unknown field":   {`{"to":["ken@example.org"],"subject":"s","body":"b","x":1}`, "x: unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := g.calls("gmail_send", json.RawMessage(c.args))

@@ -47,7 +47,7 @@ func TestReplyToTricks(t *testing.T) {
 				holds(t, "the card", card, "may only look like one that you know")
 			}
 			if c.to != "ben@example.com" {
-				holds(t, "the card", card, "The answer does not go to the sender: Reply-To says "+c.to)
+				holds(t, "the card", card, "The reply does not go to the sender: Reply-To says "+c.to)
 			}
 			w.sends(r)
 			sent := w.Google.Messages()[0]

@@ -62,7 +62,7 @@ func (l looker) state(ctx context.Context) (planner.Repository, error) {
 	}
 	if about == nil {
 		return planner.Repository{}, fault.New(fault.Auth, fault.CodeNotFound,
-			"Your GitHub account sees no repository %s.", l.repo)
+			"Your GitHub account cannot see the repository %s.", l.repo)
 	}
 	paths, commit, err := l.files(ctx)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestAServerIsDown(t *testing.T) {
 		}
 	}
 	if said := w.Logs.String(); strings.Count(said, "an MCP server cannot be used") != 1 ||
-		!strings.Contains(said, `"error":"it answered with the HTTP status 503"`) {
+		!strings.Contains(said, `"error":"it returned the HTTP status 503"`) {
 		t.Errorf("the log is %s", said)
 	}
 	d.down.Store(false)
@@ -425,21 +425,21 @@ func TestAWrongFileOfServersStopsTheStart(t *testing.T) {
 	const good = `"url":"https://mcp.example.com/mcp"`
 	for text, want := range map[string]string{
 		`{`:  "mcp.json: ",
-		`{}`: "mcpServers: an object of servers",
+		`{}`: "mcpServers: must be an object of servers",
 		`{"mcpServers":{"a":{` + good + `},"a":{` + good + `}}}`:                         "mcpServers/a: duplicate key",
 		`{"mcpServers":{"a":{` + good + `,"readonly":["x"]}}}`:                           "mcpServers/a/readonly: readOnly was expected",
-		`{"mcpServers":{"42":{` + good + `}}}`:                                           "mcpServers/42: a name of a letter",
+		`{"mcpServers":{"42":{` + good + `}}}`:                                           "mcpServers/42: must be a letter",
 		`{"mcpServers":{"gmail":{` + good + `}}}`:                                        "mcpServers/gmail: another name was expected: gmail_d",
 		`{"mcpServers":{"Action":{` + good + `}}}`:                                       "mcpServers/Action: another name was expected",
-		`{"mcpServers":{"a":{"type":"ws",` + good + `}}}`:                                "mcpServers/a/type: http was expected",
-		`{"mcpServers":{"a":{"url":"http://example.com/mcp"}}}`:                          "mcpServers/a/url: an https address was expected",
-		`{"mcpServers":{"a":{"url":"https://example.com/mcp?key=x"}}}`:                   "mcpServers/a/url: ${NAME} was expected",
-		`{"mcpServers":{"a":{` + good + `,"headers":{"X-Api-Key":"CANARY-token"}}}}`:     "mcpServers/a/headers/X-Api-Key: ${NAME} was expected",
+		`{"mcpServers":{"a":{"type":"ws",` + good + `}}}`:                                "mcpServers/a/type: must be http",
+		`{"mcpServers":{"a":{"url":"http://example.com/mcp"}}}`:                          "mcpServers/a/url: must be an https address",
+		`{"mcpServers":{"a":{"url":"https://example.com/mcp?key=x"}}}`:                   "mcpServers/a/url: must contain ${NAME}",
+		`{"mcpServers":{"a":{` + good + `,"headers":{"X-Api-Key":"CANARY-token"}}}}`:     "mcpServers/a/headers/X-Api-Key: must contain ${NAME}",
 		`{"mcpServers":{"a":{` + good + `,"headers":{"Authorization":"${NOT_THERE}"}}}}`: "mcpServers/a/headers/Authorization: NOT_THERE is not set",
-		`{"mcpServers":{"a":{` + good + `,"headers":{"Host":"x"}}}}`:                     "mcpServers/a/headers/Host: this header is the protocol's",
-		`{"mcpServers":{"a":{` + good + `,"approval":"never"}}}`:                         "mcpServers/a/approval: required or not_required",
-		`{"mcpServers":{"a":{` + good + `,"readOnly":["x"],"deny":["x"]}}}`:              "mcpServers/a/deny: a tool is listed that readOnly",
-		`{"mcpServers":{"a":{"command":"x","url":"https://x.example"}}}`:                 "mcpServers/a/url: a server of stdio has none",
+		`{"mcpServers":{"a":{` + good + `,"headers":{"Host":"x"}}}}`:                     "mcpServers/a/headers/Host: this header is reserved",
+		`{"mcpServers":{"a":{` + good + `,"approval":"never"}}}`:                         "mcpServers/a/approval: must be required, not_required",
+		`{"mcpServers":{"a":{` + good + `,"readOnly":["x"],"deny":["x"]}}}`:              "mcpServers/a/deny: readOnly or only lists",
+		`{"mcpServers":{"a":{"command":"x","url":"https://x.example"}}}`:                 "mcpServers/a/url: not allowed for a server of type stdio",
 	} {
 		_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{deskSecret,
 			written(t, text)}})
@@ -569,7 +569,7 @@ func TestARedirectToMetadata(t *testing.T) {
 			t.Fatalf("it is offered %v: %s", all, w.Logs)
 		}
 	}
-	for _, want := range []string{`"error":"it answered with the HTTP status 307"`,
+	for _, want := range []string{`"error":"it returned the HTTP status 307"`,
 		"the address may not be dialled"} {
 		if !strings.Contains(w.Logs.String(), want) {
 			t.Errorf("the log lacks %s: %s", want, w.Logs)

@@ -193,7 +193,7 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 			if slices.Sort(got); !slices.Equal(got, tt.want) {
 				t.Errorf("%v are asked for, want %v", got, tt.want)
 			}
-			if !strings.Contains(err.Error(), " is not set, and needs ") {
+			if !strings.Contains(err.Error(), " is not set; it needs ") {
 				t.Error(err)
 			}
 		})
@@ -228,10 +228,10 @@ func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 		t.Errorf("the error is %v", f)
 	}
 	for _, line := range []string{
-		`ALLOWED_ORIGINS holds "*", and needs exact origins with commas between them`,
-		`MAX_MODEL_CALLS holds "0", and needs a whole number from 1 to 50`,
-		`GEMINI_API_KEY holds 21 characters that are not shown, and needs a Gemini API key`,
-		`AUTH_AUDIENCE is not set, and needs the one exact audience`,
+		`ALLOWED_ORIGINS is "*"; it needs exact origins with commas between them`,
+		`MAX_MODEL_CALLS is "0"; it needs a whole number from 1 to 50`,
+		`GEMINI_API_KEY is 21 characters, not shown; it needs a Gemini API key`,
+		`AUTH_AUDIENCE is not set; it needs the one exact audience`,
 	} {
 		if !strings.Contains(err.Error(), line) {
 			t.Errorf("%q is not in\n%v", line, err)

@@ -12,7 +12,7 @@ func ExampleLoad() {
 	_, err := config.Load(func(name string) string { return env[name] }, config.Store)
 	fmt.Println(err)
 	// Output:
-	// MAX_MODEL_CALLS holds "many", and needs a whole number from 1 to 50
-	// APPROVAL_TTL holds "1s", and needs a time from 1m to 30d, such as 90s, 15m, 24h or 7d
-	// GOOGLE_CLOUD_PROJECT is not set, and needs the id of the Google Cloud project, because STORE is firestore
+	// MAX_MODEL_CALLS is "many"; it needs a whole number from 1 to 50
+	// APPROVAL_TTL is "1s"; it needs a time from 1m to 30d, such as 90s, 15m, 24h or 7d
+	// GOOGLE_CLOUD_PROJECT is not set; it needs the id of the Google Cloud project, because STORE is firestore
 }

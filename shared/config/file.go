@@ -54,9 +54,9 @@ func ReadFile(getenv func(string) string) (File, error) {
 	case errors.Is(err, fs.ErrNotExist) && named == "":
 		return File{}, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return File{}, Problems{{"GEMINI_CONFIG", show(named, false), "the path of a file that is there"}}
+		return File{}, Problems{{"GEMINI_CONFIG", show(named, false), "the path of an existing file"}}
 	case err != nil:
-		return File{}, Problems{{path, "what cannot be read",
+		return File{}, Problems{{path, "unreadable",
 			"to be a file that this process can read, of at most 64 KiB"}}
 	}
 	return parseFile(path, data)
@@ -69,7 +69,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("this is no file")
+		return nil, errors.New("not a file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func readBounded(path string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if len(data) > maxFile {
-		err = errors.New("this file is too large")
+		err = errors.New("the file is too large")
 	}
 	return data, errors.Join(err, f.Close())
 }
@@ -97,7 +97,7 @@ func parseFile(path string, data []byte) (File, error) {
 		if m := errorLine.FindStringSubmatch(err.Error()); m != nil {
 			line, _ = strconv.Atoi(m[1]) // the pattern matches digits only
 		}
-		return File{}, Problems{at(path, line, "", "what is no YAML", "lines such as apiKey: 'the key'")}
+		return File{}, Problems{at(path, line, "", "not YAML", "lines such as apiKey: 'the key'")}
 	}
 	if !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
 		return File{}, Problems{at(path, 1, "", "more than one document", "to be one YAML document without ---")}
@@ -124,7 +124,7 @@ type fileReader struct {
 
 func (f *fileReader) read(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
-		f.fail(root, "", "something else", "the keys apiKey, model and systemPrompt")
+		f.fail(root, "", "not a mapping", "the keys apiKey, model and systemPrompt")
 		return
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -135,7 +135,7 @@ func (f *fileReader) read(root *yaml.Node) {
 func (f *fileReader) entry(key, value *yaml.Node) {
 	name := key.Value
 	if f.seen[name] {
-		f.fail(key, "", "a key for the second time", "each key once")
+		f.fail(key, "", "a duplicate key", "each key once")
 		return
 	}
 	f.seen[name] = true
@@ -151,14 +151,14 @@ func (f *fileReader) entry(key, value *yaml.Node) {
 	case "systemPrompt":
 		f.SystemPrompt = f.text(key, value, false, promptNeeds, isText)
 	default: // never show the name: if the space after the colon is missing, the name contains the API key
-		f.fail(key, "", "a key that is not known, of "+plural(len(name), "character", "characters"),
-			"apiKey, model and systemPrompt alone")
+		f.fail(key, "", "an unknown key of "+plural(len(name), "character", "characters"),
+			"to be apiKey, model or systemPrompt")
 	}
 }
 
 func (f *fileReader) text(key, value *yaml.Node, secret bool, needs string, fits func(string) bool) string {
 	if value.Kind != yaml.ScalarNode || value.Tag != "!!str" {
-		f.fail(value, key.Value, "no text", needs+", in quotes")
+		f.fail(value, key.Value, "not text", needs+", in quotes")
 		return ""
 	}
 	if !fits(value.Value) {

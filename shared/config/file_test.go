@@ -70,31 +70,31 @@ func TestRefusedFiles(t *testing.T) {
 	const key, place = "AIzaCANARY", "gemini.yaml:"
 	for name, c := range map[string]struct{ text, want string }{
 		"placeholder": {"apiKey: '<your-gemini-api-key>'",
-			"1: apiKey holds 21 characters that are not shown, and needs a Gemini API key from " +
+			"1: apiKey is 21 characters, not shown; it needs a Gemini API key from " +
 				"https://aistudio.google.com/apikey"},
 		"empty key": {"apiKey: ''",
-			"1: apiKey holds 0 characters that are not shown, and needs a Gemini API key"},
+			"1: apiKey is 0 characters, not shown; it needs a Gemini API key"},
 		"no value": {"# c\napiKey:",
-			"2: apiKey holds no text, and needs a Gemini API key from https://aistudio.google.com/apikey, in quotes"},
-		"number":     {"model: 3.5", "1: model holds no text, and needs the name of a model"},
-		"list":       {"apiKey: [AIzaCANARY]", "1: apiKey holds no text"},
-		"key of two": {"apiKey: AIzaCANARY and more", "1: apiKey holds 19 characters that are not shown"},
+			"2: apiKey is not text; it needs a Gemini API key from https://aistudio.google.com/apikey, in quotes"},
+		"number":     {"model: 3.5", "1: model is not text; it needs the name of a model"},
+		"list":       {"apiKey: [AIzaCANARY]", "1: apiKey is not text"},
+		"key of two": {"apiKey: AIzaCANARY and more", "1: apiKey is 19 characters, not shown"},
 		"unknown key": {"model: m\nAIzaCANARY: x",
-			"2 holds a key that is not known, of 10 characters, and needs apiKey, model and systemPrompt alone"},
+			"2 is an unknown key of 10 characters; it needs to be apiKey, model or systemPrompt"},
 		"twice": {"apiKey: AIzaCANARY\nmodel: m\napiKey: AIzaCANARY",
-			"3 holds a key for the second time, and needs each key once"},
+			"3 is a duplicate key; it needs each key once"},
 		"no mapping": {"- AIzaCANARY",
-			"1 holds something else, and needs the keys apiKey, model and systemPrompt"},
-		"one word": {"apiKey:AIzaCANARY", "1 holds something else"},
+			"1 is not a mapping; it needs the keys apiKey, model and systemPrompt"},
+		"one word": {"apiKey:AIzaCANARY", "1 is not a mapping"},
 		"broken": {"model: m\napiKey: 'AIzaCANARY",
-			"2 holds what is no YAML, and needs lines such as apiKey: 'the key'"},
-		"unknown anchor":  {"apiKey: *AIzaCANARY", "holds what is no YAML"},
-		"alias":           {"model: &AIzaCANARY m\napiKey: *AIzaCANARY", "2: apiKey holds no text"},
-		"merge":           {"<<: {apiKey: AIzaCANARY}", "1 holds a key that is not known"},
-		"two documents":   {"model: m\n---\napiKey: AIzaCANARY", "1 holds more than one document"},
-		"model's shape":   {"model: 'a b'", `1: model holds "a b", and needs the name of a model`},
-		"long prompt":     {"systemPrompt: '" + strings.Repeat("x", 8<<10+1) + "'", "1: systemPrompt holds "},
-		"control in text": {`systemPrompt: "a\u0007b"`, "1: systemPrompt holds "},
+			"2 is not YAML; it needs lines such as apiKey: 'the key'"},
+		"unknown anchor":  {"apiKey: *AIzaCANARY", "is not YAML"},
+		"alias":           {"model: &AIzaCANARY m\napiKey: *AIzaCANARY", "2: apiKey is not text"},
+		"merge":           {"<<: {apiKey: AIzaCANARY}", "1 is an unknown key"},
+		"two documents":   {"model: m\n---\napiKey: AIzaCANARY", "1 is more than one document"},
+		"model's shape":   {"model: 'a b'", `1: model is "a b"; it needs the name of a model`},
+		"long prompt":     {"systemPrompt: '" + strings.Repeat("x", 8<<10+1) + "'", "1: systemPrompt is "},
+		"control in text": {`systemPrompt: "a\u0007b"`, "1: systemPrompt is "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(nil, map[string]string{"GEMINI_CONFIG": writeFile(t, c.text)}, config.Model)
@@ -119,11 +119,11 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		t.TempDir(): "holds what cannot be read, and needs to be a file",
-		pipe:        "holds what cannot be read, and needs to be a file",
+		t.TempDir(): "is unreadable; it needs to be a file",
+		pipe:        "is unreadable; it needs to be a file",
 		writeFile(t, "#"+strings.Repeat("x", 64<<10)): "of at most 64 KiB",
-		"/nowhere/gemini.yaml":                        `GEMINI_CONFIG holds "/nowhere/gemini.yaml", and needs the path of a file that is there`,
-		"a\nb":                                        `GEMINI_CONFIG holds "a\nb", and needs the path of a file`,
+		"/nowhere/gemini.yaml":                        `GEMINI_CONFIG is "/nowhere/gemini.yaml"; it needs the path of an existing file`,
+		"a\nb":                                        `GEMINI_CONFIG is "a\nb"; it needs the path of a file`,
 	} {
 		if _, err := load(nil, map[string]string{"GEMINI_CONFIG": path}); err == nil ||
 			!strings.Contains(err.Error(), want) {

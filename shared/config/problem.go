@@ -17,9 +17,9 @@ type Problem struct {
 // String returns the problem as one line.
 func (p Problem) String() string {
 	if p.Holds == "" {
-		return p.Variable + " is not set, and needs " + p.Needs
+		return p.Variable + " is not set; it needs " + p.Needs
 	}
-	return p.Variable + " holds " + p.Holds + ", and needs " + p.Needs
+	return p.Variable + " is " + p.Holds + "; it needs " + p.Needs
 }
 
 // Problems is the error of [Load]: one Problem for each wrong variable, never empty.
@@ -42,7 +42,7 @@ func (p Problems) Unwrap() error { return fault.Invalid(p[0].Variable, "%s", p.E
 func show(value string, secret bool) string {
 	switch {
 	case secret || strings.Contains(value, "@"):
-		return fmt.Sprintf("%d characters that are not shown", len(value))
+		return fmt.Sprintf("%d characters, not shown", len(value))
 	case len(value) > 60:
 		return fmt.Sprintf("%q… (%d characters)", value[:60], len(value))
 	}

@@ -255,10 +255,10 @@ func number[T comparable](v *T, def T) {
 // setDir makes the directory's path absolute.
 func (c *core) setDir() (err error) {
 	if c.dir, err = filepath.Abs(c.options.Dir); err != nil {
-		return fault.Invalid("Dir", "it cannot be found from the working directory").Because(err)
+		return fault.Invalid("Dir", "cannot be resolved from the working directory").Because(err)
 	}
 	if info, err := os.Stat(c.dir); err != nil || !info.IsDir() {
-		return fault.Invalid("Dir", "it is no directory").Because(err)
+		return fault.Invalid("Dir", "not a directory").Because(err)
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func (c *core) setTools() error {
 	for i, t := range c.options.Tools {
 		field := fmt.Sprintf("Tools[%d]", i)
 		if t == nil {
-			wrong = append(wrong, fault.Invalid(field, "it is nil"))
+			wrong = append(wrong, fault.Invalid(field, "must not be nil"))
 			continue
 		}
 		made, err := t.bind(c)
@@ -279,7 +279,7 @@ func (c *core) setTools() error {
 			wrong = append(wrong, fault.Invalid(field, "the tool %q: %s", t.name, err).Because(err))
 			continue
 		case c.tools[made.Name] != nil:
-			wrong = append(wrong, fault.Invalid(field, "two tools are called %q", made.Name))
+			wrong = append(wrong, fault.Invalid(field, "two tools have the name %q", made.Name))
 		}
 		c.tools[made.Name] = c.hooked(made)
 		if t.stop != nil {
@@ -379,7 +379,7 @@ func (a *Agent) usable() error {
 	case a.core.closed:
 		return ErrClosed
 	case strings.Contains(a.user, "/") || a.user == "" || store.ValidPath(document.UserPath(a.user)) != nil:
-		return public(fault.Invalid("user", "the name of a user has 1 to 1500 bytes of UTF-8, without a slash"))
+		return public(fault.Invalid("user", "a user name must have 1 to 1500 bytes of UTF-8, without a slash"))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (d Decision) args() (json.RawMessage, error) {
 	}
 	b, err := strictjson.Marshal(d.edited)
 	if err != nil {
-		return nil, fault.Invalid("editedArgs", "they have no form in JSON").Because(err)
+		return nil, fault.Invalid("editedArgs", "they cannot be encoded as JSON").Because(err)
 	}
 	return b, nil
 }

@@ -35,7 +35,7 @@ func AttachFile(path string) Attachment {
 	a := Attachment{name: filepath.Base(path)}
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("not a regular file")
 	}
 	if a.err = err; err != nil {
 		return a
@@ -62,7 +62,7 @@ func filesOf(attachments []Attachment) (files []attachment.File, err error) {
 			return nil, fault.Invalid("files", "%s could not be read", name).Because(a.err)
 		}
 		if size += len(a.data); size > attachment.MaxBytes {
-			return nil, fault.Invalid("files", "the files have more than %d bytes in all", attachment.MaxBytes)
+			return nil, fault.Invalid("files", "the files have more than %d bytes in total", attachment.MaxBytes)
 		}
 		f, err := attachment.New(a.name, a.data)
 		if err != nil {

@@ -101,7 +101,7 @@ func TestAttachRefused(t *testing.T) {
 		"program":       {files{attach("x.txt", "\x7fELF\x02\x01")}, "x.txt"},
 		"UTF-16":        {files{attach("x.csv", "\xff\xfea\x00")}, "x.csv"},
 		"empty":         {files{attach("x.md", "")}, "x.md"},
-		"nameless":      {files{attach(" ", "a")}, "a file name is needed"},
+		"nameless":      {files{attach(" ", "a")}, "a file name is required"},
 		"too many":      {many, "17 files"},
 		"too large":     {files{attach("a", half), attach("b", half)}, "1572864"},
 		"a folder":      {files{countersign.AttachFile(t.TempDir())}, "could not be read"},

@@ -116,7 +116,7 @@ func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellR
 		o.Timeout = shellTimeout
 	}
 	if o.Timeout < 0 || o.Timeout > maxShellTimeout {
-		return ShellResult{}, public(fault.Invalid("Timeout", "it is %s, and has to be at most %s", o.Timeout,
+		return ShellResult{}, public(fault.Invalid("Timeout", "%s; the limit is %s", o.Timeout,
 			maxShellTimeout))
 	}
 	env, err := environ(o.Env)
@@ -137,7 +137,7 @@ func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellR
 func environ(given []string) (env []string, err error) {
 	for i, v := range given {
 		if strings.Index(v, "=") < 1 || strings.ContainsRune(v, 0) {
-			return nil, fault.Invalid(fmt.Sprintf("Env[%d]", i), "it has to be KEY=value")
+			return nil, fault.Invalid(fmt.Sprintf("Env[%d]", i), "must be KEY=value")
 		}
 	}
 	return append(subprocess.Environ("PATH", "HOME", "LANG"), given...), nil

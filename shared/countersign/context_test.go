@@ -245,7 +245,7 @@ func TestOptionsOfTheContext(t *testing.T) {
 	_, err := countersign.New(countersign.Options{Provider: newScript(), Dir: filepath.Join(t.TempDir(), "none"),
 		LogLevel: "loud",
 		Commands: []string{"git log", "ls; rm", "eval x", ""}})
-	for _, says := range []string{"(Dir): it is no directory", `(LogLevel): it is "loud"`, "(Commands[1])",
+	for _, says := range []string{"(Dir): not a directory", `(LogLevel): "loud"`, "(Commands[1])",
 		"(Commands[2])", "(Commands[3])"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not in %v", says, err)

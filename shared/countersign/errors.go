@@ -11,7 +11,7 @@ import (
 
 // Errors to test for with errors.Is.
 var (
-	ErrNoSession = errors.New("countersign: there is no such session, or it is another user's")
+	ErrNoSession = errors.New("countersign: the session does not exist, or belongs to another user")
 	ErrClosed    = errors.New("countersign: the agent is closed")
 
 	// ErrCommandDenied is the error of Shell.Exec for a command that Options.Commands does not allow, or that only a
@@ -20,7 +20,7 @@ var (
 
 	// ErrContextFull is joined to the error of a run whose next request would exceed the model's context window and
 	// cannot be shortened. The request was not sent.
-	ErrContextFull = errors.New("countersign: the conversation is larger than what the model reads")
+	ErrContextFull = errors.New("countersign: the conversation is larger than the model's context window")
 )
 
 // Class is one of the five classes of an [Error].

@@ -122,7 +122,7 @@ func readExport(r io.Reader) (head exportHead, lines []exportLine, err error) {
 	case scan.Err() != nil:
 		return head, nil, scan.Err()
 	case len(lines) == 0:
-		return head, nil, fault.Invalid("line", "there is no run in it")
+		return head, nil, fault.Invalid("line", "no run in the export")
 	}
 	if head.Title == "" {
 		head.Title = "imported"
@@ -137,9 +137,9 @@ func checkExported(l exportLine) error {
 	case err != nil:
 		return err
 	case len(l.Contents) == 0 || len(c.Open()) > 0 || model.Words(l.Contents[0]) == "":
-		return errors.New("it has no beginning, or a call without its response")
+		return errors.New("the beginning is missing, or a call has no response")
 	case conversation.Size(l.Contents) > run.MaxRunContents:
-		return errors.New("it is too large")
+		return errors.New("too large")
 	}
 	for _, raw := range l.Contents {
 		if len(raw) > run.MaxContent {

@@ -145,7 +145,7 @@ func addMessage(c *model.Contents, m Message) error {
 	case m.Role == string(model.User):
 		return c.AddUser(m.Text)
 	case m.Role != string(model.Answer):
-		return fault.Invalid("role", "it has to be user or model")
+		return fault.Invalid("role", "must be user or model")
 	default:
 		raw, err := contentOf(m)
 		if err != nil {

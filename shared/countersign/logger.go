@@ -98,7 +98,7 @@ func (c *core) setLog() error {
 	level := string(c.options.LogLevel)
 	switch {
 	case level != "" && !slices.Contains(obs.Levels, level):
-		return fault.Invalid("LogLevel", "it is %q, and has to be silent, error, warn, info or debug", level)
+		return fault.Invalid("LogLevel", "%q; must be silent, error, warn, info or debug", level)
 	case c.options.Debug:
 		level = "debug"
 	case level == "":

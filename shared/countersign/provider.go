@@ -45,7 +45,7 @@ func Gemini(c GeminiConfig) Provider {
 
 // noKey returns the error of an agent without a model.
 func noKey(field string) error {
-	return fault.Invalid(field, "a key is needed: set GEMINI_API_KEY, or apiKey in %s, or VERTEX_AI_PROJECT_ID and "+
+	return fault.Invalid(field, "a key is required: set GEMINI_API_KEY, or apiKey in %s, or VERTEX_AI_PROJECT_ID and "+
 		"VERTEX_AI_LOCATION", config.FilePath)
 }
 

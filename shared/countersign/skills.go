@@ -115,7 +115,7 @@ func (c *core) setSkills() error {
 	for _, t := range tools {
 		if c.tools[t.Name] != nil {
 			wrong = errors.Join(wrong,
-				fault.Invalid("Skills", "a tool is called %q, as one of those for skills is", t.Name))
+				fault.Invalid("Skills", "the tool name %q is reserved for skills", t.Name))
 		}
 		c.tools[t.Name] = c.hooked(t)
 	}

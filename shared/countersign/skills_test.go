@@ -89,7 +89,7 @@ func TestSkillsWrong(t *testing.T) {
 	_, err := countersign.New(countersign.Options{Provider: newScript(), MaxModelCalls: 51,
 		Tools: []*countersign.Tool{other}, Skills: []countersign.Skills{countersign.SkillDir("testdata/skills")}})
 	for _, want := range []string{"(MaxModelCalls)",
-		`(Skills): a tool is called "activate_skill", as one of those for skills is`} {
+		`(Skills): the tool name "activate_skill" is reserved for skills`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

@@ -23,7 +23,7 @@ func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*mo
 	return func(yield func(Event, error) bool) {
 		if ranged.Swap(true) {
 			yield(nil, public(fault.New(fault.Validation, "stream_used",
-				"This stream was ranged over before; send again, or Continue.")))
+				"This stream was already consumed; send again, or call Continue.")))
 			return
 		}
 		if err := s.agent.usable(); err != nil {

@@ -63,7 +63,7 @@ func TestStream(t *testing.T) {
 	}
 	check(t, lines,
 		`text Let me see.`,
-		`7 get_weather , ValidationError invalid (town): this field is not known, cut false`,
+		`7 get_weather , ValidationError invalid (town): unknown field, cut false`,
 		`0 get_weather {"city":"Porto"} starts`,
 		`9 get_weather , no station in Porto, cut false`,
 		`0 get_weather {"city":"Lisbon"} starts`,

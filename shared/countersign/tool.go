@@ -133,19 +133,19 @@ type definition[In, Out any] struct {
 // bind makes the tool for an agent.
 func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 	if in := reflect.TypeFor[In](); in.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("its arguments are a %s, and have to be a struct", in)
+		return nil, fmt.Errorf("the arguments are a %s; they must be a struct", in)
 	}
 	if d.action == nil {
-		return nil, errors.New("its action is nil")
+		return nil, errors.New("the action is nil")
 	}
 	if d.effect != nil && d.preview == nil {
-		return nil, errors.New("its preview is nil")
+		return nil, errors.New("the preview is nil")
 	}
 	if err := checkResult(reflect.TypeFor[Out]()); err != nil {
 		return nil, err
 	}
 	if d.Timeout < 0 || d.Timeout > maxToolTimeout {
-		return nil, fmt.Errorf("its timeout is %s, and has to be at most %s", d.Timeout, maxToolTimeout)
+		return nil, fmt.Errorf("the timeout is %s; the limit is %s", d.Timeout, maxToolTimeout)
 	}
 	def := tool.Def[In, any]{Name: d.Name, Description: d.Description, Timeout: d.Timeout, Untrusted: d.Untrusted,
 		Refine: d.Refine, Interruptible: d.effect == nil}
@@ -264,7 +264,7 @@ func uncertain(err error) bool {
 func checkResult(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
-		return fmt.Errorf("its result is a %s, which has no form in JSON", t)
+		return fmt.Errorf("the result is a %s, which JSON cannot represent", t)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func CheckQuery(q Query) (Index, error) {
 			return x, nil
 		}
 	}
-	return Index{}, fmt.Errorf("%w: a query that no entry of store.Indexes answers", ErrInvalid)
+	return Index{}, fmt.Errorf("%w: no entry of store.Indexes fits this query", ErrInvalid)
 }
 
 // Selected returns those of a document's fields that the query returns.
@@ -52,7 +52,7 @@ func checkCursor(q Query) error {
 	}
 	if q.OrderBy == ByName {
 		if q.After.Value != nil {
-			return fmt.Errorf("%w: a cursor with a value, although the order is by name", ErrInvalid)
+			return fmt.Errorf("%w: the cursor has a value, but the order is by name", ErrInvalid)
 		}
 	} else if _, err := Canonical(q.After.Value); err != nil {
 		return fmt.Errorf("cursor: %w", err)

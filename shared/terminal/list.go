@@ -44,11 +44,11 @@ func (a *Asked) Count(now time.Time) error {
 	switch {
 	case a.N >= AsksPerDay:
 		return fault.New(fault.Policy, fault.CodeTooMany,
-			"Hosts have been scanned and checked %d times for you today, which is the limit.", AsksPerDay).
+			"You have scanned and checked hosts %d times today, which is the limit.", AsksPerDay).
 			After(now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now))
 	case len(a.At) >= AsksPerMinute:
 		return fault.New(fault.Policy, fault.CodeTooMany,
-			"Hosts have been scanned and checked %d times for you within a minute, which is the limit.", AsksPerMinute).
+			"You have scanned and checked hosts %d times within a minute, which is the limit.", AsksPerMinute).
 			After(time.UnixMilli(a.At[0]).Add(time.Minute).Sub(now))
 	}
 	a.At, a.N = append(a.At, now.UnixMilli()), a.N+1

@@ -110,7 +110,7 @@ func ReadAnswer(res *http.Response) (Answer, error) {
 	body, err := io.ReadAll(res.Body)
 	if err == nil && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 		if err = json.Unmarshal(body, &a); err != nil {
-			err = fmt.Errorf("%d with what is no JSON: %w", res.StatusCode, err)
+			err = fmt.Errorf("%d with invalid JSON: %w", res.StatusCode, err)
 		}
 	}
 	a.HTTP, a.Header, a.Body = res.StatusCode, res.Header, body
@@ -219,7 +219,7 @@ func Stream(ctx context.Context, h *http.Client, base, token, method, path strin
 		}
 		var another *json.UnmarshalTypeError // of a field that has another type in the events of other protocols
 		if err := json.Unmarshal(l.Text, &l); err != nil && !errors.As(err, &another) {
-			return a, fmt.Errorf("%s %s answered %d with a line that is no JSON: %w", method, path, a.HTTP, err)
+			return a, fmt.Errorf("%s %s returned %d with a line of invalid JSON: %w", method, path, a.HTTP, err)
 		}
 		if !each(l) {
 			return a, nil

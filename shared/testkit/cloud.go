@@ -1,7 +1,7 @@
 // Package testkit runs all of Countersign as it is deployed ([New]), on top of local servers that speak Google's
-// protocols ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers the test decides. It also has a
-// [Client] of the API. Tests, proofs and measurements use it. The servers and other test helpers are packages below
-// it; none of them is deployed.
+// protocols ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers come from the test. It also has a
+// [Client] of the API. Tests, proofs and measurements use it. The servers and other test helpers are packages below it;
+// none of them is deployed.
 package testkit
 
 import (

@@ -29,7 +29,7 @@ func (c *Cloud) oauth() map[string]string {
 		"GOOGLE_OAUTH_AUTH_URL": c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
 }
 
-// SignIn returns an ID token of the user, whose Google account is linked from then on (SignedIn).
+// SignIn returns an ID token of the user and links the user's Google account (see SignedIn).
 func (d *Deployment) SignIn(ctx context.Context, uid string) (token string, err error) {
 	if token, err = d.Token(uid); err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func (d *Deployment) SignIn(ctx context.Context, uid string) (token string, err 
 }
 
 // SignedIn links the Google account of the same name for a user with an ID token, unless the deployment is Unlinked or
-// they have linked one already. However many clients of one user sign in at once, it is linked once.
+// the user has a linked account. If several clients of one user sign in at once, the account is linked once.
 func (d *Deployment) SignedIn(ctx context.Context, uid, token string) error {
 	if d.Unlinked {
 		return nil
@@ -54,7 +54,7 @@ func (d *Deployment) linkFirst(ctx context.Context, account, token string) error
 	type connection struct{ Provider string }
 	var has struct{ Connections []connection }
 	if err := json.Unmarshal(got.Body, &has); err != nil || got.HTTP != http.StatusOK {
-		return fmt.Errorf("testkit: asked for the linked accounts it answered %d %s", got.HTTP, got.Body)
+		return fmt.Errorf("testkit: listing the linked accounts returned %d %s", got.HTTP, got.Body)
 	}
 	if slices.ContainsFunc(has.Connections, func(c connection) bool { return c.Provider == "google" }) {
 		return nil
@@ -62,7 +62,7 @@ func (d *Deployment) linkFirst(ctx context.Context, account, token string) error
 	return d.link(ctx, token, account)
 }
 
-// Link has the user link the Google account of this name, in the place of any other, as their browser would.
+// Link links the Google account of this name to the user, as their browser would. It replaces any other account.
 func (d *Deployment) Link(ctx context.Context, uid, account string) error {
 	token, err := d.Token(uid)
 	if err != nil {
@@ -77,7 +77,8 @@ func (d *Deployment) link(ctx context.Context, token, account string) error {
 	})
 }
 
-// LinkGitHub has the user link the GitHub account with this login, in the place of any other, as their browser would.
+// LinkGitHub links the GitHub account with this login to the user, as their browser would. It replaces any other
+// account.
 func (d *Deployment) LinkGitHub(ctx context.Context, uid, login string) error {
 	token, err := d.Token(uid)
 	if err != nil {
@@ -102,7 +103,7 @@ func (d *Deployment) linkAt(ctx context.Context, token, provider string,
 	}
 	var consent struct{ URL string }
 	if err := json.Unmarshal(started.Body, &consent); err != nil || started.HTTP != http.StatusOK {
-		return fmt.Errorf("testkit: linking answered %d %s", started.HTTP, started.Body)
+		return fmt.Errorf("testkit: linking returned %d %s", started.HTTP, started.Body)
 	}
 	state, code, err := agree(consent.URL)
 	if err != nil {
@@ -120,13 +121,13 @@ func (d *Deployment) linkAt(ctx context.Context, token, provider string,
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther {
-		return fmt.Errorf("testkit: the callback answered %d", res.StatusCode)
+		return fmt.Errorf("testkit: the callback returned %d", res.StatusCode)
 	}
 	return nil
 }
 
-// once does something once for each user, however many goroutines ask at the same time; what failed is tried again. The
-// zero value is ready for use.
+// once runs a function once for each user, even if several goroutines call it at the same time. A failed function runs
+// again at the next call. The zero value is ready for use.
 type once struct {
 	mu    sync.Mutex
 	users map[string]*done

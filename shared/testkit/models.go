@@ -10,12 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// Says returns a model that answers everything with one text.
+// Says returns a model that answers each request with the same text.
 func Says(text string) fakegemini.ModelFunc {
 	return func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text} }
 }
 
-// Wants returns a model that calls a tool once, and then says what came of it.
+// Wants returns a model that calls a tool once, and then reports the outcome.
 func Wants(tool string, args any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 || r.NoTools {
@@ -36,8 +36,7 @@ func Event(summary string, start time.Time) map[string]any {
 		"end": start.UTC().Add(time.Hour).Format(time.RFC3339)}
 }
 
-// Offer adds a tool of a test's or a proof's own, and has the assistant offer it to its model also where its tools are
-// listed because other agents have some for themselves.
+// Offer adds a tool of a test or a proof, and adds the tool to the assistant's list of tools if the assistant has one.
 func Offer(l *unit.Env, t *tool.Tool) {
 	l.Tools[t.Name] = t
 	if agent := l.Agents.Get(run.Assistant); agent.Tools != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
-// Login is how a server is logged in to (package sshd).
+// Login describes how to log in to a server (see package sshd).
 type Login struct {
 	Addr     string // host:port
 	User     string
@@ -22,8 +22,8 @@ type Login struct {
 	HostKeys []ssh.PublicKey
 }
 
-// AddHost adds the server to the user's hosts and returns its id. more are further fields of the request, such as
-// autoRun.
+// AddHost adds the server to the user's hosts and returns the host's ID. more are additional fields of the request,
+// such as autoRun.
 func (c Client) AddHost(ctx context.Context, l Login, more map[string]any) (hostID string, err error) {
 	host, port, err := net.SplitHostPort(l.Addr)
 	if err != nil {
@@ -45,12 +45,12 @@ func (c Client) AddHost(ctx context.Context, l Login, more map[string]any) (host
 	return c.made(ctx, "/api/agent/hosts", body, "hostId")
 }
 
-// OpenTerminal opens a terminal on the user's host and returns its id.
+// OpenTerminal opens a terminal on the user's host and returns the terminal's ID.
 func (c Client) OpenTerminal(ctx context.Context, hostID string) (terminalID string, err error) {
 	return c.made(ctx, "/api/agent/terminals", map[string]any{"hostId": hostID, "cols": 80, "rows": 24}, "terminalId")
 }
 
-// made posts a request and returns the id of what it made.
+// made posts a request and returns the ID of the created resource.
 func (c Client) made(ctx context.Context, path string, body any, name string) (id string, err error) {
 	a, err := c(ctx, http.MethodPost, path, body)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c Client) made(ctx context.Context, path string, body any, name string) (i
 	return id, nil
 }
 
-// AskOn starts a run of an agent on the terminal; an empty agent is none that is named.
+// AskOn starts a run of an agent on the terminal. An empty agent is left out of the request.
 func (c Client) AskOn(ctx context.Context, terminalID, agent, prompt string, header ...string) (Answer, error) {
 	body := map[string]string{"prompt": prompt, "terminalId": terminalID}
 	if agent != "" {

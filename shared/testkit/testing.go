@@ -2,7 +2,8 @@ package testkit
 
 import "testing"
 
-// Open is [New] for a test, with which the deployment ends. Its store is in a directory of the test's if o names none.
+// Open is [New] for a test. The deployment ends with the test. If o names no directory, the store is in a temporary
+// one.
 func Open(t testing.TB, o Options) *Deployment {
 	t.Helper()
 	if o.Dir == "" {

@@ -124,7 +124,7 @@ func (i *issuer) read(ctx context.Context, v any) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("the discovery answered %s", res.Status)
+		return fmt.Errorf("the discovery returned %s", res.Status)
 	}
 	return json.NewDecoder(io.LimitReader(res.Body, discoverySize)).Decode(v)
 }

@@ -26,7 +26,7 @@ func init() {
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "offline: there is no key, and no scripted Gemini either:", err)
+		fmt.Fprintln(os.Stderr, "offline: neither a key nor a scripted Gemini is available:", err)
 		return
 	}
 	go func() { _ = http.Serve(l, fakegemini.New(answer)) }() // ends with the process

@@ -30,7 +30,7 @@ func apt(c *call) int {
 	f, words, ok := c.parse("yqsf",
 		"yes=y assume-yes=y quiet=q no-install-recommends=N installed=I purge=P dry-run=s upgradable=U")
 	if !ok || len(words) == 0 {
-		return c.fail(100, "a command is needed: update, install, remove, list, show, upgrade")
+		return c.fail(100, "a command is required: update, install, remove, list, show, upgrade")
 	}
 	switch verb, names := words[0], words[1:]; verb {
 	case "update":

@@ -92,7 +92,7 @@ func commandOf(command string, f flags) (edit, error) {
 	}
 	pattern, with, how, ok := substitution(command)
 	if !ok {
-		return nil, errors.New("-e expression #1: of sed there are s/a/b/ and 3,9p on this machine")
+		return nil, errors.New("-e expression #1: this machine supports only s/a/b/ and 3,9p")
 	}
 	options := flags{}
 	if f.has("Er") {

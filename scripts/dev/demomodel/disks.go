@@ -93,7 +93,7 @@ func cleanUp(w *work) {
 			before.mount, before.used, limit)
 		return
 	}
-	listed, ok := w.run(fmt.Sprintf("%s is on %s, which is %d%% full. See what takes the room, and how old it is.",
+	listed, ok := w.run(fmt.Sprintf("%s is on %s, which is %d%% full. See what uses the space, and how old it is.",
 		folder, before.mount, before.used), "du -a --time "+folder)
 	if !ok {
 		return

@@ -26,7 +26,7 @@ func forOrigins(origins []string, next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		default:
 			w.Header().Set("Allow", "POST, OPTIONS")
-			http.Error(w, "POST is needed", http.StatusMethodNotAllowed)
+			http.Error(w, "POST is required", http.StatusMethodNotAllowed)
 		}
 	})
 }

@@ -87,7 +87,7 @@ var validUID = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 // signedIn stores a local user who signs in, and links their accounts.
 func (s *server) signedIn(uid, email string) error {
 	if !validUID.MatchString(uid) || !fakegoogle.ValidAddress(email) {
-		return errors.New("needed: a user name of letters, digits and _ . | : @ + -, and an e-mail address")
+		return errors.New("required: a user name of letters, digits and _ . | : @ + -, and an e-mail address")
 	}
 	changed, err := s.people.add(uid, email)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 		in.Email = issuer.UsualEmail(in.UID)
 	}
 	if err != nil || !validUID.MatchString(in.UID) || !fakegoogle.ValidAddress(in.Email) {
-		http.Error(w, `{"ok":false,"error":{"class":"ValidationError","code":"invalid","message":"{\"uid\",\"email\"} are needed"}}`, http.StatusBadRequest)
+		http.Error(w, `{"ok":false,"error":{"class":"ValidationError","code":"invalid","message":"{\"uid\",\"email\"} are required"}}`, http.StatusBadRequest)
 		return
 	}
 	token, err := s.issuer.Token(in.UID, in.Email, s.env.get("AUTH_AUDIENCE"), time.Hour)

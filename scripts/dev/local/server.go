@@ -87,7 +87,7 @@ func newServer(ctx context.Context, base string, o options) (*server, error) {
 func (s *server) build(ctx context.Context, o options) error {
 	dir := s.env.get("DATA_DIR")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("DATA_DIR holds %q, and needs a directory that this user can write to: %w", dir, err)
+		return fmt.Errorf("DATA_DIR is %q; it must be a directory that this user can write to: %w", dir, err)
 	}
 	unlock, err := lock(dir)
 	if err != nil {
@@ -278,7 +278,7 @@ func (s *server) sweep(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("the sweep answered %s", res.Status)
+		return fmt.Errorf("the sweep returned %s", res.Status)
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16))
 	return err

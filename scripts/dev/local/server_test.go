@@ -18,12 +18,12 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ variable, value, named string }{
-		"no audience":     {"AUTH_ISSUER", "https://issuer.example", "AUTH_AUDIENCE is not set, and needs "},
-		"no project":      {"STORE", "firestore", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
-		"no topic's home": {"QUEUE", "pubsub", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
-		"every origin":    {"ALLOWED_ORIGINS", "*", `ALLOWED_ORIGINS holds "*", and needs `},
+		"no audience":     {"AUTH_ISSUER", "https://issuer.example", "AUTH_AUDIENCE is not set; it needs "},
+		"no project":      {"STORE", "firestore", "GOOGLE_CLOUD_PROJECT is not set; it needs "},
+		"no topic's home": {"QUEUE", "pubsub", "GOOGLE_CLOUD_PROJECT is not set; it needs "},
+		"every origin":    {"ALLOWED_ORIGINS", "*", `ALLOWED_ORIGINS is "*"; it needs `},
 		"no such directory": {"DATA_DIR", filepath.Join(file, "data"),
-			`DATA_DIR holds "` + filepath.Join(file, "data") + `", and needs `},
+			`DATA_DIR is "` + filepath.Join(file, "data") + `"; it must be `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("DATA_DIR", t.TempDir())

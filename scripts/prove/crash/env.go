@@ -301,5 +301,5 @@ func (e *env) sweep(ctx context.Context, to *process) error {
 	if err != nil || a.HTTP == http.StatusOK {
 		return err
 	}
-	return fmt.Errorf("the sweep answered %d", a.HTTP)
+	return fmt.Errorf("the sweep returned status %d", a.HTTP)
 }

@@ -229,7 +229,7 @@ func leave(ctx context.Context, provider http.RoundTripper, url string, c tool.C
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusNoContent {
-		return noted{}, tool.Ambiguous(fmt.Errorf("the notes answered %d", res.StatusCode))
+		return noted{}, tool.Ambiguous(fmt.Errorf("the notes service returned status %d", res.StatusCode))
 	}
 	return noted{OK: true}, nil
 }

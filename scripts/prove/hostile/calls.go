@@ -178,7 +178,7 @@ func shownWhole(body []byte, name string, args any) error {
 		}
 	}
 	if twice(args) && !strings.Contains(strings.Join(preview.Warnings, " "), "UTC+") {
-		return fmt.Errorf("the pending view does not say which of two hours is meant: %q", preview.Warnings)
+		return fmt.Errorf("the pending view does not state which of two hours is meant: %q", preview.Warnings)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func parseCases(file string, data []byte) ([]Case, error) {
 		cases = append(cases, c)
 	}
 	if lines.Err() == nil && len(cases) == 0 {
-		return nil, fmt.Errorf("%s holds no case", file)
+		return nil, fmt.Errorf("%s contains no case", file)
 	}
 	return cases, lines.Err()
 }
@@ -318,7 +318,7 @@ func jsonOf(v any) string {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("hostile: %T is no value of a case", v))
+		panic(fmt.Sprintf("hostile: a case cannot contain a value of type %T", v))
 	}
 	return string(b)
 }

@@ -109,7 +109,7 @@ func (s *env) sweep() error {
 	}
 	a, err := testkit.Connect(nil, s.w.Base, token).Sweep(s.ctx)
 	if err == nil && a.HTTP != http.StatusOK {
-		err = fmt.Errorf("the sweep answered %d", a.HTTP)
+		err = fmt.Errorf("the sweep returned status %d", a.HTTP)
 	}
 	return errors.Join(err, s.deliver())
 }

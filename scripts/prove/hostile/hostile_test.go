@@ -146,9 +146,9 @@ func TestWhatIsNotBuilt(t *testing.T) {
 func TestAnotherReason(t *testing.T) {
 	about := func(note string) (c Case) { c.Expect.Note = note; return c }
 	for message, note := range map[string]string{
-		"start: a text is needed here":                         "the end is before the start",
-		"there is a field that is not known":                   "deeper than 64 levels",
-		"The field is not acceptable: a description is needed": "300 tools",
+		"start: must be a text": "the end is before the start",
+		"unknown field":         "deeper than 64 levels",
+		"The field is not acceptable: a description is required": "300 tools",
 	} {
 		g := got{class: "ValidationError", message: message}
 		if len(reason(about(note), g)) == 0 {

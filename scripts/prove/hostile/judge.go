@@ -68,11 +68,11 @@ func (s *env) always() error {
 	logs := s.w.Logs.String()
 	for entry := range strings.Lines(logs) {
 		if !json.Valid([]byte(entry)) || !strings.HasPrefix(entry, "{") {
-			errs = append(errs, fmt.Errorf("a line of the log is no entry: %.200q", entry))
+			errs = append(errs, fmt.Errorf("a log line is not an entry: %.200q", entry))
 		}
 	}
 	for what, found := range s.leaks(logs) {
-		errs = append(errs, fmt.Errorf("the log holds %s: %.80q", what, found))
+		errs = append(errs, fmt.Errorf("the log contains %s: %.80q", what, found))
 	}
 	return errors.Join(errs...)
 }
@@ -81,7 +81,7 @@ func (s *env) always() error {
 func (s *env) alive() error {
 	a, err := s.client("userC").Pending(s.ctx)
 	if err == nil && a.HTTP != 200 {
-		err = fmt.Errorf("afterwards the server answers %d", a.HTTP)
+		err = fmt.Errorf("afterwards the server returns %d", a.HTTP)
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func (s *env) alive() error {
 func (s *env) proper(h heard) error {
 	for _, uid := range []string{"userA", "userB"} {
 		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {
-			return fmt.Errorf("%s tells %s what is %s's", h.what, h.uid, uid)
+			return fmt.Errorf("%s shows %s data of %s", h.what, h.uid, uid)
 		}
 	}
 	if h.HTTP < 400 {
@@ -104,13 +104,13 @@ func (s *env) proper(h heard) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&body); err != nil || body.OK == nil || *body.OK || body.Error["code"] == "" ||
 		body.Error["message"] == "" || body.Error["requestId"] == "" {
-		return fmt.Errorf("%s answers %d with what is no error of the contract: %.200q", h.what, h.HTTP, h.Body)
+		return fmt.Errorf("%s returns %d with an error outside the contract: %.200q", h.what, h.HTTP, h.Body)
 	}
 	if !strings.Contains(strings.Join(classes, " "), body.Error["class"]) {
-		return fmt.Errorf("%s answers with the class %q", h.what, body.Error["class"])
+		return fmt.Errorf("%s returns the class %q", h.what, body.Error["class"])
 	}
 	for what, found := range s.leaks(string(h.Body)) {
-		return fmt.Errorf("the error of %s holds %s: %.80q", h.what, what, found)
+		return fmt.Errorf("the error of %s contains %s: %.80q", h.what, what, found)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (s *env) audited() error {
 			return err
 		}
 		for what, found := range s.leaks(string(a.Body)) {
-			return fmt.Errorf("the audit of %s holds %s: %.80q", uid, what, found)
+			return fmt.Errorf("the audit of %s contains %s: %.80q", uid, what, found)
 		}
 	}
 	return nil

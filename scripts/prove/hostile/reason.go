@@ -30,16 +30,16 @@ func reason(c Case, g got) (wrong []string) {
 
 // shapes pairs refusals of an input's form with the words that mark a case as being about that form.
 var shapes = []struct{ said, about *regexp.Regexp }{
-	{regexp.MustCompile(`(type|text|number|false|list|object) is needed here|each entry must be`),
+	{regexp.MustCompile(`must be (a text|a number|a whole number|true or false|a list|an object|a value of another type)\b|each entry must be`),
 		regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},
-	{regexp.MustCompile(`a JSON object is needed`),
+	{regexp.MustCompile(`a JSON object is required|must be a JSON object`),
 		regexp.MustCompile(`(?i)\b(null|strings?|numbers?|arrays?|objects?|scalar|true|bare|top[- ]level|JSON|mark|empty|body)\b`)},
-	{regexp.MustCompile(`(field|message|prompt|description|title|recipient) is needed|nothing was sent|too few`),
+	{regexp.MustCompile(`^required: |(message|prompt|description|title|recipient) is required|nothing was sent|too few`),
 		regexp.MustCompile(`(?i)\b(missing|absent|empty|without|no|needs?|never defaults|required|blank|whitespace|zero[- ]width|invisible|bulk|left out|only|validation|invalid)\b`)},
-	{regexp.MustCompile(`not known`),
+	{regexp.MustCompile(`unknown field|not known`),
 		regexp.MustCompile(`(?i)(unknown|argument|extra|identity|bulk|header map|never|not a field|case[- ]variant|CRLF|fold|smuggl|misspelt|proto|field of)`)},
 	{regexp.MustCompile(`not valid JSON`),
 		regexp.MustCompile(`(?i)(JSON|quote|UTF|surrogate|byte|mark|comma|comment|NaN|infinity|trailing|truncat|cut|zero|escape|syntax|control|number)`)},
-	{regexp.MustCompile(`not one of the values|one of .* is needed`),
+	{regexp.MustCompile(`not one of the values|must be one of`),
 		regexp.MustCompile(`(?i)(enum|case|missing|unknown|word|value|default|spelling|space|decision|another|list|synonym)`)},
 }

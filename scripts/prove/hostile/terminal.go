@@ -111,7 +111,7 @@ func command(s *env) got {
 	}
 	fields, ok := args.(map[string]any)
 	if ok && fields["reasoning"] == nil && fields["command"] != nil && !aboutForm.MatchString(s.c.Expect.Note) {
-		fields["reasoning"] = "It is needed."
+		fields["reasoning"] = "It is required."
 	}
 	if ok && s.c.Category == "size" && fields["timeoutSeconds"] == nil { // the machine's programs are slow
 		fields["timeoutSeconds"] = json.Number("300")
@@ -277,7 +277,7 @@ func commandShown(body []byte, args any) error {
 		}
 	}
 	if !strings.HasPrefix(shown["On"], demohost.User+"@quiet (127.0.0.1:") {
-		return fmt.Errorf("the card says %q of where it runs", shown["On"])
+		return fmt.Errorf("the card gives %q as the place", shown["On"])
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (g *env) sayYes(ctx context.Context, w asking, whole *series) error {
 		}
 	}
 	if a.Status != "completed" {
-		return fmt.Errorf("a run is %s after its yes: %s", a.Status, a.Message)
+		return fmt.Errorf("a run is %s after its approval: %s", a.Status, a.Message)
 	}
 	whole.since(began)
 	return nil

@@ -85,7 +85,7 @@ func (g *env) stream(ctx context.Context, by face, uid, id string, first *series
 		return unread == nil
 	})
 	if err = errors.Join(err, unread); err == nil && last != by.ends {
-		err = fmt.Errorf("a stream answered %d and ended in %q", a.HTTP, last)
+		err = fmt.Errorf("a stream returned %d and ended in %q", a.HTTP, last)
 	}
 	return deltas, err
 }

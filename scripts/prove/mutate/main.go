@@ -127,13 +127,13 @@ func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]p
 		skipped = skipped || before.Skipped
 		after := t.play(ctx, root, m.flag(overlay))
 		if after.Cut {
-			return "", fmt.Errorf("%s took longer than %s, so nothing is known of it", t.pkg, proof.TestTime)
+			return "", fmt.Errorf("%s took longer than %s, so its result is unknown", t.pkg, proof.TestTime)
 		}
 		switch {
 		case len(after.By) > 0:
 			return after.String(), nil
 		case after.Failed: // for another reason, such as a machine without free memory
-			return "", fmt.Errorf("%s fails, and none of its tests does: %s", t.pkg, after.Last())
+			return "", fmt.Errorf("%s fails, but none of its tests fails: %s", t.pkg, after.Last())
 		}
 	}
 	if skipped {

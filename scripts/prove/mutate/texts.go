@@ -55,7 +55,7 @@ func read() (l listed, err error) {
 	err = eachLine("near", func(line string) error {
 		words := strings.Fields(line)
 		if len(words) != 2 {
-			return fmt.Errorf("a path and kinds of cases belong here")
+			return fmt.Errorf("expected a path and kinds of cases")
 		}
 		l.near[words[0]] = words[1]
 		return nil

@@ -45,7 +45,7 @@ func Add(u *run.User, name string, random io.Reader, now time.Time) (token strin
 	shown, hidden := visible.Line(name)
 	switch {
 	case visible.Blank(name) || strings.TrimSpace(name) != name:
-		return "", kept, fault.Invalid("name", "a name is needed, without spaces around it")
+		return "", kept, fault.Invalid("name", "must be a name without spaces at its ends")
 	case len(name) > MaxName:
 		return "", kept, fault.Invalid("name", "%d bytes; the limit is %d", len(name), MaxName)
 	case hidden || shown != name:
@@ -54,7 +54,7 @@ func Add(u *run.User, name string, random io.Reader, now time.Time) (token strin
 		return "", kept, fault.Invalid("name", "an agent with this name already has a token")
 	case len(u.Tokens) >= Most:
 		return "", kept, fault.New(fault.Policy, fault.CodeTooMany,
-			"You have %d agents, which is the most. Remove one that you no longer use.", Most)
+			"You have %d agents, which is the limit. Remove one that you no longer use.", Most)
 	}
 	secret := make([]byte, 32)
 	if _, err := io.ReadFull(random, secret); err != nil {

@@ -130,7 +130,7 @@ func (v *Verifier) admit(c claims) error {
 	case len(c.Audience) > 1 && c.AuthorizedParty == "":
 		return unauthenticated("The ID token is for several audiences and does not say which of them asked for it.")
 	case strings.HasSuffix(strings.ToLower(c.Email), serviceAccounts):
-		return unauthenticated("This is a service account's token, and a user's is needed.")
+		return unauthenticated("This is a service account's token, and a user's is required.")
 	case !v.cfg.AllowAnonymous && (c.Firebase.Provider == "anonymous" || c.ProviderID == "anonymous"):
 		return fault.New(fault.Auth, fault.CodeForbidden, "Anonymous users cannot use this service; please sign in.")
 	case c.Firebase.Tenant != v.cfg.Tenant:

@@ -13,7 +13,7 @@ const maxToken = 8 << 10 // bytes; tokens of Google and Firebase have 1 to 2 KiB
 func Bearer(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
-		return "", unauthenticated("Please sign in: an Authorization header with a bearer token is needed.")
+		return "", unauthenticated("Please sign in: an Authorization header with a bearer token is required.")
 	}
 	if len(values) > 1 {
 		return "", unauthenticated("There is more than one Authorization header.")

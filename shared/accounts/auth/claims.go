@@ -108,7 +108,7 @@ func (c claims) checkTimes(now time.Time) error {
 	case *c.Expires <= at:
 		return errExpired
 	case *c.Expires > latest+maxLifetime.Seconds():
-		return errors.New("exp is too far away")
+		return errors.New("exp is too far in the future")
 	case *c.IssuedAt > latest, c.NotBefore != nil && *c.NotBefore > latest, c.SignedInAt != nil &&
 		*c.SignedInAt > latest:
 		return errors.New("iat, nbf or auth_time is in the future")

@@ -179,7 +179,7 @@ func readKeys(body io.Reader) (map[string]*rsa.PublicKey, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("auth: the key set holds no RSA key for signatures")
+		return nil, errors.New("auth: the key set contains no RSA key for signatures")
 	}
 	return keys, nil
 }

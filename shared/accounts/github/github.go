@@ -108,11 +108,11 @@ func whose(ctx context.Context, c *http.Client, api, token string) (linking.Iden
 	case resp.StatusCode == http.StatusUnauthorized:
 		return linking.Identity{}, linking.ErrRefused
 	case resp.StatusCode != http.StatusOK:
-		return linking.Identity{}, fmt.Errorf("github: asked for the user it answered %d", resp.StatusCode)
+		return linking.Identity{}, fmt.Errorf("github: reading the user returned status %d", resp.StatusCode)
 	case json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&user) != nil:
 		return linking.Identity{}, errors.New("github: the user cannot be read")
 	case user.ID <= 0 || user.Login == "" || len(user.Login) > maxLogin || strings.ContainsFunc(user.Login, odd):
-		return linking.Identity{}, errors.New("github: the user has no id or no login")
+		return linking.Identity{}, errors.New("github: the user has no ID or no login")
 	}
 	return linking.Identity{Subject: strconv.FormatInt(user.ID, 10), Login: user.Login}, nil
 }
@@ -150,7 +150,7 @@ func revoker(cfg Config) func(context.Context, *http.Client, string) (bool, erro
 		case http.StatusNotFound, http.StatusUnprocessableEntity:
 			return false, linking.ErrRefused
 		}
-		return false, fmt.Errorf("github: the revocation answered %d", resp.StatusCode)
+		return false, fmt.Errorf("github: revoking the token returned status %d", resp.StatusCode)
 	}
 }
 

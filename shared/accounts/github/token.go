@@ -54,7 +54,7 @@ func WithToken(linked Linked, cfg TokenConfig) (*Accounts, error) {
 		return nil, err
 	}
 	if cfg.UID == "" || cfg.Token == "" {
-		return nil, errors.New("github: a token and its user are needed")
+		return nil, errors.New("github: a token and its user are required")
 	}
 	a := &Accounts{Linked: linked, cfg: cfg, client: http.Client{Timeout: time.Minute}}
 	if cfg.HTTPClient != nil {
@@ -89,7 +89,7 @@ func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool
 		return tool.Place{}, refused()
 	case err != nil:
 		return tool.Place{}, tool.Transient(fault.New(fault.Tool, "token_endpoint",
-			"GitHub could not be asked whose GITHUB_TOKEN it is; please try again."))
+			"The owner of GITHUB_TOKEN could not be read from GitHub; please try again."))
 	}
 	a.place = tool.Place{Label: Provider.Label, Name: who.Login, ID: "token-" + who.Subject}
 	return a.place, nil

@@ -58,7 +58,7 @@ type Config struct {
 // request. The error names the invalid setting.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Accounts, error) {
 	if len(cfg.Scopes) == 0 {
-		return nil, errors.New("google: the tools' scopes are needed")
+		return nil, errors.New("google: the tools' scopes are required")
 	}
 	if cfg.TokenURL == "" {
 		cfg.RevokeURL = cmp.Or(cfg.RevokeURL, RevokeURL)

@@ -42,7 +42,7 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	}
 	for _, s := range scopes {
 		if !slices.Contains(a.cfg.Scopes, s) {
-			return Consent{}, fault.Invalid("scopes", "only these can be asked for: %s",
+			return Consent{}, fault.Invalid("scopes", "unknown scope; expected some of %s",
 				strings.Join(a.cfg.Scopes, " "))
 		}
 	}
@@ -51,7 +51,7 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	}
 	if !ownPath(returnTo) {
 		return Consent{}, fault.Invalid("returnTo",
-			"a path on this service is needed, such as /settings, of up to %d bytes", maxReturnTo)
+			"must be a path on this service, such as /settings, of at most %d bytes", maxReturnTo)
 	}
 	before, err := a.cfg.load(ctx, a.store, uid)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 	}
 	if ans.Error != "" {
 		return p.UID, p.ReturnTo,
-			fault.New(fault.Auth, fault.CodeForbidden, "Access to the %s account was not given.", a.cfg.Name)
+			fault.New(fault.Auth, fault.CodeForbidden, "Access to the %s account was not granted.", a.cfg.Name)
 	}
 	return p.UID, p.ReturnTo, a.finish(ctx, p, ans)
 }
@@ -143,7 +143,7 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	}
 	if got.RefreshToken == "" && !a.cfg.Keeps {
 		return fault.New(fault.Tool, "no_lasting_access",
-			"%s gave no lasting access. Remove this service at %s and link the account again.", a.cfg.Name,
+			"%s granted no lasting access. Remove this service at %s and link the account again.", a.cfg.Name,
 			a.cfg.Settings)
 	}
 	l := link{provider: a.cfg.Provider, UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}

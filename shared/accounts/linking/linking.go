@@ -101,7 +101,7 @@ type Accounts struct {
 // the invalid setting.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, error) {
 	if cfg.ClientID == "" || cipher == nil {
-		return nil, fmt.Errorf("%s: a client id and a cipher are needed", cfg.ID)
+		return nil, fmt.Errorf("%s: a client ID and a cipher are required", cfg.ID)
 	}
 	for name, address := range map[string]string{"AuthURL": cfg.AuthURL, "TokenURL": cfg.TokenURL,
 		"RedirectURL": cfg.RedirectURL} {
@@ -147,7 +147,7 @@ func storeDown(err error) error {
 // providerDown returns the error for a failed token endpoint. Nothing was done with the account.
 func (p Provider) providerDown(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_endpoint",
-		"%s could not be asked for access to the linked account; please try again.", p.Name).Because(outline(err)))
+		"%s could not renew access to the linked account; please try again.", p.Name).Because(outline(err)))
 }
 
 // codeOfError matches OAuth's error codes and no secrets.
@@ -158,16 +158,16 @@ var codeOfError = lazyregexp.New(`^[a-z]+(_[a-z]+){0,5}$`)
 func outline(err error) error {
 	var answered *oauth2.RetrieveError
 	if errors.As(err, &answered) && codeOfError.MatchString(answered.ErrorCode) {
-		return fmt.Errorf("the token endpoint answered with %s", answered.ErrorCode)
+		return fmt.Errorf("the token endpoint returned %s", answered.ErrorCode)
 	}
 	if errors.As(err, &answered) && answered.Response != nil {
-		return fmt.Errorf("the token endpoint answered with status %d", answered.Response.StatusCode)
+		return fmt.Errorf("the token endpoint returned status %d", answered.Response.StatusCode)
 	}
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		return fmt.Errorf("the token endpoint was not reached: %v", failed.Err)
+		return fmt.Errorf("the token endpoint cannot be reached: %v", failed.Err)
 	}
-	return errors.New("the token endpoint's answer could not be used")
+	return errors.New("the token endpoint's response was invalid")
 }
 
 // refused reports whether the token endpoint has permanently refused a code or a refresh token.

@@ -20,7 +20,7 @@ type kmsKey struct {
 
 // errDamaged means that a request or an answer was altered in transit
 // (docs.cloud.google.com/kms/docs/data-integrity-guidelines).
-var errDamaged = errors.New("tokenkey: what Cloud KMS received or sent does not match its checksum")
+var errDamaged = errors.New("tokenkey: data from or to Cloud KMS does not match its checksum")
 
 // EncryptWithContext encrypts with Cloud KMS.
 func (k kmsKey) EncryptWithContext(ctx context.Context, plaintext, associated []byte) ([]byte, error) {

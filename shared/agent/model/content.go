@@ -69,7 +69,7 @@ func Parse(raw json.RawMessage) (*Parsed, error) {
 }
 
 func errTooLong() error {
-	return fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
+	return fault.New(fault.Model, CodeTooLarge, "The model's answer is larger than %d KiB.", MaxContent>>10)
 }
 
 // parsed returns the decoded content.
@@ -132,7 +132,7 @@ func decode(raw json.RawMessage) (*content, error) {
 		return nil, unreadable(err)
 	}
 	if len(c.Parts) == 0 {
-		return nil, fault.New(fault.Model, CodeEmpty, "The model gave an empty answer.")
+		return nil, fault.New(fault.Model, CodeEmpty, "The model returned an empty answer.")
 	}
 	for _, raw := range c.Parts {
 		var p part

@@ -41,9 +41,9 @@ var (
 func (b Bind) Normalize(p Plan) (Plan, error) {
 	switch {
 	case p.Repo != "" && p.Repo != b.Repo:
-		return Plan{}, fault.Invalid("repo", "the repository of a session cannot change; leave this out")
+		return Plan{}, fault.Invalid("repo", "a session's repository cannot change; omit this")
 	case !p.Deadline.IsZero() && !p.Deadline.Equal(b.Deadline):
-		return Plan{}, fault.Invalid("deadline", "the deadline of a session cannot change; leave this out")
+		return Plan{}, fault.Invalid("deadline", "a session's deadline cannot change; omit this")
 	}
 	tasks, err := b.tasks(p.Tasks)
 	if err != nil {
@@ -113,7 +113,7 @@ func (b Bind) kept(field string, t Task) (bool, error) {
 		case same && (t.ID == "" || t.ID == done.ID):
 			return true, nil
 		case t.ID == done.ID:
-			return false, fault.Invalid(field+"/id", "the task with this ID is done; leave the ID out for a new task")
+			return false, fault.Invalid(field+"/id", "the task with this ID is done; omit the ID for a new task")
 		}
 	}
 	return false, nil
@@ -124,15 +124,15 @@ func (b Bind) task(field string, t Task) (Task, error) {
 	t.Title, t.Goal, t.DoneWhen = strings.TrimSpace(t.Title), strings.TrimSpace(t.Goal), strings.TrimSpace(t.DoneWhen)
 	switch {
 	case visible.Blank(t.Title):
-		return t, fault.Invalid(field+"/title", "a title is needed")
+		return t, fault.Invalid(field+"/title", "a title is required")
 	case utf8.RuneCountInString(t.Title) > MaxTitle:
-		return t, fault.Invalid(field+"/title", "a title has at most %d characters", MaxTitle)
+		return t, fault.Invalid(field+"/title", "the limit of a title is %d characters", MaxTitle)
 	case strings.ContainsAny(t.Title, "\n\r\u0085\u2028\u2029"):
-		return t, fault.Invalid(field+"/title", "a title is one line")
+		return t, fault.Invalid(field+"/title", "a title must be one line")
 	case visible.Blank(t.Goal):
-		return t, fault.Invalid(field+"/goal", "a goal is needed")
+		return t, fault.Invalid(field+"/goal", "a goal is required")
 	case len(t.Goal) > MaxGoal:
-		return t, fault.Invalid(field+"/goal", "a goal has at most %d bytes", MaxGoal)
+		return t, fault.Invalid(field+"/goal", "the limit of a goal is %d bytes", MaxGoal)
 	case len(t.DoneWhen) > MaxGoal:
 		return t, fault.Invalid(field+"/doneWhen", "the limit is %d bytes", MaxGoal)
 	}
@@ -196,7 +196,7 @@ func fillIDs(prefix string, next int, ids []*string, before, taken []string) {
 
 func (b Bind) grants(given []Grant) ([]Grant, error) {
 	if len(given) > MaxGrants {
-		return nil, fault.Invalid("grants", "a plan has at most %d grants", MaxGrants)
+		return nil, fault.Invalid("grants", "the limit of a plan is %d grants", MaxGrants)
 	}
 	var out []Grant
 	for i, g := range given {
@@ -230,7 +230,7 @@ func (b Bind) grant(field string, g Grant) (Grant, error) {
 	case g.Until.IsZero():
 		g.Until = b.Deadline
 	case !b.Now.Before(g.Until):
-		return g, fault.Invalid(field+"/until", "this time has passed")
+		return g, fault.Invalid(field+"/until", "must be in the future")
 	case g.Until.After(b.Deadline):
 		return g, fault.Invalid(field+"/until", "must not be after the deadline")
 	}
@@ -249,11 +249,11 @@ func (b Bind) grant(field string, g Grant) (Grant, error) {
 // repository, unless the tool acts only in the session's containers.
 func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.RawMessage, error) {
 	if len(target) > MaxTarget {
-		return nil, fault.Invalid(field, "a target has at most %d bytes", MaxTarget)
+		return nil, fault.Invalid(field, "the limit of a target is %d bytes", MaxTarget)
 	}
 	given, err := strictjson.Canonical(target)
 	if err != nil {
-		return nil, fault.Invalid(field, "need an object with the arguments that are not free text").Because(err)
+		return nil, fault.Invalid(field, "must be an object with the arguments that are not free text").Because(err)
 	}
 	bound, err := t.Pinned(given)
 	if err != nil {
@@ -311,7 +311,7 @@ func sentences(field string, given []string, most int) ([]string, error) {
 		s = strings.TrimSpace(s)
 		switch {
 		case visible.Blank(s):
-			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "this is empty")
+			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "must not be empty")
 		case utf8.RuneCountInString(s) > MaxSentence:
 			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "more than %d characters", MaxSentence)
 		}

@@ -35,7 +35,7 @@ func (s *Session) Apply(e Event) error {
 	case TypeStarted, TypeReflected, TypeFinished:
 		return s.task(e)
 	}
-	return fmt.Errorf("plan: an event has one payload")
+	return fmt.Errorf("plan: an event must have one payload")
 }
 
 func (s *Session) propose(e Event) error {

@@ -80,13 +80,13 @@ func (s *Session) Judge(r Reflection, b Bind) (Verdict, error) {
 func (r Reflection) check() error {
 	switch {
 	case visible.Blank(r.Reflection):
-		return fault.Invalid("reflection", "a reflection is needed")
+		return fault.Invalid("reflection", "a reflection is required")
 	case len(r.Reflection) > MaxReflection:
-		return fault.Invalid("reflection", "a reflection has at most %d bytes", MaxReflection)
+		return fault.Invalid("reflection", "the limit of a reflection is %d bytes", MaxReflection)
 	case len(r.Result) > MaxResult:
-		return fault.Invalid("result", "a result has at most %d bytes", MaxResult)
+		return fault.Invalid("result", "the limit of a result is %d bytes", MaxResult)
 	case r.Complete && r.Failed:
-		return fault.Invalid("failed", "a task is either complete or failed")
+		return fault.Invalid("failed", "a task cannot be both complete and failed")
 	case len(r.Changes) > 0 && !r.Complete:
 		return fault.Invalid("changes", "only a complete task can change the plan")
 	case len(r.Changes) > maxChanges:
@@ -130,7 +130,7 @@ func oneChange(s *Session, field string, c Change, b *Bind) (Change, error) {
 	c.Reason = strings.TrimSpace(c.Reason)
 	switch {
 	case utf8.RuneCountInString(c.Reason) > MaxSentence:
-		return c, fault.Invalid(field+"/reason", "a reason has at most %d characters", MaxSentence)
+		return c, fault.Invalid(field+"/reason", "the limit of a reason is %d characters", MaxSentence)
 	case c.Op == Add && c.TaskID != "" && (known == nil || known.Status == TaskObsolete):
 		return c, fault.Invalid(field+"/taskId", "unknown task")
 	case c.Op != Add && (known == nil || known.Status != TaskPending):

@@ -26,7 +26,7 @@ func reworded(id, title string, more ...func(*plan.Task)) plan.Change {
 
 func added(title, after string, more ...func(*plan.Task)) plan.Change {
 	t := task(title, more...)
-	return plan.Change{Op: plan.Add, TaskID: after, Task: &t, Reason: "It is needed."}
+	return plan.Change{Op: plan.Add, TaskID: after, Task: &t, Reason: "It is required."}
 }
 
 // nNew adds n tasks, one after the other.

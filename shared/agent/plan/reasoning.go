@@ -73,7 +73,7 @@ func TakeReasoning(spec tool.Spec, args json.RawMessage) (rest json.RawMessage, 
 		}
 		if name == reasoning {
 			if json.Unmarshal(value, &why) != nil {
-				return nil, "", fault.Invalid(reasoning, "a text is needed here")
+				return nil, "", fault.Invalid(reasoning, "must be a text")
 			}
 			continue
 		}

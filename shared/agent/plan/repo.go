@@ -58,7 +58,7 @@ func ParseDeadline(text string, now time.Time, longest time.Duration) (time.Time
 	// UnmarshalText accepts a comma, which ISO 8601 permits and RFC 3339 does not.
 	if err := at.UnmarshalText([]byte(text)); err != nil || strings.Contains(text, ",") {
 		return time.Time{}, fault.Invalid("deadline",
-			"need a time such as 2026-01-31T14:00:00+01:00 (RFC 3339)")
+			"must be a time such as 2026-01-31T14:00:00+01:00 (RFC 3339)")
 	}
 	switch ahead := at.Sub(now); {
 	case ahead < MinDeadline:

@@ -48,7 +48,7 @@ func NoteID(actionID string) string {
 func NoteText(text string) (string, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	if visible.Blank(text) {
-		return "", fault.Invalid("text", "a text is needed")
+		return "", fault.Invalid("text", "a text is required")
 	}
 	if n := utf8.RuneCountInString(text); n > MaxNote {
 		return "", fault.Invalid("text", "%d characters; the limit is %d", n, MaxNote)

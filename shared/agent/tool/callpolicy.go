@@ -69,7 +69,7 @@ func (f Facts) check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !validFact.MatchString(name + "=" + f[name]) {
-			return fmt.Errorf("fact %.32q: need a short value without spaces", name)
+			return fmt.Errorf("fact %.32q: must be a short value without spaces", name)
 		}
 	}
 	return nil

@@ -164,7 +164,7 @@ func (d *declared) reconcile(ctx context.Context, c Call) (Outcome, error) {
 // objectSchema resolves the schema of arguments. Its type must be object.
 func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	if s == nil || s.Type != "object" {
-		return checker{}, errors.New("a JSON Schema of type object is needed")
+		return checker{}, errors.New("must be a JSON Schema of type object")
 	}
 	if err := exactNumbers(s); err != nil {
 		return checker{}, err
@@ -215,7 +215,7 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 	if defaults {
 		var v map[string]any
 		if err := json.Unmarshal(args, &v); err != nil {
-			return nil, fault.Invalid("", "this is not JSON").Because(err)
+			return nil, fault.Invalid("", "invalid JSON").Because(err)
 		}
 		if err := fillDefaults(s.Schema(), v); err != nil {
 			return nil, err
@@ -267,7 +267,7 @@ func fillDefaults(s *jsonschema.Schema, v any) error {
 func (s *checker) answer(result json.RawMessage) (json.RawMessage, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {
-		return nil, fault.Invalid("", "this is not JSON, or not UTF-8").Because(err)
+		return nil, fault.Invalid("", "invalid JSON or UTF-8").Because(err)
 	}
 	if s != nil {
 		if err := s.check(result); err != nil {

@@ -165,7 +165,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 func (t *Tool) complete(previews bool) (err error) {
 	switch {
 	case !validName.MatchString(t.Name) || t.Description == "" || t.SideEffect && !previews:
-		return fmt.Errorf("%q: need a name matching %s, a description, and a preview for a side effect", t.Name,
+		return fmt.Errorf("%q: a tool needs a name matching %s, a description, and a preview for a side effect", t.Name,
 			validName)
 	case t.has.rule && !t.SideEffect:
 		return fmt.Errorf("%q: Rule needs a side effect", t.Name)

@@ -79,16 +79,16 @@ func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
 		"number in a list":  {`{"to":[7],"text":"x"}`, "to/0", "a text"},
 		"null list":         {`{"to":null,"text":"x"}`, "to", "a list"},
 		"empty list":        {`{"to":[],"text":"x"}`, "to", "too few"},
-		"missing":           {`{"to":["a"]}`, "text", "needed"},
-		"nothing":           {`{}`, "to", "needed"},
-		"missing within":    {`{"to":["a"],"text":"x","place":{}}`, "place/city", "needed"},
+		"missing":           {`{"to":["a"]}`, "text", "required"},
+		"nothing":           {`{}`, "to", "required"},
+		"missing within":    {`{"to":["a"],"text":"x","place":{}}`, "place/city", "required"},
 		"not in the enum":   {`{"to":["a"],"text":"x","level":"SECRET"}`, "level", "not one of"},
 		"too long":          {`{"to":["a"],"text":"` + strings.Repeat("SECRET ", 10) + `"}`, "text", "too long"},
 		"forged rule": {`{"to":["a"],"text":"x","level":"validating /properties/to: SECRET"}`, "level",
 			"not one of"},
-		"unknown field":      {`{"to":["a"],"text":"x","SECRET":1}`, "SECRET", "not known"},
+		"unknown field":      {`{"to":["a"],"text":"x","SECRET":1}`, "SECRET", "unknown field"},
 		"a name twice":       {`{"to":["a"],"to":["b"],"text":"x"}`, "to", "duplicate key"},
-		"a name in capitals": {`{"To":["a"],"text":"x"}`, "To", "not known"},
+		"a name in capitals": {`{"To":["a"],"text":"x"}`, "To", "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := define(nil).Normalize(json.RawMessage(c.in))
@@ -151,7 +151,7 @@ func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
 	})
 	got, err := tl.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"to":["a"],"text":"x"}`)})
 	if err != nil || string(
-		got) != `{"answer":"It was done. The answer could not be read: ids: a list is needed here.","done":true}` {
+		got) != `{"answer":"It was done. The answer could not be read: ids: must be a list.","done":true}` {
 		t.Errorf("Execute = %s, %v", got, err)
 	}
 }

@@ -45,5 +45,5 @@ func ExampleDefine() {
 	// Output:
 	// {"text":"The demo is at ten."} <nil>
 	// {"id":"a1"} <nil>
-	// ValidationError invalid (txt): this field is not known
+	// ValidationError invalid (txt): unknown field
 }

@@ -23,19 +23,19 @@ var (
 
 // rules maps the validator's rules to messages.
 var rules = map[string]string{
-	"enum":          "this is not one of the values allowed here",
-	"const":         "this is not the required value",
-	"pattern":       "this does not match the required pattern",
-	"minLength":     "this is too short",
-	"maxLength":     "this is too long",
-	"minItems":      "there are too few entries",
-	"maxItems":      "there are too many entries",
+	"enum":          "not one of the allowed values",
+	"const":         "not the required value",
+	"pattern":       "does not match the required pattern",
+	"minLength":     "too short",
+	"maxLength":     "too long",
+	"minItems":      "too few entries",
+	"maxItems":      "too many entries",
 	"uniqueItems":   "duplicate entry",
-	"minimum":       "this number is too small",
-	"maximum":       "this number is too large",
-	"multipleOf":    "this number is not a multiple of the required factor",
-	"minProperties": "there are too few fields",
-	"maxProperties": "there are too many fields",
+	"minimum":       "the number is too small",
+	"maximum":       "the number is too large",
+	"multipleOf":    "not a multiple of the required factor",
+	"minProperties": "too few fields",
+	"maxProperties": "too many fields",
 }
 
 // explain returns the field that failed and the violated rule. It never returns the value.
@@ -49,7 +49,7 @@ func (c checker) explain(err error) (field, why string) {
 	}
 	field = pointerToField(path)
 	if m := missing.FindStringSubmatch(s); m != nil {
-		why = "this field is needed"
+		why = "required"
 		if words := c.words(path + "/properties/" + m[1]); words != "" {
 			why += ": " + words
 		}
@@ -60,16 +60,16 @@ func (c checker) explain(err error) (field, why string) {
 		case words != "" && strings.HasSuffix(path, "/items") && !strings.HasSuffix(path, "/properties/items"):
 			return field, "each entry must be " + words
 		case words != "":
-			return field, words + " is needed here"
+			return field, "must be " + words
 		}
 	}
 	if strings.HasPrefix(s, "unexpected additional properties") {
-		return field, "there is a field that is not known"
+		return field, "unknown field"
 	}
 	if m := rule.FindStringSubmatch(s); m != nil && rules[m[1]] != "" {
 		return field, rules[m[1]]
 	}
-	return field, "this does not fit the schema"
+	return field, "does not fit the schema"
 }
 
 // words returns the types that the schema at a path accepts, in words, or "" if it names none.

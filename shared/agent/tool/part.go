@@ -54,7 +54,7 @@ func (t *Tool) Replaces(args json.RawMessage) (_ []Text, err error) {
 // offset beyond the text's end.
 func Piece(text string, offset, limit, most int) (piece string, from int, err error) {
 	if offset > len(text) {
-		return "", 0, fault.Invalid("offset", "beyond the end of the text, which has %d bytes", len(text))
+		return "", 0, fault.Invalid("offset", "beyond the end of the text (%d bytes)", len(text))
 	}
 	for offset > 0 && offset < len(text) && !utf8.RuneStart(text[offset]) {
 		offset--

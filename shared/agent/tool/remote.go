@@ -71,7 +71,7 @@ func affordable(in checker,
 		return countValues(args)*each > maxChecks || len(args)*patterns > maxMatching
 	}
 	return func(args json.RawMessage) (json.RawMessage, error) {
-		more := fault.Invalid("", "this is too large to check against this tool's schema")
+		more := fault.Invalid("", "too large to check against this tool's schema")
 		if tooMuch(args) {
 			return nil, more
 		}

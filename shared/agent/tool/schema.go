@@ -126,7 +126,7 @@ func (s checker) check(data json.RawMessage) error { return s.checkAs(data, s.ex
 func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
 	var v any
 	if err := jsonv2.Unmarshal(data, &v); err != nil {
-		return fault.Invalid("", "this is not JSON").Because(err)
+		return fault.Invalid("", "invalid JSON").Because(err)
 	}
 	if err := s.Validate(v); err != nil {
 		field, rule := explained(err)

@@ -31,7 +31,7 @@ func Within(text string, w Window, most int) (View, error) {
 	v := View{All: lineCount(text), From: w.ByteOffset}
 	if w.ByteOffset == 0 {
 		if w.Offset > 0 && w.Offset >= v.All {
-			return v, fault.Invalid("offset", "beyond the end of the text, which has %d lines", v.All)
+			return v, fault.Invalid("offset", "beyond the end of the text (%d lines)", v.All)
 		}
 		v.From = afterLines(text, w.Offset)
 	}
@@ -41,7 +41,7 @@ func Within(text string, w Window, most int) (View, error) {
 	}
 	var err error
 	if v.Text, v.From, err = Piece(text[:end], v.From, 0, most); err != nil {
-		return v, fault.Invalid("byteOffset", "beyond the end of the text, which has %d bytes", len(text))
+		return v, fault.Invalid("byteOffset", "beyond the end of the text (%d bytes)", len(text))
 	}
 	if whole := strings.LastIndexByte(v.Text, '\n') + 1; v.From+len(v.Text) < end && whole > 0 {
 		v.Text = v.Text[:whole]

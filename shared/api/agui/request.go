@@ -64,7 +64,7 @@ func (r Request) Answers() (answers []Answer, err error) {
 		case entry.Status == "cancelled":
 			continue
 		case entry.Status != "resolved":
-			return nil, fault.Invalid(at+"/status", "resolved or cancelled is needed")
+			return nil, fault.Invalid(at+"/status", "must be resolved or cancelled")
 		}
 		if len(answers) > 0 {
 			if first, _ := run.RunOfApproval(answers[0].ApprovalID); first != runID {

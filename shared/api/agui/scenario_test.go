@@ -76,7 +76,7 @@ func TestScenarios(t *testing.T) {
 			"It is not known whether this was done: Send an e-mail to one person. Please check.\n" +
 			"Sent “s” to bob@example.com.", 2},
 		"the last step": {[]string{"MAX_MODEL_CALLS=2"}, nil, func(s *scene) agent { return s.says("look") },
-			"user: look; look; told: There is no such tool.; assistant: That is all." + nothing, 0},
+			"user: look; look; told: This tool does not exist.; assistant: That is all." + nothing, 0},
 		"cancelled": {nil, bob, func(s *scene) agent {
 			now := s.says("mail bob")
 			s.calls("POST", "/api/agent/runs/"+now.State.Countersign.RunID+"/cancel")

@@ -115,7 +115,7 @@ func (c *caller) key(meta mcp.Meta) (string, error) {
 	}
 	key, ok := v.(string)
 	if !ok || key == "" || len(key) > 255 {
-		return "", fault.Invalid("_meta."+KeyMeta, "a text of 1 to 255 bytes is needed")
+		return "", fault.Invalid("_meta."+KeyMeta, "must be a text of 1 to 255 bytes")
 	}
 	return "mcp:" + c.as.DelegatedBy.TokenID + ":" + key, nil
 }

@@ -32,7 +32,7 @@ func (c *caller) asking(call handler) handler {
 		w := st.Waiting[0]
 		return &mcp.CallToolResult{RequestState: st.RunID, InputRequests: mcp.InputRequestMap{shown: &mcp.ElicitParams{
 			Mode: "url", URL: st.Link, ElicitationID: w.ApprovalID,
-			Message: fmt.Sprintf("%s waits for your yes. Nothing is done before it.", w.Tool)}}}, nil
+			Message: fmt.Sprintf("%s waits for your approval. Nothing is done before that.", w.Tool)}}}, nil
 	}
 }
 
@@ -46,7 +46,7 @@ func opensPages(req *mcp.CallToolRequest) bool {
 // client's report only determines whether to wait. The decision itself comes from the page.
 func (c *caller) afterwards(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	if !run.ValidID(in.RequestState) {
-		return nil, fault.Invalid("requestState", "not a requestState from an earlier answer")
+		return nil, fault.Invalid("requestState", "not a requestState from an earlier response")
 	}
 	if r, ok := in.InputResponses[shown].(*mcp.ElicitResult); ok && r.Action == "accept" {
 		return c.await(which{RunID: in.RequestState})

@@ -137,7 +137,7 @@ func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
 	case !run.ValidID(w.RunID):
 		return w, fault.Invalid("runId", "invalid ID")
 	case w.Seconds != nil && (*w.Seconds < 0 || *w.Seconds > most):
-		return w, fault.Invalid("seconds", "a number from 0 to %d is needed", most)
+		return w, fault.Invalid("seconds", "must be a number from 0 to %d", most)
 	}
 	return w, nil
 }
@@ -250,7 +250,7 @@ func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	case err != nil:
 		return nil, err
 	case visible.Blank(args.Prompt):
-		return nil, fault.Invalid("prompt", "a prompt is needed")
+		return nil, fault.Invalid("prompt", "a prompt is required")
 	case len(args.Prompt) > loop.MaxPrompt:
 		return nil, fault.Invalid("prompt", "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case args.Agent != "" && !slices.Contains(c.agents(), args.Agent):

@@ -13,7 +13,7 @@ const maxID = 256
 // CheckID validates an ID that the client chose.
 func CheckID(field, id string) error {
 	if id == "" || len(id) > maxID {
-		return fault.Invalid(field, "an id of 1 to %d bytes is needed", maxID)
+		return fault.Invalid(field, "must be an ID of 1 to %d bytes", maxID)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (e *endpoints) Send(ctx context.Context, name string, n queue.EventDelivery
 	h, known := e.all.Named(name)
 	switch {
 	case !webhook.IsName(name):
-		return fault.Invalid("webhook", "a webhook's name is 1 to 32 small letters, digits and hyphens")
+		return fault.Invalid("webhook", "a webhook name must have 1 to 32 lower-case letters, digits and hyphens")
 	case !known:
 		return fault.NotFound()
 	case !h.Wants(n.Type):

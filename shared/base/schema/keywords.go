@@ -98,7 +98,7 @@ func (i *importer) value(s *jsonschema.Schema, at place, key string, v any) (err
 func (i *importer) dependencies(s *jsonschema.Schema, at place, v any, depth int) error {
 	fields, ok := v.(map[string]any)
 	if !ok {
-		return refused(at, "an object is needed here")
+		return refused(at, "must be an object")
 	}
 	lists, schemas := map[string]any{}, map[string]any{}
 	for name, one := range fields {
@@ -119,7 +119,7 @@ func (i *importer) dependencies(s *jsonschema.Schema, at place, v any, depth int
 func dependentRequired(at place, v any) (map[string][]string, error) {
 	fields, ok := v.(map[string]any)
 	if !ok {
-		return nil, refused(at, "an object is needed here: names and lists of names")
+		return nil, refused(at, "must be an object: names and lists of names")
 	}
 	var out map[string][]string
 	for name, list := range fields {
@@ -160,7 +160,7 @@ func readType(s *jsonschema.Schema, at place, v any) error {
 		return err
 	}
 	if len(list) == 0 {
-		return refused(at, "a type is needed here")
+		return refused(at, "must be a type")
 	}
 	for n, name := range list {
 		list[n] = strings.ToLower(name) // Gemini's schemas spell types in capitals
@@ -179,13 +179,13 @@ func readType(s *jsonschema.Schema, at place, v any) error {
 func names(at place, v any) ([]string, error) {
 	list, ok := v.([]any)
 	if !ok {
-		return nil, refused(at, "a list of names is needed here")
+		return nil, refused(at, "must be a list of names")
 	}
 	out := []string{}
 	for _, one := range list {
 		name, ok := one.(string)
 		if !ok {
-			return nil, refused(at, "a list of names is needed here")
+			return nil, refused(at, "must be a list of names")
 		}
 		if !slices.Contains(out, name) {
 			out = append(out, name)
@@ -197,7 +197,7 @@ func names(at place, v any) ([]string, error) {
 func values(at place, v any) (out []any, err error) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		return nil, refused(at, "a list of at least one value is needed here")
+		return nil, refused(at, "must be a list of at least one value")
 	}
 	for n, one := range list {
 		exact, err := exactly(at.to(strconv.Itoa(n)), one)
@@ -282,7 +282,7 @@ func count(into **int, at place, v any) error {
 	given, _ := v.(json.Number)
 	f, err := given.Float64()
 	if err != nil || f < 0 || f != math.Trunc(f) {
-		return refused(at, "a whole number of 0 or more is needed here")
+		return refused(at, "must be a whole number of 0 or more")
 	}
 	n := int(min(f, math.MaxInt32))
 	*into = &n

@@ -18,7 +18,7 @@ const maxPatterns = 20_000
 func (i *importer) pattern(s *jsonschema.Schema, at place, v any) error {
 	given, ok := v.(string)
 	if !ok {
-		return refused(at, "a text is needed here")
+		return refused(at, "must be a text")
 	}
 	if re, ok := i.checkable(given); ok {
 		s.Pattern = re
@@ -38,7 +38,7 @@ func (i *importer) patternProperties(s *jsonschema.Schema, at place, v any, dept
 	for given, one := range all {
 		re, ok := i.checkable(given)
 		if !ok {
-			return refused(at.to(given), "a pattern that RE2 accepts is needed here")
+			return refused(at.to(given), "must be a pattern that RE2 accepts")
 		}
 		s.PatternProperties[re] = one
 	}

@@ -41,7 +41,7 @@ func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber() // float64 cannot represent every 64-bit bound
 	if err := dec.Decode(&doc); err != nil {
-		return nil, fault.Invalid("", "this is not JSON").Because(err)
+		return nil, fault.Invalid("", "invalid JSON").Because(err)
 	}
 	var i *importer
 	for again := maxAgain; ; again-- { // a schema that contains itself in many places may need fewer levels
@@ -105,7 +105,7 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 	}
 	fields, ok := v.(map[string]any)
 	if !ok {
-		return nil, refused(at, "a JSON Schema is needed here: an object")
+		return nil, refused(at, "must be a JSON Schema: an object")
 	}
 	i.open[at.pointer()]++
 	defer func() { i.open[at.pointer()]-- }()
@@ -136,7 +136,7 @@ func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschem
 		return nil, nil
 	}
 	if !ok {
-		return nil, refused(at, "an object is needed here: names and their schemas")
+		return nil, refused(at, "must be an object: names and their schemas")
 	}
 	out := map[string]*jsonschema.Schema{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -152,7 +152,7 @@ func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschem
 func (i *importer) list(at place, v any, depth int) (out []*jsonschema.Schema, err error) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		return nil, refused(at, "a list of at least one schema is needed here")
+		return nil, refused(at, "must be a list of at least one schema")
 	}
 	for n, one := range list {
 		s, err := i.node(at.to(strconv.Itoa(n)), one, depth+1)
@@ -180,7 +180,7 @@ func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, er
 		}
 	}
 	if !local || pointer != "" && pointer[0] != '/' {
-		return nil, refused(at, "a reference within the schema is needed here, such as #/$defs/name")
+		return nil, refused(at, "must be a reference within the schema, such as #/$defs/name")
 	}
 	target, to := i.doc, place{}
 	for n, step := range strings.Split(pointer, "/") {

@@ -18,7 +18,7 @@ func ExampleDecode() {
 	}
 	// Output:
 	// hello <nil>
-	// hello ValidationError invalid (Prompt): this field is not known
+	// hello ValidationError invalid (Prompt): unknown field
 	// hello ValidationError invalid (prompt): duplicate key
 	// hello ValidationError invalid: unexpected data after the JSON object
 }

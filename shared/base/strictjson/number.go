@@ -21,7 +21,7 @@ func Canonical(object []byte) (json.RawMessage, error) {
 	}
 	out := jsontext.Value(bytes.Clone(object))
 	if err := out.Canonicalize(); err != nil {
-		return nil, fault.Invalid("", "this cannot be written in the form that is signed").Because(err)
+		return nil, fault.Invalid("", "cannot be written as canonical JSON").Because(err)
 	}
 	return json.RawMessage(out), nil
 }
@@ -50,7 +50,7 @@ func Exact(object []byte) error {
 			return fault.Invalid(field(dec.StackPointer()), "a number is out of range")
 		case !Survives(number):
 			return fault.Invalid(field(dec.StackPointer()),
-				"this number has more digits than JSON keeps exactly; send it as a text")
+				"this number has more digits than JSON stores exactly; send it as a string")
 		}
 	}
 }

@@ -38,7 +38,7 @@ func decode(data []byte, into any, options ...json.Options) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &sem) && errors.Is(err, json.ErrUnknownName):
-		return fault.Invalid(field(sem.JSONPointer), "this field is not known")
+		return fault.Invalid(field(sem.JSONPointer), "unknown field")
 	case errors.As(err, &sem):
 		return fault.Invalid(field(sem.JSONPointer), "%s", neededFor(sem.GoType))
 	}
@@ -49,11 +49,11 @@ func decode(data []byte, into any, options ...json.Options) error {
 // ValidationError.
 func Check(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return fault.Invalid("", "a JSON object is needed, and nothing was sent")
+		return fault.Invalid("", "a JSON object is required, but nothing was sent")
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
 	if dec.PeekKind() != '{' {
-		return fault.Invalid("", "a JSON object is needed")
+		return fault.Invalid("", "must be a JSON object")
 	}
 	for first := true; first || dec.StackDepth() > 0; first = false {
 		if _, err := dec.ReadToken(); err != nil {
@@ -73,7 +73,7 @@ func syntax(dec *jsontext.Decoder, err error) error {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		return fault.Invalid(field(dec.StackPointer()), "duplicate key")
 	}
-	return fault.Invalid(field(dec.StackPointer()), "this is not valid JSON in UTF-8 (near byte %d)", dec.InputOffset())
+	return fault.Invalid(field(dec.StackPointer()), "not valid JSON in UTF-8 (near byte %d)", dec.InputOffset())
 }
 
 // field returns a JSON pointer without its first slash, cut to 80 bytes.

@@ -18,13 +18,13 @@ func neededFor(t reflect.Type) string {
 	}
 	switch {
 	case t == reflect.TypeFor[time.Time]():
-		return "a time such as 2027-01-05T10:00:00+01:00 is needed here"
+		return "must be a time such as 2027-01-05T10:00:00+01:00"
 	case t == reflect.TypeFor[[]byte]():
-		return "a text in base64 is needed here"
+		return "must be a text in base64"
 	case t == nil, decodesItself(t), Words[schemaType(t.Kind())] == "":
-		return "a value of another type is needed here"
+		return "must be a value of another type"
 	}
-	return Words[schemaType(t.Kind())] + " is needed here"
+	return "must be " + Words[schemaType(t.Kind())]
 }
 
 func decodesItself(t reflect.Type) bool {

@@ -55,7 +55,7 @@ func Read(root *os.Root, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, &Problem{File: name, Text: "a plain file was expected"}
+		return nil, &Problem{File: name, Text: "not a regular file"}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {

@@ -55,12 +55,12 @@ func Load(field, name string) (*time.Location, error) {
 		return time.UTC, nil
 	}
 	if len(name) > MaxName || !areaAndCity.MatchString(name) {
-		return nil, fault.Invalid(field, "a time zone is named by its area and city, such as Europe/Berlin, or is UTC")
+		return nil, fault.Invalid(field, "must be an area and city, such as Europe/Berlin, or UTC")
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fault.Invalid(field,
-			"there is no such time zone; one is named by its area and city, such as Europe/Berlin, or is UTC")
+			"unknown time zone; must be an area and city, such as Europe/Berlin, or UTC")
 	}
 	return zone, nil
 }

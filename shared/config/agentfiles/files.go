@@ -45,7 +45,7 @@ type Options struct {
 func Load(dir string, o Options) ([]registry.Agent, error) {
 	root, err := os.OpenRoot(dir) // prevents reads outside the folder, even through links
 	if err != nil {
-		return nil, fmt.Errorf("the folder of agents %q cannot be opened; a directory was expected", dir)
+		return nil, fmt.Errorf("cannot open the agents folder %q; it must be a directory", dir)
 	}
 	defer root.Close()
 	names, err := list(root)
@@ -72,7 +72,7 @@ func Load(dir string, o Options) ([]registry.Agent, error) {
 func list(root *os.Root) (names []string, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
-		return nil, errors.New("the folder of agents cannot be read")
+		return nil, errors.New("cannot read the agents folder")
 	}
 	var wrong []error
 	for _, e := range entries {
@@ -93,7 +93,7 @@ func list(root *os.Root) (names []string, err error) {
 		return nil, errors.New("the folder of agents has no agent file; NAME" + extension + " was expected")
 	case len(names) > maxFiles:
 		return nil, &strictyaml.Problem{File: names[maxFiles],
-			Text: fmt.Sprintf("there are more than %d agents", maxFiles)}
+			Text: fmt.Sprintf("more than %d agents", maxFiles)}
 	}
 	return names, nil
 }

@@ -178,8 +178,9 @@ func TestWrong(t *testing.T) {
 		"example": {small + "examples: [a, 2]", "x.agent.yaml:3: examples: the words of a request were expected"},
 		"a schema in words": {small + "responseSchema: total", "x.agent.yaml:3: responseSchema: the JSON Schema " +
 			"of an object was expected"},
-		"a schema of a list": {small + "responseSchema: {type: array}", "x.agent.yaml:3: responseSchema: a JSON " +
-			"Schema of type object is needed"},
+		"a schema of a list": {small + "responseSchema: {type: array}",
+			"x.agent.yaml:3: responseSchema: must be a JSON " +
+				"Schema of type object"},
 		"a schema with a mistake": {small + "responseSchema: {type: object, properties: {a: {type: text}}}",
 			"x.agent.yaml:3: responseSchema/properties/a/type: a type is one of string, number, integer, boolean, " +
 				"array, object, null"},

@@ -92,12 +92,12 @@ func TestScriptFails(t *testing.T) {
 		want  string
 	}{
 		"kept to":   {[]agenttest.Turn{lisbon, agenttest.Say("21.")}, ""},
-		"left over": {[]agenttest.Turn{agenttest.Say("21."), lisbon}, "1 of the script's 2 turns were not asked for"},
+		"left over": {[]agenttest.Turn{agenttest.Say("21."), lisbon}, "1 of the script's 2 turns were not used"},
 		"too short": {[]agenttest.Turn{lisbon},
 			"the script has no turn left for a request that ends in {\"role\":\"user\"," +
 				`"parts":[{"functionResponse":{`},
 		"no object": {[]agenttest.Turn{agenttest.Call("get_weather", "Lisbon")},
-			"turn 1: the arguments of get_weather are no JSON object"},
+			"turn 1: the arguments of get_weather are not a JSON object"},
 		"no JSON": {[]agenttest.Turn{lisbon.And(agenttest.Call("x", map[string]any{"f": func() {}}))},
 			"turn 1: json: unsupported"},
 		"refused":    {[]agenttest.Turn{agenttest.Fail(403)}, ""},
@@ -230,7 +230,7 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	const prompt = "How is Lisbon?"
 	if said := hello(prompt, countersign.Options{}); len(said) != 1 ||
-		!strings.Contains(said[0], "there is no recording") {
+		!strings.Contains(said[0], "no recording") {
 		t.Errorf("%q", said)
 	}
 	t.Setenv("AGENTTEST_RECORD", "1")
@@ -244,7 +244,8 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	if said := hello("My key is "+key, countersign.Options{}); len(said) != 1 ||
 		!strings.Contains(said[0],
-			"hello.json is not written: the conversation holds the value of the environment variable GEMINI_API_KEY") {
+			"hello.json is not written: the conversation contains the value of the environment variable "+
+				"GEMINI_API_KEY") {
 		t.Errorf("%q", said)
 	}
 	t.Setenv("AGENTTEST_RECORD", "")
@@ -258,12 +259,12 @@ func TestRecordAndReplay(t *testing.T) {
 		"as it was": {prompt, countersign.Options{Instructions: "Be brief."}, ""},
 		"another question": {"How is Porto?", countersign.Options{Instructions: "Be brief."},
 			`agenttest: request 1 differs from ` + file +
-				` in contents[0].parts[0].text: it was "How is Lisbon?", and is "How is Porto?" now`},
+				` in contents[0].parts[0].text: was "How is Lisbon?", now is "How is Porto?"`},
 		"other instructions": {prompt, countersign.Options{Instructions: "Be long."},
 			`agenttest: request 1 differs from ` + file +
-				` in instructions: it was "Be brief.", and is "Be long." now`},
+				` in instructions: was "Be brief.", now is "Be long."`},
 		"another model": {prompt, countersign.Options{Instructions: "Be brief.", Model: "gemini-x"},
-			`agenttest: request 1 differs from ` + file + ` in settings.Name: it was not there, and is "gemini-x" now`},
+			`agenttest: request 1 differs from ` + file + ` in settings.Name: was missing, now is "gemini-x"`},
 	} {
 		said := hello(c.prompt, c.o)
 		if c.want == "" && len(said) > 0 || c.want != "" && (len(said) == 0 || !strings.HasPrefix(said[0], c.want)) {
@@ -275,7 +276,7 @@ func TestRecordAndReplay(t *testing.T) {
 			Instructions: "Be brief."}).NewSession()
 		_, _ = s.Send(t.Context(), prompt)
 	})
-	if len(said) == 0 || !strings.Contains(said[0], "in tools: it had 1 entries, and has 0 now") {
+	if len(said) == 0 || !strings.Contains(said[0], "in tools: had 1 entries, now has 0") {
 		t.Errorf("%q", said)
 	}
 	said = watched(t, func(t testing.TB) {

@@ -46,7 +46,7 @@ func differ(at string, recorded, now any) string {
 				}
 			}
 			if len(r) != len(n) {
-				return fmt.Sprintf("%s: it had %d entries, and has %d now", at, len(r), len(n))
+				return fmt.Sprintf("%s: had %d entries, now has %d", at, len(r), len(n))
 			}
 			return ""
 		}
@@ -57,9 +57,9 @@ func differ(at string, recorded, now any) string {
 	was, isText := recorded.(string)
 	is, areTexts := now.(string)
 	if i := sameStart(was, is); isText && areTexts && i > 0 {
-		return fmt.Sprintf("%s: from its byte %d on it was %s, and is %s now", at, i, shown(was[i:]), shown(is[i:]))
+		return fmt.Sprintf("%s: from byte %d on, was %s, now is %s", at, i, shown(was[i:]), shown(is[i:]))
 	}
-	return fmt.Sprintf("%s: it was %s, and is %s now", at, shown(recorded), shown(now))
+	return fmt.Sprintf("%s: was %s, now is %s", at, shown(recorded), shown(now))
 }
 
 // sameStart returns the length in bytes of the common start of two texts, in whole characters. If it is long, the
@@ -85,9 +85,9 @@ func differMaps(at string, recorded, now map[string]any) string {
 		path := at + "." + name
 		switch {
 		case !has:
-			return fmt.Sprintf("%s: it was %s, and is not there now", path, shown(r))
+			return fmt.Sprintf("%s: was %s, now is missing", path, shown(r))
 		case !had:
-			return fmt.Sprintf("%s: it was not there, and is %s now", path, shown(n))
+			return fmt.Sprintf("%s: was missing, now is %s", path, shown(n))
 		}
 		if d := differ(path, r, n); d != "" {
 			return d

@@ -131,7 +131,7 @@ func (w whole) after(before whole) asking {
 // behind returns the complete request for one that was written after a previous one.
 func (a asking) behind(before whole) (whole, error) {
 	if a.Same < 0 || a.Same > len(before.contents) {
-		return whole{}, fmt.Errorf("%d contents cannot be those of the request before", a.Same)
+		return whole{}, fmt.Errorf("%d contents differ from those of the previous request", a.Same)
 	}
 	w := whole{slices.Concat(before.contents[:a.Same], a.Contents), before.instructions, before.tools, a.Settings}
 	if a.Instructions != nil {
@@ -151,9 +151,9 @@ func (w whole) differs(recorded whole) string {
 		}
 	}
 	if n, r := len(w.contents), len(recorded.contents); n > r {
-		return fmt.Sprintf("contents[%d]: it is not there in the recording, and is now %s", r, shown(w.contents[r]))
+		return fmt.Sprintf("contents[%d]: missing in the recording, now is %s", r, shown(w.contents[r]))
 	} else if n < r {
-		return fmt.Sprintf("contents[%d]: it was %s, and is not there now", n, shown(recorded.contents[n]))
+		return fmt.Sprintf("contents[%d]: was %s, now is missing", n, shown(recorded.contents[n]))
 	}
 	for _, part := range []struct {
 		name          string
@@ -223,7 +223,7 @@ func (a answered) reply(delta func(string)) (*model.Reply, error) {
 func read(file string) ([]exchange, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no recording %s", file)
+		return nil, fmt.Errorf("no recording %s", file)
 	}
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func write(file string, all []exchange) error {
 		return err
 	}
 	if name := secretIn(out.String(), secrets()); name != "" {
-		return fmt.Errorf("%s is not written: the conversation holds the value of the environment variable %s", file,
+		return fmt.Errorf("%s is not written: the conversation contains the value of the environment variable %s", file,
 			name)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

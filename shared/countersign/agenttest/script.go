@@ -32,7 +32,7 @@ func Script(t testing.TB, turns ...Turn) *Model {
 	}
 	return newModel(t, script, func() {
 		if left := script.Left(); left > 0 {
-			t.Errorf("agenttest: %d of the script's %d turns were not asked for", left, len(turns))
+			t.Errorf("agenttest: %d of the script's %d turns were not used", left, len(turns))
 		}
 	})
 }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 func TestWrongTurns(t *testing.T) {
 	_, err := countersign.New(countersign.Options{Provider: offline.Script(offline.Call("x", "Lisbon"),
 		offline.Say("Hi.").And(offline.Call("x", map[string]any{"f": func() {}})))})
-	if err == nil || !strings.Contains(err.Error(), "(Provider): turn 1: the arguments of x are no JSON object") ||
+	if err == nil || !strings.Contains(err.Error(), "(Provider): turn 1: the arguments of x are not a JSON object") ||
 		!strings.Contains(err.Error(), "(Provider): turn 2: json: unsupported type") {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ func Call(tool string, args any) Turn {
 		raw, err := json.Marshal(args)
 		var object map[string]any
 		if err == nil && (json.Unmarshal(raw, &object) != nil || object == nil) {
-			err = fmt.Errorf("the arguments of %s are no JSON object: %s", tool, clip.Text(string(raw), 200))
+			err = fmt.Errorf("the arguments of %s are not a JSON object: %s", tool, clip.Text(string(raw), 200))
 		}
 		t.err, call.Args = err, json.RawMessage(raw)
 	}

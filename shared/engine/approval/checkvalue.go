@@ -28,7 +28,7 @@ func commented(c *candidate) error {
 
 func hashGiven(c *candidate) error {
 	if c.ArgsHash == "" {
-		return fault.Invalid("argsHash", "the hash of the plan that you saw is needed")
+		return fault.Invalid("argsHash", "the hash of the plan that you saw is required")
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func notStrict(c *candidate) error {
 func refinable(c *candidate) error {
 	switch {
 	case strings.TrimSpace(c.Comment) == "":
-		return fault.Invalid("comment", "say what should be otherwise")
+		return fault.Invalid("comment", "say what should be different")
 	case c.tx.State.Plan.Revision >= plan.MaxRevisions:
 		return fault.New(fault.Policy, fault.CodeTooMany,
 			"There were %d revisions, which is the limit. Please confirm this one or reject it.", plan.MaxRevisions)

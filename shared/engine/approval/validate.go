@@ -89,7 +89,7 @@ func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted js
 	t := tx.ToolIn(call.Tool, call.UserInitiated)
 	call.Tool = DisplayName(call.Tool)
 	if t == nil || t.UserOnly && !call.UserInitiated {
-		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
+		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "This tool does not exist."))
 	}
 	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
 	call.Leaves = t.Disposes

@@ -94,7 +94,7 @@ func TestAnAgentMayAskForMore(t *testing.T) {
 		t.Errorf("%+v, effects %v", r, w.did)
 	}
 	told := string(w.model.Requests()[1].Contents[2])
-	if !strings.Contains(told, "There is no such tool.") {
+	if !strings.Contains(told, "This tool does not exist.") {
 		t.Errorf("of a call of another agent's action the model was told %s", told)
 	}
 }

@@ -133,7 +133,7 @@ func (c *Chat) Send(ctx context.Context, r Request, emit unit.Sink) (*Reply, err
 	}
 	switch {
 	case visible.Blank(r.Message):
-		return nil, fault.Invalid("message", "a message is needed")
+		return nil, fault.Invalid("message", "a message is required")
 	case len(r.Message) > MaxMessage:
 		return nil, fault.Invalid("message", "%d bytes; the limit is %d", len(r.Message), MaxMessage)
 	}

@@ -523,7 +523,7 @@ func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 		t.Fatalf("the page is asked for %+v", asked.Calls)
 	}
 	if told := string(w.model.Requests()[1].Contents[0]); !strings.Contains(told, "functionCall/args/id") ||
-		!strings.Contains(told, "send it as a text") {
+		!strings.Contains(told, "send it as a string") {
 		t.Errorf("of its own call the model is told %s", told)
 	}
 	answered := w.answer(asked.History,

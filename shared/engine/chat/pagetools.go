@@ -64,7 +64,7 @@ func PageTools(field, schema string, defs []run.PageTool, taken Names) (tool.Set
 		case set[d.Name] != nil:
 			return nil, fault.Invalid(at+"name", "duplicate name")
 		case visible.Blank(d.Description):
-			return nil, fault.Invalid(at+"description", "a description is needed")
+			return nil, fault.Invalid(at+"description", "a description is required")
 		case len(d.Description) > MaxDescription:
 			return nil, fault.Invalid(at+"description", "%d bytes; the limit is %d", len(d.Description), MaxDescription)
 		case len(d.Schema) > MaxSchema:

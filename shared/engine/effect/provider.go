@@ -85,7 +85,7 @@ func prepare(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Actio
 // longestWait limits the wait before another attempt, because the run occupies a process during the wait.
 const longestWait = 4 * time.Second
 
-var errLongWait = errors.New("the provider asks for a longer wait than a try is worth")
+var errLongWait = errors.New("the provider asked for a longer wait than an attempt allows")
 
 // backOff waits before the next attempt: a random time up to 1, 2 or 4 seconds, or as long as the provider asks for. It
 // returns errLongWait at once if that is too long.

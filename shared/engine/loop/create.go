@@ -228,7 +228,7 @@ func checkNoneOpen(tx *unit.Tx, t *run.Thread) error {
 		return err
 	}
 	return fault.New(fault.Policy, fault.CodeRunOpen,
-		"This conversation has a request that has not ended (%s). Please let it end, or cancel it.", open.Status).
+		"This conversation has an unfinished request (%s). Wait for it to end, or cancel it.", open.Status).
 		Because(open)
 }
 

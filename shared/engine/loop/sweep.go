@@ -98,7 +98,7 @@ func sweepRest(ctx context.Context, l *Loop, open []queue.Shard, s *SweepResult)
 // time runs out. It returns a ValidationError for an invalid shard number.
 func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, err error) {
 	if at.Number < 0 || at.Number >= document.Shards {
-		return s, fault.Invalid("message/data/shard", "shards are 0 to %d", document.Shards-1)
+		return s, fault.Invalid("message/data/shard", "must be 0 to %d", document.Shards-1)
 	}
 	for range sweepMost {
 		next, err := l.sweepPage(ctx, at, &s)

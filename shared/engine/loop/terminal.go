@@ -54,7 +54,7 @@ func takeTerminal(tx *unit.Tx, uid, id string) error {
 	}
 	if open != nil {
 		return fault.New(fault.Policy, fault.CodeTerminalBusy,
-			"This terminal has a request that has not ended (%s). Please let it end, or stop it.", open.Status).
+			"This terminal has an unfinished request (%s). Wait for it to end, or stop it.", open.Status).
 			Because(open)
 	}
 	tx.AddPrecondition(path)

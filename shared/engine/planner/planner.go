@@ -65,7 +65,7 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 	now := p.Loop.Now()
 	switch {
 	case visible.Blank(o.Prompt):
-		return nil, fault.Invalid("prompt", "a prompt is needed")
+		return nil, fault.Invalid("prompt", "a prompt is required")
 	case len(o.Prompt) > MaxPrompt:
 		return nil, fault.Invalid("prompt", "%d bytes; the limit is %d", len(o.Prompt), MaxPrompt)
 	}
@@ -151,7 +151,7 @@ type RefineOptions struct {
 func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, error) {
 	switch {
 	case visible.Blank(o.RefinementPrompt):
-		return nil, fault.Invalid("refinementPrompt", "a refinement is needed")
+		return nil, fault.Invalid("refinementPrompt", "a refinement is required")
 	case len(o.RefinementPrompt) > MaxPrompt:
 		return nil, fault.Invalid("refinementPrompt", "%d bytes; the limit is %d", len(o.RefinementPrompt), MaxPrompt)
 	}
@@ -180,7 +180,7 @@ type ExecuteOptions struct {
 // already_resolved, denied.
 func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, error) {
 	if o.PlanHash == "" {
-		return nil, fault.Invalid("planHash", "the hash of the plan that you have seen is needed")
+		return nil, fault.Invalid("planHash", "the hash of the plan that you have seen is required")
 	}
 	id, err := p.card(ctx, o.UID, o.SessionID, o.ApprovalID, o.PlanHash, plan.TypeConfirmed, string(plan.Replaced))
 	if err != nil {

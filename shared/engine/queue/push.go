@@ -21,7 +21,7 @@ const MaxPush = 64 << 10
 // ValidationError.
 func CheckRunID(id string) error {
 	if !run.ValidID(id) {
-		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
+		return fault.Invalid("runId", "a run ID must have 16 to 64 letters, digits, _ or -")
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ type order struct {
 func Body(runID string) []byte {
 	data, err := json.Marshal(order{runID})
 	if err != nil {
-		panic(fmt.Sprintf("queue: a run id that is not UTF-8: %v", err)) // unreachable after CheckRunID
+		panic(fmt.Sprintf("queue: a run ID is not UTF-8: %v", err)) // unreachable after CheckRunID
 	}
 	return data
 }
@@ -86,7 +86,7 @@ func Envelope(m Message, messageID string, attempt int, published time.Time) []b
 		DeliveryAttempt: uint32(attempt),
 	})
 	if err != nil {
-		panic(fmt.Sprintf("queue: an envelope of plain values does not marshal: %v", err))
+		panic(fmt.Sprintf("queue: cannot encode an envelope: %v", err))
 	}
 	return body
 }
@@ -131,7 +131,8 @@ type received struct {
 
 func parseEnvelope(body []byte, subscription string) (seen received, err error) {
 	if len(body) > MaxPush {
-		return seen, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB", MaxPush>>10)
+		return seen, fault.New(fault.Validation, fault.CodeTooLarge,
+			"the limit of a push message is %d KiB", MaxPush>>10)
 	}
 	if err := strictjson.Check(body); err != nil {
 		return seen, err
@@ -140,7 +141,7 @@ func parseEnvelope(body []byte, subscription string) (seen received, err error) 
 		return seen, fault.Invalid("message", "not a push message of Pub/Sub").Because(err)
 	}
 	if subscription != "" && seen.Subscription != subscription {
-		return seen, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")
+		return seen, fault.New(fault.Auth, fault.CodeForbidden, "This message belongs to another subscription.")
 	}
 	return seen, nil
 }

@@ -39,7 +39,7 @@ type None struct{}
 
 // Resume always returns an error.
 func (None) Resume(context.Context, Message) error {
-	return errors.New("queue: there is none to publish to")
+	return errors.New("queue: no queue is configured")
 }
 
 // Close does nothing.
@@ -47,5 +47,5 @@ func (None) Close() error { return nil }
 
 // Unavailable returns the error of a backend that could not store or deliver messages, with err as its cause.
 func Unavailable(err error) error {
-	return fault.Unavailable("The queue does not answer for now.", err)
+	return fault.Unavailable("The queue is temporarily unavailable.", err)
 }

@@ -36,7 +36,7 @@ type Sweeper interface {
 func ShardBody(s Shard) []byte {
 	data, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("queue: a shard does not marshal: %v", err)) // its times are the store's
+		panic(fmt.Sprintf("queue: cannot encode a shard: %v", err)) // its times are the store's
 	}
 	return data
 }

@@ -100,7 +100,7 @@ func errDue() error {
 
 func errBusy() error {
 	return fault.New(fault.Policy, fault.CodeBusy,
-		"Something in this conversation has not ended yet. Cancel it or answer it first.")
+		"A run of this conversation has not ended. Cancel it, or decide on its approval first.")
 }
 
 // eraseThread deletes a marked thread page by page, and its own document last. Two processes may do this at the same

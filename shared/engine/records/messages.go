@@ -44,7 +44,7 @@ func (r *Records) Messages(ctx context.Context, uid, threadID string, before int
 }
 
 // errGone means that a part of a thread no longer exists.
-var errGone = errors.New("records: a part of a conversation is gone")
+var errGone = errors.New("records: a part of a conversation is missing")
 
 // chunkPage is the number of chunks in one read. A page of messages needs at most one read.
 const chunkPage = 250

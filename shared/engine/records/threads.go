@@ -51,11 +51,11 @@ func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView
 	title = strings.TrimSpace(title)
 	switch _, hidden := visible.Line(title); {
 	case visible.Blank(title):
-		return ThreadView{}, fault.Invalid("title", "a title is needed")
+		return ThreadView{}, fault.Invalid("title", "a title is required")
 	case len(title) > run.MaxTitle:
 		return ThreadView{}, fault.Invalid("title", "%d bytes; the limit is %d", len(title), run.MaxTitle)
 	case hidden:
-		return ThreadView{}, fault.Invalid("title", "one line is needed, without characters that cannot be seen")
+		return ThreadView{}, fault.Invalid("title", "must be one line without invisible characters")
 	}
 	for try := 0; ; try++ {
 		doc, t, err := r.ownThread(ctx, uid, id)

@@ -99,5 +99,5 @@ func (r *Records) Bearer(ctx context.Context, token string) (uid string, t run.A
 }
 
 func errNoToken() error {
-	return fault.New(fault.Auth, fault.CodeUnauthenticated, "This is not a token of an agent, or it was taken back.")
+	return fault.New(fault.Auth, fault.CodeUnauthenticated, "This is not an agent's token, or it was revoked.")
 }

@@ -19,7 +19,7 @@ const maxDeliveries = 5
 
 // ErrPostponed means that no process can advance the run and that this is recorded. An immediate redelivery would not
 // help.
-var ErrPostponed = errors.New("journal: the run cannot be read or advanced, and is postponed")
+var ErrPostponed = errors.New("unit: the run cannot be read or advanced, and is postponed")
 
 // Postponed reports whether loop.Loop.Advance found a run that no process can advance, and postponed or quarantined it.
 func Postponed(err error) bool { return errors.Is(err, ErrPostponed) }

@@ -39,7 +39,7 @@ func toldOf(t run.Thread, told run.ContextWindow, chunks []json.RawMessage) ([]r
 	for _, c := range chunks {
 		var part []run.Content
 		if err := json.Unmarshal(c, &part); err != nil {
-			return nil, fmt.Errorf("journal: a chunk of thread %s cannot be read: %w", t.ID, err)
+			return nil, fmt.Errorf("unit: a chunk of thread %s cannot be read: %w", t.ID, err)
 		}
 		all = append(all, part...)
 	}
@@ -52,7 +52,7 @@ func toldOf(t run.Thread, told run.ContextWindow, chunks []json.RawMessage) ([]r
 	}
 	from, to := told.First-first, told.Last-first+1
 	if from < 0 || to > int64(len(all)) {
-		return nil, fmt.Errorf("journal: contents %d to %d of thread %s are missing; it has %d from %d on", told.First,
+		return nil, fmt.Errorf("unit: contents %d to %d of thread %s are missing; it has %d from %d on", told.First,
 			told.Last, t.ID, len(all), first)
 	}
 	return all[from:to], nil
@@ -67,7 +67,7 @@ func (s *Snapshot) EndedRun(ctx context.Context, id string) (*run.State, error) 
 	}
 	var r run.Run
 	if err := json.Unmarshal(docs[0], &r); err != nil {
-		return nil, fmt.Errorf("journal: %s cannot be read: %w", path, err)
+		return nil, fmt.Errorf("unit: %s cannot be read: %w", path, err)
 	}
 	chunks, err := s.readChunks(ctx, r.Log.ChunkPaths(path, "events"))
 	if err != nil {

@@ -40,7 +40,7 @@ func StoreError(err error) error {
 	case errors.As(err, &f):
 		return err
 	case errors.Is(err, store.ErrTooLarge):
-		return fault.New(fault.Validation, CodeTooLarge, "This is more than can be stored at once.").Because(err)
+		return fault.New(fault.Validation, CodeTooLarge, "This is too large to store at once.").Because(err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fault.Unavailable("The service is temporarily unavailable. Nothing was lost; please try again.", err)
@@ -51,4 +51,4 @@ func StoreError(err error) error {
 }
 
 // errStore wraps a store's error that no retry fixes and that does not depend on the run, such as a missing permission.
-var errStore = errors.New("journal: the store failed")
+var errStore = errors.New("unit: the store failed")

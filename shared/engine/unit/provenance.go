@@ -58,7 +58,7 @@ func (tx *Tx) endedRun(id string) (*run.State, error) {
 	if d, err := tx.Doc(path, &r); err != nil {
 		return nil, err
 	} else if !d.Exists() {
-		return nil, fmt.Errorf("journal: run %s of the conversation is missing", id)
+		return nil, fmt.Errorf("unit: run %s of the conversation is missing", id)
 	}
 	chunks, err := tx.chunks(r.Log.ChunkPaths(path, "events"))
 	if err != nil {

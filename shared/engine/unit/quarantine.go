@@ -51,8 +51,8 @@ func (l *Env) Quarantine(ctx context.Context) (marked, left int, err error) {
 }
 
 var (
-	errEnded      = errors.New("journal: the run has ended")
-	errUnreadable = errors.New("journal: the run cannot be read")
+	errEnded      = errors.New("unit: the run has ended")
+	errUnreadable = errors.New("unit: the run cannot be read")
 )
 
 // quarantine marks the run in the document. If another process changes the document, quarantine reads it again.

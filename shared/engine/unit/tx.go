@@ -227,7 +227,7 @@ func (tx *Tx) Approval(id string) (*run.Approval, error) {
 		return nil, err
 	}
 	if !doc.Exists() {
-		return nil, fmt.Errorf("journal: approval %s of run %s is missing", id, tx.Run.ID)
+		return nil, fmt.Errorf("unit: approval %s of run %s is missing", id, tx.Run.ID)
 	}
 	tx.Approvals[id] = a
 	return a, nil

@@ -60,7 +60,7 @@ type Data struct {
 }
 
 // ErrUnderWay means that notifications are being sent or will be sent later. The caller must call the publisher again.
-var ErrUnderWay = errors.New("notice: notifications are still being sent")
+var ErrUnderWay = errors.New("event: notifications are still being sent")
 
 // A Publisher sends notifications of one run in order. After an error, some of them may have been sent, and the caller
 // must pass all of them again.

@@ -141,7 +141,7 @@ func failed(step string, err error) error {
 	case !errors.As(err, &said):
 		return fault.New(fault.Tool, codeFailed, "The mail was not sent: %s failed.", step).Because(err)
 	}
-	f := fault.New(fault.Tool, codeFailed, "The mail was not sent: %s was answered %d.", step, said.Code)
+	f := fault.New(fault.Tool, codeFailed, "The mail was not sent: %s returned %d.", step, said.Code)
 	if said.Code >= 500 && (step == stepTo || step == stepMessage) {
 		return f.Because(ErrRefused)
 	}

@@ -45,16 +45,16 @@ func TestSend(t *testing.T) {
 		"TLS at once":                  {url: "smtps" + mine, server: known, wrapped: true, vouch: true},
 		"without a user":               {url: "smtp://example.com", server: known, vouch: true},
 		"this machine":                 {url: "smtp://me:secret@localhost"},
-		"no STARTTLS":                  {url: "smtp" + mine, fails: "STARTTLS was answered 502"},
+		"no STARTTLS":                  {url: "smtp" + mine, fails: "STARTTLS returned 502"},
 		"a certificate of nobody's":    {url: "smtp" + mine, server: known, fails: "STARTTLS failed"},
 		"a certificate of another one": {url: "smtp://a.test", server: known, vouch: true, fails: "STARTTLS failed"},
 		"TLS at once, of nobody's":     {url: "smtps" + mine, server: known, wrapped: true, fails: "greeting failed"},
 		"a wrong password": {url: "smtp://me:secret2@example.com", server: known, vouch: true,
-			fails: "AUTH was answered 535"},
+			fails: "AUTH returned 535"},
 		"later": {url: "smtp://localhost", answer: &smtp.SMTPError{Code: 451, Message: "ana@example.com"},
-			fails: "answered 451"},
+			fails: "returned 451"},
 		"never": {url: "smtp://localhost", answer: &smtp.SMTPError{Code: 550, Message: "ana@example.com"},
-			fails: "answered 550", refused: true},
+			fails: "returned 550", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &mailserver.Server{Password: "secret", Taking: func(mailserver.Mail) error { return c.answer }}

@@ -98,7 +98,7 @@ func (h Hook) check(at string, before Hooks) error {
 	_, again := before.Named(h.Name)
 	switch {
 	case !IsName(h.Name):
-		return fault.Invalid(at+"/name", "a name has 1 to 32 lower-case letters, digits and hyphens")
+		return fault.Invalid(at+"/name", "a name must have 1 to 32 lower-case letters, digits and hyphens")
 	case again:
 		return fault.Invalid(at+"/name", "two webhooks have the name %s", h.Name)
 	case err != nil || !outbound.Secure(u) || u.Fragment != "":
@@ -122,7 +122,7 @@ func decodeKeys(name string, texts []string) (keys [][]byte, err error) {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
 		if err != nil || len(key) < minKey || len(key) > maxKey {
 			return nil, fault.Invalid(fmt.Sprintf("keys/%s/%d", name, i),
-				"a key is whsec_ and the base64 of %d to %d random bytes", minKey, maxKey)
+				"a key must be whsec_ and the base64 of %d to %d random bytes", minKey, maxKey)
 		}
 		keys = append(keys, key)
 	}

@@ -66,7 +66,7 @@ func ParseKeys(text []byte) (Keys, error) {
 		return Keys{}, errors.New("receipt: expected a JWK Set of at most 64 KiB")
 	}
 	if len(all.Keys) == 0 || len(all.Keys) > MaxKeys {
-		return Keys{}, fmt.Errorf("receipt: a JWK Set of 1 to %d keys is needed", MaxKeys)
+		return Keys{}, fmt.Errorf("receipt: expected a JWK Set of 1 to %d keys", MaxKeys)
 	}
 	for i, k := range all.Keys {
 		if private.Keys[i].D != nil {

@@ -84,10 +84,10 @@ func consistent(content json.RawMessage, said statement) (Verdict, string) {
 			return e.ActionID == a.ActionID && e.InputHash == audit.InputHash(nonce, a.Record.ArgsHash)
 		}
 		if !slices.ContainsFunc(r.Entries, proves) {
-			return False, fmt.Sprintf("It is signed, but no entry of its audit is about what %s was given.", a.Tool)
+			return False, fmt.Sprintf("The signature is valid, but no audit entry matches the input of %s.", a.Tool)
 		}
 	}
-	return True, fmt.Sprintf("It is as it was issued on %s for the run %s, with %d entries of its audit.",
+	return True, fmt.Sprintf("Unchanged since it was issued on %s for the run %s, with %d audit entries.",
 		r.IssuedAt.UTC().Format("2006-01-02 15:04 UTC"), r.RunID, len(r.Entries))
 }
 

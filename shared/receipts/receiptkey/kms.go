@@ -31,7 +31,7 @@ type kmsKey struct {
 
 // errDamaged means that a request or an answer was altered in transit
 // (docs.cloud.google.com/kms/docs/data-integrity-guidelines).
-var errDamaged = errors.New("receiptkey: what Cloud KMS received or sent does not match its checksum")
+var errDamaged = errors.New("receiptkey: data from or to Cloud KMS does not match its checksum")
 
 // KMS returns a signer with a version of a key of Cloud KMS. version has the form
 // projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V, with or without the prefix gcp-kms://. The first
@@ -81,7 +81,7 @@ func (k *kmsKey) own(ctx context.Context) (ed25519.PublicKey, error) {
 	}
 	public, ok := parsed.(ed25519.PublicKey)
 	if !ok {
-		return nil, errors.New("receiptkey: the public key of Cloud KMS is not one of Ed25519")
+		return nil, errors.New("receiptkey: the public key of Cloud KMS is not an Ed25519 key")
 	}
 	k.public = public
 	return public, nil

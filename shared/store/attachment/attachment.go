@@ -48,7 +48,7 @@ type Stored struct {
 }
 
 // ErrGone means that the file was deleted, or that it belongs to another user.
-var ErrGone = errors.New("attachment: the file is gone")
+var ErrGone = errors.New("attachment: the file is missing")
 
 // part is the content of a document.
 type part struct {
@@ -129,7 +129,7 @@ func Join(uid string, docs []json.RawMessage) (*File, error) {
 		f.Data = slices.Concat(f.Data, p.Data)
 	}
 	if sum := sha256.Sum256(f.Data); head == nil || hex.EncodeToString(sum[:]) != head.SHA256 {
-		return nil, errors.New("attachment: the stored bytes are not the file's")
+		return nil, errors.New("attachment: the stored bytes differ from the file")
 	}
 	f.Name, f.Type = head.Name, head.Type
 	return &f, nil

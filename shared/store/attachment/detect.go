@@ -21,7 +21,7 @@ const maxName = 100
 func New(name string, data []byte) (File, error) {
 	name, _ = visible.Line(name)
 	if visible.Blank(name) {
-		return File{}, fault.Invalid("name", "a file name is needed")
+		return File{}, fault.Invalid("name", "a file name is required")
 	}
 	mime, instead := typeOf(data)
 	if mime == "" {

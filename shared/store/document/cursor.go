@@ -14,7 +14,7 @@ import (
 )
 
 // ErrCursor means that a text is not a cursor for the query.
-var ErrCursor = errors.New("document: this is not a cursor of this list")
+var ErrCursor = errors.New("document: not a cursor of this list")
 
 // FormatCursor returns the position of a document in the query's order as an opaque text for clients. The text contains
 // the document's value in that order, its ID, and a hash of the query. It is not secret and grants no access, because

@@ -50,7 +50,7 @@ var _ store.Store = (*Store)(nil)
 // own libraries do. Otherwise it uses Google's default credentials. opts are for tests.
 func Open(ctx context.Context, projectID, database string, opts ...option.ClientOption) (*Store, error) {
 	if projectID == "" {
-		return nil, errors.New("firestore store: no project id")
+		return nil, errors.New("firestore store: no project ID")
 	}
 	if database == "" {
 		database = defaultDatabase

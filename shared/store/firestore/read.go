@@ -37,7 +37,7 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	for i, p := range paths {
 		d, ok := found[p]
 		if !ok {
-			return nil, fmt.Errorf("firestore store: get: %w: a document is missing in the answer",
+			return nil, fmt.Errorf("firestore store: get: %w: a document is missing in the response",
 				store.ErrUnavailable)
 		}
 		docs[i] = d

@@ -39,7 +39,7 @@ type head struct {
 }
 
 // ErrGone means that the output was deleted or never begun.
-var ErrGone = errors.New("output: there is none")
+var ErrGone = errors.New("output: no output is stored")
 
 // errGap means that bytes before the added ones are missing.
 var errGap = errors.New("output: bytes before these are missing")
@@ -62,7 +62,7 @@ func Of(d store.Doc, runID, actionID string) (*Kept, error) {
 	}
 	k.Bytes, k.tail = h.Bytes, h.Tail
 	if int64(len(k.tail)) != k.Bytes%maxPart {
-		return nil, fmt.Errorf("output: %s holds %d bytes of %d", d.Path, len(k.tail), k.Bytes)
+		return nil, fmt.Errorf("output: %s has %d bytes of %d", d.Path, len(k.tail), k.Bytes)
 	}
 	return k, nil
 }
@@ -151,7 +151,7 @@ func (k *Kept) From(ctx context.Context, st store.Store, at int64, each func(at 
 			return ErrGone
 		}
 		if len(p.Data) != maxPart {
-			return fmt.Errorf("output: %s holds %d bytes", doc.Path, len(p.Data))
+			return fmt.Errorf("output: %s has %d bytes", doc.Path, len(p.Data))
 		}
 		if err := each(at, p.Data[at-first:]); err != nil {
 			return err

@@ -249,7 +249,7 @@ func testSelect(t *testing.T, st store.Store) {
 	}
 	q.Select = []string{store.DataField}
 	if _, err := st.Query(t.Context(), q); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("data is selected: %v", err)
+		t.Errorf("unselected data is returned: %v", err)
 	}
 }
 

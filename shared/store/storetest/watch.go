@@ -209,7 +209,7 @@ func testWatchEnds(t *testing.T, st store.Store) {
 			t.Error("a state came after the context's end")
 		}
 		if w.err != nil {
-			t.Errorf("the end of the context gave %v", w.err)
+			t.Errorf("the end of the context returned %v", w.err)
 		}
 	}
 	if err := goleak.Find(before); err != nil {

@@ -131,7 +131,7 @@ func (e edge) requestID(h http.Header) string {
 	}
 	var random [16]byte
 	if _, err := io.ReadFull(e.random, random[:]); err != nil {
-		e.log.Error("no random bits for a request id", "error", err)
+		e.log.Error("no random bits for a request ID", "error", err)
 		return "unidentified"
 	}
 	return hex.EncodeToString(random[:])

@@ -31,7 +31,7 @@ type (
 	}
 )
 
-var errEnded = errors.New("attach: the socket has ended")
+var errEnded = errors.New("attach: the socket is closed")
 
 // screen is the queue of messages to send, in order. Writes wait while the queue is too long.
 type screen struct {

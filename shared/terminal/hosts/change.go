@@ -194,7 +194,7 @@ func (s *state) checkEnded(ctx context.Context, runs []string) error {
 		is := run.Status(f.Status)
 		if d.Exists() && !f.Aside && is != run.Completed && is != run.Failed {
 			return fault.New(fault.Policy, fault.CodeTerminalBusy,
-				"A request on this terminal has not ended (%s). Please let it end, or stop it.", is).
+				"This terminal has an unfinished request (%s). Wait for it to end, or stop it.", is).
 				Because(&run.OpenError{RunID: document.ID(d), Status: is})
 		}
 	}

@@ -40,7 +40,7 @@ func (h *Hosts) checked(in terminal.NewHost) (host terminal.Host, err error) {
 		return host, err
 	}
 	if !isUsername.MatchString(in.Username) {
-		return host, fault.Invalid("username", "a user's name on the host is needed: 1 to 64 letters, digits, and "+
+		return host, fault.Invalid("username", "a user's name on the host is required: 1 to 64 letters, digits, and "+
 			`. _ - @ + \, and no hyphen at its beginning`)
 	}
 	if err = identify(&host, in); err != nil {
@@ -83,11 +83,11 @@ func checkName(name string) error {
 	_, hidden := visible.Line(name)
 	switch {
 	case visible.Blank(name):
-		return fault.Invalid("name", "a name for the host is needed")
+		return fault.Invalid("name", "a name for the host is required")
 	case utf8.RuneCountInString(name) > maxName:
 		return fault.Invalid("name", "the name has more than %d characters", maxName)
 	case hidden || !utf8.ValidString(name):
-		return fault.Invalid("name", "the name has characters that cannot be seen")
+		return fault.Invalid("name", "the name has invisible characters")
 	case strings.TrimSpace(name) != name:
 		return fault.Invalid("name", "the name begins or ends with a space")
 	}
@@ -115,8 +115,9 @@ func normalHost(address string) (string, error) {
 	labels := strings.Split(name, ".")
 	if len(name) > 253 || slices.ContainsFunc(labels, func(l string) bool { return !isLabel.MatchString(l) }) ||
 		isNumeric.MatchString(labels[len(labels)-1]) {
-		return "", fault.Invalid("host", "a DNS name or an IP address is needed, without a user, a port or brackets; "+
-			"a name with other letters in its ASCII form (xn--…)")
+		return "", fault.Invalid("host",
+			"a DNS name or an IP address is required, without a user, a port or brackets; "+
+				"a name with other letters in its ASCII form (xn--…)")
 	}
 	return name, nil
 }
@@ -128,14 +129,14 @@ func portOf(port *int) (int, error) {
 		return defaultPort, nil
 	}
 	if *port < 1 || *port > 65535 {
-		return 0, fault.Invalid("port", "a number from 1 to 65535 is needed")
+		return 0, fault.Invalid("port", "must be a number from 1 to 65535")
 	}
 	return *port, nil
 }
 
 func checkAutoRun(a terminal.AutoRun) error {
 	if a != terminal.AutoRunNone && a != terminal.AutoRunReadOnly {
-		return fault.Invalid("autoRun", "this is none or read_only")
+		return fault.Invalid("autoRun", "must be none or read_only")
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ var kernels = []string{"/dev", "/proc", "/sys"}
 
 func checkReadPaths(paths []string) error {
 	if len(paths) > maxReadPaths {
-		return fault.Invalid("readPaths", "there are more than %d folders", maxReadPaths)
+		return fault.Invalid("readPaths", "more than %d folders", maxReadPaths)
 	}
 	for i, p := range paths {
 		field := at("readPaths", i)
@@ -154,12 +155,13 @@ func checkReadPaths(paths []string) error {
 		case len(p) > maxReadPath:
 			return fault.Invalid(field, "the folder's path has more than %d bytes", maxReadPath)
 		case !strings.HasPrefix(p, "/") || path.Clean(p) != p || hidden || !utf8.ValidString(p):
-			return fault.Invalid(field, "an absolute path is needed, without . and .., double slashes, a slash at its "+
-				"end, and characters that cannot be seen")
+			return fault.Invalid(field,
+				"an absolute path is required, without . and .., double slashes, a slash at its "+
+					"end, and characters that cannot be seen")
 		case p == "/" || slices.ContainsFunc(kernels, func(k string) bool { return p == k || under(p, k) }):
-			return fault.Invalid(field, "the whole host, /dev, /proc and /sys are always asked about")
+			return fault.Invalid(field, "/, /dev, /proc and /sys cannot be read without asking")
 		case slices.Contains(paths[:i], p):
-			return fault.Invalid(field, "this folder is there twice")
+			return fault.Invalid(field, "duplicate folder")
 		}
 	}
 	return nil
@@ -169,10 +171,10 @@ func under(p, folder string) bool { return strings.HasPrefix(p, folder+"/") }
 
 func checkTerminal(in terminal.NewTerminal) error {
 	if in.Cols < 1 || in.Cols > maxSide {
-		return fault.Invalid("cols", "a number from 1 to %d is needed", maxSide)
+		return fault.Invalid("cols", "must be a number from 1 to %d", maxSide)
 	}
 	if in.Rows < 1 || in.Rows > maxSide {
-		return fault.Invalid("rows", "a number from 1 to %d is needed", maxSide)
+		return fault.Invalid("rows", "must be a number from 1 to %d", maxSide)
 	}
 	if in.Cwd == nil {
 		return nil
@@ -180,7 +182,7 @@ func checkTerminal(in terminal.NewTerminal) error {
 	if _, hidden := visible.Line(*in.Cwd); hidden || !terminal.ValidDir(*in.Cwd) || path.Clean(*in.Cwd) != *in.Cwd ||
 		!utf8.ValidString(*in.Cwd) {
 		return fault.Invalid("cwd",
-			"an absolute path is needed, without . and .., double slashes, a slash at its end, "+
+			"an absolute path is required, without . and .., double slashes, a slash at its end, "+
 				"and characters that cannot be seen")
 	}
 	return nil

@@ -103,19 +103,19 @@ func checkFields(in terminal.NewAuth) error {
 	switch in.Kind {
 	case terminal.AuthGenerated, terminal.AuthPrivateKey, terminal.AuthPassword:
 	default:
-		return fault.Invalid("auth.kind", "this is generated, privateKey or password")
+		return fault.Invalid("auth.kind", "must be generated, privateKey or password")
 	}
 	for _, f := range fields {
 		switch {
 		case f.value != nil && f.kind != in.Kind:
-			return fault.Invalid(f.name, "this is for the kind %s alone", f.kind)
+			return fault.Invalid(f.name, "only allowed for the kind %s", f.kind)
 		case f.value == nil && f.need && f.kind == in.Kind:
-			return fault.Invalid(f.name, "this is needed for the kind %s", f.kind)
+			return fault.Invalid(f.name, "required for the kind %s", f.kind)
 		case f.value == nil:
 		case *f.value == "" || len(*f.value) > f.most:
-			return fault.Invalid(f.name, "1 to %d bytes are needed", f.most)
+			return fault.Invalid(f.name, "must have 1 to %d bytes", f.most)
 		case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
-			return fault.Invalid(f.name, "this is not text")
+			return fault.Invalid(f.name, "not text")
 		}
 	}
 	return nil
@@ -134,16 +134,16 @@ func parseKey(text string, passphrase *string) (key any, err error) {
 	var locked *ssh.PassphraseMissingError
 	if key, err = ssh.ParseRawPrivateKey([]byte(text)); errors.As(err, &locked) {
 		if passphrase == nil {
-			return nil, fault.Invalid("auth.passphrase", "the private key has a passphrase, which is needed once")
+			return nil, fault.Invalid("auth.passphrase", "the private key has a passphrase; send it too")
 		}
 		if key, err = ssh.ParseRawPrivateKeyWithPassphrase([]byte(text), []byte(*passphrase)); err != nil {
-			return nil, fault.Invalid("auth.passphrase", "the private key does not open with this passphrase")
+			return nil, fault.Invalid("auth.passphrase", "wrong passphrase for the private key")
 		}
 	} else if err == nil && passphrase != nil {
 		return nil, fault.Invalid("auth.passphrase", "the private key has no passphrase")
 	}
 	if err != nil {
-		return nil, fault.Invalid("auth.privateKey", "this is not a private key in PEM, as ssh-keygen writes it")
+		return nil, fault.Invalid("auth.privateKey", "not a private key in PEM, as ssh-keygen writes it")
 	}
 	if k, ok := key.(*ed25519.PrivateKey); ok {
 		key = *k
@@ -176,7 +176,7 @@ func rounds(text string) uint32 {
 // storedKey returns a private key in the form that is stored, which is OpenSSH's without a passphrase, and its public
 // half as a line of authorized_keys with a comment that describes its purpose.
 func storedKey(key any, hostID string) (secret []byte, public string, err error) {
-	refused := fault.Invalid("auth.privateKey", "a key of type Ed25519, ECDSA or RSA (of at least %d bits) is needed",
+	refused := fault.Invalid("auth.privateKey", "must be a key of type Ed25519, ECDSA or RSA (of at least %d bits)",
 		minRSA)
 	signer, err := ssh.NewSignerFromKey(key)
 	if err != nil || !hostKeyTypes[signer.PublicKey().Type()] || bits(signer.PublicKey()) < minRSA {

@@ -202,7 +202,7 @@ func newLogin(kind terminal.AuthKind, secret []byte) (*login, error) {
 		case len(questions) == 0:
 			return nil, nil
 		case len(questions) > 1 || echo[0] || answered:
-			return nil, errors.New("the host asks for more than a password")
+			return nil, errors.New("the host requires more than a password")
 		}
 		answered = true
 		return []string{string(secret)}, nil

@@ -67,7 +67,7 @@ func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret, via ...Ho
 func (p *Pool) get(ctx context.Context, h *terminal.Host, open Secret, via []Hop) (*conn, func(), error) {
 	if d, ok := p.dialer.(interface{ Refuses(string, int) bool }); ok && d.Refuses(h.Address, h.Port) {
 		return nil, nil, fault.New(fault.Policy, CodeForbidden,
-			"No host at this address may be connected to from here.")
+			"Connections to this address are not allowed here.")
 	}
 	g, err := p.lease(key{h.UID, h.ID, h.Version})
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *Pool) makeRoom() error {
 	}
 	if oldest == nil {
 		return tool.Transient(fault.New(fault.Tool, fault.CodeOverloaded,
-			"Too many hosts are connected just now. Please try again.").After(10 * time.Second))
+			"Too many hosts are connected. Please try again later.").After(10 * time.Second))
 	}
 	oldest.idle.Stop()
 	p.closeLinks(oldest)

@@ -100,7 +100,7 @@ func kind(err error) string {
 // refusedLogin returns the error of a host that did not accept the user's key or password.
 func refusedLogin() error {
 	return fault.New(fault.Auth, CodeLogin,
-		"The host was reached, and refused the login. Check the user name and the key or password.")
+		"The host refused the login. Check the user name and the key or password.")
 }
 
 // broken returns the error of a lost connection. The outcome of the line that was sent is unknown.

@@ -26,7 +26,7 @@ var errScanned = errors.New("the key is known")
 // for the field port.
 func (p *Pool) Scan(ctx context.Context, host string, port int, via ...Hop) (keys []terminal.HostKey, err error) {
 	if g, ok := p.dialer.(interface{ PortOpen(string, int) bool }); ok && !g.PortOpen(host, port) {
-		return nil, fault.Invalid("port", "hosts are not reached at this port from here; 22 is the usual one")
+		return nil, fault.Invalid("port", "connections to this port are not allowed here; the usual port is 22")
 	}
 	err = p.evenly(ctx, func(ctx context.Context) error {
 		keys, err = p.scan(ctx, route{host, port, via})
@@ -51,7 +51,7 @@ func (p *Pool) scan(ctx context.Context, to route) (keys []terminal.HostKey, err
 		keys = append(keys, HostKey(key))
 	}
 	if len(keys) == 0 {
-		return nil, unreachable("scan", errors.New("it has no key that is supported"))
+		return nil, unreachable("scan", errors.New("the host has no supported key"))
 	}
 	return keys, nil
 }

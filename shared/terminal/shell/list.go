@@ -59,7 +59,7 @@ func Allow(entries ...string) (Allowed, error) {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%q: %w", entry, err))
 		case len(list) != 1 || len(list[0].Commands) != 1 || list[0].Not:
-			wrong = append(wrong, fmt.Errorf("%q is more than the beginning of one command", entry))
+			wrong = append(wrong, fmt.Errorf("%q must be the beginning of one command", entry))
 		default:
 			allowed = append(allowed, list[0].Commands[0])
 		}

@@ -53,7 +53,7 @@ func unreadable(command string) string {
 		case r < ' ' || r == 0x7F:
 			return fmt.Sprintf("has a control character (U+%04X) at byte %d", r, i)
 		case r != ' ' && unicode.IsSpace(r):
-			return fmt.Sprintf("has a space (U+%04X) at byte %d that a shell takes for a letter", r, i)
+			return fmt.Sprintf("has a space (U+%04X) at byte %d that a shell treats as a letter", r, i)
 		case r > unicode.MaxASCII && visible.Dangerous(r):
 			return fmt.Sprintf("has an invisible character (U+%04X) at byte %d", r, i)
 		case r >= 0xFF01 && r <= 0xFF5E || r >= 0xFFE0 && r <= 0xFFE6:

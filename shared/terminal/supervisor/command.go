@@ -89,17 +89,17 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	}
 	switch {
 	case s.Terminal != "" && !name.MatchString(s.Terminal):
-		return nil, fmt.Errorf("keeper: %q cannot be the name of a terminal", s.Terminal)
+		return nil, fmt.Errorf("supervisor: %q cannot be the name of a terminal", s.Terminal)
 	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd, "\x00"):
-		return nil, fmt.Errorf("keeper: %q is not the path of a directory", s.Cwd)
+		return nil, fmt.Errorf("supervisor: %q is not the path of a directory", s.Cwd)
 	case strings.Contains(s.Command, "\x00"):
-		return nil, fmt.Errorf("keeper: a command cannot hold a NUL")
+		return nil, fmt.Errorf("supervisor: a command cannot contain a NUL")
 	case s.Grammar != shell.Bash && s.Grammar != shell.POSIX:
-		return nil, fmt.Errorf("keeper: no shell has the grammar %q", s.Grammar)
+		return nil, fmt.Errorf("supervisor: unknown shell grammar %q", s.Grammar)
 	case s.Limit <= 0:
-		return nil, fmt.Errorf("keeper: a command needs a limit")
+		return nil, fmt.Errorf("supervisor: a command needs a limit")
 	case !k.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
-		return nil, fmt.Errorf("keeper: the host cannot open these paths for a command")
+		return nil, fmt.Errorf("supervisor: the host cannot open these paths for a command")
 	}
 	if s.Size == (Size{}) {
 		s.Size = Size{Cols: 80, Rows: 24}
@@ -221,7 +221,7 @@ func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
 func (k *Keeper) Stop(ctx context.Context, id string) error {
 	end, err := k.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {
-		err = fmt.Errorf("keeper: the host answered %.40q", end)
+		err = fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
 	return err
 }
@@ -249,5 +249,5 @@ func (k *Keeper) Reconcile(ctx context.Context, id, h string, never bool) (State
 	case Running, Lost, Absent, Never, Unknown:
 		return state, Result{}, nil
 	}
-	return "", Result{}, fmt.Errorf("keeper: the host answered %.40q", out.String())
+	return "", Result{}, fmt.Errorf("supervisor: the host answered %.40q", out.String())
 }

@@ -32,22 +32,22 @@ var Version = func() string {
 // Errors for a command that the host refuses to begin or to report on. Except for ErrLost, the call that returns one
 // of them did not begin the command.
 var (
-	ErrBegun = errors.New("the command was begun before")
-	ErrNever = errors.New("the command was not begun and never will be")
-	ErrOther = errors.New("the host was restarted, or its journals are gone")
-	ErrCwd   = errors.New("the directory of the command is not there")
+	ErrBegun = errors.New("the command has already started")
+	ErrNever = errors.New("the command did not start and never will")
+	ErrOther = errors.New("the host was restarted, or its journals are missing")
+	ErrCwd   = errors.New("the command's directory does not exist")
 	ErrHome  = errors.New("the home directory cannot be written to")
-	ErrShell = errors.New("the shell of the command is not there")
+	ErrShell = errors.New("the command's shell does not exist")
 	ErrCut   = errors.New("the connection was lost before the host had the whole command")
 	ErrEnded = errors.New("the command has ended")
-	ErrLost  = errors.New("the command was begun, and how it ended is not known")
+	ErrLost  = errors.New("the command started, but its outcome is unknown")
 
-	ErrOutside = errors.New("a path leads out of the folders that may be read")
-	ErrSpecial = errors.New("a path leads to something else than a file or a folder")
-	ErrMissing = errors.New("a path leads nowhere, or cannot be opened")
+	ErrOutside = errors.New("a path leads outside the folders that may be read")
+	ErrSpecial = errors.New("a path leads to something that is neither a file nor a folder")
+	ErrMissing = errors.New("a path does not exist, or cannot be opened")
 	ErrMounted = errors.New("a path leads to a mount made on demand or by a user, or through another process")
 	ErrWalk    = errors.New("the host's grep may follow links below a folder")
-	ErrGit     = errors.New("a repository may have git run another program")
+	ErrGit     = errors.New("a repository can make git run another program")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
@@ -167,7 +167,7 @@ func newMark() string {
 }
 
 var (
-	errSilent = errors.New("the keeper did not answer")
+	errSilent = errors.New("the keeper script did not respond")
 	plainWord = lazyregexp.New(`^[A-Za-z0-9._%/-]*$`)
 	name      = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 )
@@ -180,7 +180,7 @@ func reserved(id string) bool {
 
 func checkID(id string) error {
 	if !name.MatchString(id) || reserved(id) {
-		return fmt.Errorf("keeper: %q cannot be the name of a journal", id)
+		return fmt.Errorf("supervisor: %q cannot be the name of a journal", id)
 	}
 	return nil
 }
@@ -197,13 +197,13 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 	case gone:
 		return errSilent
 	default:
-		return fmt.Errorf("keeper: the host answered %.40q", end)
+		return fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
 	k.Facts = Facts{}
 	for text := range strings.Lines(out.String()) {
 		key, value, _ := strings.Cut(strings.TrimSpace(text), "=")
 		if key != "os" && !plainWord.MatchString(value) {
-			return fmt.Errorf("keeper: the host answered %s=%.40q", key, value)
+			return fmt.Errorf("supervisor: the host answered %s=%.40q", key, value)
 		}
 		switch key {
 		case "os":
@@ -226,7 +226,7 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 			k.since, err = strconv.ParseInt(value, 10, 64)
 		}
 		if err != nil {
-			return fmt.Errorf("keeper: the host answered %s=%.40q", key, value)
+			return fmt.Errorf("supervisor: the host answered %s=%.40q", key, value)
 		}
 	}
 	return nil
@@ -249,16 +249,16 @@ func Journaled(h string) bool {
 func handle(h string) ([]string, error) {
 	f := strings.Split(h, "/")
 	if len(f) != 4 || !plainWord.MatchString(h) {
-		return nil, fmt.Errorf("keeper: %.80q is not a handle", h)
+		return nil, fmt.Errorf("supervisor: %.80q is not a handle", h)
 	}
 	if _, err := strconv.ParseInt(f[2], 10, 64); err != nil {
-		return nil, fmt.Errorf("keeper: %.80q is not a handle", h)
+		return nil, fmt.Errorf("supervisor: %.80q is not a handle", h)
 	}
 	return []string{"boot=" + f[0], "stamp=" + f[1], "since=" + f[2]}, nil
 }
 
 // exec runs a line whose output has the mark, and returns the keeper's last word. The command's output goes to out.
-// errSilent means that the keeper did not answer.
+// errSilent means that the keeper script did not respond.
 func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
 	return k.read(ctx, x, NewStream(mark, out), asks)
 }
@@ -304,7 +304,7 @@ func result(end string) (Result, error) {
 	}
 	f := strings.Split(end, ":")
 	if len(f) < 6 {
-		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+		return Result{}, fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
 	exit, err1 := strconv.Atoi(f[0])
 	cwd, err2 := url.PathUnescape(f[1])
@@ -312,13 +312,13 @@ func result(end string) (Result, error) {
 	left, err4 := strconv.Atoi(f[4])
 	size, err5 := strconv.ParseInt(f[5], 10, 64)
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+		return Result{}, fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
 	var ended []string
 	if len(f) > 6 {
 		names, err := url.PathUnescape(f[6])
 		if err != nil {
-			return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+			return Result{}, fmt.Errorf("supervisor: the host answered %.40q", end)
 		}
 		ended = strings.Fields(clip.Prefix(names, maxEnded))
 	}

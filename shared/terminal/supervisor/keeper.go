@@ -141,5 +141,5 @@ const (
 	Lost    State = "lost"    // it began, nothing runs any more, and no exit code was written
 	Absent  State = "absent"  // it has not begun, on this host and in this boot; Start may be called
 	Never   State = "never"   // it has not begun and never will: Start is refused from now on
-	Unknown State = "unknown" // the host was restarted, or its journals are gone
+	Unknown State = "unknown" // the host was restarted, or its journals are missing
 )

@@ -16,7 +16,7 @@ import (
 func (k *Keeper) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
 	resize <-chan Size) error {
 	if !name.MatchString(terminalID) {
-		return fmt.Errorf("keeper: %q cannot be the name of a terminal", terminalID)
+		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", terminalID)
 	}
 	open, end := context.WithCancel(ctx)
 	defer end()
@@ -93,7 +93,7 @@ func (k *Keeper) resize(ctx context.Context, terminalID string, sizes <-chan Siz
 // Close ends the person's shell of a terminal, and deletes everything that the host keeps about the terminal.
 func (k *Keeper) Close(ctx context.Context, terminalID string) error {
 	if !name.MatchString(terminalID) {
-		return fmt.Errorf("keeper: %q cannot be the name of a terminal", terminalID)
+		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", terminalID)
 	}
 	if k.Facts.Home == "" {
 		return nil // there is nothing to delete

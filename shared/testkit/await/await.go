@@ -1,9 +1,9 @@
-// Package await waits in tests for a state that another process, a server or a browser brings about.
+// Package await waits in tests for a state that another process, a server or a browser will reach.
 package await
 
 import "time"
 
-// Most is the longest wait. It ends a test that hangs; no product has to meet it.
+// Most is the longest wait. It only ends tests that hang; the product need not be that fast.
 const Most = time.Minute
 
 // longest is the longest pause between two checks. The pauses grow, so an early state is noticed early, and a busy

@@ -1,4 +1,4 @@
-// Package chatclients names chat clients of other makers, and a verifier of webhooks, for tests that run them.
+// Package chatclients names third-party chat clients, and a verifier of webhooks, for tests that run them.
 package chatclients
 
 import (

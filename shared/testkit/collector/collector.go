@@ -82,7 +82,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var measured collectmetrics.ExportMetricsServiceRequest
 	into, known := map[string]proto.Message{"/v1/traces": &spans, "/v1/metrics": &measured}[r.URL.Path]
 	if !known || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-protobuf" {
-		http.Error(w, "POST /v1/traces or /v1/metrics with protocol buffers is needed", http.StatusNotFound)
+		http.Error(w, "use POST /v1/traces or /v1/metrics with protocol buffers", http.StatusNotFound)
 		return
 	}
 	if err := read(r, into); err != nil {

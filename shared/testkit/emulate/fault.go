@@ -32,7 +32,7 @@ func (e *Emulator) checkFaults() {
 	defer e.mu.Unlock()
 	for op, left := range e.faults {
 		if len(left) > 0 {
-			e.t.Errorf("%d faults of %s have met no call", len(left), op)
+			e.t.Errorf("%d faults of %s were not used", len(left), op)
 		}
 	}
 }

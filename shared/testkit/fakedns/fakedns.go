@@ -1,4 +1,4 @@
-// Package fakedns is a DNS server with the names of a test.
+// Package fakedns is a DNS server for the names that a test defines.
 package fakedns
 
 import (

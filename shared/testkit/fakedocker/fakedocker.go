@@ -53,7 +53,7 @@ type Options struct {
 	Fault func(op string) fakegoogle.Fault
 }
 
-// Deed is a container or process that the engine has begun. It remains known after both are gone.
+// Deed is a container or process that the engine has started. The record remains after both have ended.
 type Deed struct {
 	Container Container
 	Process   string // empty: the container itself was started
@@ -148,7 +148,7 @@ func (e *Engine) Containers() (all []Container) {
 	return all
 }
 
-// Started returns the number of started containers, and Removed that of removed ones.
+// Started returns the number of started containers.
 func (e *Engine) Started() (n int) {
 	for _, d := range e.Deeds() {
 		if d.Process == "" {
@@ -158,13 +158,13 @@ func (e *Engine) Started() (n int) {
 	return n
 }
 
-// Deeds returns everything that was begun, in order.
+// Deeds returns everything that was started, in order.
 func (e *Engine) Deeds() []Deed { e.mu.Lock(); defer e.mu.Unlock(); return slices.Clone(e.deeds) }
 
 // Removed returns the number of removed containers.
 func (e *Engine) Removed() int { e.mu.Lock(); defer e.mu.Unlock(); return e.removed }
 
-// Ran returns the number of processes that were begun.
+// Ran returns the number of processes that were started.
 func (e *Engine) Ran() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

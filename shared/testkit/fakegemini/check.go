@@ -182,10 +182,10 @@ func decodeContent(i int, raw json.RawMessage) (Content, error) {
 	return out, nil
 }
 
-// otherData holds the kinds of part data that this fake accepts unchecked.
+// otherData has the kinds of part data that this fake accepts without checks.
 var otherData = []string{"inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 
-// partMeta holds the fields allowed beside the data of a part.
+// partMeta has the fields allowed next to the data of a part.
 var partMeta = []string{"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"}
 
 func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error) {

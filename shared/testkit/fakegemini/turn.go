@@ -167,7 +167,7 @@ func canonical(c *FunctionCall) []byte {
 func encode(v any) json.RawMessage {
 	b, err := strictjson.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("fakegemini: a turn that is no JSON: %v", err))
+		panic(fmt.Sprintf("fakegemini: a turn is invalid JSON: %v", err))
 	}
 	return b
 }

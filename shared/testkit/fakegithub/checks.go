@@ -17,7 +17,7 @@ type Check struct {
 	Log                   string // of a job of GitHub Actions: the address of its log
 }
 
-// check is one that a commit has.
+// check is a stored check of a commit.
 type check struct {
 	Check
 	id  int64
@@ -105,7 +105,7 @@ func (s *Server) actions() object {
 		"permissions": object{}, "events": []any{}}
 }
 
-// getJobLog leads to the log of the job whose check has the ID.
+// getJobLog redirects to the log of the job whose check has the ID.
 func (s *Server) getJobLog(r request) (answer, *failure) {
 	for _, c := range r.repo.checks {
 		if c.Log != "" && strconv.FormatInt(c.id, 10) == r.PathValue("job_id") {

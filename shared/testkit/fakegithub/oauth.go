@@ -45,7 +45,7 @@ func NewOAuth(o OAuthOptions) *OAuth {
 		Hint: "login", Denied: "The user has denied your application access."}
 	s := fakeoauth.New(o.Client, page, func(login string) error {
 		if !validLogin.MatchString(login) {
-			return errors.New("a login is needed")
+			return errors.New("a login is required")
 		}
 		return nil
 	})

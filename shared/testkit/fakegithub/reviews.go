@@ -16,7 +16,7 @@ type Review struct {
 	InReplyTo          int64 // ID of the comment that it answers; 0: it begins a conversation
 }
 
-// review is one that a pull request has.
+// review is a stored review of a pull request.
 type review struct {
 	Review
 	id int64

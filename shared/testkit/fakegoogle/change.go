@@ -87,7 +87,7 @@ func (s *Server) change(ev *event, fields map[string]any, told string) (any, *ap
 	return changed.Resource, s.commit(record{PutEvent: &changed})
 }
 
-// answered returns all guests, with the answers of some.
+// answered returns all guests, with the new answers of some.
 func answered(all, some any) []any {
 	guests, _ := all.([]any)
 	given, _ := some.([]any)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// label is a label that a user has made.
+// label is a label that a user created.
 type label struct {
 	User string `json:"user"`
 	ID   string `json:"id"`
@@ -18,7 +18,7 @@ type label struct {
 var systemLabels = []string{"CHAT", "SENT", "INBOX", "IMPORTANT", "TRASH", "DRAFT", "SPAM", "STARRED", "UNREAD",
 	"CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS"}
 
-// AddLabel makes a label of a user's own and returns its ID.
+// AddLabel creates a label for a user and returns its ID.
 func (s *Server) AddLabel(email, name string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Server) AddLabel(email, name string) (string, error) {
 	return l.ID, nil
 }
 
-// RenameLabel renames a label of a user's own.
+// RenameLabel renames a label that a user created.
 func (s *Server) RenameLabel(email, from, to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *message) labels() []string {
 
 func (m *message) has(label string) bool { return slices.Contains(m.labels(), label) }
 
-// relabel puts the message in the place of the one with its ID.
+// relabel replaces the stored message that has the message's ID.
 func (st *state) relabel(to *message) {
 	for _, list := range [][]*message{st.messages, st.received} {
 		for i, m := range list {
@@ -185,7 +185,7 @@ func (c change) of(m *message) *message {
 	return &changed
 }
 
-// Replace gives a message another text. Gmail changes no message; the tools must not rest on that.
+// Replace gives a message another text. Gmail never changes a message, but the tools must not rely on that.
 func (s *Server) Replace(email, id string, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,7 @@ func NewOAuth(o OAuthOptions) *OAuth {
 		Hint: "login_hint"}
 	return &OAuth{opts: o, Server: fakeoauth.New(o.Client, page, func(email string) error {
 		if !ValidAddress(email) {
-			return errors.New("an e-mail address is needed")
+			return errors.New("an e-mail address is required")
 		}
 		return nil
 	})}

@@ -14,8 +14,8 @@ const CodeLifetime = time.Minute
 
 const maxCodes = 1000 // not yet redeemed
 
-// Codes are authorization codes (RFC 6749 §4.1) with PKCE by S256 (RFC 7636), and what each was given for. A code is
-// valid once. The zero value is ready for use.
+// Codes are authorization codes (RFC 6749 §4.1) with PKCE by S256 (RFC 7636), each with a value of the caller. A code
+// is valid once. The zero value is ready for use.
 type Codes[T any] struct {
 	mu    sync.Mutex
 	given map[string]code[T]
@@ -44,7 +44,7 @@ func (c *Codes[T]) Give(what T, challenge string, now time.Time) string {
 	return text
 }
 
-// Take drops a code and returns what it was given for, if it is valid and the verifier is the challenge's.
+// Take drops a code and returns its value if the code is valid and the verifier matches the challenge.
 func (c *Codes[T]) Take(text, verifier string, now time.Time) (what T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package fakeoauth holds what the OAuth servers of the local Google, the local GitHub and the local issuer have in
-// common: the consent page, authorization codes, and signed tokens.
+// Package fakeoauth has the common parts of the OAuth servers of the local Google, GitHub and issuer: the consent page,
+// authorization codes, and signed tokens.
 package fakeoauth
 
 import (
@@ -30,7 +30,7 @@ type Page struct {
 }
 
 // Server serves the authorization endpoint of an OAuth server for one client (RFC 6749 §4.1 with PKCE, RFC 7636), and
-// signs the server's tokens. A caller gets the account that it names. Tokens are signed and not stored, so they survive
+// signs the server's tokens. Callers choose any account by its name. Tokens are signed and not stored, so they survive
 // a restart.
 type Server struct {
 	Client
@@ -42,7 +42,7 @@ type Server struct {
 // consent is the consent behind a code.
 type consent struct{ account, redirect string }
 
-// New returns a server. valid reports why a name cannot be an account's.
+// New returns a server. valid returns an error for an invalid account name.
 func New(c Client, p Page, valid func(account string) error) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -65,9 +65,9 @@ func (s *Server) check(q url.Values) error {
 		return errors.New("redirect_uri is not the local client's")
 	case q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
 		len(q.Get("code_challenge")) != 43:
-		return errors.New("a code with a code_challenge by S256 is needed")
+		return errors.New("a code_challenge with the method S256 is required")
 	case q.Get("state") == "":
-		return errors.New("state is needed")
+		return errors.New("state is required")
 	}
 	return nil
 }

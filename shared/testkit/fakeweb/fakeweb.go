@@ -1,5 +1,5 @@
-// Package fakeweb simulates the public internet for the tool web_fetch: it has the names of a test, and one handler
-// at every public address, with and without TLS.
+// Package fakeweb simulates the public internet for the tool web_fetch: a test defines the names, and one handler
+// serves every public address, with and without TLS.
 package fakeweb
 
 import (
@@ -129,7 +129,7 @@ func (w *Web) connect(ctx context.Context, _, address string) (net.Conn, error) 
 	}
 	ln := w.servers[port]
 	if ln == nil {
-		return nil, errors.New("fakeweb: nobody listens at the port")
+		return nil, errors.New("fakeweb: no server listens on the port")
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
 }

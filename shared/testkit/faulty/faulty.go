@@ -56,7 +56,7 @@ func Wrap(st store.Store, hooks ...Hook) *Store {
 	return s
 }
 
-// Set replaces the hooks. Without hooks, the store behaves like the wrapped one.
+// Set replaces the hooks. Without hooks, the store behaves like the wrapped store.
 func (s *Store) Set(hooks ...Hook) { s.hooks.Store(&hooks) }
 
 // call makes a call through the hooks.

@@ -57,7 +57,7 @@ func Down(ctx context.Context, c *Call, next Next) error {
 // Fail makes every call return err instead of reaching the store.
 func Fail(err error) Hook { return func(context.Context, *Call, Next) error { return err } }
 
-// Lost makes each call, but returns store.ErrUnavailable if it succeeds, as if the answer were lost.
+// Lost makes each call, but returns store.ErrUnavailable if the call succeeds, as if the answer were lost.
 func Lost(ctx context.Context, _ *Call, next Next) error {
 	if err := next(ctx); err != nil {
 		return err

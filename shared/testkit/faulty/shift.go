@@ -46,8 +46,8 @@ func (s *shifted) forward(d time.Duration) {
 	s.steps = append(s.steps, step{s.last, s.total})
 }
 
-// shift hands the underlying store its own times and the caller the shifted ones. Times in fields are the caller's and
-// stay.
+// shift gives the underlying store unshifted times and the caller shifted ones. Times in fields belong to the caller
+// and do not change.
 func (s *shifted) shift(ctx context.Context, c *Call, next Next) error {
 	if err := store.CheckCommit(c.Writes); err != nil && c.Method == Commit {
 		return err
@@ -86,7 +86,7 @@ func (s *shifted) saw(t time.Time) {
 	}
 }
 
-// above converts a version of the underlying store to a shifted one; the zero time stays zero.
+// above shifts a version of the underlying store; the zero time stays zero.
 func (s *shifted) above(v time.Time) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

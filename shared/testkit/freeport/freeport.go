@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// The range lies below the ports that systems choose themselves (32768 and up on Linux, 49152 and up on others), for
-// connections too: one of those may be taken between the answer and the program's start.
+// The range is below the ports that systems assign (32768 and up on Linux, 49152 and up on others), because the system
+// could assign such a port to a connection before the program starts.
 const first, last = 10_000, 32_767
 
-// given are the ports that Port has returned: their programs may not listen yet, or may be about to start again.
+// given has the ports that Port has returned: their programs may not listen yet, or may be about to restart.
 var given sync.Map
 
 // Port returns a free port of 127.0.0.1, and each port only once. It tries 100 ports; the error is that of the last.
@@ -21,7 +21,7 @@ func Port() (port string, err error) {
 	for range 100 {
 		port = strconv.Itoa(first + rand.IntN(last-first+1))
 		if _, was := given.LoadOrStore(port, true); was {
-			err = errors.New("every port that was tried has been returned before")
+			err = errors.New("every port that was tried was returned before")
 			continue
 		}
 		var l net.Listener

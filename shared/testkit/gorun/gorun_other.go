@@ -4,5 +4,5 @@ package gorun
 
 func kill() {}
 
-// ended is false: this system does not tell whether a process is gone.
+// ended returns false, because this system does not report whether a process has ended.
 func ended(int) bool { return false }

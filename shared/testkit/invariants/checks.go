@@ -141,7 +141,7 @@ func (c *checked) decisions() {
 	}
 }
 
-// refusals are the decisions after which nothing is done.
+// refusals are the decisions that prevent an action.
 var refusals = []run.Decision{run.Reject, run.TakeBack, run.Undo}
 
 // rejects looks for actions that were started after a rejection.
@@ -209,7 +209,7 @@ func (c *checked) messages() {
 	}
 }
 
-// allowlist notes which entries the run's decisions have made, and which its user has.
+// allowlist records the entries that the run's decisions created, and the entries that its user has.
 func (c *checked) allowlist() {
 	for _, e := range c.user.Allow {
 		c.ledger.entries[e.IDFor(c.run.UID)] = c.run.UID
@@ -235,7 +235,7 @@ func (c *checked) allowlist() {
 	}
 }
 
-// rest looks for actions that are still under way.
+// rest looks for unfinished actions.
 func (c *checked) rest() {
 	c.add(AtRest(c.state, run.Terms{Strict: slices.Contains(c.rules.Strict, c.run.AgentName())}))
 	due := document.RunFieldsOf(c.doc).Due

@@ -54,13 +54,13 @@ func (c *checked) decode(canonical json.RawMessage, into *plan.Plan) {
 	*into = p
 }
 
-// within reports whether all that the target names is so in the arguments.
+// within reports whether the arguments match everything in the target.
 func within(args, target json.RawMessage) bool {
 	var has, wants any
 	return json.Unmarshal(args, &has) == nil && json.Unmarshal(target, &wants) == nil && covers(wants, has)
 }
 
-// covers reports whether a value has all that is wanted: of an object its fields, and of a list each place.
+// covers reports whether a value has everything wanted: each field of an object, and each element of a list.
 func covers(want, has any) bool {
 	switch want := want.(type) {
 	case nil:
@@ -82,5 +82,5 @@ func covers(want, has any) bool {
 	return want == has
 }
 
-// granted reports whether the action rests on a grant of its plan, which grants looks at.
+// granted reports whether a grant of the plan permitted the action. grants checks such actions.
 func granted(a *run.Action) bool { return a.Started.Grant != "" }

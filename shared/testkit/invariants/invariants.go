@@ -1,6 +1,6 @@
-// Package invariants compares what the store says with what the providers did. The numbers are those of the list of
-// invariants that Countersign promises (scripts/prove/README.md): each is checked for one run at a time, from the
-// stored documents and the providers' own records, never from an answer of the API.
+// Package invariants compares the stored documents with the effects at the providers. The numbers are those of the list
+// of invariants in scripts/prove/README.md. Each check covers one run, and reads the stored documents and the
+// providers' own records, never an answer of the API.
 package invariants
 
 import (
@@ -48,7 +48,7 @@ const (
 	Telling      = 37 // each published event is delivered, in order, with the same bytes each time
 )
 
-// Effect is one thing that a provider has carried out.
+// Effect is one completed operation of a provider.
 type Effect struct {
 	UID      string
 	ActionID string // as the provider stores it
@@ -67,7 +67,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("invariant %d, run %s: %s", v.Number, v.RunID, v.Text)
 }
 
-// Rules is what the checks must know of the configuration.
+// Rules has the settings of the configuration that the checks need.
 type Rules struct {
 	MaxTurns int      // MAX_MODEL_CALLS
 	MaxOpen  int      // MAX_OPEN_APPROVALS; 0 means no cap
@@ -97,7 +97,7 @@ func Run(ctx context.Context, st store.Store, runID string, effects []Effect, r 
 	return check(ctx, st, runID, newLedger(effects), r)
 }
 
-// Handles returns the handles of a run's intents with their actions. A run that is not there has none.
+// Handles returns the handles of a run's intents with their actions, or none if the run does not exist.
 func Handles(ctx context.Context, st store.Store, runID string) (map[string]string, error) {
 	docs, err := st.Get(ctx, document.RunPath(runID))
 	if err != nil || !docs[0].Exists() {
@@ -132,7 +132,7 @@ func newLedger(effects []Effect) *ledger {
 	return l
 }
 
-// strays returns effects that belong to no action of any run, and allowlist entries that no decision has made.
+// strays returns effects that belong to no action of any run, and allowlist entries that no decision created.
 func (l *ledger) strays() (out []Violation) {
 	for id := range l.effects {
 		if !l.claimed[id] {
@@ -167,7 +167,7 @@ func (c *checked) violates(number int, format string, args ...any) {
 	c.found = append(c.found, Violation{number, c.run.ID, fmt.Sprintf(format, args...)})
 }
 
-// add takes over what a rule has found about the run.
+// add adds the violations that a rule has found in the run.
 func (c *checked) add(found []Violation) {
 	for _, v := range found {
 		c.violates(v.Number, "%s", v.Text)

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// read reads everything that the store has of the run.
+// read reads all stored documents of the run.
 func (c *checked) read(ctx context.Context, st store.Store, runID string) error {
 	docs, err := st.Get(ctx, document.RunPath(runID))
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *checked) readAudit(ctx context.Context, st store.Store) error {
 	return nil
 }
 
-// Versions returns the versions of the run's documents: what must not change when an old message is delivered again.
+// Versions returns the versions of the run's documents. They must not change when an old message is delivered again.
 func Versions(ctx context.Context, st store.Store, runID string) (map[string]time.Time, error) {
 	docs, err := st.Get(ctx, document.RunPath(runID))
 	if err != nil {

@@ -34,7 +34,7 @@ func OfAction(a *run.Action, effects int) (found []Violation) {
 	return found
 }
 
-// OfState holds a run's status to what it waits for.
+// OfState compares a run's status with its waiting actions.
 func OfState(s *run.State) []Violation {
 	if waits := len(s.Open()); s.End == nil && (s.Status == run.Awaiting) != (waits > 0) {
 		return []Violation{{Number: AwaitingOpen, Text: fmt.Sprintf("it is %s, and %d actions wait", s.Status, waits)}}
@@ -42,8 +42,8 @@ func OfState(s *run.State) []Violation {
 	return nil
 }
 
-// AtRest returns the actions that are still under way after everything was delivered and swept. In strict order, and in
-// sequence, a call that is allowed rests while one before it waits.
+// AtRest returns the actions that are unfinished after everything was delivered and swept. In strict order, and in
+// sequence, an allowed call waits for an earlier call that waits.
 func AtRest(s *run.State, order run.Terms) (found []Violation) {
 	if s.End == nil && s.Status != run.Awaiting {
 		found = append(found, Violation{Number: Liveness, Text: fmt.Sprintf("it is %s", s.Status)})
@@ -77,8 +77,8 @@ func InSequence(s *run.State, e run.Event) []Violation {
 	return nil
 }
 
-// InOrder holds what an event begins, in strict order, to the calls before it in its turn. The state is the one before
-// the event.
+// InOrder checks an event that starts a call, in strict order, against the earlier calls of its turn. s is the state
+// before the event.
 func InOrder(s *run.State, e run.Event) []Violation {
 	a := s.Action(e.ActionID)
 	begins := e.Started != nil || e.Wait != nil && e.Wait.Kind != run.KindReview ||

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// terminal checks what belongs to the terminal that the run is on. While the run is open the terminal and its host are
-// there, are its user's and on their list, and the terminal is kept for this run. Whenever the host is there, no secret
-// of it can be read.
+// terminal checks the documents of the run's terminal. While the run is open, the terminal and its host exist, belong
+// to the run's user, are on the user's list, and the terminal is reserved for this run. No secret of an existing host
+// can be read.
 func (c *checked) terminal(ctx context.Context, st store.Store) error {
 	hostID, ok := terminal.HostOf(c.run.Terminal)
 	if !ok {

@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Heard is a notice as others have got it: an event of CloudEvents in JSON.
+// Heard is a notification as a receiver got it: a CloudEvent in JSON.
 type Heard []byte
 
-// Told compares the received notifications, in order, with the run's events: each notification that follows from an
-// event arrived, after the ones before it and with the same bytes each time, and no other arrived.
+// Told compares the received notifications, in order, with the run's events. Each notification that follows from an
+// event must have arrived, in order and with the same bytes each time, and no other.
 func Told(ctx context.Context, st store.Store, runID, console string, heard []Heard) ([]Violation, error) {
 	c, err := readEvents(ctx, st, runID)
 	if err != nil {
@@ -66,7 +66,7 @@ func Untold(ctx context.Context, st store.Store, runID string) (bool, error) {
 	return event.Publishes(c.run.Delivered, c.state, c.events), nil
 }
 
-// readEvents reads a run with its events, and what follows from them.
+// readEvents reads a run with its events, and returns the notifications that follow from them.
 func readEvents(ctx context.Context, st store.Store, runID string) (*checked, error) {
 	c := &checked{approvals: map[string]run.Approval{}}
 	if err := c.read(ctx, st, runID); err != nil {

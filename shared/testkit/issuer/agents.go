@@ -24,8 +24,8 @@ const (
 	agentLifetime = 30 * 24 * time.Hour // after that, the user has to agree again
 )
 
-// Agents are the programs that act for users at a resource. Each registers itself (RFC 7591), asks its user, and gets
-// access tokens for this resource only (RFC 8707).
+// Agents are the programs that act for users at a resource. Each one registers itself (RFC 7591), asks its user for
+// consent, and gets access tokens for this resource only (RFC 8707).
 type Agents struct {
 	Resource string                        // the address that tokens are for
 	File     string                        // holds the programs that have registered

@@ -85,7 +85,7 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the key file has mode %v, and 0600 is needed", info.Mode().Perm())
+		t.Errorf("the key file has mode %v, and 0600 is required", info.Mode().Perm())
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.pem.*")); len(left) > 0 {
 		t.Errorf("temporary files are left behind: %v", left)

@@ -22,7 +22,7 @@ const keyBits = 2048
 // NewKey returns a new key, kept in memory only.
 func NewKey() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, keyBits) }
 
-// KeyID returns the id of the key in tokens and in the key set: the start of the digest of its public half.
+// KeyID returns the ID of the key in tokens and in the key set: the start of the digest of its public half.
 func KeyID(key *rsa.PrivateKey) string {
 	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(&key.PublicKey))
 	return hex.EncodeToString(sum[:8])
@@ -41,15 +41,15 @@ func OpenKey(dir string) (*rsa.PrivateKey, error) {
 func parseKey(path string, text []byte) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("issuer: %s holds no PEM; delete it to have a new key made", path)
+		return nil, fmt.Errorf("issuer: %s contains no PEM; delete it to create a new key", path)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("issuer: %s cannot be read; delete it to have a new key made: %w", path, err)
+		return nil, fmt.Errorf("issuer: %s cannot be read; delete it to create a new key: %w", path, err)
 	}
 	key, ok := parsed.(*rsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("issuer: %s is not an RSA key; delete it to have a new key made", path)
+		return nil, fmt.Errorf("issuer: %s is not an RSA key; delete it to create a new key", path)
 	}
 	return key, nil
 }

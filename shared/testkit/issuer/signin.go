@@ -56,21 +56,21 @@ type request struct {
 	Agent               string // the name of the program that asks to act for the user, or ""
 }
 
-// read validates what must be right before a browser may be redirected.
+// read validates the parameters that must be valid before a browser may be redirected.
 func (i *Issuer) read(r *http.Request) (request, error) {
 	q := request{ClientID: r.FormValue("client_id"), Redirect: r.FormValue("redirect_uri"),
 		Type: r.FormValue("response_type"), State: r.FormValue("state"), Nonce: r.FormValue("nonce"),
 		Challenge: r.FormValue("code_challenge"), Resource: r.FormValue("resource"), UID: r.FormValue("uid"),
 		Email: r.FormValue("email")}
 	if q.Type == "code" && (r.FormValue("code_challenge_method") != "S256" || len(q.Challenge) != 43) {
-		return q, errors.New("code_challenge is needed, by the method S256")
+		return q, errors.New("code_challenge is required, with the method S256")
 	}
 	if i.console != nil && q.ClientID == i.console.ID {
 		return q, i.console.check(q)
 	}
 	a, ok := i.programs.get(q.ClientID)
 	if !ok {
-		return q, errors.New("client_id is no client that this issuer knows")
+		return q, errors.New("client_id is not a client of this issuer")
 	}
 	q.Agent = cmp.Or(a.Name, a.ID)
 	return q, i.programs.check(a, q)
@@ -83,7 +83,7 @@ func (c *Client) check(q request) error {
 	case q.Type != "code" && q.Type != "id_token":
 		return errors.New("response_type must be code or id_token")
 	case q.Nonce == "":
-		return errors.New("nonce is needed")
+		return errors.New("nonce is required")
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	token, err := i.idToken(g)
 	if err != nil {
-		http.Error(w, "no token could be made", http.StatusInternalServerError)
+		http.Error(w, "the token could not be created", http.StatusInternalServerError)
 		return
 	}
 	back.Set("id_token", token)

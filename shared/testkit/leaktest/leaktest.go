@@ -1,4 +1,5 @@
-// Package leaktest checks that no goroutine runs after the tests of a package: a test must stop what it started.
+// Package leaktest checks that no goroutine runs after the tests of a package: each test must stop the goroutines that
+// it started.
 package leaktest
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/seed"
 )
 
-// Main fixes the seed of property tests, runs the tests, calls ends to stop what they shared, and fails if a goroutine
-// is left. It is called by TestMain and does not return.
+// Main fixes the seed of property tests, runs the tests, calls ends to stop shared parts, and fails if a goroutine is
+// left. TestMain calls it. It does not return.
 func Main(m *testing.M, ends ...func() error) {
 	seed.Fix()
 	code := m.Run()

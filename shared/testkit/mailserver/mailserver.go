@@ -1,4 +1,4 @@
-// Package mailserver is an SMTP server on this machine that keeps the mails that it receives.
+// Package mailserver is a local SMTP server that stores the mails that it receives.
 package mailserver
 
 import (
@@ -24,7 +24,7 @@ type Mail struct {
 	Text     string // decoded
 }
 
-// Server accepts mails from the user with the password, or from anybody if User is empty.
+// Server accepts mails from the user with the password, or from anyone if User is empty.
 type Server struct {
 	User, Password string
 	// Taking is called for each mail before the server accepts it; an error rejects the mail. nil: all are accepted.

@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// The variables that make this program the relay of [Cut].
+// The environment variables that turn this program into the relay of [Cut].
 const (
 	cutVariable = "MCPSERVERS_CUT"
 	logVariable = "MCPSERVERS_LOG"
 )
 
-// When says when a server is killed.
+// When is the moment at which a server is killed.
 type When string
 
 // The moments.
@@ -30,8 +30,8 @@ const (
 	WhenItIsDone When = "when it is done" // its answer is there, and is lost
 )
 
-// Cut returns the command and the environment of a server that is killed at its first call of a tool, and what reads
-// the calls that it and those started after it were sent, each a line. [Main] must be called by TestMain.
+// Cut returns the command and the environment of a server that is killed at its first tool call. It also returns a
+// function that reads the calls sent to it and to the servers started after it, one a line. TestMain must call [Main].
 func Cut(t testing.TB, when When, server []string) (command, env []string, calls func() []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -49,7 +49,7 @@ func Cut(t testing.TB, when When, server []string) (command, env []string, calls
 		}
 }
 
-// Main is what TestMain begins with. In the program that [Cut] names it does not return.
+// Main must be called at the start of TestMain. In the program that [Cut] starts, it does not return.
 func Main() {
 	if when := os.Getenv(cutVariable); when != "" {
 		relay(When(when) == WhenItIsDone)
@@ -57,9 +57,9 @@ func Main() {
 	}
 }
 
-// relay runs the command that is its arguments and carries lines between it and the client. The first call of a tool
-// kills the command and itself: as soon as the call was passed on, or when its answer is there. LOG gets a line for
-// each call.
+// relay runs the command in its arguments and passes lines between the command and the client. The first tool call
+// kills the command and the relay, either once the call was passed on or once its answer has arrived. LOG gets a line
+// for each call.
 func relay(answered bool) {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	in, err := cmd.StdinPipe()

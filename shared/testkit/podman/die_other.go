@@ -4,5 +4,5 @@ package podman
 
 import "os/exec"
 
-// dieWithParent does nothing: this system does not end the service with this process, the test's cleanup does.
+// dieWithParent does nothing, because this system cannot end the service with this process. The test's cleanup ends it.
 func dieWithParent(*exec.Cmd) {}

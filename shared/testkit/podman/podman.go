@@ -1,6 +1,6 @@
-// Package podman runs Podman's service for tests, as an engine that speaks Docker's API and really runs containers: on
-// a socket in a directory of its own, with a store of its own, and with one image made of busybox, since no registry is
-// asked. It needs root, as the engine of a machine does; rootless it was not tried.
+// Package podman runs Podman's service for tests, as an engine that speaks Docker's API and runs real containers. Each
+// service has its own directory with a socket and a store, and one image made from busybox, because no registry is
+// used. It needs root; rootless Podman was not tried.
 package podman
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// Image is the image that the engine has: busybox's programs, and no /work.
+// Image is the engine's image. It has busybox's programs, and no /work.
 const Image = "localhost/busybox:1"
 
-// Keeping is the same with a volume, once [Engine.Keep] has made it.
+// Keeping is the same image with a volume. [Engine.Keep] creates it.
 const Keeping = "localhost/keeping:1"
 
-// T is what an engine ends with: a test, or a trial of the part.
+// T is the owner of an engine: a test, or a trial of the part. The engine ends with it.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -33,7 +33,7 @@ type T interface {
 	Cleanup(func())
 }
 
-// An Engine is a service that ends with its test, and all that ran in it.
+// An Engine is a running service. The service and its containers end with the test.
 type Engine struct {
 	Host   string // DOCKER_HOST
 	t      T
@@ -47,8 +47,8 @@ var works = realpart.Podman.Tried(func(t *realpart.Trial) {
 	t.Run(start(t).command("run", "--rm", "--network=none", Image, "true"))
 })
 
-// Start starts a service. A test on a machine that lacks it, or where it runs no container, is skipped, or fails where
-// REQUIRE_ALL is 1.
+// Start starts a service. If Podman is missing or cannot run a container, the test is skipped, or fails if REQUIRE_ALL
+// is 1.
 func Start(t T) *Engine {
 	t.Helper()
 	realpart.Podman.Take(t)
@@ -57,7 +57,7 @@ func Start(t T) *Engine {
 	return start(t)
 }
 
-// programs returns the paths of what an engine is made of.
+// programs returns the paths of an engine's programs.
 func programs(t T) map[string]string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -89,8 +89,8 @@ func start(t T) *Engine {
 	return e
 }
 
-// configure writes the settings. There is no network beside none and the host's, and the limits of processes are those
-// that an engine may set which cannot raise its own.
+// configure writes the settings. The only networks are none and the host's. The process limits are those that an engine
+// may set even if it cannot raise its own limits.
 func (e *Engine) configure() {
 	e.write("storage.conf", "[storage]\ndriver = \"vfs\"\nrunroot = %q\ngraphroot = %q\n", e.path("run"),
 		e.path("graph"))
@@ -114,7 +114,7 @@ func (e *Engine) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// serve starts the service, and waits until it answers.
+// serve starts the service, and waits until the service answers.
 func (e *Engine) serve() {
 	e.t.Helper()
 	cmd := e.command("system", "service", "--time=0", e.Host)
@@ -146,7 +146,7 @@ func (e *Engine) serve() {
 	})
 }
 
-// load makes the image.
+// load creates the image.
 func (e *Engine) load(busybox string) {
 	e.t.Helper()
 	program, err := os.ReadFile(busybox)
@@ -202,7 +202,7 @@ func (e *Engine) Volumes() int {
 	return len(strings.Fields(string(out)))
 }
 
-// Keep makes the image that keeps a volume.
+// Keep creates the image [Keeping].
 func (e *Engine) Keep() {
 	e.t.Helper()
 	e.make(Keeping, nil, "ENV PATH=/bin", "VOLUME /kept")
@@ -231,7 +231,7 @@ func (e *Engine) Containers() int {
 	return len(strings.Fields(string(out)))
 }
 
-// Run starts a container beside those of the product, as another program on the engine does, and returns its id.
+// Run starts a container, as a program other than the product would, and returns its ID.
 func (e *Engine) Run(args ...string) string {
 	e.t.Helper()
 	out, err := e.command(append([]string{"run", "--detach", "--network=none"}, args...)...).CombinedOutput()

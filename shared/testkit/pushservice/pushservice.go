@@ -1,6 +1,6 @@
-// Package pushservice plays a browser and the push service of its maker: it takes what a server sends as a real one
-// does, verifies who has sent it (RFC 8292), and decrypts it as the browser does (RFC 8291). It decrypts with code of
-// its own, so that a mistake in what seals is none here.
+// Package pushservice simulates a browser and its vendor's push service. It accepts messages as a real service does,
+// verifies their sender (RFC 8292), and decrypts them as the browser does (RFC 8291). It has its own code for
+// decryption, so it detects mistakes in the product's encryption.
 package pushservice
 
 import (
@@ -61,7 +61,7 @@ type Browser struct {
 	got    []Message
 }
 
-// A Message is what the browser has got.
+// A Message is a message that the browser received.
 type Message struct {
 	Plain          string
 	TTL            time.Duration
@@ -69,7 +69,7 @@ type Message struct {
 	Subject        string // of the server
 }
 
-// Subscribe returns a new browser that takes messages from the server with the public key.
+// Subscribe returns a new browser that accepts messages from the server with the public key.
 func (s *Service) Subscribe(server string) (*Browser, error) {
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
 	if err != nil {
@@ -88,21 +88,21 @@ func (s *Service) Subscribe(server string) (*Browser, error) {
 	return b, nil
 }
 
-// Answers has the service answer with the status for the browser from now on: 201 takes messages.
+// Answers sets the status with which the service answers messages for the browser from now on; 201 accepts them.
 func (b *Browser) Answers(status int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = status
 }
 
-// Got returns what the browser has got.
+// Got returns the messages that the browser received.
 func (b *Browser) Got() []Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]Message(nil), b.got...)
 }
 
-// Refused returns why requests were no proper ones.
+// Refused returns the reasons for which requests were refused.
 func (s *Service) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Service) take(w http.ResponseWriter, r *http.Request) {
 
 var topics = regexp.MustCompile(`^[A-Za-z0-9_-]{0,32}$`)
 
-// read returns the message of a request, or what a service answers that refuses it.
+// read returns the message of a request, or the answer that refuses the request.
 func (s *Service) read(b *Browser, r *http.Request) (m Message, status int, err error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 4097))
 	ttl, noTTL := strconv.Atoi(r.Header.Get("TTL"))
@@ -145,9 +145,9 @@ func (s *Service) read(b *Browser, r *http.Request) (m Message, status int, err 
 	case len(body) > 4096:
 		return m, http.StatusRequestEntityTooLarge, errors.New("more than 4096 bytes")
 	case noTTL != nil || ttl < 0:
-		return m, http.StatusBadRequest, errors.New("there is no TTL")
+		return m, http.StatusBadRequest, errors.New("the TTL is missing")
 	case !topics.MatchString(r.Header.Get("Topic")):
-		return m, http.StatusBadRequest, errors.New("the topic is none")
+		return m, http.StatusBadRequest, errors.New("the topic is invalid")
 	case r.Header.Get("Content-Encoding") != "aes128gcm":
 		return m, http.StatusUnsupportedMediaType, errors.New("it is not encrypted with aes128gcm")
 	}
@@ -191,11 +191,11 @@ func (s *Service) verify(b *Browser, authorization string) (subject string, err 
 	return claims.Subject, nil
 }
 
-// open decrypts a message of one record.
+// open decrypts a message that consists of one record.
 func (b *Browser) open(body []byte) ([]byte, error) {
 	const header = 16 + 4 + 1 + 65
 	if len(body) < header+17 || body[20] != 65 || int(binary.BigEndian.Uint32(body[16:20])) < len(body)-header {
-		return nil, errors.New("it is no record of aes128gcm with a key of P-256")
+		return nil, errors.New("not a record of aes128gcm with a key of P-256")
 	}
 	salt, public := body[:16], body[21:header]
 	theirs, err := ecdh.P256().NewPublicKey(public)

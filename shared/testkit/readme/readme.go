@@ -1,4 +1,4 @@
-// Package readme holds READMEs to the tests that they name.
+// Package readme checks that the tests that READMEs name exist.
 package readme
 
 import (
@@ -15,8 +15,8 @@ var (
 	tests = regexp.MustCompile(`(?m)^func (\w+)\(\w+ \*testing\.`)
 )
 
-// Check reports each test that the README of the test's own folder names, between backquotes, and that is not in the
-// repository. It returns the README.
+// Check fails the test for each test that the README of its folder names in backquotes and that does not exist. It
+// returns the README.
 func Check(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")

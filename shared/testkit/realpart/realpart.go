@@ -1,7 +1,7 @@
-// Package realpart knows the real parts that tests stand on and a machine may lack: their names, and how each is
-// installed. A test without one, or with one that does not work, is skipped, and `go run ./scripts/prove skips` lists
-// it; where REQUIRE_ALL is 1 it fails. With -short a test is skipped that takes a part which is slow to start. The
-// package also knows how much a test tries: a little, or all of it where ALL_TRIALS is 1.
+// Package realpart lists the real parts that tests need and that a machine may lack: their names, and how to install
+// each. If a part is missing or does not work, the test is skipped, or fails if REQUIRE_ALL is 1; `go run
+// ./scripts/prove skips` lists skipped tests. With -short, tests that need a slow part are skipped. The package also
+// decides how many trials a test makes: a few, or all if ALL_TRIALS is 1.
 package realpart
 
 import (
@@ -53,13 +53,13 @@ type T interface {
 	Skipf(format string, args ...any)
 }
 
-// The beginnings of what a skipped test says.
+// The beginnings of the messages of skipped tests.
 const (
 	absent = "absent: "
 	long   = "left out by -short: "
 )
 
-// Absent skips a test that lacks the part, or fails it where REQUIRE_ALL is 1. why says what of it is missing.
+// Absent skips a test because the part is missing, or fails it if REQUIRE_ALL is 1. why names the missing thing.
 func (p Part) Absent(t T, why string) {
 	t.Helper()
 	if os.Getenv("REQUIRE_ALL") == "1" {
@@ -76,7 +76,7 @@ func (p Part) Take(t T) {
 	}
 }
 
-// Long skips a test with -short, because of what it does.
+// Long skips a test with -short, because the test itself is slow.
 func Long(t T, what string) {
 	t.Helper()
 	if Short() {
@@ -84,8 +84,8 @@ func Long(t T, what string) {
 	}
 }
 
-// Trials returns what a test needs to make all of its trials where ALL_TRIALS is 1, and otherwise what it needs for a
-// few: for one whose point is that much is tried, which is for CI and not for who waits.
+// Trials returns all if ALL_TRIALS is 1, as in CI, and otherwise few. It is for tests that make many trials of the same
+// kind.
 func Trials[T any](few, all T) T {
 	if os.Getenv("ALL_TRIALS") == "1" {
 		return all
@@ -111,21 +111,21 @@ func AllTrials(t T) {
 	}
 }
 
-// AtOnce has so many of a package's tests run beside each other that say that they may, unless the command says
-// otherwise: for those that wait more than they compute. It is for TestMain.
+// AtOnce sets the number of parallel tests of a package, unless the command sets it. It is for tests that wait more
+// than they compute. TestMain calls it.
 func AtOnce(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(err)
 	}
 }
 
-// Short reports whether this is a test with -short. Unlike testing.Short it may be asked by any program.
+// Short reports whether this is a test with -short. Unlike testing.Short, any program may call it.
 func Short() bool {
 	f := flag.Lookup("test.short")
 	return f != nil && f.Value.String() == "true"
 }
 
-// Lacks returns the part that a skipped test lacks by its own words, and whether it lacks one.
+// Lacks returns the missing part that the message of a skipped test names, and whether it names one.
 func Lacks(said string) (Part, bool) {
 	for _, p := range All {
 		if strings.Contains(said, absent+p.Name+": ") {
@@ -135,5 +135,5 @@ func Lacks(said string) (Part, bool) {
 	return Part{}, false
 }
 
-// LeftOut reports whether a test was skipped for -short by its own words.
+// LeftOut reports whether the message of a skipped test gives -short as the reason.
 func LeftOut(said string) bool { return strings.Contains(said, long) }

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Tried returns a function that skips a test where the part is there but does not do what try asks of it, or fails the
-// test where REQUIRE_ALL is 1. The part is tried once in a process, for all its tests.
+// Tried returns a function that skips a test if the part is installed but try fails, or fails the test if REQUIRE_ALL
+// is 1. try runs once in a process, for all its tests.
 func (p Part) Tried(try func(t *Trial)) func(t T) {
 	said := sync.OnceValue(func() string { return tried(try) })
 	return func(t T) {
@@ -21,8 +21,8 @@ func (p Part) Tried(try func(t *Trial)) func(t T) {
 	}
 }
 
-// Broken skips a test whose part is there and does not work, or fails it where REQUIRE_ALL is 1. said is what the part
-// said.
+// Broken skips a test because the part is installed but does not work, or fails the test if REQUIRE_ALL is 1. said is
+// the part's message.
 func (p Part) Broken(t T, said string) {
 	t.Helper()
 	p.Absent(t, "it does not work here: "+said)
@@ -34,7 +34,7 @@ type Trial struct {
 	ends []func()
 }
 
-// tried returns what a trial failed with.
+// tried returns the message with which a trial failed.
 func tried(try func(t *Trial)) string {
 	t := &Trial{}
 	done := make(chan struct{})
@@ -47,14 +47,14 @@ func tried(try func(t *Trial)) string {
 	return strings.Join(t.said, "\n")
 }
 
-// end calls the registered functions, the last one first, even if one of them gives up.
+// end calls the registered functions, last one first, even if one of them ends the trial.
 func (t *Trial) end() {
 	for _, end := range t.ends {
 		defer end()
 	}
 }
 
-// Helper is that of a test.
+// Helper does nothing.
 func (t *Trial) Helper() {}
 
 // Errorf stores the message.
@@ -68,7 +68,7 @@ func (t *Trial) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skipf is Fatalf: a part that lacks something does not work.
+// Skipf is Fatalf, because a part that lacks something does not work.
 func (t *Trial) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
 
 // Cleanup registers a function that end calls; the last one is called first.
@@ -84,7 +84,7 @@ func (t *Trial) TempDir() string {
 	return dir
 }
 
-// Run runs a program of the part, which has to succeed.
+// Run runs a program of the part, and fails unless the program succeeds.
 func (t *Trial) Run(cmd *exec.Cmd) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(string(out)))

@@ -1,5 +1,5 @@
-// Package script provides a Model with scripted answers, for tests of its callers. It is as strict as the service: each
-// request is checked by the rules of package fakegemini, and its answers carry ids and signatures that must come back
+// Package script provides a Model with scripted answers, for tests of its callers. It is as strict as the service: it
+// checks each request by the rules of package fakegemini, and its answers have IDs and signatures that must come back
 // unchanged.
 package script
 
@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// Call is a function call of a Turn: a name and arguments; the id is made up where it is empty.
+// Call is a function call of a Turn: a name and arguments. An empty ID is replaced by a generated one.
 type Call = fakegemini.Call
 
 // Turn is one scripted answer.
@@ -60,21 +60,21 @@ func (m *Model) Restart(turns ...Turn) {
 	m.turns, m.requests = turns, nil
 }
 
-// Become makes it another model, or one of another service: signatures of before are no longer valid.
+// Become turns it into another model, or a model of another service. Earlier signatures are no longer valid.
 func (m *Model) Become(service, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.service, m.name = service, name
 }
 
-// Name returns "script", or the name that it was given.
+// Name returns "script", or the name from Become.
 func (m *Model) Name() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return cmp.Or(m.name, "script")
 }
 
-// Service returns the service that it is one of, or "scripts".
+// Service returns the model's service, or "scripts".
 func (m *Model) Service() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,9 +95,9 @@ func (m *Model) Left() int {
 	return len(m.turns)
 }
 
-// Generate returns the next turn. A request that the service would refuse is an error of code refused and uses no turn;
-// so is one that comes when no turn is left. The cause says which rule was broken. A call that is dropped with the
-// commit before it uses no turn.
+// Generate returns the next turn. A request that the service would refuse returns an error with the code refused and
+// uses no turn, and so does a request after the last turn. The cause names the broken rule. A call that is dropped with
+// the commit before it uses no turn.
 func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
 	if model.AwaitCommit(ctx) != nil {
 		return nil, model.FromContext(ctx)
@@ -148,7 +148,7 @@ func (m *Model) signer(req model.Request) string {
 	return m.service + "/" + cmp.Or(req.Settings.Name, m.name)
 }
 
-// seedOf returns a seed that makes the ids of a conversation's turns differ.
+// seedOf returns a seed that makes the IDs of a conversation's turns differ.
 func seedOf(req model.Request) []byte {
 	var b []byte
 	for _, c := range req.Contents {
@@ -183,7 +183,7 @@ func (t Turn) reply(signer, name string, seed []byte, noTools bool) (*model.Repl
 		return r, nil
 	}
 	if t.Text == "" && len(t.Calls) == 0 {
-		return nil, fault.New(fault.Model, model.CodeEmpty, "The model gave an empty answer.")
+		return nil, fault.New(fault.Model, model.CodeEmpty, "The model returned an empty answer.")
 	}
 	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}.ContentBy(signer,
 		seed, fakegemini.Gemini3)

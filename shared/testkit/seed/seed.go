@@ -1,5 +1,5 @@
-// Package seed fixes what property tests choose by chance: a commit is tried in the same way each time. A search for
-// new inputs names another seed.
+// Package seed fixes the random choices of property tests, so that a commit is tested the same way each time. A search
+// for new inputs sets another seed.
 package seed
 
 import (
@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Fixed is the seed of each property test of pgregory.net/rapid, which derives the seeds of a test's trials from it:
-// go test -v prints it. -rapid.seed or RAPID_SEED names another one, and -rapid.seed 0 draws one.
+// Fixed is the seed of each property test of pgregory.net/rapid, which derives the seeds of a test's trials from it; go
+// test -v prints it. -rapid.seed or RAPID_SEED sets another seed, and -rapid.seed 0 draws a random one.
 const Fixed = "1"
 
-// name is that of rapid's flag, which is known where a package's tests import rapid.
+// name is the name of rapid's flag, which exists if a package's tests import rapid.
 const name = "rapid.seed"
 
-// Fix parses the flags, and sets the seed to Fixed unless the command or the environment names one. It is for TestMain;
+// Fix parses the flags, and sets the seed to Fixed unless the command or the environment sets one. It is for TestMain;
 // leaktest.Main calls it.
 func Fix() {
 	if !flag.Parsed() {

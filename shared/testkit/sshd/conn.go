@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// A Conn is a connection to a server, of the kind that the product makes.
+// A Conn is a connection to a server, made as the product makes it.
 type Conn struct {
 	conn
 	pool *remote.Pool
@@ -24,7 +24,7 @@ type conn interface {
 // Close cuts the connection.
 func (c *Conn) Close() error { return c.pool.Close() }
 
-// Dial connects to the server and logs in. The connection ends with the test, if it is not closed before.
+// Dial connects to the server and logs in. The connection ends with the test unless it is closed before.
 func (s *Server) Dial() *Conn {
 	s.t.Helper()
 	c, err := s.TryDial()
@@ -36,7 +36,7 @@ func (s *Server) Dial() *Conn {
 // TryDial is Dial for a server that may not answer; the caller closes the connection.
 func (s *Server) TryDial() (*Conn, error) { return Connect(s.Host(), s.Key) }
 
-// Host returns the server as a user has added it.
+// Host returns the server as the host that a user would add.
 func (s *Server) Host() *terminal.Host {
 	h := &terminal.Host{ID: "host-1", UID: "ana", Address: "127.0.0.1", Port: s.Port, Username: s.User,
 		Auth: terminal.AuthPrivateKey, Version: "v1"}
@@ -46,7 +46,7 @@ func (s *Server) Host() *terminal.Host {
 	return h
 }
 
-// Connect logs in to a host with a private key, which is a file of OpenSSH. The caller closes the connection.
+// Connect logs in to a host with a private key in an OpenSSH file. The caller closes the connection.
 func Connect(h *terminal.Host, key []byte) (*Conn, error) {
 	pool := remote.NewPool(&net.Dialer{}, remote.Times{})
 	c, _, err := pool.Get(context.Background(), h, func(context.Context) ([]byte, error) { return key, nil })

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// dieWithParent: the kernel ends the server with this process, however it ends.
+// dieWithParent makes the kernel end the server when this process ends, for whatever reason.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

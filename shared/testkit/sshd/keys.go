@@ -27,7 +27,7 @@ func (s *Server) clientKey() {
 // KeyFile is the path of the private key that may log in, for OpenSSH's own client.
 func (s *Server) KeyFile() string { return s.path("client_key") }
 
-// Authorize lets another key log in too.
+// Authorize allows another key to log in.
 func (s *Server) Authorize(key ssh.PublicKey) {
 	s.t.Helper()
 	f, err := os.OpenFile(s.path("authorized_keys"), os.O_APPEND|os.O_WRONLY, 0)
@@ -36,7 +36,7 @@ func (s *Server) Authorize(key ssh.PublicKey) {
 	check(s.t, errors.Join(err, f.Close()))
 }
 
-// NewHostKeys gives the server other host keys, from its next start on.
+// NewHostKeys gives the server other host keys from the next Restart on.
 func (s *Server) NewHostKeys() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -54,7 +54,7 @@ func (s *Server) NewHostKeys() {
 	}
 }
 
-// OldHostKeys takes back NewHostKeys. It counts from the next Restart.
+// OldHostKeys undoes NewHostKeys from the next Restart on.
 func (s *Server) OldHostKeys() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *Server) OldHostKeys() {
 	}
 }
 
-// HostKeys are the server's, in the order of Options.HostKeys.
+// HostKeys returns the server's host keys, in the order of Options.HostKeys.
 func (s *Server) HostKeys() []ssh.PublicKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()

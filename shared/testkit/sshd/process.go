@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// variable is in the environment of all that runs in the sessions of a server. It names the server.
+// variable is in the environment of all processes in the sessions of a server. It names the server.
 const variable = "COUNTERSIGN_TEST_SSHD"
 
-// A Process is one that a session of the server has started, or one that such a process has started.
+// A Process was started by a session of the server, directly or through another process.
 type Process struct {
 	PID  int
 	Args string // its arguments, separated by spaces
@@ -23,9 +23,9 @@ type Process struct {
 
 func (p Process) String() string { return fmt.Sprintf("%d: %s", p.PID, p.Args) }
 
-// Processes are those that sessions of the server have left or are running. They are known by their environment, so
-// that none is missed that has left its session; one that has cleared both HOME and its other variables is. A HOME that
-// is no directory, such as /dev/null, may be anybody's and marks nothing.
+// Processes returns the running processes that sessions of the server have started. It finds them by their environment,
+// so it includes processes that have left their session, but not those that have cleared both HOME and the other
+// variables. A HOME that is not a directory, such as /dev/null, is ignored, because other processes may have it too.
 func (s *Server) Processes() (all []Process) {
 	marks := [][]byte{[]byte(variable + "=" + s.dir + "\x00")}
 	if info, err := os.Stat(s.Home); err == nil && info.IsDir() {
@@ -46,7 +46,7 @@ func (s *Server) Processes() (all []Process) {
 	return all
 }
 
-// KillAll kills what [Server.Processes] returns until there is nothing more.
+// KillAll kills the processes that [Server.Processes] returns until none is left.
 func (s *Server) KillAll() {
 	var last []Process
 	for range 100 { // what forks as fast as it is killed is left to the machine
@@ -64,7 +64,7 @@ func (s *Server) KillAll() {
 	}
 }
 
-// killServers kills those processes that are parts of the server.
+// killServers kills the processes that belong to the server.
 func killServers(pids []int) {
 	for _, pid := range pids {
 		name, err := os.ReadFile(proc(pid, "comm"))
@@ -74,7 +74,7 @@ func killServers(pids []int) {
 	}
 }
 
-// descendants returns the processes that pid has started, and those that they have.
+// descendants returns the child processes of pid, and their child processes.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, p := range pids() {
@@ -110,7 +110,7 @@ func pids() (all []int) {
 
 func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// kill kills a process, if it has not ended.
+// kill kills a process unless it has ended.
 func kill(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Signal(syscall.SIGKILL)

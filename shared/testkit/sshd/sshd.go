@@ -1,9 +1,9 @@
-// Package sshd runs OpenSSH's server for tests: on a free port of 127.0.0.1, for the user that the tests run as, with
-// host keys and a home directory of its own, and with the login shell that a test asks for. Nothing of the developer's
-// own home directory is read or written by what runs in it.
+// Package sshd runs OpenSSH's server for tests on a free port of 127.0.0.1, as the user who runs the tests. Each server
+// has its own host keys and home directory, and the login shell that the test requests. Its sessions neither read nor
+// write the developer's home directory.
 //
-// Login is by key. Login by password cannot be tried with it: without PAM the server compares with /etc/shadow, which
-// a test must not change, and with PAM it asks the machine's own configuration.
+// Users log in by key. Passwords cannot be tested: without PAM, the server reads /etc/shadow, which a test must not
+// change, and with PAM, it uses the machine's own configuration.
 package sshd
 
 import (
@@ -69,11 +69,11 @@ type Server struct {
 	log      lastLines
 }
 
-// packages are Debian's for the shells.
+// packages maps shells to Debian's packages.
 var packages = map[string]string{"bash": "bash", "dash": "dash", "zsh": "zsh", "fish": "fish",
 	"busybox": "busybox-static"}
 
-// need returns the path of a program, which the test is skipped without.
+// need returns the path of a program, and skips the test if the program is missing.
 func need(t T, program, pkg string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -103,8 +103,8 @@ var works = realpart.SSHD.Tried(func(t *realpart.Trial) {
 	}
 })
 
-// Start starts a server. On a machine without sshd or the shell, or without a working login, the test is skipped, or
-// fails if REQUIRE_ALL is 1.
+// Start starts a server. If sshd or the shell is missing, or the login fails, the test is skipped, or fails if
+// REQUIRE_ALL is 1.
 func Start(t T, o Options) *Server {
 	t.Helper()
 	realpart.SSHD.Take(t)
@@ -189,7 +189,7 @@ func (s *Server) login(o Options, shell string) {
 	check(s.t, os.WriteFile(s.path("login"), []byte(b.String()), 0o700)) // #nosec G306 -- it is a program
 }
 
-// Lines returns what the login shell was given to run, oldest first.
+// Lines returns the commands that the login shell received, oldest first.
 func (s *Server) Lines() (all []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(s.path("lines"))
@@ -264,11 +264,11 @@ func (s *Server) start() error {
 		return nil
 	case <-time.After(await.Most):
 		_ = cmd.Process.Kill() // Wait has the error that matters
-		return fmt.Errorf("it does not listen: %w", cmd.Wait())
+		return fmt.Errorf("not listening: %w", cmd.Wait())
 	}
 }
 
-// Kill ends the server and cuts all its connections, as a crash does. What runs in them is not signalled.
+// Kill ends the server and cuts all its connections, as a crash does. Programs in its sessions get no signal.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	running := s.running
@@ -283,7 +283,7 @@ func (s *Server) Kill() {
 	_ = running.Wait()
 }
 
-// Cut cuts all connections; the server goes on.
+// Cut cuts all connections; the server continues.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,12 +292,12 @@ func (s *Server) Cut() {
 	}
 }
 
-// Log is the end of what the server has printed.
+// Log returns the end of the server's output.
 func (s *Server) Log() string { return s.log.String() }
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Without returns a PATH with all programs of this machine but the named ones.
+// Without returns a PATH with all programs of this machine except the named ones.
 func Without(t T, programs ...string) string {
 	t.Helper()
 	leave := map[string]bool{}
@@ -323,7 +323,7 @@ func Without(t T, programs ...string) string {
 	return bin
 }
 
-// Busybox returns a PATH with busybox's programs alone: no bash, no script, none of GNU's.
+// Busybox returns a PATH with only busybox's programs: no bash, no script, no GNU programs.
 func Busybox(t T) string {
 	t.Helper()
 	program := need(t, "busybox", packages["busybox"])
@@ -346,7 +346,7 @@ func check(t T, err error) {
 	}
 }
 
-// lastLines keeps the end of what the server prints, to show why it did not start.
+// lastLines keeps the end of the server's output, to show why the server did not start.
 type lastLines struct {
 	mu  sync.Mutex
 	buf []byte

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An Expiring is a context that ends, as by its deadline, when Expire is called: a call to a provider that hangs ends
-// then, whatever the machine does besides.
+// An Expiring is a context that ends, like by a deadline, when Expire is called. Tests end hanging calls with it,
+// independently of the speed of the machine.
 type Expiring struct {
 	context.Context
 	over chan struct{}

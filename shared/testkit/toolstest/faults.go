@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// faults are what a test has the operations of a local service do, and how often each was called.
+// faults has the faults of a local service's operations, and the number of calls of each operation.
 type faults struct {
 	mu    sync.Mutex // an abandoned call may still be on its way when the next one comes
 	queue map[string][]fakegoogle.Fault
@@ -37,7 +37,7 @@ func (s *faults) Break(op string, list ...fakegoogle.Fault) {
 	s.queue[op] = list
 }
 
-// Calls returns how often the operation was called with a valid token.
+// Calls returns the number of calls of the operation with a valid token.
 func (s *faults) Calls(op string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

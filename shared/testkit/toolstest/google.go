@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// Google is a local Gmail and Calendar whose operations a test has fail. Its one account is the user's of [GoogleUser].
+// Google is a local Gmail and Calendar whose operations can be made to fail. Its only account belongs to [GoogleUser].
 type Google struct {
 	*fakegoogle.Server
 	URL string
@@ -38,7 +38,7 @@ func OpenGoogle(t *testing.T, scopes ...string) *Google {
 	return g
 }
 
-// Status returns the fault of an operation that answers with a status and does nothing.
+// Status returns a fault that answers with a status and does nothing else.
 func Status(code int, reason string) fakegoogle.Fault {
 	return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: code, Reason: reason}
 }
@@ -46,7 +46,7 @@ func Status(code int, reason string) fakegoogle.Fault {
 // Kind returns a fault of the kind.
 func Kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k} }
 
-// Panicking are accounts whose every use panics, for [Settling.Broken].
+// Panicking are accounts whose methods all panic, for [Settling.Broken].
 type Panicking struct{}
 
 // Place panics.

@@ -16,7 +16,7 @@ import (
 
 // A preview is checked with Unicode's own tables, not with package visible, which made it.
 
-// unseen reports whether r is invisible, or changes how its neighbours are read.
+// unseen reports whether r is invisible, or changes the display of the characters next to it.
 func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control,
 		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
@@ -54,7 +54,7 @@ func hidesNothing(t *testing.T, p tool.Preview, labels ...string) {
 	}
 }
 
-// names checks that the text has the moments, each with its instant or day.
+// names checks that the text contains each moment with its instant or day.
 func names(t *testing.T, text string, moments []tool.Moment) {
 	t.Helper()
 	for _, m := range moments {
@@ -112,7 +112,7 @@ func value(t *testing.T, p tool.Preview, label string) string {
 
 var escaped = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
 
-// restore replaces escapes by the characters for which they stand.
+// restore replaces escapes by the characters that they represent.
 func restore(shown string) string {
 	return escaped.ReplaceAllStringFunc(shown, func(e string) string {
 		code, err := strconv.ParseInt(escaped.FindStringSubmatch(e)[1], 16, 32)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// A Provider is the service in which a tool acts, as its test sees it.
+// A Provider is a test's view of the service in which a tool acts.
 type Provider struct {
 	Tool    *tool.Tool
 	Call    tool.Call                                     // its arguments are normalized
@@ -30,7 +30,7 @@ func (p *Provider) during(t *testing.T) context.Context {
 	return e
 }
 
-// fail makes the next calls of an operation fail, in order, with words that no message may repeat.
+// fail makes the next calls of an operation fail, in order, with a text that no message may repeat.
 func (p *Provider) fail(op string, faults ...fakegoogle.Fault) {
 	faults = slices.Clone(faults)
 	for i := range faults {
@@ -43,8 +43,8 @@ func (p *Provider) fail(op string, faults ...fakegoogle.Fault) {
 // secret is part of each answer of a provider with a fault.
 const secret = "ya29.SECRET"
 
-// CarryOut carries the call out as the loop does: it prepares and records the handle, executes, and after an unclear
-// outcome reconciles before anything else.
+// CarryOut runs the call as the loop does: it prepares, records the handle, and executes. After an unknown outcome it
+// reconciles before anything else.
 func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
 	t.Helper()
 	if p.Tool.Prepares() && p.Call.Handle == "" {
@@ -81,7 +81,7 @@ func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
 	}
 }
 
-// Reconcile asks for the call's outcome as the loop does. The end is empty where it may be tried again.
+// Reconcile asks for the call's outcome as the loop does. The end is empty if the call may be tried again.
 func (p *Provider) Reconcile(t *testing.T) (End, json.RawMessage) {
 	t.Helper()
 	for range tries {
@@ -104,7 +104,7 @@ func (p *Provider) Reconcile(t *testing.T) (End, json.RawMessage) {
 	return Review, nil
 }
 
-// prepared returns how often the first operation was called, which makes the handle.
+// prepared returns the number of calls of the first operation, which creates the handle.
 func (p *Provider) prepared(s Settling) int {
 	if len(s.Acts) == 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// survives lets the process die at each point of a call. The next process knows only the record, and uses a recorded
+// survives kills the process at each point of a call. The next process has only the record, and must use the recorded
 // handle.
 func (s Settling) survives(t *testing.T) {
 	for _, point := range []string{"before anything", "before the handle is recorded", "before the call",
@@ -92,7 +92,7 @@ func (s Settling) staysInPlace(t *testing.T) {
 	}
 }
 
-// recovers checks that a panic is one failed call, after which an effect may have taken place.
+// recovers checks that a panic becomes one failed call whose effect may have happened.
 func (s Settling) recovers(t *testing.T) {
 	p := s.Open(t)
 	if p.Tool.Prepares() {

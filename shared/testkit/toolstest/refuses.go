@@ -40,8 +40,8 @@ func (s Suite) isRefused(t *testing.T, raw json.RawMessage, field string, class 
 // canary is a value that no error may repeat.
 const canary = "CANARY"
 
-// refusesTypes refuses, for each argument of the schema, a value of another type, its absence where it is required, its
-// name in other letters, and its repetition; and it refuses an argument that the schema does not have.
+// refusesTypes checks each argument of the schema: a value of another type, a missing required argument, its name in
+// another case and a duplicate must be refused. An argument that is not in the schema must be refused too.
 func (s Suite) refusesTypes(t *testing.T) {
 	properties, required := s.schema(t)
 	for name, kind := range properties {
@@ -75,7 +75,7 @@ func (s Suite) refusesTypes(t *testing.T) {
 	}
 }
 
-// oneForm checks that neither the order of the arguments nor white space makes another call.
+// oneForm checks that the order of the arguments and white space do not matter.
 func (s Suite) oneForm(t *testing.T) {
 	want, ok := s.Holds(t, s.With(nil))
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// A Settling is a tool with an effect, and the provider that has it: whatever the provider does, the effect takes place
-// at most once, a call that is said to be completed had it, and one that is said to have failed did not.
+// A Settling is a tool with an effect, and its provider. For every fault of the provider, the effect must happen at
+// most once, a completed call must have had it, and a failed call must not have had it.
 type Settling struct {
 	Open func(t *testing.T) *Provider // a fresh provider without faults
 	// Broken is the same tool with a provider whose client panics with the value "CANARY".
@@ -31,7 +31,7 @@ type Settling struct {
 	Cases   map[string]Settled // what becomes of a call, by name
 }
 
-// Settled is what becomes of a call when operations fail.
+// Settled is the expected end of a call when operations fail.
 type Settled struct {
 	Faults  map[string][]fakegoogle.Fault
 	Want    End
@@ -52,17 +52,17 @@ func (s Settled) After(op string, faults ...fakegoogle.Fault) Settled {
 	return s
 }
 
-// End is what became of a call.
+// End is the outcome of a call.
 type End string
 
-// The ends of a call.
+// The outcomes of a call.
 const (
 	Completed End = "completed"
 	Failed    End = "failed"
 	Review    End = "needs_review"
 )
 
-// tries is how often the loop tries a call, and asks for its outcome.
+// tries is the number of times that the loop tries a call, and asks for its outcome.
 const tries = 3
 
 // Run runs the suite.
@@ -95,7 +95,7 @@ func (s Settling) settlesCases(t *testing.T) {
 	}
 }
 
-// settle carries the call out with faults, and checks what must hold whatever they are.
+// settle runs the call with faults, and checks the rules that hold for every fault.
 func (s Settling) settle(t *testing.T, p *Provider, faults map[string][]fakegoogle.Fault) (End, error) {
 	t.Helper()
 	for op, list := range faults {
@@ -105,13 +105,13 @@ func (s Settling) settle(t *testing.T, p *Provider, faults map[string][]fakegoog
 	s.holds(t, p, end, result, err)
 	for op := range faults {
 		if p.Calls(op) == 0 {
-			t.Errorf("%s was never called, so that its fault proves nothing", op)
+			t.Errorf("%s was never called, so its fault proves nothing", op)
 		}
 	}
 	return end, err
 }
 
-// holds checks that the end is true, and that the error repeats nothing that the provider said.
+// holds checks that the end matches the effects, and that the error does not repeat the provider's text.
 func (s Settling) holds(t *testing.T, p *Provider, end End, result json.RawMessage, err error) {
 	t.Helper()
 	effects := p.Effects()
@@ -132,7 +132,7 @@ func (s Settling) holds(t *testing.T, p *Provider, end End, result json.RawMessa
 	}
 	var e *fault.Error
 	if !errors.As(err, &e) && !tool.IsAmbiguous(err) { // its user learns that the outcome is unknown
-		t.Errorf("the error is none of the five classes: %v", err)
+		t.Errorf("the error has none of the five classes: %v", err)
 	}
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		if strings.Contains(cause.Error(), secret) {
@@ -141,7 +141,7 @@ func (s Settling) holds(t *testing.T, p *Provider, end End, result json.RawMessa
 	}
 }
 
-// everyFault is each way in which an operation can fail.
+// everyFault has each way in which an operation can fail.
 var everyFault = map[string]fakegoogle.Fault{
 	"400": {Kind: fakegoogle.StatusBefore, Status: 400, Reason: "invalidArgument"},
 	"401": {Kind: fakegoogle.StatusBefore, Status: 401, Reason: "authError"},
@@ -157,8 +157,8 @@ var everyFault = map[string]fakegoogle.Fault{
 	"a number": {Kind: fakegoogle.NumberAfter}, "redirect": {Kind: fakegoogle.Redirect},
 }
 
-// settlesAll has each operation fail in each way, once and at each try, and each two operations of a call in each two
-// ways; an operation that only settles fails after the answer about the effect was lost.
+// settlesAll makes each operation fail in each way, once and at each try, and each pair of operations in each pair of
+// ways. An operation that only reconciles fails after the answer about the effect was lost.
 func (s Settling) settlesAll(t *testing.T) {
 	realpart.Long(t, "it tries each fault at each request, and each two of them")
 	if len(s.Acts) == 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// showsAll checks that each argument makes another preview, and another bound unless it is free text.
+// showsAll checks that each argument changes the preview, and changes the pinned arguments unless it is free text.
 func (s Suite) showsAll(t *testing.T) {
 	ordinary, ok := s.Holds(t, s.With(nil))
 	if !ok {
@@ -36,7 +36,7 @@ func (s Suite) showsAll(t *testing.T) {
 	}
 }
 
-// hidesNothing puts into each text what cannot be seen or changes how others are read.
+// hidesNothing adds to each text characters that are invisible or change the display of others.
 func (s Suite) hidesNothing(t *testing.T) {
 	for argument, label := range s.Texts {
 		taken := 0
@@ -50,7 +50,7 @@ func (s Suite) hidesNothing(t *testing.T) {
 			}
 		}
 		if taken == 0 {
-			t.Errorf("%s takes no hidden character, so that the suite proves nothing", argument)
+			t.Errorf("%s takes no hidden character, so the suite proves nothing", argument)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package toolstest is the conformance suite of tools: what the policy, an approval and the loop rely on, whatever a
-// tool does. A tool's test fills in the tool and its data; [Suite] is about arguments, and [Settling] about what a
-// provider does.
+// Package toolstest is the conformance suite of tools. It checks everything that the policy, approvals and the loop
+// require of every tool. A tool's test provides the tool and its data. [Suite] checks arguments, and [Settling] checks
+// the outcomes of a provider's faults.
 package toolstest
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// A Suite is a tool with the arguments that it is checked with. A change is made to Args: a nil value removes an
-// argument.
+// A Suite is a tool with arguments for its checks. Changes apply to Args: a nil value removes an argument.
 type Suite struct {
 	Tool *tool.Tool
 	Args map[string]any // an ordinary call
@@ -39,21 +38,21 @@ type Suite struct {
 	Unsaid   []string           // parts of refused values that no error repeats
 }
 
-// Addresses is an argument whose addresses are the call's targets. The preview lists them under the label, one a line;
-// without a label the suite only looks whether they are targets.
+// Addresses is an argument whose addresses are the call's targets. The preview lists them under the label, one a line.
+// Without a label, the suite only checks that they are targets.
 type Addresses struct{ Argument, Label string }
 
-// Title stands for the label of an argument that the preview shows in its title.
+// Title is the label for an argument that the preview shows in its title.
 const Title = ""
 
-// Shown is a change after which the preview, written with a line for the title, for each field and for each warning
-// (after "! "), contains these texts.
+// Shown is a change and the texts that the preview then contains. The preview has a line for the title, each field and
+// each warning (after "! ").
 type Shown struct {
 	Change map[string]any
 	Want   []string
 }
 
-// Refused is a change after which the arguments are refused.
+// Refused is a change that makes the arguments invalid.
 type Refused struct {
 	Change map[string]any
 	Field  string      // that the error names
@@ -85,8 +84,8 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("a preview says what is done", s.saysAll)
 }
 
-// Holds checks what must hold for any arguments, and returns their one form, or false if they are refused. It is the
-// body of a fuzz target.
+// Holds checks the rules that hold for any arguments, and returns their normal form, or false if they are refused. It
+// is the body of a fuzz target.
 func (s Suite) Holds(t *testing.T, raw json.RawMessage) (args json.RawMessage, ok bool) {
 	t.Helper()
 	args, err := s.Tool.Normalize(raw)
@@ -132,7 +131,7 @@ func (s Suite) previews(t *testing.T, args json.RawMessage) {
 	}
 }
 
-// reaches checks that the targets are the addresses, the same each time, each once and in its normal form.
+// reaches checks that the targets are the addresses: the same each time, without duplicates and in normal form.
 func (s Suite) reaches(t *testing.T, args json.RawMessage) {
 	t.Helper()
 	var all []string

@@ -155,7 +155,7 @@ func (b *bound) result(res *http.Response) (json.RawMessage, error) {
 	case err != nil:
 		return nil, b.unread("it broke off", cause(err))
 	case int64(len(body)) > b.MaxResponseBytes:
-		return nil, b.unread(fmt.Sprintf("it is larger than %d bytes", b.MaxResponseBytes), nil)
+		return nil, b.unread(fmt.Sprintf("larger than %d bytes", b.MaxResponseBytes), nil)
 	case len(body) == 0:
 		return json.RawMessage(`{}`), nil
 	case typeErr != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json"):

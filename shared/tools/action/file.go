@@ -212,7 +212,7 @@ func (s section) size(key string, effect bool) (int64, error) {
 	}
 	size, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil || size < 1 || size > most {
-		return 0, s.Wrong(n, "%s", fmt.Sprintf("%s: a number of bytes from 1 to %d was expected%s", key, most, why))
+		return 0, s.Wrong(n, "%s", fmt.Sprintf("%s: must be a number of bytes from 1 to %d%s", key, most, why))
 	}
 	return size, nil
 }

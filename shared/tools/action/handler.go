@@ -77,7 +77,7 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	if typ := kind(wide); typ == "" {
 		return nil // any
 	} else if has := kind(narrow); typ != has && (typ != "number" || has != "integer") {
-		return fmt.Errorf("%s: a Go type for %s was expected", at, typeOf(narrow, wide, at))
+		return fmt.Errorf("%s: must be a Go type for %s", at, typeOf(narrow, wide, at))
 	}
 	if kind(wide) == "array" {
 		if wide.Items == nil || narrow.Items == nil { // at least one side allows any list
@@ -88,7 +88,7 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	for _, name := range wide.Required {
 		p := narrow.Properties[name]
 		if !slices.Contains(narrow.Required, name) && (p == nil || p.Default == nil) {
-			return fmt.Errorf("%s/%s: it is required on one side, and the other may leave it out", at, name)
+			return fmt.Errorf("%s/%s: required on one side, and optional on the other", at, name)
 		}
 	}
 	for name, p := range narrow.Properties {
@@ -99,7 +99,7 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 				return err
 			}
 		case closed(wide):
-			return fmt.Errorf("%s/%s: one side does not know it", at, name)
+			return fmt.Errorf("%s/%s: missing on one side", at, name)
 		}
 	}
 	return nil

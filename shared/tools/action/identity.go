@@ -32,7 +32,7 @@ type identity struct {
 // cannot sign for another endpoint with it.
 func DeriveKey(operator []byte, a Action) (string, error) {
 	if a.Metadata == nil || a.Metadata.Binding == nil || !a.Metadata.Binding.DerivedKey {
-		return "", fmt.Errorf("the action %s has no key of its own; a binding with key: derived was expected", a.Name)
+		return "", fmt.Errorf("the action %s has no key of its own; its binding needs key: derived", a.Name)
 	}
 	u, err := url.Parse(a.Metadata.Binding.URL)
 	if err != nil {

@@ -283,7 +283,7 @@ func TestWhatIsWrongInAFolder(t *testing.T) {
 			"plugin.yaml:203: there are more than 200"},
 		"a broken file": {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: a.jay-action}",
 			"a.jay-action": "name: a\nsideeffect: no"}, `a.jay-action:2: the key "sideeffect" is not known`},
-		"a folder called as a file": {map[string]string{"plugin.yaml/x": ""}, "plugin.yaml: a plain file was expected"},
+		"a folder called as a file": {map[string]string{"plugin.yaml/x": ""}, "plugin.yaml: not a regular file"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

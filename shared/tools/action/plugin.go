@@ -34,7 +34,7 @@ func Load(dir string) ([]Action, error) {
 func load(dir string) (*loader, error) {
 	root, err := os.OpenRoot(dir) // no file outside the folder is read, not even through a link
 	if err != nil {
-		return nil, fmt.Errorf("the folder of actions %q cannot be opened; a directory was expected", dir)
+		return nil, fmt.Errorf("cannot open the actions folder %q; it must be a directory", dir)
 	}
 	defer root.Close()
 	l := &loader{root: root}
@@ -60,7 +60,7 @@ type loader struct {
 func (l *loader) folders() (found []string, err error) {
 	entries, err := fs.ReadDir(l.root.FS(), ".")
 	if err != nil {
-		return nil, errors.New("the folder of actions cannot be read")
+		return nil, errors.New("cannot read the actions folder")
 	}
 	candidates := []string{"."}
 	for _, e := range entries {

@@ -65,7 +65,7 @@ func (a Action) add(p *tool.Preview, s Shown, raw json.RawMessage) {
 	} else {
 		p.AddValue(s.Label, raw)
 		if s.Names != nil {
-			p.Warn("%s: this is none of the values that are known here.", s.Label)
+			p.Warn("%s: not one of the known values.", s.Label)
 		}
 	}
 	p.Fields[len(p.Fields)-1].Argument = s.Field

@@ -74,7 +74,7 @@ func TestACardOfAValueWithoutName(t *testing.T) {
 		}
 		p := card(t, rated1, string(raw))
 		if p.Title != title || len(p.Warnings) == 0 || !slices.ContainsFunc(p.Warnings, func(w string) bool {
-			return w == "Thing: this is none of the values that are known here."
+			return w == "Thing: not one of the known values."
 		}) {
 			t.Errorf("%q: %q, %q; want %q and a warning", value, p.Title, p.Warnings, title)
 		}

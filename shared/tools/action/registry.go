@@ -93,7 +93,7 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	isBound := a.Metadata != nil && a.Metadata.Binding != nil
 	switch {
 	case handled && isBound:
-		return nil, errors.New("it has both a binding and a Go handler; one of them was expected")
+		return nil, errors.New("it has both a binding and a Go handler; remove one of them")
 	case !handled && !isBound:
 		return unbound(a)
 	}

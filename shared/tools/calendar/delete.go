@@ -98,7 +98,7 @@ func (d *deleter) remove(ctx context.Context, call tool.Call, a Deletion) (Delet
 		return Deleted{}, errUnreadable()
 	case !madeHere(ev):
 		return Deleted{}, fault.New(fault.Tool, "provider_refused",
-			"Your calendar holds another event under the id of this one. Nothing was deleted.")
+			"Another event in your calendar has this ID. Nothing was deleted.")
 	}
 	if now := seen(ev, a.Event.SendUpdates); len(differences(a.Event, now)) > 0 {
 		return Deleted{}, tool.AskAnew(Deletion{a.EventID, now}, fault.New(fault.Policy, fault.CodeStaleView,

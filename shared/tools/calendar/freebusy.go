@@ -136,7 +136,7 @@ func unanswered(f provider.Failure) error {
 func read(answer *calendarapi.FreeBusyResponse, a BusyArgs, own string) (Busy, error) {
 	from, err := time.Parse(time.RFC3339, a.From)
 	if err != nil {
-		return Busy{}, fault.Invalid("from", "there is no such date or time")
+		return Busy{}, fault.Invalid("from", "no such date or time")
 	}
 	zone, err := loadZone(a.TimeZone)
 	if err != nil {

@@ -115,11 +115,11 @@ func normalizePeriod(p Period) (Period, error) {
 	}
 	switch {
 	case !to.After(from):
-		return p, fault.Invalid("to", "the end has to be later than the start")
+		return p, fault.Invalid("to", "the end must be later than the start")
 	case to.After(from.AddDate(0, 0, MaxDays)):
-		return p, fault.Invalid("to", "%d days can be listed at once", MaxDays)
+		return p, fault.Invalid("to", "the limit is %d days", MaxDays)
 	case len(p.Query) > MaxQuery:
-		return p, fault.Invalid("query", "at most %d octets may stand here", MaxQuery)
+		return p, fault.Invalid("query", "the limit is %d octets", MaxQuery)
 	}
 	p.From, p.To = from.Format(time.RFC3339), to.Format(time.RFC3339)
 	p.Limit = cmp.Or(p.Limit, MaxListed)

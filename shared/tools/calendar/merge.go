@@ -100,7 +100,7 @@ func (a UpdateArgs) guests(invited []string) ([]string, error) {
 	invited = slices.Clone(invited)
 	for _, at := range a.Remove {
 		if !slices.ContainsFunc(invited, same(at)) {
-			return invited, fault.Invalid("removeAttendees", "an address is not among the guests")
+			return invited, fault.Invalid("removeAttendees", "the address is not among the guests")
 		}
 		invited = slices.DeleteFunc(invited, same(at))
 	}

@@ -62,11 +62,11 @@ func normalizeTexts(a *Args) error {
 	}{{"summary", a.Summary, "", MaxSummary}, {"location", a.Location, "", MaxLocation},
 		{"description", a.Description, "\n\t", MaxDescription}} {
 		if len(t.value) > t.most {
-			return fault.Invalid(t.field, "at most %d octets may stand here", t.most)
+			return fault.Invalid(t.field, "the limit is %d octets", t.most)
 		}
 		if strings.ContainsFunc(t.value,
 			func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(t.allowed, r) }) {
-			return fault.Invalid(t.field, "control characters may not stand here")
+			return fault.Invalid(t.field, "control characters are not allowed")
 		}
 	}
 	return nil

@@ -237,8 +237,8 @@ var previews = map[string]toolstest.Shown{
 		Want: []string{"Starts: Tuesday, 5 January 2027, 10:00 (Europe/Berlin, UTC+01:00)"}},
 	"offset alone": {Want: []string{"Starts: Tuesday, 5 January 2027, 10:00 (UTC+00:00)"}},
 	"doubled hour": {Change: at("2027-10-31T02:30:00", "2027-10-31T02:45:00", "Europe/Berlin"),
-		Want: []string{"UTC+02:00", "! The clocks of Europe/Berlin show the time of the start twice on that day. The " +
-			"one at UTC+02:00 is meant."}},
+		Want: []string{"UTC+02:00", "! On that day, clocks in Europe/Berlin show the time of the start twice. " +
+			"This is the one at UTC+02:00."}},
 	"all day": {Change: map[string]any{"allDay": true, "start": "2027-01-05", "end": "2027-01-07"},
 		Want: []string{"Days: Tuesday, 5 January 2027 to Wednesday, 6 January 2027"}},
 	"one day": {Change: map[string]any{"allDay": true, "start": "2027-01-05", "end": "2027-01-06"},

@@ -80,7 +80,7 @@ func (v *view) doubled(what string, t time.Time, zone string) {
 	if err != nil || loc == nil || len(occurrences(t, loc)) < 2 {
 		return
 	}
-	v.Warn("The clocks of %s show the time of the %s twice on that day. The one at UTC%s is meant.", zone, what,
+	v.Warn("On that day, clocks in %s show the time of the %s twice. This is the one at UTC%s.", zone, what,
 		t.Format("-07:00"))
 }
 

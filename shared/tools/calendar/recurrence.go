@@ -114,7 +114,7 @@ func spellRule(line string) string {
 func parseRule(line string) (map[string]string, string) {
 	text, ok := strings.CutPrefix(line, "RRULE:")
 	if !ok || len(line) > maxRule {
-		return nil, "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is needed"
+		return nil, "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is required"
 	}
 	rule := map[string]string{}
 	for _, p := range strings.Split(text, ";") {

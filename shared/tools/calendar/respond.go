@@ -97,7 +97,7 @@ func normalizeRespond(a RespondArgs) (RespondArgs, error) {
 	case len(a.Comment) > MaxComment:
 		return a, fault.Invalid("comment", "%d bytes; the limit is %d", len(a.Comment), MaxComment)
 	case strings.ContainsFunc(a.Comment, unicode.IsControl):
-		return a, fault.Invalid("comment", "control characters may not stand here")
+		return a, fault.Invalid("comment", "control characters are not allowed")
 	}
 	return a, nil
 }

@@ -66,13 +66,13 @@ func parseTime(field, s string, allDay bool, zone *time.Location) (time.Time, er
 	case day.MatchString(s):
 		return time.Time{}, fault.Invalid(field, "a date without a time needs allDay")
 	}
-	return time.Time{}, fault.Invalid(field, "a time such as 2027-01-05T10:00:00+01:00 is needed")
+	return time.Time{}, fault.Invalid(field, "must be a time such as 2027-01-05T10:00:00+01:00")
 }
 
 func parsed(field, layout, s string) (time.Time, error) {
 	t, err := time.Parse(layout, s)
 	if err != nil {
-		return t, fault.Invalid(field, "there is no such date or time")
+		return t, fault.Invalid(field, "no such date or time")
 	}
 	return t, nil
 }
@@ -83,7 +83,7 @@ func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
 	found := occurrences(t, zone)
 	if len(found) == 0 {
 		return time.Time{}, fault.Invalid(field,
-			"this time does not exist in the time zone: the clocks are put forward over it")
+			"this time does not exist in the time zone: the clocks skip it")
 	}
 	return found[0], nil
 }
@@ -111,9 +111,9 @@ func (s span) check(now time.Time) error {
 	switch {
 	case !s.end.After(s.start) && s.allDay:
 		return fault.Invalid("end",
-			"the end of an all-day event is the first day after it, and has to be later than its start")
+			"the end of an all-day event is the first day after it, and must be later than its start")
 	case !s.end.After(s.start):
-		return fault.Invalid("end", "the end has to be later than the start")
+		return fault.Invalid("end", "the end must be later than the start")
 	case s.end.Sub(s.start) > MaxLength:
 		return fault.Invalid("end", "an event may last 14 days at most")
 	case s.start.Before(now.Add(-MaxPast)):

@@ -125,7 +125,7 @@ func normalizeUpdate(a UpdateArgs) (UpdateArgs, error) {
 	}
 	for field, at := range map[string]string{"start": a.Start, "end": a.End} {
 		if at != "" && !isTime(at) && !clock.MatchString(at) {
-			return a, fault.Invalid(field, "a time such as 2027-01-05T10:00:00+01:00, or a date, is needed")
+			return a, fault.Invalid(field, "must be a time such as 2027-01-05T10:00:00+01:00, or a date")
 		}
 	}
 	var err error

@@ -43,7 +43,7 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 		return nil, err
 	}
 	if r.Hosts == nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process connects to no hosts.")
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process cannot connect to hosts.")
 	}
 	conn, release, err := r.Hosts.Get(ctx, &at.Host)
 	if err != nil {
@@ -121,7 +121,7 @@ func errNoShell() error {
 
 func errOtherShell(g shell.Grammar) error {
 	return fault.New(fault.Policy, fault.CodeStaleView,
-		"The host runs commands by %s, to which this command is another than was approved. Nothing was run.", g)
+		"The host runs commands with %s, which would read this command differently than approved. Nothing was run.", g)
 }
 
 func errNoHome() error {
@@ -181,7 +181,8 @@ func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error)
 		return errNoHome()
 	case errors.Is(err, supervisor.ErrOther):
 		return fault.New(fault.Tool, CodeRestart,
-			"The host was restarted, or its user's home was emptied, since this was prepared. Nothing was run.")
+			"The host was restarted, or its user's home directory was emptied, since this was prepared. Nothing "+
+				"was run.")
 	case errors.Is(err, supervisor.ErrShell):
 		return errNoShell()
 	case errors.Is(err, supervisor.ErrNever):

@@ -15,7 +15,7 @@ import (
 const (
 	CodeSystem     = fault.Code("system_shows_more")  // it shows more on this host's system than on others
 	CodeOther      = fault.Code("not_a_file")         // it would read a pipe, a socket or a device
-	CodeMissing    = fault.Code("not_there")          // a path leads nowhere, or cannot be opened
+	CodeMissing    = fault.Code("not_there")          // a path does not exist, or cannot be opened
 	CodeMounted    = fault.Code("mounted_on_demand")  // opening a path may connect to something or start a program
 	CodeWalk       = fault.Code("may_follow_links")   // the host's program may follow links below a folder
 	CodeRepository = fault.Code("repository_may_act") // the repository may make git run another program
@@ -78,7 +78,7 @@ func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 		return nil
 	}
 	return tool.AskFirst(fault.New(fault.Policy, CodeSystem,
-		"On this host's system, -e may show the environment of processes; -A does not."))
+		"On this host, -e may show the environment of processes; -A does not."))
 }
 
 // allProcesses reports whether a read-only command is ps with -e, by itself or before other letters.

@@ -25,7 +25,7 @@ type site struct {
 // site reads the terminal and its host.
 func (r *runner) site(ctx context.Context, s tool.Scope) (site, error) {
 	if s.Terminal == "" {
-		return site{}, fault.New(fault.Policy, "no_terminal", "This conversation is on no terminal.")
+		return site{}, fault.New(fault.Policy, "no_terminal", "This conversation has no terminal.")
 	}
 	t, err := terminal.ReadTerminal(ctx, r.Store, s.UID, s.Terminal)
 	if fault.Is(err, fault.Auth, fault.CodeNotFound) {

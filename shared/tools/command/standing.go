@@ -91,7 +91,7 @@ func plain(c tool.Call, j *shell.Judgment, o supervisor.Opens) bool {
 // odd reports whether a path is not sent to the host.
 func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\") }
 
-var errResolve = errors.New("command: the host does not say which program a name is")
+var errResolve = errors.New("command: the host does not report the program of a name")
 
 // answered returns the lines of the host's answer, or none if the answer is incomplete or reports a failure.
 func answered(ctx context.Context, conn supervisor.Conn, line string) ([]string, error) {

@@ -40,7 +40,7 @@ type Bounds struct {
 }
 
 // errNoArchive means that the input does not begin with a tar archive.
-var errNoArchive = errors.New("container: this is no tar archive")
+var errNoArchive = errors.New("container: not a tar archive")
 
 // ReadTree reads the text files in an archive from an untrusted source: regular files with valid UTF-8, whose names
 // stay inside the archive. It follows no links and unpacks nothing. It returns an error only if the archive cannot be

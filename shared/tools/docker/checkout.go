@@ -59,7 +59,7 @@ func (t *tools) checkCheckout(o *CreateOptions) error {
 	case t.Checkouts == nil:
 		return fault.Invalid("options/checkout", "no repository can be checked out here")
 	case strings.Trim(o.Checkout.Repo, ".") == "":
-		return fault.Invalid("options/checkout/repo", "this is not the name of a repository")
+		return fault.Invalid("options/checkout/repo", "not a repository name")
 	case len(o.Command) > 0:
 		return fault.Invalid("options/command", "a container with a checkout waits for scripts, and has no command "+
 			"of its own")

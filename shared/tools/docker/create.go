@@ -131,12 +131,12 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 		}
 	}
 	for _, name := range o.others {
-		return a, fault.Invalid("options/"+shownName(name), "this field is not known")
+		return a, fault.Invalid("options/"+shownName(name), "unknown field")
 	}
 	size := 0
 	for _, word := range slices.Concat(o.Command, o.Env) {
 		if size += len(word); strings.ContainsRune(word, 0) || size > maxOptions {
-			return a, fault.Invalid("options", "words without NUL are needed, of 16 KiB in all")
+			return a, fault.Invalid("options", "must be words without NUL, 16 KiB in total")
 		}
 	}
 	for i, v := range o.Env {
@@ -145,7 +145,7 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 		}
 	}
 	if o.Image == "" {
-		return a, fault.Invalid("options/image", "an image is needed")
+		return a, fault.Invalid("options/image", "an image is required")
 	}
 	if !slices.Contains(t.Images, o.Image) {
 		return a, forbidden("options/image", "Containers are made of these images alone: %s.",
@@ -203,7 +203,7 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 // warn adds warnings to a card about what the container can reach.
 func (t *tools) warn(p *tool.Preview) {
 	if t.Network != "" {
-		p.Warn("What runs in the container can reach the network %s, and send there what it knows.", t.Network)
+		p.Warn("Programs in the container can reach the network %s, and can send their data there.", t.Network)
 	}
 }
 
@@ -254,7 +254,7 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 	case errors.Is(err, container.ErrMissing):
 		return "", fault.New(fault.Tool, CodeNoImage, "The container engine does not have this image.")
 	case errors.Is(err, container.ErrTaken):
-		return "", tool.Ambiguous(fault.New(fault.Tool, fault.CodeBusy, "There is a container with this name."))
+		return "", tool.Ambiguous(fault.New(fault.Tool, fault.CodeBusy, "A container with this name exists."))
 	}
 	return id, err
 }

@@ -90,7 +90,7 @@ func (t *tools) fetches() bool { return t.Checkouts != nil && len(t.Packages.Nam
 // engine returns the engine that runs calls.
 func (t *tools) engine() (Engine, error) {
 	if t.Engine == nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process uses no container engine.")
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process has no container engine.")
 	}
 	return t.Engine, nil
 }

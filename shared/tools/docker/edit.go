@@ -85,9 +85,9 @@ func normalEdit(a EditArgs) (EditArgs, error) {
 	case len(a.Edits) > 0 && a.Content != "":
 		return a, fault.Invalid("edits", "a file has edits or content, not both")
 	case len(a.Edits) > 0 && a.SHA256 == "":
-		return a, fault.Invalid("sha256", "the sha256 that %s returned is needed", ReadFile)
+		return a, fault.Invalid("sha256", "the sha256 that %s returned is required", ReadFile)
 	case strings.ContainsRune(a.Content, 0):
-		return a, fault.Invalid("content", "a text without NUL is needed")
+		return a, fault.Invalid("content", "a text without NUL is required")
 	case size+len(a.Content) > maxContent:
 		return a, fault.Invalid("content", "%d bytes; the limit is %d", size+len(a.Content), maxContent)
 	}

@@ -124,7 +124,7 @@ func (t *tools) readFile() *tool.Tool {
 // inWork returns the absolute form of a path, which is in /work unless it is absolute.
 func inWork(file string) (string, error) {
 	if strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return file, fault.Invalid("path", "a path without control characters is needed")
+		return file, fault.Invalid("path", "a path without control characters is required")
 	}
 	if !path.IsAbs(file) {
 		file = container.Work + "/" + file
@@ -143,7 +143,7 @@ func (t *tools) packed(ctx context.Context, c tool.Call, id, file string) (conta
 	case len(tree.Files) == 0 && tree.LeftOut == 0:
 		return container.Tree{}, nil
 	case len(tree.Files) == 0 || tree.Files[0].Path != name:
-		return container.Tree{}, fault.New(fault.Tool, "no_text_file", "This is no text file of at most 1 MiB.")
+		return container.Tree{}, fault.New(fault.Tool, "no_text_file", "This is not a text file of at most 1 MiB.")
 	}
 	return tree, nil
 }
@@ -284,7 +284,7 @@ func whyNothing(ctx context.Context, e Engine, process string) error {
 		return nothingDone(err)
 	}
 	if p.ExitCode >= 126 {
-		return fault.New(fault.Tool, codeNoTar, "The container's image has no tar, which is needed to read files.")
+		return fault.New(fault.Tool, codeNoTar, "The container's image has no tar, which is required to read files.")
 	}
 	return nil
 }

@@ -92,7 +92,8 @@ func removed(err error) (Removed, error) {
 	case err == nil:
 		return Removed{1}, nil
 	case errors.Is(err, container.ErrMissing):
-		return Removed{}, tool.Ambiguous(fault.New(fault.Tool, fault.CodeNotFound, "The container was gone."))
+		return Removed{}, tool.Ambiguous(fault.New(fault.Tool, fault.CodeNotFound,
+			"The container did not exist any more."))
 	case errors.Is(err, container.ErrTaken): // another request is removing it
 		return Removed{}, tool.Transient(fault.New(fault.Tool, fault.CodeBusy, "The container is being removed."))
 	}

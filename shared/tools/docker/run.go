@@ -170,7 +170,7 @@ func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) 
 	return ended(out, s)
 }
 
-var errNotBegun = fault.New(fault.Tool, fault.CodeInternal, "The container engine did not begin this.")
+var errNotBegun = fault.New(fault.Tool, fault.CodeInternal, "The container engine did not start this.")
 
 // textOf returns the output in the form that the model reads.
 func textOf(k *supervisor.Kept) (string, bool) {
@@ -240,7 +240,7 @@ func (t *tools) gone(ctx context.Context, e Engine, c tool.Call) (tool.Verdict, 
 	switch {
 	case errors.Is(err, container.ErrMissing) && c.Over:
 		return tool.Done, Result{}, "", tool.Ran(Result{OutputLost: true}, fault.New(fault.Policy, CodeStopped,
-			"It was stopped, and its container removed with all that it had written."))
+			"It was stopped. Its container and everything written in it were removed."))
 	case errors.Is(err, container.ErrMissing):
 		return tool.Unknown, Result{}, "Its container is gone, and with it what it printed.", nil
 	case err != nil:
@@ -319,9 +319,9 @@ func limit(seconds int) time.Duration {
 func checkText(field, text string) error {
 	switch {
 	case len(text) > MaxScript:
-		return fault.Invalid(field, "at most %d bytes are taken", MaxScript)
+		return fault.Invalid(field, "the limit is %d bytes", MaxScript)
 	case strings.ContainsRune(text, 0):
-		return fault.Invalid(field, "a text without NUL is needed")
+		return fault.Invalid(field, "a text without NUL is required")
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (c *Client) Fetch(ctx context.Context, address string) (web.Page, error) {
 		}
 		u = next
 	}
-	return web.Page{}, fault.New(fault.Tool, "redirects", "The page leads on more than %d times.", MaxRedirects)
+	return web.Page{}, fault.New(fault.Tool, "redirects", "The page redirects more than %d times.", MaxRedirects)
 }
 
 // get gets one address. It returns the page, or the address that it redirects to.
@@ -98,7 +98,7 @@ func (c *Client) get(ctx context.Context, u *url.URL) (page web.Page, next *url.
 		return page, next, err
 	}
 	if res.StatusCode != http.StatusOK {
-		return page, nil, fault.New(fault.Tool, "status", "The site answered with the status %d.", res.StatusCode)
+		return page, nil, fault.New(fault.Tool, "status", "The site returned the status %d.", res.StatusCode)
 	}
 	body, err := read(ctx, res)
 	if err != nil {

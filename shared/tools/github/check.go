@@ -37,14 +37,15 @@ var (
 // allowed.
 func repository(owner, repo string) error {
 	if !ownerName.MatchString(owner) {
-		return fault.Invalid("owner", "this is not the name of a GitHub account")
+		return fault.Invalid("owner", "not a GitHub account name")
 	}
 	return named("repo", repo)
 }
 
 func named(field, repo string) error {
 	if !repoName.MatchString(repo) || strings.Trim(repo, ".") == "" || strings.HasSuffix(repo, ".git") {
-		return fault.Invalid(field, "a repository's name has letters, digits and any of . _ - and does not end in .git")
+		return fault.Invalid(field,
+			"a repository name must have letters, digits and any of . _ - and must not end in .git")
 	}
 	return nil
 }
@@ -56,7 +57,7 @@ func branch(field, s string) error {
 		bad = bad || part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock")
 	}
 	if bad || strings.Contains(s, "..") || strings.HasPrefix(s, "refs/") {
-		return fault.Invalid(field, "this is not the name of a branch")
+		return fault.Invalid(field, "not a branch name")
 	}
 	return nil
 }
@@ -66,7 +67,7 @@ func revision(s string) error {
 	if s == "" || refName.MatchString(s) && !strings.Contains(s, "..") && !strings.Contains(s, "//") {
 		return nil
 	}
-	return fault.Invalid("ref", "this is not the name of a branch, a tag or a commit")
+	return fault.Invalid("ref", "not the name of a branch, a tag or a commit")
 }
 
 // path checks a file's path within its repository.
@@ -76,7 +77,7 @@ func path(field, s string) error {
 		bad = bad || part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
 	}
 	if bad {
-		return fault.Invalid(field, "this is not the path of a file in a repository")
+		return fault.Invalid(field, "not the path of a file in a repository")
 	}
 	return nil
 }
@@ -85,10 +86,10 @@ func path(field, s string) error {
 func line(field, s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
-		return s, fault.Invalid(field, "this is empty")
+		return s, fault.Invalid(field, "must not be empty")
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		return s, fault.Invalid(field, "this holds no line breaks and no control characters")
+		return s, fault.Invalid(field, "line breaks and control characters are not allowed")
 	}
 	return s, nil
 }
@@ -97,13 +98,13 @@ func line(field, s string) (string, error) {
 func text(field, s string, most int) (string, error) {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 	if len(s) > most {
-		return s, fault.Invalid(field, "this has at most %d octets", most)
+		return s, fault.Invalid(field, "the limit is %d octets", most)
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-		return s, fault.Invalid(field, "this holds no control characters")
+		return s, fault.Invalid(field, "control characters are not allowed")
 	}
 	if strings.Contains(s, markBegin) {
-		return s, fault.Invalid(field, "the mark of an action is set by this service alone")
+		return s, fault.Invalid(field, "only this service can set the mark of an action")
 	}
 	return s, nil
 }
@@ -111,11 +112,11 @@ func text(field, s string, most int) (string, error) {
 // set sorts names and drops duplicates.
 func set(field string, names []string, most int, valid func(string) bool) ([]string, error) {
 	if len(names) > most {
-		return nil, fault.Invalid(field, "there are at most %d", most)
+		return nil, fault.Invalid(field, "the limit is %d", most)
 	}
 	for i, n := range names {
 		if !valid(n) {
-			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "this is not a name")
+			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "invalid name")
 		}
 	}
 	return sorted(names), nil
@@ -137,7 +138,7 @@ func moment(field, s string) (string, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return s, fault.Invalid(field, "this is not a time as it was read")
+		return s, fault.Invalid(field, "not a time in the form that was read")
 	}
 	return t.UTC().Format(time.RFC3339), nil
 }

@@ -66,7 +66,7 @@ func (in OneCommit) check() error {
 		return err
 	}
 	if in.Ref == "" {
-		return fault.Invalid("ref", "a commit or a branch is needed")
+		return fault.Invalid("ref", "a commit or a branch is required")
 	}
 	return revision(in.Ref)
 }

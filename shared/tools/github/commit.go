@@ -99,11 +99,11 @@ func normalCommit(in NewCommit) (NewCommit, error) {
 			return in, err
 		}
 		if in.From == in.Branch {
-			return in, fault.Invalid("from", "a branch is not made from itself")
+			return in, fault.Invalid("from", "a branch cannot be created from itself")
 		}
 	}
 	if strings.TrimSpace(in.Message) == "" {
-		return in, fault.Invalid("message", "this is empty")
+		return in, fault.Invalid("message", "must not be empty")
 	}
 	var err error
 	if in.Message, err = text("message", in.Message, MaxMessage); err != nil {
@@ -123,27 +123,27 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 			return nil, err
 		}
 		if f.Delete && f.Content != "" {
-			return nil, fault.Invalid(field("content"), "a file that goes has no content")
+			return nil, fault.Invalid(field("content"), "a deleted file cannot have content")
 		}
 		var err error
 		if files[i], err = normalSource(f, field, container); err != nil {
 			return nil, err
 		}
 		if strings.ContainsRune(f.Content, 0) {
-			return nil, fault.Invalid(field("content"), "this is no text")
+			return nil, fault.Invalid(field("content"), "not text")
 		}
 		edited, err := normalEdits(f, field)
 		if err != nil {
 			return nil, err
 		}
 		if size += len(f.Content) + edited; size > MaxCommit {
-			return nil, fault.Invalid("files", "all files together have at most %d octets", MaxCommit)
+			return nil, fault.Invalid("files", "the limit of all files together is %d octets", MaxCommit)
 		}
 	}
 	sortFiles(files)
 	for i := range len(files) - 1 {
 		if above, next := files[i].Path, files[i+1].Path; above == next || strings.HasPrefix(next, above+"/") {
-			return nil, fault.Invalid("files", "a path is duplicated, or is a folder of another")
+			return nil, fault.Invalid("files", "a path is duplicated, or is a folder of another path")
 		}
 	}
 	return files, nil
@@ -253,7 +253,7 @@ func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string,
 		return "", false, fault.Invalid("repo", "it has no commit yet, which another could stand on: give it a first "+
 			"file at GitHub")
 	case err == nil && in.From != "" && ref.GetObject().GetSHA() != "":
-		return "", false, fault.Invalid("from", "the branch is there already: leave this out to add to it")
+		return "", false, fault.Invalid("from", "the branch exists: omit this to add to it")
 	case in.From == "" || err == nil || read(err).Proof != provider.Missing:
 		return ref.GetObject().GetSHA(), false, err
 	}

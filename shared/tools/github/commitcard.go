@@ -39,7 +39,7 @@ func (c *card) asWritten(f FileChange) {
 		c.AddField("Delete "+f.Path, "The file goes")
 	case f.SHA256 != "":
 		addSource(&c.Preview, f)
-		c.Warn("What comes from the container is not shown here: exactly the files with these sums are committed.")
+		c.Warn("Files from the container are not shown here: exactly the files with these sums are committed.")
 	case len(f.Edits) > 0:
 		c.replacements(f)
 	default:
@@ -72,7 +72,7 @@ func (c *card) compared(f FileChange, b Base) {
 	case f.Delete && b.Binary:
 		c.AddField("Delete "+f.Path, "The file goes; it is no text")
 	case f.Delete:
-		c.AddField("Delete "+f.Path, fmt.Sprintf("The file goes, with its %d lines", b.Diff.Removed))
+		c.AddField("Delete "+f.Path, fmt.Sprintf("Deletes the file with its %d lines", b.Diff.Removed))
 	case b.Diff.Text != "":
 		c.AddDiff(label, b.Diff.Text, b.Folded)
 	case b.Binary, b.Unread:

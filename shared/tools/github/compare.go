@@ -121,7 +121,7 @@ func earlier(ctx context.Context, api *githubapi.Client, in NewCommit, f FileCha
 	}
 	text := string(content)
 	if b.Binary = !utf8.ValidString(text) || strings.ContainsRune(text, 0); b.Binary && len(f.Edits) > 0 {
-		return "", fault.Invalid("files", "%s is no text", f.Path)
+		return "", fault.Invalid("files", "%s is not text", f.Path)
 	}
 	return text, nil
 }
@@ -187,7 +187,7 @@ func patched(ctx context.Context, api *githubapi.Client, in NewCommit,
 			}
 		}
 		if size += len(files[i].Content); size > maxResult {
-			return nil, fault.Invalid("files", "all files together have at most %d bytes", maxResult)
+			return nil, fault.Invalid("files", "the limit of all files together is %d bytes", maxResult)
 		}
 	}
 	return files, nil

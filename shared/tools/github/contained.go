@@ -47,15 +47,15 @@ const maxSource = 1024 // octets of a path in a container
 func normalSource(f FileChange, at func(name string) string, container string) (FileChange, error) {
 	switch {
 	case f.SHA256 == "" && f.Source != "":
-		return f, fault.Invalid(at("sha256"), "the sum of a file in a container is needed")
+		return f, fault.Invalid(at("sha256"), "the sum of the file in the container is required")
 	case f.SHA256 == "":
 		return f, nil
 	case container == "":
-		return f, fault.Invalid("containerId", "the container of the files with a sum is needed")
+		return f, fault.Invalid("containerId", "the container of the files with a sum is required")
 	case f.Content != "" || f.Delete:
-		return f, fault.Invalid(at("sha256"), "a file is taken from the container, or written here, or goes")
+		return f, fault.Invalid(at("sha256"), "a file needs one of a sum in the container, content, or deletion")
 	case len(f.Source) > maxSource || strings.ContainsFunc(f.Source, unicode.IsControl):
-		return f, fault.Invalid(at("source"), "this is not the path of a file in a container")
+		return f, fault.Invalid(at("source"), "not the path of a file in a container")
 	case f.Source == "":
 		f.Source = f.Path
 	}
@@ -71,7 +71,7 @@ func checkContainer(in NewCommit) error {
 	if in.ContainerID == "" || slices.ContainsFunc(in.Files, func(f FileChange) bool { return f.SHA256 != "" }) {
 		return nil
 	}
-	return fault.Invalid("containerId", "no file is taken from it: say the sum of each that is")
+	return fault.Invalid("containerId", "no file comes from it: state the sum of each file that does")
 }
 
 // fill returns the files with the contents of those that are in a container. They must be the ones whose sums were
@@ -87,7 +87,7 @@ func (h *hub) fill(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange
 		return in.Files, nil
 	}
 	if h.containers == nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process uses no container engine.")
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process has no container engine.")
 	}
 	texts, err := h.containers.Files(ctx, c, in.ContainerID, paths, MaxCommit)
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *hub) fill(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange
 			files[i].Content = text
 		}
 		if size += len(files[i].Content); size > MaxCommit {
-			return nil, fault.Invalid("files", "all files together have at most %d octets", MaxCommit)
+			return nil, fault.Invalid("files", "the limit of all files together is %d octets", MaxCommit)
 		}
 	}
 	return files, nil

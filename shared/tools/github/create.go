@@ -97,7 +97,7 @@ func (h *hub) freeName(ctx context.Context, c tool.Call, in NewRepository) (stri
 		return "", odd()
 	case err == nil:
 		return "", fault.New(fault.Tool, "provider_refused",
-			"There is a repository of this name already, and nothing was changed.")
+			"A repository with this name exists. Nothing was changed.")
 	case read(err).Proof != provider.Missing:
 		return "", unlooked(err, "repos.get")
 	}

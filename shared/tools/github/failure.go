@@ -114,7 +114,7 @@ func failed(err error, call, thing string) error {
 // unread returns the error of an effect whose answer cannot be used. A look that does not find it proves nothing.
 func unread(thing string) error {
 	return tool.Unanswered(fault.New(fault.Tool, "provider_failed",
-		"GitHub's answer could not be read, so that it is not clear whether it took %s.", thing))
+		"GitHub's response could not be read, so it is unknown whether GitHub accepted %s.", thing))
 }
 
 // unlooked returns the error of a request that changes nothing.
@@ -130,13 +130,13 @@ func unlooked(err error, call string) error {
 // odd returns the error of an answer to a request that changes nothing, if it cannot be used.
 func odd() error {
 	return tool.Transient(fault.New(fault.Tool, "provider_failed",
-		"GitHub's answer could not be read, and nothing was changed."))
+		"GitHub's response could not be read. Nothing was changed."))
 }
 
 // noRecord returns the error of a call that was not prepared.
 func noRecord() error {
 	return fault.New(fault.Policy, fault.CodeIntegrity,
-		"The earlier state is not on record, so nothing was done.")
+		"The earlier state was not recorded, so nothing was done.")
 }
 
 // cannotAsk returns the verdict if GitHub did not answer what became of the thing: unknown if only the user can resolve

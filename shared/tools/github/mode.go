@@ -97,11 +97,11 @@ func ordinary(mode, path string) error {
 	case modeFile, modeProgram:
 		return nil
 	case modeLink:
-		return fault.Invalid("files", "%s is a symbolic link there", path)
+		return fault.Invalid("files", "%s is a symbolic link in the repository", path)
 	case modeModule:
-		return fault.Invalid("files", "%s is a submodule there", path)
+		return fault.Invalid("files", "%s is a submodule in the repository", path)
 	case modeFolder:
-		return fault.Invalid("files", "%s is a folder there", path)
+		return fault.Invalid("files", "%s is a folder in the repository", path)
 	}
-	return fault.Invalid("files", "%s is no ordinary file there", path)
+	return fault.Invalid("files", "%s is not an ordinary file in the repository", path)
 }

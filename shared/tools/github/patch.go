@@ -76,13 +76,13 @@ func changesOf(in NewCommit) (NewCommit, []tool.Change) {
 func normalEdits(f FileChange, at func(name string) string) (size int, err error) {
 	switch {
 	case len(f.Edits) == 0 && f.SHA != "":
-		return 0, fault.Invalid(at("edits"), "the replacements are needed, or leave sha out")
+		return 0, fault.Invalid(at("edits"), "the replacements are required; otherwise omit sha")
 	case len(f.Edits) == 0:
 		return 0, nil
 	case f.Content != "" || f.Delete || f.SHA256 != "" || f.Source != "":
-		return 0, fault.Invalid(at("edits"), "a file has edits, or content, or a sum in a container, or goes")
+		return 0, fault.Invalid(at("edits"), "a file needs one of edits, content, a sum in a container, or deletion")
 	case f.SHA == "":
-		return 0, fault.Invalid(at("sha"), "the sha that "+ReadFile+" returned is needed")
+		return 0, fault.Invalid(at("sha"), "the sha that "+ReadFile+" returned is required")
 	}
 	return patch.Check(f.Edits, func(i int, name string) string {
 		return at(strings.TrimSuffix(fmt.Sprintf("edits/%d/%s", i, name), "/"))

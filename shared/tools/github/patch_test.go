@@ -106,7 +106,7 @@ func TestACommitIsShownAsADiff(t *testing.T) {
 		"-End.\n+The⟨U+202E⟩end.\n", "Change long.txt, +1 −1: @@ -1498,7 +1498,7 @@\n line 1497", "+LINE 1500 x",
 		"Change bin/run, +1 −1", "Look closely at bin/run: it is a script", "b v2\n (folded)",
 		"Look closely at go.sum: it decides", "Rename old.txt to new.txt, +1 −1",
-		"Delete old.txt: The file goes, with its 4",
+		"Delete old.txt: Deletes the file with its 4",
 		"Replace icon.png: The file on the branch is no text", "New file .github/workflows/ci.yml, +1: on: push",
 		"Look closely at .github/workflows/ci.yml: a build service", "characters that cannot be seen"} {
 		if !strings.Contains(card, want) {
@@ -134,7 +134,7 @@ func TestAPatchThatDoesNotFit(t *testing.T) {
 		"go.sum: the file contains this text more than once": edited("go.sum", asRead, " v1", " v2"),
 		"On the branch, README.md is another version by now": edited("README.md", someSHA, "End.", "x"),
 		"On the branch, gone.txt is missing":                 edited("gone.txt", someSHA, "End.", "x"),
-		"icon.png is no text":                                edited("icon.png", asRead, "PNG", "x"),
+		"icon.png is not text":                               edited("icon.png", asRead, "PNG", "x"),
 		"its lines end with CR LF":                           edited("crlf.txt", asRead, "a\nb", "x"),
 	} {
 		if _, err := proposing(t, nil, f); err == nil || !strings.Contains(err.Error(), want) {

@@ -94,7 +94,7 @@ func (h *hub) beginReply(ctx context.Context, c tool.Call, in NewReply) (string,
 		return "", odd()
 	case !strings.HasSuffix(to.GetPullRequestURL(), fmt.Sprintf("/pulls/%d", in.PRNumber)):
 		return "", fault.New(fault.Tool, "provider_refused",
-			"The comment belongs to another pull request, and nothing was changed.")
+			"The comment belongs to another pull request. Nothing was changed.")
 	}
 	b := h.began(res)
 	b.Conversation = cmp.Or(to.GetInReplyTo(), to.GetID())

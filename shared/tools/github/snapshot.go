@@ -42,7 +42,7 @@ func (s Snapshots) Snapshot(ctx context.Context, c tool.Call, owner, repo, commi
 	switch {
 	case err != nil && fault.As(err).Code == CodeTooLarge:
 	case err != nil && read(err).Proof == provider.Missing:
-		err = fault.New(fault.Auth, fault.CodeNotFound, "Your GitHub account sees no such commit of %s/%s.", owner,
+		err = fault.New(fault.Auth, fault.CodeNotFound, "Your GitHub account cannot see this commit of %s/%s.", owner,
 			repo)
 	case err != nil:
 		err = unlooked(err, "git.getTree")

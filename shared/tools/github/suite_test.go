@@ -228,7 +228,7 @@ var suites = map[string]toolstest.Suite{
 			"from a container": {Change: map[string]any{"containerId": boxID, "files": []any{
 				taken("README.md", "out/a", "x")}}, Want: []string{"Container: " + boxID,
 				"Write README.md: /work/out/a in the container, with the SHA-256 " + sumOf("x"),
-				"! What comes from the container is not shown here"}},
+				"! Files from the container are not shown here"}},
 			"edits": {Change: map[string]any{"files": []any{edited("README.md", someSHA, "Old", "New")}},
 				Want: []string{"Replace in README.md, 1: Old", "With, 1: New"}},
 			"one that is run": {Change: map[string]any{"files": files(".github/workflows/a.yml", "on: push")},

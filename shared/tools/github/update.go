@@ -95,7 +95,7 @@ func (c change) check() error {
 	}
 	w := c.wanted
 	if w == (wanted{}) {
-		return fault.Invalid("updates", "nothing is to be different")
+		return fault.Invalid("updates", "at least one change is required")
 	}
 	if w.Title != nil {
 		var err error

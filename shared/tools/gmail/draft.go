@@ -99,7 +99,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 	}
 	if !sameFrom(accountOf(c), raw, stored) {
 		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity,
-			"The draft was changed after it was made, so it was not sent. It is still among your drafts.")
+			"The draft was changed after it was created, so it was not sent. It is still among your drafts.")
 	}
 	sending, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -115,19 +115,19 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
-			"There is no draft on record for this mail. Nothing was sent.")
+			"No draft was recorded for this mail. Nothing was sent.")
 	}
 	if raw, err = build(a, c); err != nil {
 		return h, nil, err
 	}
 	if digest(raw) != h.SHA256 {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
-			"The mail on record is not the one that was drafted. Nothing was sent.")
+			"The recorded mail differs from the draft. Nothing was sent.")
 	}
 	return h, raw, nil
 }
 
-var errUnreadable = errors.New("the answer is no message")
+var errUnreadable = errors.New("the response is not a message")
 
 // getDraft returns the draft as Gmail stores it.
 func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) ([]byte, error) {

@@ -29,7 +29,7 @@ var validAction = lazyregexp.New(`^[A-Za-z0-9_-]{1,128}$`)
 func build(a Args, c tool.Call) ([]byte, error) {
 	action := c.ActionID
 	if !validAction.MatchString(action) {
-		return nil, unbuilt(fmt.Errorf("an action id of %d octets is no header value", len(action)))
+		return nil, unbuilt(fmt.Errorf("an action ID of %d octets is too long for a header value", len(action)))
 	}
 	h := header(a, action)
 	if from := fromOf(c, a); from != "" {

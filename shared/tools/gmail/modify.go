@@ -120,14 +120,14 @@ func refineModify(s *jsonschema.Schema) {
 
 func normalizeModify(a ModifyArgs) (ModifyArgs, error) {
 	if (len(a.MessageIDs) == 0) == (a.ThreadID == "") {
-		return a, fault.Invalid("messageIds", "either messageIds or threadId is needed")
+		return a, fault.Invalid("messageIds", "set either messageIds or threadId")
 	}
 	if a.ThreadID != "" && !threadID.MatchString(a.ThreadID) {
-		return a, fault.Invalid("threadId", "this is not an ID of Gmail")
+		return a, fault.Invalid("threadId", "not a Gmail ID")
 	}
 	for _, id := range a.MessageIDs {
 		if !threadID.MatchString(id) {
-			return a, fault.Invalid("messageIds", "this is not an ID of Gmail")
+			return a, fault.Invalid("messageIds", "not a Gmail ID")
 		}
 	}
 	a.MessageIDs = set(a.MessageIDs)
@@ -139,7 +139,7 @@ func normalizeModify(a ModifyArgs) (ModifyArgs, error) {
 		return a, err
 	}
 	if len(a.Add)+len(a.Remove) == 0 {
-		return a, fault.Invalid("addLabels", "at least one label to add or to remove is needed")
+		return a, fault.Invalid("addLabels", "at least one label to add or remove is required")
 	}
 	for _, name := range a.Add {
 		if slices.ContainsFunc(a.Remove, func(other string) bool { return strings.EqualFold(other, name) }) {
@@ -156,7 +156,8 @@ func labelNames(field string, names []string) ([]string, error) {
 		out[i] = strings.TrimSpace(name)
 		switch {
 		case visible.Blank(name) || strings.ContainsFunc(out[i], unicode.IsControl) || len(out[i]) > maxLabel:
-			return nil, fault.Invalid(field, "a label's name has 1 to %d bytes, and no control characters", maxLabel)
+			return nil, fault.Invalid(field,
+				"a label name must have 1 to %d bytes, and no control characters", maxLabel)
 		case slices.Contains(fixedLabels, strings.ToUpper(out[i])):
 			return nil, fault.Invalid(field,
 				"Gmail's own labels TRASH, SPAM, SENT, DRAFT and CHAT cannot be changed here")

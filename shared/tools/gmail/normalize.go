@@ -27,7 +27,7 @@ var (
 // several lists is kept in the first of to, cc and bcc, so that each person is reached and shown once.
 func normalize(a Args) (Args, error) {
 	if len(a.To)+len(a.Cc)+len(a.Bcc) > MaxRecipients {
-		return a, fault.Invalid("to", "at most %d recipients in to, cc and bcc together", MaxRecipients)
+		return a, fault.Invalid("to", "the limit of to, cc and bcc together is %d recipients", MaxRecipients)
 	}
 	if err := normalizeSender(&a); err != nil {
 		return a, err
@@ -48,13 +48,13 @@ func normalize(a Args) (Args, error) {
 		return a, err
 	}
 	if len(a.To) == 0 && (a.ReplyTo == nil || a.Origin != nil) {
-		return a, fault.Invalid("to", "a recipient is needed")
+		return a, fault.Invalid("to", "a recipient is required")
 	}
 	if len(a.Subject) > MaxSubject {
-		return a, fault.Invalid("subject", "a subject has at most %d octets", MaxSubject)
+		return a, fault.Invalid("subject", "the limit of a subject is %d octets", MaxSubject)
 	}
 	if strings.ContainsFunc(a.Subject, unicode.IsControl) {
-		return a, fault.Invalid("subject", "a subject holds no line breaks and no control characters")
+		return a, fault.Invalid("subject", "a subject cannot have line breaks or control characters")
 	}
 	var err error
 	if a.Body, err = text("body", a.Body); err != nil {
@@ -67,7 +67,7 @@ func normalize(a Args) (Args, error) {
 		return a, err
 	}
 	if a.ThreadID != "" && !threadID.MatchString(a.ThreadID) {
-		return a, fault.Invalid("threadId", "this is not a Gmail thread id")
+		return a, fault.Invalid("threadId", "not a Gmail thread ID")
 	}
 	if len(a.InReplyTo) > MaxMessageID {
 		return a, fault.Invalid("inReplyTo", "%d octets; the limit of a Message-ID is %d", len(a.InReplyTo),
@@ -84,10 +84,10 @@ func normalize(a Args) (Args, error) {
 func text(field, s string) (string, error) {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 	if len(s) > MaxBody {
-		return s, fault.Invalid(field, "a message has at most %d octets", MaxBody)
+		return s, fault.Invalid(field, "the limit of a message is %d octets", MaxBody)
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-		return s, fault.Invalid(field, "a message holds no control characters")
+		return s, fault.Invalid(field, "a message cannot have control characters")
 	}
 	return s, nil
 }

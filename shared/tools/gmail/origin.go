@@ -31,11 +31,11 @@ type Origin struct {
 func normalizeOrigin(a Args) error {
 	switch {
 	case a.ReplyTo != nil && a.Forward != nil:
-		return fault.Invalid("forward", "a mail either answers a mail or forwards it")
+		return fault.Invalid("forward", "a mail cannot both reply and forward")
 	case a.ReplyTo != nil && !threadID.MatchString(a.ReplyTo.MessageID):
-		return fault.Invalid("replyTo.messageId", "this is not an ID of Gmail")
+		return fault.Invalid("replyTo.messageId", "not a Gmail ID")
 	case a.Forward != nil && !threadID.MatchString(a.Forward.MessageID):
-		return fault.Invalid("forward.messageId", "this is not an ID of Gmail")
+		return fault.Invalid("forward.messageId", "not a Gmail ID")
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *sender) derive(ctx context.Context, c tool.Call, a Args) (Args, error) 
 	case a.ThreadID != "":
 		return s.inThread(ctx, c, a)
 	case a.InReplyTo != "":
-		return a, fault.Invalid("inReplyTo", "answer a mail with replyTo.messageId instead")
+		return a, fault.Invalid("inReplyTo", "reply with replyTo.messageId instead")
 	}
 	return a, nil
 }

@@ -66,11 +66,11 @@ func addOrigin(p *tool.Preview, a Args) {
 	if o.Because != "" {
 		p.AddLine("Goes to them because", o.Because)
 		if o.redirected() {
-			p.Warn("The answer does not go to the sender: %s.", o.Because)
+			p.Warn("The reply does not go to the sender: %s.", o.Because)
 		}
 	}
 	if a.ReplyTo != nil && !(slices.Equal(a.To, o.To) && slices.Equal(a.Cc, o.Cc) && len(a.Bcc) == 0) {
-		p.Warn("The recipients are not those that the answered mail names: %s.",
+		p.Warn("The recipients differ from those of the original mail: %s.",
 			strings.Join(slices.Concat(o.To, o.Cc), ", "))
 	}
 	if o.Quote != "" {

@@ -78,12 +78,12 @@ func normalizeOpen(a Open) (Open, error) {
 	field, id := "messageId", a.MessageID
 	switch {
 	case (a.MessageID == "") == (a.ThreadID == ""):
-		return a, fault.Invalid("messageId", "either messageId or threadId is needed")
+		return a, fault.Invalid("messageId", "set either messageId or threadId")
 	case a.ThreadID != "":
 		field, id = "threadId", a.ThreadID
 	}
 	if !threadID.MatchString(id) {
-		return a, fault.Invalid(field, "this is not an ID of Gmail")
+		return a, fault.Invalid(field, "not a Gmail ID")
 	}
 	return a, nil
 }

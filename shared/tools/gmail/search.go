@@ -102,9 +102,9 @@ func normalizeFind(f Find) (Find, error) {
 	f.Query = strings.Join(strings.Fields(f.Query), " ")
 	switch {
 	case visible.Blank(f.Query):
-		return f, fault.Invalid("query", "what to look for is needed")
+		return f, fault.Invalid("query", "a search text is required")
 	case len(f.Query) > MaxQuery:
-		return f, fault.Invalid("query", "at most %d octets may stand here", MaxQuery)
+		return f, fault.Invalid("query", "the limit is %d octets", MaxQuery)
 	}
 	f.Limit = cmp.Or(f.Limit, MaxFound)
 	return f, nil

@@ -41,7 +41,7 @@ func (c *Client) call(ctx context.Context, as *definition, in tool.Call, effect 
 		return nil, err
 	case answer.NeedsInput():
 		return nil, fault.New(fault.Tool, "needs_input",
-			"The server %s asks for something more before it does this, which it cannot be given. It was not done.",
+			"The server %s requires more input for this, which cannot be provided. It was not done.",
 			c.cfg.Name)
 	}
 	return told(answer)
@@ -152,7 +152,7 @@ func (c *Client) explain(found finding, effect bool, err error) error {
 		return withWords(err, fault.New(fault.Tool, "refused", "The server %s refused this. Nothing was done.",
 			c.cfg.Name).Because(err))
 	case failed:
-		f := fault.New(fault.Tool, "failed", "The server %s answered that something went wrong.",
+		f := fault.New(fault.Tool, "failed", "The server %s reported an error.",
 			c.cfg.Name).Because(err)
 		if effect {
 			return withWords(err, tool.Unanswered(f)) // the server may still be doing it

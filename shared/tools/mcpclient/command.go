@@ -143,4 +143,4 @@ func (t *traced) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-var errFlood = errors.New("the server asks for more than it lets be answered")
+var errFlood = errors.New("the server sends more requests than responses can be written")

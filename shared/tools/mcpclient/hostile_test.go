@@ -335,7 +335,7 @@ func TestToolsThatCannotBeTaken(t *testing.T) {
 		whys = append(whys, r.Tool+" "+r.Why.Error())
 	}
 	if err != nil || strings.Join(names, " ") != "b none null true hint" ||
-		len(whys) != 4 || !slices.Contains(whys, `"list" its schema: a JSON object is needed`) {
+		len(whys) != 4 || !slices.Contains(whys, `"list" its schema: must be a JSON object`) {
 		t.Errorf("%v %q %v", names, whys, err)
 	}
 }

@@ -187,7 +187,7 @@ func Why(err error) string {
 	case fault.Is(err, fault.Tool, codeTooMany):
 		return fault.As(err).Message
 	case errors.As(err, &s) && s.status >= 300:
-		return fmt.Sprintf("it answered with the HTTP status %d", s.status)
+		return fmt.Sprintf("it returned the HTTP status %d", s.status)
 	case errors.As(err, &o):
 		return o.Err.Error()
 	case errors.As(err, &u):

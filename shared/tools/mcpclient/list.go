@@ -42,7 +42,7 @@ func (c *Client) define(t *mcp.Tool) *definition {
 	dec := json.NewDecoder(strings.NewReader(raw))
 	dec.UseNumber() // float64 cannot represent every 64-bit bound
 	if err := dec.Decode(&said); err != nil {
-		d.wrong = errors.New("what the server says of it is no object of JSON")
+		d.wrong = errors.New("the server's description is not a JSON object")
 	}
 	d.Description, _ = said.Description.(string)
 	if said.Schema == nil || said.Schema == true { // no information about the arguments

@@ -73,7 +73,7 @@ func (c Config) check() error {
 		add("name: %q is not a letter followed by up to 31 letters, digits, _ and -", c.Name)
 	}
 	if (len(c.Command) > 0) == (c.URL != "") {
-		add("a command or a URL is needed, and not both")
+		add("a command or a URL is required, and not both")
 	}
 	if len(c.Command) > 0 && c.Command[0] == "" {
 		add("command: the program is missing")
@@ -84,7 +84,7 @@ func (c Config) check() error {
 		}
 	}
 	if u, err := url.Parse(c.URL); c.URL != "" && (err != nil || !outbound.Secure(u)) {
-		add("url: https without a user name is needed, or http on this machine")
+		add("url: https without a user name is required, or http on this machine")
 	}
 	if c.Timeout < 0 {
 		add("timeout: it is negative")

@@ -26,10 +26,10 @@ func (s *Server) check() error {
 			return err
 		}
 	default:
-		return fault.Invalid(at+"type", "http was expected, for streamable HTTP, or stdio")
+		return fault.Invalid(at+"type", "must be http, for streamable HTTP, or stdio")
 	}
 	if !slices.Contains([]string{"", Required, NotRequired}, s.Approval) {
-		return fault.Invalid(at+"approval", "required or not_required was expected, or no approval")
+		return fault.Invalid(at+"approval", "must be required, not_required or absent")
 	}
 	for field, list := range map[string][]string{"readOnly": s.ReadOnly, "only": s.Only, "deny": s.Deny} {
 		if err := checkTools(at+field, list); err != nil {
@@ -38,12 +38,12 @@ func (s *Server) check() error {
 	}
 	for _, name := range s.Deny {
 		if slices.Contains(s.ReadOnly, name) || slices.Contains(s.Only, name) {
-			return fault.Invalid(at+"deny", "a tool is listed that readOnly or only lists too")
+			return fault.Invalid(at+"deny", "readOnly or only lists a tool of this list too")
 		}
 	}
 	for _, name := range s.ReadOnly {
 		if s.Only != nil && !slices.Contains(s.Only, name) {
-			return fault.Invalid(at+"readOnly", "a tool is listed that only does not list")
+			return fault.Invalid(at+"readOnly", "only does not list a tool of this list")
 		}
 	}
 	return nil
@@ -51,12 +51,12 @@ func (s *Server) check() error {
 
 func checkTools(at string, list []string) error {
 	if len(list) > maxList {
-		return fault.Invalid(at, "at most %d names of tools were expected", maxList)
+		return fault.Invalid(at, "the limit is %d tool names", maxList)
 	}
 	for i, name := range list {
 		switch {
 		case name == "" || len(name) > 128:
-			return fault.Invalid(at, "names of tools were expected, as the server has them")
+			return fault.Invalid(at, "must be tool names, as the server has them")
 		case slices.Contains(list[:i], name):
 			return fault.Invalid(at, "duplicate tool")
 		}
@@ -67,9 +67,9 @@ func checkTools(at string, list []string) error {
 func (s *Server) checkHTTP(at string) error {
 	switch {
 	case s.Command != "" || len(s.Args) > 0:
-		return fault.Invalid(at+"command", "a server of http has none; a url was expected alone")
+		return fault.Invalid(at+"command", "not allowed for a server of type http, which takes only a url")
 	case len(s.Headers) > maxHeaders:
-		return fault.Invalid(at+"headers", "at most %d headers were expected", maxHeaders)
+		return fault.Invalid(at+"headers", "the limit is %d headers", maxHeaders)
 	}
 	if err := checkURL(at+"url", s.URL); err != nil {
 		return err
@@ -79,11 +79,11 @@ func (s *Server) checkHTTP(at string) error {
 		field := at + "headers/" + name
 		switch lower := strings.ToLower(name); {
 		case !isToken(name):
-			return fault.Invalid(field, "the name of a header was expected")
+			return fault.Invalid(field, "must be a header name")
 		case seen[lower]:
 			return fault.Invalid(field, "duplicate header")
 		case slices.Contains(ofTransport, lower) || strings.HasPrefix(lower, "mcp-"):
-			return fault.Invalid(field, "this header is the protocol's own")
+			return fault.Invalid(field, "this header is reserved by the protocol")
 		default:
 			seen[lower] = true
 		}
@@ -114,7 +114,7 @@ func checkURL(field, address string) error {
 }
 
 func errAddress(field string) error {
-	return fault.Invalid(field, "an https address was expected, or http on this machine, without a user name")
+	return fault.Invalid(field, "must be an https address, or http on this machine, without a user name")
 }
 
 func secure(address string) bool {
@@ -133,13 +133,13 @@ func isToken(name string) bool {
 func (s *Server) checkStdio(at string) error {
 	switch {
 	case s.URL != "":
-		return fault.Invalid(at+"url", "a server of stdio has none; a command was expected alone")
+		return fault.Invalid(at+"url", "not allowed for a server of type stdio, which takes only a command")
 	case s.Command == "" || len(s.Command) > maxText:
-		return fault.Invalid(at+"command", "a program was expected")
+		return fault.Invalid(at+"command", "must be a program")
 	case len(s.Args) > maxList || slices.ContainsFunc(s.Args, func(a string) bool { return len(a) > maxText }):
-		return fault.Invalid(at+"args", "at most %d arguments of at most %d bytes were expected", maxList, maxText)
+		return fault.Invalid(at+"args", "the limit is %d arguments of %d bytes each", maxList, maxText)
 	case len(s.Env) > maxList:
-		return fault.Invalid(at+"env", "at most %d variables were expected", maxList)
+		return fault.Invalid(at+"env", "the limit is %d variables", maxList)
 	}
 	for _, text := range append([]string{s.Command, s.Dir}, s.Args...) {
 		if _, err := refersTo(text, alone); err != nil || strings.Contains(text, "\x00") {
@@ -148,7 +148,7 @@ func (s *Server) checkStdio(at string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if !isVariable(name) {
-			return fault.Invalid(at+"env/"+name, "the name of a variable was expected, such as API_TOKEN")
+			return fault.Invalid(at+"env/"+name, "must be a variable name, such as API_TOKEN")
 		}
 		if err := checkValue(at+"env/"+name, name, s.Env[name], alone); err != nil {
 			return err

@@ -75,7 +75,7 @@ func (e entry) server(notes unused) (*Server, error) {
 	}
 	s := &Server{Name: nameOf(e.name), At: e.at, Line: e.line}
 	if s.Name == "" {
-		return nil, fault.Invalid(e.at, "a name of a letter and up to 31 letters, digits and hyphens was expected")
+		return nil, fault.Invalid(e.at, "must be a letter and up to 31 letters, digits and hyphens")
 	}
 	for key := range f.Rest {
 		for _, own := range []string{"readOnly", "only", "deny", "approval", "named"} {

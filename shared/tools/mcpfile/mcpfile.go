@@ -77,19 +77,19 @@ func (s Server) LeftOut(why error) string {
 	if field := strings.TrimPrefix(strings.TrimPrefix(f.Field, s.At), "/"); field != "" {
 		text = field + ": " + text
 	}
-	return fmt.Sprintf("line %d: %s is left out: %s", s.Line, s.At, text)
+	return fmt.Sprintf("line %d: %s is skipped: %s", s.Line, s.At, text)
 }
 
 // Read reads and parses a file. The error is that of [Parse], or says that the file cannot be read.
 func Read(path string) (File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return File{}, errors.New("it cannot be opened; a file was expected")
+		return File{}, errors.New("cannot be opened; it must be a file")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return File{}, errors.New("it cannot be read; a file was expected")
+		return File{}, errors.New("cannot be read; it must be a file")
 	}
 	file, err := Parse(data)
 	for i := range file.Servers {
@@ -102,7 +102,7 @@ func Read(path string) (File, error) {
 // all of its entries are.
 func Parse(data []byte) (File, error) {
 	if len(data) > maxFile {
-		return File{}, fault.Invalid("", "it has more than %d bytes", maxFile)
+		return File{}, fault.Invalid("", "more than %d bytes", maxFile)
 	}
 	entries, err := entriesOf(data)
 	if err != nil {
@@ -118,10 +118,10 @@ func Parse(data []byte) (File, error) {
 		s, err := e.server(notes)
 		switch {
 		case err == nil && s == nil:
-			file.Notes = append(file.Notes, fmt.Sprintf("line %d: %s is left out: the file disables it", e.line, e.at))
+			file.Notes = append(file.Notes, fmt.Sprintf("line %d: %s is skipped: the file disables it", e.line, e.at))
 			continue
 		case err == nil && seen[strings.ToLower(s.Name)]:
-			err = fault.Invalid(e.at, "another server is called %s too; another name was expected", s.Name)
+			err = fault.Invalid(e.at, "another server is also called %s; rename one of them", s.Name)
 		case err == nil && len(file.Servers) == maxServers:
 			err = fault.Invalid(e.at, "at most %d servers are used", maxServers)
 		}

@@ -163,15 +163,15 @@ func TestAWrongEntryIsLeftOut(t *testing.T) {
 	if got := strings.Join(names, " "); got != "good my-files-v2" {
 		t.Errorf("these are used: %s", got)
 	}
-	const notes = `line 3: mcpServers/insecure is left out: url: an https address was expected
-line 4: mcpServers/both is left out: url: a server of stdio has none
-line 5: mcpServers/off is left out: the file disables it
-line 6: mcpServers/secret is left out: url: ${NAME} was expected
-line 7: mcpServers/shell is left out: args: ${NAME}, ${NAME:-default}
-line 8: mcpServers/typo is left out: readonly: readOnly was expected
-line 9: mcpServers/number is left out: a JSON object is needed
-line 10: mcpServers/文件 is left out: a name of a letter
-line 11: mcpServers/github.com/Acme/Good is left out: another server is called Good
+	const notes = `line 3: mcpServers/insecure is skipped: url: must be an https address
+line 4: mcpServers/both is skipped: url: not allowed for a server of type stdio
+line 5: mcpServers/off is skipped: the file disables it
+line 6: mcpServers/secret is skipped: url: must contain ${NAME}
+line 7: mcpServers/shell is skipped: args: $ must begin ${NAME}, ${NAME:-default}
+line 8: mcpServers/typo is skipped: readonly: readOnly was expected
+line 9: mcpServers/number is skipped: must be a JSON object
+line 10: mcpServers/文件 is skipped: must be a letter
+line 11: mcpServers/github.com/Acme/Good is skipped: another server is also called Good
 line 12: mcpServers/my_files v2: the names of its tools begin with my-files-v2_
 these fields allow nothing here, and effects are asked for: autoApprove (good), trust (my_files v2)
 these fields have no effect: timeout (good)`

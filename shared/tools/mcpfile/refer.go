@@ -41,7 +41,7 @@ func expand(text string, bare bool, with func(name, otherwise string) string) (s
 	return out, nil
 }
 
-var errReference = errors.New("${NAME}, ${NAME:-default} or ${env:NAME} was expected after $")
+var errReference = errors.New("$ must begin ${NAME}, ${NAME:-default} or ${env:NAME}")
 
 // refersTo reports whether the text refers to any variable.
 func refersTo(text string, bare bool) (refers bool, err error) {
@@ -61,7 +61,7 @@ func (s Server) Fill(lookup func(name string) string) (Server, error) {
 			}
 			if wrong == nil && (v == "" && otherwise == "" || strings.Contains(v, "\x00") || bare && !printable(v)) {
 				wrong = fault.Invalid(s.At+"/"+field,
-					"%s is not set, or holds more than one line of printable characters", name)
+					"%s is not set, or is not one line of printable characters", name)
 			}
 			return v
 		})

@@ -25,9 +25,9 @@ func checkValue(field, name, value string, bare bool) error {
 	case err != nil:
 		return fault.Invalid(field, "%s", err)
 	case len(value) > maxText || strings.Contains(rest, "\x00") || bare && !printable(rest):
-		return fault.Invalid(field, "at most %d printable characters were expected", maxText)
+		return fault.Invalid(field, "must be at most %d printable characters", maxText)
 	case !refers && isSecret(strings.ToLower(name), value):
-		return fault.Invalid(field, "${NAME} was expected in it, with the name of a variable that holds the secret")
+		return fault.Invalid(field, "must contain ${NAME}, with the name of the variable that has the secret")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func Check(file []mcpfile.Server, o Options) error {
 
 func open(f mcpfile.Server, o Options) (*server, error) {
 	if f.Type == mcpfile.Stdio && !o.Programs {
-		return nil, fault.Invalid(f.At+"/type", "http was expected: programs are started by the local server alone")
+		return nil, fault.Invalid(f.At+"/type", "must be http: only the local server starts programs")
 	}
 	f, err := f.Fill(o.Lookup)
 	if err != nil {

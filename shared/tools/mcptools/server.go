@@ -105,7 +105,7 @@ func (s *server) list() {
 	if tools == nil && err != nil {
 		s.err = err
 		if (before == nil || first) && s.life.Err() == nil {
-			s.log.Warn("an MCP server cannot be used; until it can, tools of it that are not known yet are absent",
+			s.log.Warn("an MCP server cannot be used; its new tools are missing until it can",
 				"server", s.name, "error", mcpclient.Why(err))
 		}
 		return

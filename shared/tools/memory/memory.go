@@ -142,7 +142,7 @@ func (k keeper) find(ctx context.Context, c tool.Call, n note) (note, error) {
 	}
 	known := b.Note(n.ID)
 	if known == nil {
-		return n, fault.Invalid("id", "there is no note with this ID")
+		return n, fault.Invalid("id", "no note has this ID")
 	}
 	return note{n.ID, known.Text}, nil
 }
@@ -151,7 +151,8 @@ func (k keeper) find(ctx context.Context, c tool.Call, n note) (note, error) {
 func (k keeper) remove(ctx context.Context, c tool.Call, n note) (out gone, err error) {
 	err = update(ctx, k.store, c.UID, func(b *Book) (bool, error) {
 		if known := b.Note(n.ID); known != nil && known.Text != n.Text {
-			return false, fault.New(fault.Policy, CodeChanged, "The note has changed since, so it was not deleted.")
+			return false, fault.New(fault.Policy, CodeChanged,
+				"The note has changed in the meantime, so it was not deleted.")
 		}
 		out.Deleted = b.Forget(n.ID)
 		return out.Deleted, nil

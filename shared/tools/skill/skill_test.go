@@ -365,7 +365,7 @@ func TestTools(t *testing.T) {
 		}
 		got, err := call(t, tools, skill.Activate, `{"name":"pdf-forms"}`)
 		want := []string{"This is the text of the skill pdf-forms. It is guidance and stands below your instructions",
-			"you can call these tools only: fill_pdf, read_pdf, activate_skill, read_skill_file.\n",
+			"you can call only these tools: fill_pdf, read_pdf, activate_skill, read_skill_file.\n",
 			":\n- logo.png\n- references/fields.md\n- scripts/fill.py\n\n# How\n\nRead references/fields.md first."}
 		for _, part := range want {
 			if err != nil || !strings.Contains(got, part) {
@@ -399,7 +399,7 @@ func TestTools(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := call(t, tools, skill.ReadFile, `{"skill":"pdf-forms","path":"logo.png"}`); err == nil ||
-			!strings.HasSuffix(err.Error(), "The skill's file logo.png cannot be read: it is no text.") {
+			!strings.HasSuffix(err.Error(), "The skill's file logo.png cannot be read: not text.") {
 			t.Error(err)
 		}
 	})
@@ -457,7 +457,7 @@ func TestLong(t *testing.T) {
 			fmt.Sprintf(`{"skill":"a","path":"long","offset":%d}`, read.Len()))
 		head, part, _ := strings.Cut(got, "\n\n")
 		read.WriteString(part)
-		next := fmt.Sprintf("(go on at the offset %d)", read.Len())
+		next := fmt.Sprintf("(continue at the offset %d)", read.Len())
 		if err != nil || len(got) > model.MaxResponse || strings.Contains(head, next) != (read.Len() < len(text)) {
 			t.Fatalf("%v %d %s", err, len(got), head)
 		}
@@ -492,7 +492,7 @@ func TestLinks(t *testing.T) {
 			"l: the file"},
 		"to another skill": {map[string]string{"a/l": "../b/own"}, "l: the file cannot be", "l: the file"},
 		"within":           {map[string]string{"a/l": "docs/in"}, "", "l: the file cannot be"},
-		"to a folder":      {map[string]string{"a/l": "docs"}, "l: a plain file was expected", "l: the file"},
+		"to a folder":      {map[string]string{"a/l": "docs"}, "l: not a regular file", "l: the file"},
 		"to nothing":       {map[string]string{"a/l": "gone"}, "l: the file cannot be", "l: the file"},
 		"a skill outside": {map[string]string{"l": filepath.Join(outside, "x")}, "l: this link leads",
 			"l: this link"},

@@ -252,9 +252,9 @@ func (s Source) files(fsys fs.FS, at string) (all []string, unread, wrong []erro
 		switch {
 		case err != nil:
 			unread = append(unread, s.fault(path.Join(at, name),
-				"the file cannot be opened; a file within its skill's folder was expected"))
+				"the file cannot be opened; it must be within its skill's folder"))
 		case !info.Mode().IsRegular():
-			unread = append(unread, s.fault(path.Join(at, name), "a plain file was expected"))
+			unread = append(unread, s.fault(path.Join(at, name), "not a regular file"))
 		default:
 			all = append(all, name)
 		}
@@ -276,9 +276,9 @@ func read(fsys fs.FS, name string, most int) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	switch {
 	case err != nil:
-		return nil, errors.New("the file cannot be opened; a file within its skill's folder was expected")
+		return nil, errors.New("the file cannot be opened; it must be within its skill's folder")
 	case !info.Mode().IsRegular():
-		return nil, errors.New("a plain file was expected")
+		return nil, errors.New("not a regular file")
 	case info.Size() > int64(most):
 		return nil, fmt.Errorf("the file is larger than %d bytes", most)
 	}

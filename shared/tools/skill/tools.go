@@ -159,7 +159,7 @@ func (s *Skill) activation() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s. %s\n", begins, s.Name, rank)
 	if s.AllowedTools != nil {
-		fmt.Fprintf(&b, "From now on until your answer you can call these tools only: %s.\n",
+		fmt.Fprintf(&b, "Until your answer, you can call only these tools: %s.\n",
 			strings.Join(s.narrowing().Tools, ", "))
 	}
 	if len(s.Files) > 0 {
@@ -195,14 +195,14 @@ func (s *Skill) piece(name string, offset int) (string, error) {
 	text := string(data)
 	switch {
 	case !utf8.Valid(data):
-		return "", unreadable(name, errors.New("it is no text"))
+		return "", unreadable(name, errors.New("not text"))
 	case offset > len(text) || offset < len(text) && !utf8.RuneStart(text[offset]):
-		return "", fault.Invalid("offset", "the file has no character that begins there")
+		return "", fault.Invalid("offset", "no character of the file begins there")
 	}
 	part := clip.Prefix(text[offset:], maxPiece)
 	head := fmt.Sprintf("Bytes %d to %d of %d", offset, offset+len(part), len(text))
 	if end := offset + len(part); end < len(text) {
-		head += fmt.Sprintf(" (go on at the offset %d)", end)
+		head += fmt.Sprintf(" (continue at the offset %d)", end)
 	}
 	return fmt.Sprintf("%s of a file of the skill %s. %s\n\n%s", head, s.Name, rank, part), nil
 }

@@ -18,7 +18,7 @@ import (
 // decides whether the page is allowed. Its errors are ValidationErrors with the field url.
 func Address(text string) (*url.URL, error) {
 	if len(text) > MaxURL {
-		return nil, invalid("it has more than %d bytes", MaxURL)
+		return nil, invalid("more than %d bytes", MaxURL)
 	}
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unwritten) {
 		return nil, invalid("it has a space, a backslash or an invisible character")
@@ -28,7 +28,7 @@ func Address(text string) (*url.URL, error) {
 	case err != nil:
 		return nil, invalid("it cannot be read as an address")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, invalid("an address that begins with http:// or https:// is needed")
+		return nil, invalid("an address that begins with http:// or https:// is required")
 	case u.Opaque != "" || u.Hostname() == "":
 		return nil, invalid("it names no host behind http:// or https://")
 	case u.User != nil:
@@ -48,7 +48,7 @@ func Address(text string) (*url.URL, error) {
 		u.Path = "/"
 	}
 	if len(u.String()) > MaxURL {
-		return nil, invalid("it has more than %d bytes", MaxURL)
+		return nil, invalid("more than %d bytes", MaxURL)
 	}
 	return u, nil
 }

@@ -131,7 +131,7 @@ func searchTool(m model.Model) *tool.Tool {
 		Refine:        func(s *jsonschema.Schema) { s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery) },
 		Normalize: func(in query) (query, error) {
 			if visible.Blank(in.Query) {
-				return in, fault.Invalid("query", "what to search for is needed")
+				return in, fault.Invalid("query", "a search text is required")
 			}
 			return query{strings.TrimSpace(in.Query)}, nil
 		},

@@ -81,7 +81,8 @@ func nobodyIsThere(s *session) string {
 	p := s.planning("Prefer", "wait=30")
 	without := s.tryPlans("POST", "/"+p.SessionID+"/execute", map[string]any{})
 	p = s.plans("GET", "/"+p.SessionID, nil)
-	return fmt.Sprintf("%s; %s; a yes without a hash is %d %s", p.Status, p.done(), without.HTTP, without.Error.Field)
+	return fmt.Sprintf("%s; %s; an approval without a hash returns %d "+
+		"%s", p.Status, p.done(), without.HTTP, without.Error.Field)
 }
 
 func oldRevision(s *session) string {

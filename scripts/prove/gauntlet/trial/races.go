@@ -48,7 +48,7 @@ func (s *session) race(n int) (odd string) {
 	loser := answers[1-winner]
 	if loser.HTTP != http.StatusConflict || loser.Error.Code != "already_resolved" ||
 		!strings.Contains(loser.Error.Message, decisions[winner]+", at 20") {
-		return fmt.Sprintf("the loser is told %d %s", loser.HTTP, loser.Body)
+		return fmt.Sprintf("the loser gets %d %s", loser.HTTP, loser.Body)
 	}
 	s.ended(First, run.RunID)
 	sent := len(slices.DeleteFunc(s.sent(), func(m Mail) bool { return m.Subject != s.subject(n) }))
@@ -71,7 +71,7 @@ func (s *session) bothOnRecord(runID, won, lost string) (odd string) {
 		}
 	}
 	if !slices.Equal(told, []string{"decided " + won, "refused " + lost}) {
-		return fmt.Sprintf("the audit holds %q", told)
+		return fmt.Sprintf("the audit contains %q", told)
 	}
 	return ""
 }

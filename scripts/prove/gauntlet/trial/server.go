@@ -194,7 +194,7 @@ func (s *session) ask(user string, n int) (testkit.Answer, testkit.Approval) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
 	run := got(s.as(user).Ask(s.ctx, prompt))
 	if len(run.Approvals) != 1 {
-		proof.Must(fmt.Errorf("a mail was asked for, and this came: %d %s", run.HTTP, run.Body))
+		proof.Must(fmt.Errorf("requested a mail, got %d %s", run.HTTP, run.Body))
 	}
 	return run, run.Approvals[0]
 }
@@ -215,7 +215,7 @@ func (s *session) resolve(user string, a testkit.Approval, decision string) test
 // approve approves an approval, which must be accepted.
 func (s *session) approve(user string, a testkit.Approval) {
 	if answer := s.resolve(user, a, "approve_once"); answer.HTTP != http.StatusOK {
-		proof.Must(fmt.Errorf("a yes is answered %d %s", answer.HTTP, answer.Body))
+		proof.Must(fmt.Errorf("the approval returned %d %s", answer.HTTP, answer.Body))
 	}
 }
 

@@ -60,7 +60,8 @@ func editedRecipient(s *session) string {
 	if strings.Contains(string(done.Body), card.ArgsHash) {
 		hash = "has the old hash"
 	}
-	return fmt.Sprintf("1 mail, to the new recipient; the approval %s, and the old yes is %d %s", hash, old.HTTP,
+	return fmt.Sprintf("1 mail, to the new recipient; the approval %s, and the old approval returns %d "+
+		"%s", hash, old.HTTP,
 		old.Error.Code)
 }
 
@@ -83,7 +84,7 @@ func writesWhileWaiting(s *session) string {
 	if len(m) != 5 || m[2].Text != words || m[3].Text != between.Summary || m[4].Text != done.Summary {
 		order = fmt.Sprintf("otherwise: %+v", m)
 	}
-	return fmt.Sprintf("answered at once; after the yes %d mail, and the thread holds all words %s", len(s.sent()),
+	return fmt.Sprintf("answered at once; after the approval %d mail, and the thread has all words %s", len(s.sent()),
 		order)
 }
 

@@ -156,7 +156,7 @@ func blocked(why string) *fault.Error {
 }
 
 func empty() *fault.Error {
-	return fault.New(fault.Model, model.CodeEmpty, "The model gave an empty answer.")
+	return fault.New(fault.Model, model.CodeEmpty, "The model returned an empty answer.")
 }
 
 func unreadable() *fault.Error {

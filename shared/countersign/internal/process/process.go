@@ -196,5 +196,5 @@ func (r *run) find(name string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", errors.New("no folder of PATH has it")
+	return "", errors.New("not found in any folder of PATH")
 }

@@ -107,7 +107,7 @@ func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 	data, err := json.Marshal(content{RunID: m.RunID, Agent: m.Agent, UID: m.UID, ThreadID: m.ThreadID,
 		Terminal: m.Terminal, Trace: m.Trace, Published: now})
 	if err != nil {
-		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
+		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be stored.").Because(err)
 	}
 	if _, err := q.store.Commit(ctx,
 		store.Create(document.MessagePath(q.opt.ID()), document.MessageFields(now), data)); err != nil {

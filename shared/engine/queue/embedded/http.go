@@ -18,7 +18,7 @@ func HTTPPush(url string, token func(context.Context) (string, error), client *h
 	return func(ctx context.Context, envelope []byte) error {
 		bearer, err := token(ctx)
 		if err != nil {
-			return fault.New(fault.Tool, fault.CodeInternal, "There is no token for the push.").Because(err)
+			return fault.New(fault.Tool, fault.CodeInternal, "No token could be created for the push.").Because(err)
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(envelope))
 		if err != nil {
@@ -28,11 +28,11 @@ func HTTPPush(url string, token func(context.Context) (string, error), client *h
 		req.Header.Set("Authorization", "Bearer "+bearer)
 		res, err := direct.Do(req)
 		if err != nil {
-			return fault.New(fault.Tool, fault.CodeInternal, "The resume function does not answer.").Because(err)
+			return fault.New(fault.Tool, fault.CodeInternal, "The resume function cannot be reached.").Because(err)
 		}
 		defer res.Body.Close()
 		if res.StatusCode/100 != 2 {
-			return fault.New(fault.Tool, "push_refused", "The resume function answered %d.", res.StatusCode)
+			return fault.New(fault.Tool, "push_refused", "The resume function returned status %d.", res.StatusCode)
 		}
 		// Reading the rest allows the connection to be reused. Only the status matters, so an error here is ignored.
 		_, _ = io.CopyN(io.Discard, res.Body, 64<<10)

@@ -75,7 +75,7 @@ func (w *Worker) Resume(ctx context.Context, m queue.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting[m.RunID] == nil && len(w.waiting) >= MostWaiting {
-		return queue.Unavailable(fault.New(fault.Tool, "queue_full", "%d runs wait already.", MostWaiting))
+		return queue.Unavailable(fault.New(fault.Tool, "queue_full", "%d runs are already waiting.", MostWaiting))
 	}
 	w.wake(&wakeup{Message: m})
 	return nil

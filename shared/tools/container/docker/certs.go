@@ -23,7 +23,7 @@ func certificates(c Config) (*tls.Config, error) {
 }
 
 // errCerts does not quote the input, which contains a private key.
-var errCerts = errors.New("the certificates need, in PEM: a CA's, a client's, and that one's private key")
+var errCerts = errors.New("required in PEM: a CA certificate, a client certificate and its private key")
 
 // fromText recognises the parts of the text: certificates of CAs, certificates of the client, and the client's key.
 func fromText(text string) (*tls.Config, error) {

@@ -67,7 +67,7 @@ func Open(c Config) (*Engine, error) {
 		}
 		base.TLSClientConfig, scheme = own, "https"
 	default:
-		return nil, errors.New("docker: the engine is one of a unix socket, or of tcp with client certificates")
+		return nil, errors.New("docker: the engine must be at a unix socket, or at tcp with client certificates")
 	}
 	at, err := client.ParseHostURL(c.Host)
 	if err != nil {
@@ -195,7 +195,7 @@ func (a *answer) failure() error {
 
 func failed(status int) error {
 	return tool.Ambiguous(fault.New(fault.Tool, CodeFailed,
-		"The container engine failed, or its answer cannot be read (status %d).", status))
+		"The container engine failed, or its response cannot be read (status %d).", status))
 }
 
 // Images returns the names of the engine's images, in no particular order; images without a name are left out. It is

@@ -21,7 +21,7 @@ import (
 )
 
 // errOdd means that an answer does not follow the API's description.
-var errOdd = errors.New("docker: an odd answer")
+var errOdd = errors.New("docker: unexpected response")
 
 var isID = lazyregexp.New(`^[0-9a-f]{64}$`)
 

@@ -32,11 +32,11 @@ func Check(list []Replacement, at func(i int, name string) string) (size int, er
 	for i, r := range list {
 		switch {
 		case r.Old == "":
-			return 0, fault.Invalid(at(i, "old"), "the text to replace is needed")
+			return 0, fault.Invalid(at(i, "old"), "the text to replace is required")
 		case r.Old == r.New:
 			return 0, fault.Invalid(at(i, "new"), "old and new are equal")
 		case strings.ContainsRune(r.Old, 0) || strings.ContainsRune(r.New, 0):
-			return 0, fault.Invalid(at(i, "new"), "a text without NUL is needed")
+			return 0, fault.Invalid(at(i, "new"), "a text without NUL is required")
 		}
 		size += len(r.Old) + len(r.New)
 	}

@@ -192,7 +192,7 @@ async function consistent(r, said) {
     if (!a.record || !a.entries.length) continue;
     const hash = key ? hex(await crypto.subtle.sign("HMAC", key, bytes(a.record.argsHash))) : a.record.argsHash;
     if (!r.entries.some((e) => e.actionId === a.actionId && e.inputHash === hash)) return no(
-      `It is signed, but no entry of its audit is about what ${a.tool} was given.`
+      `The signature is valid, but no audit entry matches the input of ${a.tool}.`
     );
   }
   return {
