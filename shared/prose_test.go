@@ -27,7 +27,7 @@ var oddWords = []struct {
 	{`\bof whose\b`, "begin with the owner", 1},
 	{`\bwhoever\b`, "name the user, caller or process", 3},
 	{`\b(stands?|stood) (in|there|at|twice|before|behind|beside)\b`, "is in, is duplicated, follows", 14},
-	{`\bnobody\b`, "no user, no process", 11},
+	{`\bnobody\b`, "no user, no process", 10},
 	{`\banew\b`, "again", 3},
 	{`\btheirs\b`, "name the thing", 2},
 	{`\bwhat (is|are|was|were) `, "name the thing", 140},

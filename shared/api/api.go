@@ -197,7 +197,7 @@ func left(requests context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(requests.Err(), context.Canceled)
 }
 
-// warn logs an error that the answer does not report. It is no warning if the client has left.
+// warn logs an error that the answer does not report. If the client has left, it does not log a warning.
 func (r *request) warn(ctx context.Context, msg string, err error, attrs ...any) {
 	level := slog.LevelWarn
 	if left(r.Context(), err) {

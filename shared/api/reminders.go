@@ -20,7 +20,7 @@ func emailOf(id auth.Identity) *string {
 	return &normal
 }
 
-// remindersAnswer is whether and where the user gets e-mail about waiting approvals.
+// remindersAnswer states whether the user gets e-mail about waiting approvals, and at which address.
 type remindersAnswer struct {
 	ok
 	records.ReminderView

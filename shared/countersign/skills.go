@@ -20,17 +20,17 @@ import (
 // one kind of task.
 //
 // The model finds names and descriptions in its instructions, up to 100 skills and 16 KiB. It reads a text, up to 64
-// KiB, by the tool activate_skill and a skill's files by read_skill_file; both calls are actions like all others.
-// Skills stand below the instructions and the policy. Nothing in a skill runs by itself.
+// KiB, by the tool activate_skill and a skill's files by read_skill_file; both calls are actions like all others. The
+// instructions and the policy take precedence over skills. Nothing in a skill runs by itself.
 //
 // A skill approves nothing: allowed-tools only narrows. Once the skill is active, the run's model can call only those
-// tools until it answers, and the policy decides about each call as ever. Names that are not tools of the agent (Read,
-// WebFetch, mcp__x) and entries with a condition (Bash(git:*)) are ignored. If no tool of the agent is left in the
-// list, the skill does not narrow: the model keeps the agent's tools.
+// tools until it answers, and the policy decides about each call as before. Names that are not tools of the agent
+// (Read, WebFetch, mcp__x) and entries with a condition (Bash(git:*)) are ignored. If no tool of the agent is left in
+// the list, the skill does not narrow: the model keeps the agent's tools.
 //
 // A user invokes a skill by its name at the beginning of a prompt: "/release 1.2". Its text is then added to the end of
 // that run's instructions, and allowed-tools narrows that run. Only the prompt counts as the user's words, never the
-// skill's text. A name that is not a skill's is words like any other.
+// skill's text. A name that is not a skill's is ordinary text.
 //
 // In the text, $ARGUMENTS is replaced by the words after the name, $ARGUMENTS[0] for its first word, and $name for a
 // word that the front matter names in arguments. $1 is the first word; in a text that has $0 or $ARGUMENTS[n] it is the

@@ -279,7 +279,7 @@ func Elsewhere(name string) error {
 	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q does not answer on this site.", name)
 }
 
-// DefaultWorker is the function that advances the runs of agents without a home of their own, and of unknown agents.
+// DefaultWorker is the function that advances the runs of agents without a separate worker, and of unknown agents.
 const DefaultWorker = "resume"
 
 // Worker returns the function that advances the named agent's runs.
@@ -290,8 +290,8 @@ func (s Set) Worker(name string) string {
 	return DefaultWorker
 }
 
-// LivesIn reports whether the function advances the named agent's runs. A function that is no agent's home, such as the
-// one that begins runs, advances the same runs as resume.
+// LivesIn reports whether the function advances the named agent's runs. A function that is no agent's worker, such as
+// the one that begins runs, advances the same runs as resume.
 func (s Set) LivesIn(function, name string) bool {
 	for _, a := range s {
 		if a.Worker == function {

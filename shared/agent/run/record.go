@@ -93,7 +93,7 @@ func (v *View) AddRecords(tools tool.Set, events []Event) {
 	}
 }
 
-// UserLocale returns the user's region as stored with the run.
+// UserLocale returns the user's locale as stored with the run.
 func (v *View) UserLocale() Locale { return Locale{TimeZone: v.TimeZone, Language: v.Locale} }
 
 // recordOf returns the record of the action, from its events.

@@ -37,7 +37,7 @@ type CallPolicy struct {
 // CallMode is the decision about a call.
 type CallMode string
 
-// The values of RulingMode.
+// The values of CallMode.
 const (
 	RuleAllow CallMode = "allow" // runs without a question, unless it reaches people; for those the usual rules apply
 	RuleAsk   CallMode = "ask"   // needs an approval, even if it reaches only people that the user always allows

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// A Encoder encodes a run in the events of AG-UI.
+// An Encoder encodes a run in the events of AG-UI.
 type Encoder struct {
 	send    func(Event)
 	in      Request
@@ -26,7 +26,7 @@ type Encoder struct {
 
 var _ stream.Encoder = (*Encoder)(nil)
 
-// NewEncoder returns a Voice that answers the request with events to send.
+// NewEncoder returns an Encoder for the request. It passes events to send.
 func NewEncoder(in Request, send func(Event)) *Encoder {
 	return &Encoder{send: send, in: in, begun: map[string]bool{}, results: map[string]int{}}
 }

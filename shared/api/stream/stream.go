@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// A Encoder encodes what happens in a run in one protocol.
+// An Encoder encodes the events of a run in one protocol.
 type Encoder interface {
 	Begin(r Run)   // before anything else
 	Changed(r Run) // the run's status or its waiting approvals changed
@@ -51,7 +51,7 @@ func (r Run) Error() string {
 	return ""
 }
 
-// Stream streams a run to a Voice. It ignores events that it already has.
+// Stream streams a run to an Encoder. It ignores events that it already has.
 type Stream struct {
 	Encoder
 	run  Run
@@ -67,7 +67,7 @@ type Stream struct {
 	parts       int    // number of texts and thoughts so far
 }
 
-// New returns a Teller for the run. A client that has answered approvals already has the run up to the last of those
+// New returns a Stream for the run. A client that has answered approvals already has the run up to the last of those
 // approvals, so it gets only what follows.
 func New(runID, threadID string, answered []string, by Encoder) *Stream {
 	return &Stream{Encoder: by, run: Run{ID: runID, ThreadID: threadID, State: &run.State{}}, answered: answered}

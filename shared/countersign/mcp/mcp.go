@@ -2,9 +2,9 @@
 //
 // A server is a stranger. Each of its tools has an effect, and waits for an approval of exactly its arguments, unless
 // [Config].Reads says that it only reads. The server's hints can only make a tool stricter. The server's description
-// and schema of a tool are part of the approval: if a tool changes before the yes, the call asks again, and a reading
-// tool that changes is no longer called. With Options.Effects [countersign.AutoApprove] no call asks, even if the
-// server's description has changed. Results are text from strangers, and are marked so for the model.
+// and schema of a tool are part of the approval: if a tool changes before the approval, the call asks again, and a
+// reading tool that changes is no longer called. With Options.Effects [countersign.AutoApprove] no call asks, even if
+// the server's description has changed. Results are text from strangers, and are marked so for the model.
 //
 // A call is sent once. A dead session is replaced, at most once for each call. If the answer to an effect is lost, its
 // outcome is unknown, and an approval that is a Review asks the user.

@@ -6,7 +6,7 @@
 //		offline.Say("21 degrees."))
 //	agent, err := countersign.New(countersign.Options{Provider: model, Tools: []*countersign.Tool{weather}})
 //
-// Package agenttest has the same scripts for tests, which a script that is not kept to fails.
+// Package agenttest has the same scripts for tests. There, a request that differs from the script fails the test.
 package offline
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// WaitForAnswer has a call wait for the client, until its time or the run's is up or its user writes on: the thread
-// names the run for that.
+// WaitForAnswer makes a call wait for the client until the call's or the run's time is up, or until the user sends
+// another message. The thread names the run for that case.
 func WaitForAnswer(tx *unit.Tx, id string, t *tool.Tool) error {
 	wait := &run.Wait{Kind: run.KindCall, ExpiresAt: tx.Run.Deadline}
 	ttl := cmp.Or(tx.Limits().AnswerTTL, answerTTL)

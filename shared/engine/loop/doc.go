@@ -19,7 +19,7 @@
 // Other ways into a run record something and do nothing else; the process that receives the resume goes on in
 // advance.go: [Loop.Resolve] a decision, [Loop.Answer] a client's answer, [Loop.Cancel] a cancel, [Grants.Revoke] a
 // revoked grant. [Loop.Get], [Loop.Watch], [Loop.Conversation] and [Terminals] read. [Loop.Sweep] (sweep.go, shards.go,
-// measure.go) finds the runs that nobody advances.
+// measure.go) finds the runs that no process advances.
 //
 // Every step consists of transitions (package unit). A process may die between any two instructions; the next one
 // reads the events and continues.

@@ -30,7 +30,7 @@ const (
 // Types lists all types.
 var Types = []Type{ApprovalRequested, ApprovalDecided, ApprovalExpired, ReviewRequested, RunEnded}
 
-// A Event is a notification about one event of a run.
+// An Event is a notification about one event of a run.
 type Event struct {
 	ID   string // the same each time that the notification is sent
 	Type Type

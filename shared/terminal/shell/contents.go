@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Contents names the files whose whole content passes through a command: the files that cat prints, and the files that
-// the command overwrites with a text of its own. Paths are as the command spells them, behind the folders that it
-// changes into; moved reports that it changes into one. What only a shell could tell is left out, and so is all of a
-// command that Judge refuses.
+// Contents returns the files whose whole content passes through a command: the files that cat prints, and the files
+// that the command overwrites with its own text. Paths have the command's spelling, relative to the folders that it
+// changes into; moved reports that it changes the folder. Paths that only a shell could determine are left out. A
+// command that Judge refuses has none.
 func Contents(command string, g Grammar) (prints, writes []string, moved bool) {
 	file, wrong := parse(command, g)
 	if wrong != "" {
@@ -30,7 +30,7 @@ type contents struct {
 	prints, writes []string
 }
 
-// statement looks at a statement; fed says that a text of the command is its input.
+// statement examines a statement. fed reports that its input is a text in the command.
 func (c *contents) statement(s *syntax.Stmt, fed bool) {
 	for _, r := range s.Redirs {
 		fed = fed || r.Hdoc != nil || r.Op == syntax.WordHdoc
@@ -89,7 +89,7 @@ func (c *contents) at(p string) string {
 	return path.Join(c.dir, p)
 }
 
-// ownText reports whether what the statement prints is a text of the command.
+// ownText reports whether the statement prints a text that is in the command.
 func ownText(s *syntax.Stmt) bool {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
@@ -104,7 +104,7 @@ func ownText(s *syntax.Stmt) bool {
 	return name == "echo" || name == "printf" || name == "cat" && heredoc
 }
 
-// output returns the file that the statement's output overwrites, if it does, and whether its output goes elsewhere.
+// output returns the file that the statement's output overwrites, if any, and whether the output is redirected.
 func output(s *syntax.Stmt) (file string, redirected bool) {
 	for _, r := range s.Redirs {
 		if r.N != nil && r.N.Value != "1" || r.Word == nil || r.Hdoc != nil || r.Op == syntax.RdrIn ||
@@ -119,8 +119,8 @@ func output(s *syntax.Stmt) (file string, redirected bool) {
 	return file, redirected
 }
 
-// spelled returns the words of a simple command, or nothing where only the shell could tell one of them: but for those
-// of echo and printf, whose words are their text.
+// spelled returns the words of a simple command, or nil if only the shell could determine one of them. The words of
+// echo and printf are their text, so these may be undetermined.
 func spelled(call *syntax.CallExpr) (argv []string) {
 	for i, w := range call.Args {
 		word, unclear := literal(w)

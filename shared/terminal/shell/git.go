@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A Repository is what a git command looks at that reads names, states and messages, changes nothing, and prints no
-// file. What git runs beside depends on the repository's configuration. Such a command is therefore opaque, and may
-// run without approval only where the host has checked that configuration.
+// A Repository is the part of a repository that a git command reads. The command reads names, states and messages,
+// changes nothing, and prints no file. The repository's configuration can make git run other programs. Such a command
+// is therefore opaque, and may run without approval only if the host has checked that configuration.
 type Repository struct {
 	Dir  string // where git looks for the repository: the value of -C, or "."
 	Tree bool   // git compares the files of the working tree, too
@@ -19,8 +19,8 @@ type Repository struct {
 	Prints bool
 }
 
-// repositoryLookers has the git commands that only look, with the options that they may have. No option here has git
-// print the content of a file, write one, verify a signature (which runs gpg), or run another program.
+// repositoryLookers has the git commands that only read, with their permitted options. No option here makes git print
+// or write a file, verify a signature (which runs gpg), or run another program.
 var repositoryLookers = map[string]looker{
 	"status": {short: "sbz", joined: "u", values: isName, operand: isInRepository, most: anyNumber,
 		long: "short branch porcelain porcelain= long show-stash untracked-files untracked-files= ignored ignored= " +
@@ -79,7 +79,7 @@ const (
 		"find-renames find-renames= no-ext-diff no-textconv "
 )
 
-// patchFlags are the options of lines of files.
+// patchFlags are the options that print lines of files.
 const patchFlags = "patch unified= word-diff color-words minimal patience histogram function-context "
 
 // printsFiles reports whether git prints lines of files for a verb with these arguments.
@@ -94,7 +94,7 @@ func printsFiles(verb string, args []string) bool {
 	return verb == "log" && slices.ContainsFunc(args, isPatchFlag)
 }
 
-// isPatchFlag reports whether an argument has git print lines of files.
+// isPatchFlag reports whether an argument makes git print lines of files.
 func isPatchFlag(a string) bool {
 	if !strings.HasPrefix(a, "--") {
 		return len(a) > 1 && a[0] == '-' && strings.ContainsAny(a, "puU")
@@ -103,13 +103,13 @@ func isPatchFlag(a string) bool {
 	return slices.Contains(strings.Fields(patchFlags), name)
 }
 
-// namesOnly are the options with which git diff prints names and numbers in place of lines of files.
+// namesOnly are the options that make git diff print names and numbers instead of lines of files.
 var namesOnly = words("--stat --shortstat --numstat --summary --compact-summary --name-only --name-status --quiet")
 
 // readsTree are the git commands that compare the files of the working tree.
 var readsTree = words("status diff ls-files")
 
-// looksAtRepository returns what a git command looks at, or nil if it may do more than look.
+// looksAtRepository returns the parts that a git command reads, or nil if the command may do more than read.
 func looksAtRepository(argv []string) *Repository {
 	if argv[0] != "git" {
 		return nil
@@ -146,8 +146,8 @@ func looksAtRepository(argv []string) *Repository {
 	return r
 }
 
-// repositoryOf returns what a line looks at in which git commands look at one repository, and all other programs only
-// at what git prints; it is nil for every other line.
+// repositoryOf returns the parts that a line reads if its git commands read one repository, and all other programs only
+// read the output of git. It returns nil for every other line.
 func repositoryOf(pieces []piece) (r *Repository) {
 	for i := range pieces {
 		p := &pieces[i]
@@ -177,12 +177,12 @@ func isInRepository(s string) bool {
 
 var inRepository = lazyregexp.New(`^[A-Za-z0-9_.@^][-A-Za-z0-9_./@^~:{}+=, ]*$`).MatchString
 
-// isPretty reports whether s is a value in which each % is one of the fields that git reads from the commit, or of a
-// date. Others have git verify signatures or run itself.
+// isPretty reports whether each % in the value is a field of the commit or of a date. Other fields make git verify
+// signatures or run itself.
 var isPretty = lazyregexp.New(`^(?:[^%]|%(?:[-+ ]?(?:[HhTtPpdDeSsfbBnmMYyjF%]|[ac][nNeElLdDrtiIsh]|g[dDnNeEs])|` +
 	`C(?:red|green|blue|reset|\([a-z, ]*\))|x[0-9a-fA-F]{2}|[<>]{1,2}\|?\([0-9a-z,]*\)))*$`).MatchString
 
-// isSorting reports whether s is what references are sorted by, or when they are coloured.
+// isSorting reports whether s is a sort key for references, or a setting for their colours.
 func isSorting(s string) bool { return sortings[s] }
 
 var sortings = words("committerdate authordate creatordate taggerdate refname version:refname v:refname objectname " +

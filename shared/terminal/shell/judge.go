@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Class says what a command can do.
+// Class describes the possible effects of a command.
 type Class string
 
-// The classes. All that is not read_only needs a person's yes.
+// The classes. Every command that is not read_only needs an approval.
 const (
 	ReadOnly    Class = "read_only"   // it looks, and can do nothing else; the class read of a tool
 	Change      Class = "change"      // what it says
@@ -24,7 +24,7 @@ const (
 
 var weight = map[Class]int{ReadOnly: 0, Change: 1, Opaque: 2, Destructive: 3}
 
-// A Warning is something that a person should see before a yes.
+// A Warning is a fact that a person should know before an approval.
 type Warning struct {
 	Code  string `json:"code"`
 	Class Class  `json:"class"`
@@ -33,7 +33,7 @@ type Warning struct {
 	End   int    `json:"end"`
 }
 
-// maxWarnings is how many are kept; the first of a kind at a place only.
+// maxWarnings is the maximum number of warnings. Only the first warning of a kind at a place is kept.
 const maxWarnings = 32
 
 // A Judgment holds the facts about a command that are known without running it.
@@ -65,7 +65,7 @@ type Judgment struct {
 	Warnings []Warning
 }
 
-// Has reports whether a warning of the class was given: a destructive command may be opaque too.
+// Has reports whether there is a warning of the class. A destructive command may also be opaque.
 func (j *Judgment) Has(c Class) bool {
 	return slices.ContainsFunc(j.Warnings, func(w Warning) bool { return w.Class == c })
 }
@@ -85,8 +85,8 @@ func (j *Judgment) AtHome() bool {
 	})
 }
 
-// Line returns a read_only command as it runs: in the home directory home, and with other names for the files and
-// folders of Reads, if there are names.
+// Line returns a read_only command in the form in which it runs: in the home directory home, and with the given names,
+// if any, for the files and folders of Reads.
 func (j *Judgment) Line(home string, names []string) string {
 	var b strings.Builder
 	for i := range j.pieces {
@@ -97,9 +97,9 @@ func (j *Judgment) Line(home string, names []string) string {
 	return b.String()
 }
 
-// Judge judges a command that a shell with the grammar will run. The error, for the field "command", is for what a
-// person could not read as the shell does: blank, over 8 KiB, with control or invisible characters, with spaces or
-// full-width characters of Unicode, or not parsable.
+// Judge judges a command that a shell with the grammar will run. It returns an error for the field "command" if a
+// person could not read the command as the shell does: it is blank, over 8 KiB, has control or invisible characters,
+// Unicode spaces or full-width characters, or cannot be parsed.
 func Judge(command string, g Grammar) (Judgment, error) {
 	file, wrong := parse(command, g)
 	if wrong != "" {
@@ -123,7 +123,7 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	return j, nil
 }
 
-// look looks for what a person should know.
+// look searches for facts that a person should know.
 type look struct {
 	grammar  Grammar
 	warnings []Warning
@@ -134,7 +134,7 @@ type look struct {
 	depth    int          // of texts in texts
 }
 
-// deepest is how deep texts in texts are looked at. All of them are behind a warning of the text around them.
+// deepest is the maximum depth at which nested texts are examined. The outer text has a warning in any case.
 const deepest = 3
 
 func (l *look) warn(at span, class Class, code, format string, args ...any) {
@@ -158,7 +158,7 @@ func (l *look) warn(at span, class Class, code, format string, args ...any) {
 	}
 }
 
-// room reports whether there is room for a warning of the class, or one that weighs less could go.
+// room reports whether there is room for a warning of the class, or a less important warning could be dropped.
 func (l *look) room(class Class) bool {
 	return len(l.warnings) < maxWarnings || weight[class] > weight[l.warnings[l.lightest].Class]
 }
@@ -169,7 +169,7 @@ func (l *look) name(name string) {
 	}
 }
 
-// first reports whether it is asked about a thing for the first time.
+// first reports whether this is the first call for the thing.
 func (l *look) first(thing any) bool {
 	if l.seen[thing] {
 		return false
@@ -178,7 +178,7 @@ func (l *look) first(thing any) bool {
 	return true
 }
 
-// text looks at all of a command.
+// text examines a whole command.
 func (l *look) text(command string, file *syntax.File) {
 	if i := strings.IndexByte(command, '\r'); i >= 0 {
 		l.warn(span{i, i + 1}, Opaque, "carriage_return", "Shells differ in what a carriage return is to them.")
@@ -190,8 +190,8 @@ func (l *look) text(command string, file *syntax.File) {
 	l.continued(command)
 }
 
-// continued looks at a command without its line continuations too: shells put lines together before they look for
-// substitutions, and the parser does not everywhere.
+// continued also examines a command without its line continuations. Shells join lines before they look for
+// substitutions, and the parser does not always do so.
 func (l *look) continued(command string) {
 	i := strings.Index(command, "\\\n")
 	if i < 0 {
@@ -203,7 +203,7 @@ func (l *look) continued(command string) {
 	}
 }
 
-// inner looks at a text within the command, and reports whether it could be read.
+// inner examines a text within the command, and reports whether it could be parsed.
 func (l *look) inner(text string, g Grammar, at span) bool {
 	if l.depth == deepest {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A piece is one program of a command line that only looks, with what joins it to the program before.
+// A piece is one program of a read-only command line, with the operator before it.
 type piece struct {
 	joint string // such as " | "; empty for the first
 	argv  []string
@@ -22,14 +22,14 @@ type piece struct {
 	reads []int // the places in argv of the files whose content it prints
 }
 
-// joints are what may stand between two programs of a line.
+// joints are the permitted operators between two programs of a line.
 var joints = map[syntax.BinCmdOperator]string{syntax.Pipe: " | ", syntax.AndStmt: " && ", syntax.OrStmt: " || "}
 
-// maxPieces is how many programs a line may have that runs without approval.
+// maxPieces is the maximum number of programs in a line that runs without approval.
 const maxPieces = 32
 
-// piecesOf returns the programs of a command. It returns nothing for a command that has any other construct than the
-// listed ones, or a word that only the shell could tell.
+// piecesOf returns the programs of a command. It returns nil for a command with a construct that is not listed, or with
+// a word that only the shell could determine.
 func piecesOf(file *syntax.File) (pieces []piece) {
 	if len(file.Stmts) > maxPieces {
 		return nil
@@ -51,7 +51,7 @@ func piecesOf(file *syntax.File) (pieces []piece) {
 	return pieces
 }
 
-// statement returns the programs of a statement. Its input is a pipe if it is fed.
+// statement returns the programs of a statement. If fed is true, its input is a pipe.
 func statement(s *syntax.Stmt, joint string, fed bool) []piece {
 	if s.Negated || s.Background || s.Coprocess || s.Disown {
 		return nil
@@ -78,7 +78,7 @@ func statement(s *syntax.Stmt, joint string, fed bool) []piece {
 	return nil
 }
 
-// spell notes the words of a program, and reports whether all of them are known.
+// spell records the words of a program, and reports whether all of them are known.
 func (p *piece) spell(args []*syntax.Word) bool {
 	for i, w := range args {
 		word, unclear := literal(w)
@@ -107,7 +107,8 @@ func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// atHome returns a word that begins with the home directory, as ~ or ~/PATH; it is empty for every other word.
+// atHome returns a word that begins with the home directory, in the form ~ or ~/PATH. It returns "" for every other
+// word.
 func atHome(w *syntax.Word) string {
 	parts := w.Parts
 	if q, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 && !q.Dollar {
@@ -160,8 +161,8 @@ func plainParameter(p *syntax.ParamExp) bool {
 // isOption reports whether a word is !, {}, or an option whose value may have * and ?.
 var isOption = lazyregexp.New(`^(?:!|\{\}|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
 
-// pattern returns a word in whose last part the shell expands *, ? or [, and which begins with no dash. It is empty for
-// every other word.
+// pattern returns a word in whose last part the shell expands *, ? or [ and that does not begin with a dash. It returns
+// "" for every other word.
 func pattern(w *syntax.Word) string {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	if !ok || len(w.Parts) != 1 {
@@ -179,7 +180,8 @@ func pattern(w *syntax.Word) string {
 	return strings.TrimLeft(lit.Value, "-")
 }
 
-// redirect notes the redirections of a program, and reports whether they only drop its output, join it, or read a file.
+// redirect records the redirections of a program, and reports whether they only drop its output, merge its streams, or
+// read a file.
 func (p *piece) redirect(all []*syntax.Redirect) bool {
 	for _, r := range all {
 		if r.Word == nil || r.Hdoc != nil {
@@ -208,7 +210,7 @@ func (p *piece) redirect(all []*syntax.Redirect) bool {
 	return true
 }
 
-// text returns the piece for the shell. The files that it reads have other names if there are names; home stands for ~.
+// text returns the piece for the shell. names, if any, replace the files that it reads, and home replaces ~.
 func (p *piece) text(home string, names []string) string {
 	words := slices.Clone(p.argv)
 	for i, at := range p.reads {
@@ -241,7 +243,7 @@ func (p *piece) text(home string, names []string) string {
 	return text + p.after
 }
 
-// files returns how many files the piece reads.
+// files returns the number of files that the piece reads.
 func (p *piece) files() int {
 	if p.input != "" {
 		return len(p.reads) + 1

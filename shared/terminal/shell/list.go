@@ -9,18 +9,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A List is a command that needs no shell: pipelines, in order. What a shell would do for it is to start programs with
-// words that are known, connect their streams, and look at exit codes.
+// A List is a command that needs no shell: pipelines, in order. A shell would only start programs with known words,
+// connect their streams, and check exit codes.
 type List []Pipeline
 
-// A Pipeline is one simple command, or several; each reads the output of the one before.
+// A Pipeline is one simple command, or several. Each one reads the output of the command before it.
 type Pipeline struct {
 	When     Condition
 	Not      bool       // its exit code is turned round: 0 becomes 1, any other 0
 	Commands [][]string // each a program and its arguments
 }
 
-// Condition says whether a pipeline runs, by the exit code before it.
+// Condition determines from the previous exit code whether a pipeline runs.
 type Condition string
 
 // The conditions.
@@ -30,7 +30,7 @@ const (
 	IfFailed    Condition = "||"
 )
 
-// DeniedError says why a command is no [List], or is not allowed.
+// DeniedError is the reason why a command is not a [List], or is not allowed.
 type DeniedError struct {
 	Reason     string // what in the command was not allowed; begins in lower case, without a full stop
 	Start, End int    // its place in the command, in bytes; both 0: all of it
@@ -42,14 +42,14 @@ func denied(at span, format string, args ...any) error {
 	return &DeniedError{fmt.Sprintf(format, args...), at.Start, at.End}
 }
 
-// Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of
-// git log -5, and not of git logger. Only options and operands that are known to be harmless may follow an entry, so
-// that "git log" does not allow git log --output=FILE, and nothing may follow the entry of a program that is not known.
-// Behind an entry whose last word is [Anything] all words may follow.
+// Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of git log -5,
+// and not of git logger. Only options and operands that are known to be harmless may follow an entry, so "git log" does
+// not allow git log --output=FILE. Nothing may follow the entry of an unknown program. Any words may follow an entry
+// whose last word is [Anything].
 type Allowed [][]string
 
-// Allow returns what begins with one of the entries, each written as a simple command. The error tells of all entries
-// that are none.
+// Allow returns the commands that begin with one of the entries, each written as a simple command. The error lists all
+// invalid entries.
 func Allow(entries ...string) (Allowed, error) {
 	var allowed Allowed
 	var wrong []error
@@ -85,10 +85,10 @@ func (a Allowed) Parse(command string) (List, error) {
 	return list, nil
 }
 
-// Anything is the last word of an entry behind which all words may stand.
+// Anything is the last word of an entry that any words may follow.
 const Anything = "..."
 
-// check returns why a simple command may not run, or nil.
+// check returns the reason why a simple command may not run, or nil.
 func (a Allowed) check(argv []string) error {
 	var why error
 	for _, entry := range a {
@@ -117,8 +117,9 @@ func begins(argv, entry []string) bool {
 	return len(argv) >= len(entry) && slices.Equal(argv[:len(entry)], entry)
 }
 
-// surplus returns the first word behind the first n that may have the program do more than the n words say: any of an
-// unknown program, and of a known one an option that is not listed, or is a risk. It is empty where there is none.
+// surplus returns the first word after the first n that could make the program do more than the n words say. For an
+// unknown program that is any word; for a known one, an option that is unlisted or risky. It returns "" if there is
+// none.
 func surplus(argv []string, n int) string {
 	if len(argv) == n {
 		return ""
@@ -166,8 +167,8 @@ func clipped(argv []string) string {
 	return fmt.Sprintf("%.100q", Quote(argv))
 }
 
-// read reads a command in bash's grammar, which knows every construct of the POSIX one and more. What the two read
-// differently is none of what a list may have.
+// read parses a command in bash's grammar, which includes all constructs of POSIX. Constructs that the two interpret
+// differently are not allowed in a list.
 func read(command string) (List, error) {
 	file, wrong := parse(command, Bash)
 	if wrong != "" {
@@ -183,7 +184,7 @@ func read(command string) (List, error) {
 	return r.read, r.err
 }
 
-// reader turns statements into pipelines; its first error stays.
+// reader turns statements into pipelines. It keeps the first error.
 type reader struct {
 	read List
 	err  error
@@ -195,8 +196,8 @@ func (r *reader) deny(at span, format string, args ...any) {
 	}
 }
 
-// list adds the pipelines of an and-or list. Both operators bind equally, to the left, so that the right side is one
-// pipeline.
+// list adds the pipelines of an and-or list. Both operators are left-associative with equal precedence, so the right
+// side is one pipeline.
 func (r *reader) list(s *syntax.Stmt, when Condition) {
 	if bin, ok := s.Cmd.(*syntax.BinaryCmd); ok && (bin.Op == syntax.AndStmt || bin.Op == syntax.OrStmt) {
 		r.plainly(s)
@@ -233,7 +234,7 @@ func (r *reader) pipe(s *syntax.Stmt, p *Pipeline) {
 	}
 }
 
-// plainly denies what a statement has beside its command.
+// plainly denies every part of a statement except its command.
 func (r *reader) plainly(s *syntax.Stmt) {
 	switch {
 	case s.Background || s.Coprocess || s.Disown:

@@ -5,12 +5,13 @@ import (
 	"sync"
 )
 
-// A looker is a program that only looks, with the arguments that it may have; all others are asked about. Flags with
-// long names must be written out.
+// A looker is a program that only reads, with its permitted arguments. All other arguments need an approval. Long flags
+// must be written in full.
 //
-// Systems differ in whether a flag takes a value. So where an operand does something (date and hostname set), no
-// flag has a value in a word of its own, which another system could take for an operand. And where operands are files
-// whose content is printed, no value may be such a file: BSD takes every word behind the first operand for one.
+// Systems differ in whether a flag takes a value. Therefore, if an operand has an effect (date and hostname set
+// something), no flag takes its value from a separate word, which another system could read as an operand. And if
+// operands are files whose content is printed, no value may be such a file: BSD reads every word after the first
+// operand as an operand.
 type looker struct {
 	short   string // flags of one letter, that may stand together
 	valued  string // flags of one letter with a value, in the same word or the next
@@ -33,10 +34,10 @@ const always = "*"
 
 const anyNumber = -1 // of operands
 
-// lookers is the table of what may run without being asked about. A program belongs here only if nothing that it may
-// be given here makes it write, connect, wait, or run another program. It runs without a home directory and without
-// exported variables; one that takes a configuration which acts from anywhere else, as git does from a repository, is
-// not here: see [Repository]. testdata/lookers.txt has a command of each, which a test runs beside such configurations.
+// lookers is the table of programs that may run without approval. A program belongs here only if no permitted argument
+// makes it write, connect, wait, or run another program. It runs without a home directory and without exported
+// variables. Programs that read an active configuration from elsewhere, as git does from a repository, are not here:
+// see [Repository]. testdata/lookers.txt has a command of each, which a test runs next to such configurations.
 var lookers = map[string]looker{
 	"arch": {},
 	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
@@ -121,12 +122,12 @@ const (
 	psFlags = "sort= forest no-headers headers pid= ppid= user= format= cols= columns= width= rows= lines= deselect"
 )
 
-// forms are whole commands that only look, of programs whose other commands do more. NAME stands for one name, COLUMNS
-// for columns of ps, and SORT for --sort= with some.
+// forms are whole commands that only read, of programs whose other commands do more. NAME is one name, COLUMNS is a
+// list of columns of ps, and SORT is --sort= with such a list.
 //
-// The e of ps is only here: it stands for all processes, but when ps cannot make sense of its words together, it reads
-// those with a dash again as BSD's letters, where e shows the environment of each process. Here is only what makes
-// sense in all cases, or in neither reading. -aux is what ps reads so on purpose.
+// The flag -e of ps is allowed only here. It means all processes. But if ps cannot parse its words, it reads those with
+// a dash again as BSD letters, where e shows the environment of each process. The forms below are valid in the first
+// reading, or invalid in both. ps reads -aux as BSD letters on purpose.
 var forms = []string{
 	"ps -e", "ps -ef", "ps -eF", "ps -eLf", "ps -ef --forest", "ps -ef SORT", "ps -eF SORT", "ps -e -o COLUMNS",
 	"ps -e -o COLUMNS SORT", "ps -eo COLUMNS", "ps -eo COLUMNS SORT", "ps -eo COLUMNS --no-headers",

@@ -13,7 +13,7 @@ import (
 //go:embed options.txt
 var optionsText string
 
-// A program is a known one: it runs no other program with these options.
+// A program is a known program. It runs no other program with these options.
 type program struct {
 	letters map[byte]bool // true: the letter has a value
 	names   map[string]bool
@@ -45,7 +45,7 @@ func parsePrograms(text string) map[string]program {
 	return all
 }
 
-// unknown returns the index of the first argument that is an option which is not listed, or -1.
+// unknown returns the index of the first unlisted option among the arguments, or -1.
 func (p program) unknown(args []string) int {
 	for i, a := range args {
 		if a == "--" && !p.single {
@@ -76,11 +76,11 @@ func (p program) has(option string) bool {
 	return true
 }
 
-// systemFolders are where a program is what its name says.
+// systemFolders are the folders in which a program's name identifies the program.
 var systemFolders = words("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/local/sbin")
 
-// opaque warns of a command that may run more than it says, if nothing that is known of its program says so already:
-// the program is not known, or one of its options.
+// opaque warns about a command that may do more than its words say, because the program or one of its options is
+// unknown. It adds nothing if there is a more precise warning.
 func (l *look) opaque(args []string, words []*syntax.Word) {
 	dir, name := path.Split(args[0])
 	runs := func(r risk) bool { return r.class == Opaque }
@@ -119,7 +119,7 @@ func mayBeOption(w *syntax.Word) bool {
 	return !ok || strings.ContainsAny(lit.Value[:1], "*?[{-\\$`")
 }
 
-// call looks at a simple command.
+// call examines a simple command.
 func (l *look) call(words []*syntax.Word) {
 	args := make([]string, len(words))
 	for i, w := range words {
@@ -167,15 +167,15 @@ func (l *look) named(args []string, words []*syntax.Word) {
 	}
 }
 
-// gravely reports whether something destructive was found already.
+// gravely reports whether something destructive was already found.
 func (l *look) gravely() bool {
 	return slices.ContainsFunc(l.warnings, func(w Warning) bool { return w.Class == Destructive })
 }
 
-// maxWrapped is how many words behind sudo, env and the like are looked at as programs.
+// maxWrapped is the number of words after sudo, env and similar programs that are examined as programs.
 const maxWrapped = 32
 
-// program looks at a program and its arguments; of those that are not spelled out args has nothing.
+// program examines a program and its arguments. args leaves out arguments that are not literal.
 func (l *look) program(args []string, words []*syntax.Word) {
 	name := path.Base(args[0])
 	l.name(name)

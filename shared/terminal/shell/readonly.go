@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// readOnly returns the judgment of a line whose programs only look; ok is false for every other line.
+// readOnly returns the judgment of a line whose programs only read. ok is false for every other line.
 func readOnly(pieces []piece) (j Judgment, ok bool) {
 	for i := range pieces {
 		p := &pieces[i]
@@ -33,7 +33,7 @@ func readOnly(pieces []piece) (j Judgment, ok bool) {
 	return j, len(pieces) > 0
 }
 
-// looks looks a program up in the tables, and notes what it reads and looks at.
+// looks finds a program in the tables, and records which files and folders it reads.
 func (j *Judgment) looks(p *piece) bool {
 	argv := p.argv
 	if len(p.globs) == 0 {
@@ -56,7 +56,7 @@ func (j *Judgment) looks(p *piece) bool {
 	return j.uses(p)
 }
 
-// fits reports whether the arguments are those of the program, and notes what it reads and looks at.
+// fits reports whether the program permits the arguments, and records which files and folders it reads.
 func (l looker) fits(j *Judgment, p *piece) bool {
 	argv := p.argv
 	operands, ok := l.flags(argv[1:])
@@ -87,7 +87,7 @@ func (l looker) fits(j *Judgment, p *piece) bool {
 	return true
 }
 
-// globsBeside reports whether a pattern stands anywhere but among the operands.
+// globsBeside reports whether there is a pattern outside the operands.
 func (p *piece) globsBeside(operands []int) bool {
 	for at := range p.globs {
 		if !slices.Contains(operands, at-1) {
@@ -97,8 +97,8 @@ func (p *piece) globsBeside(operands []int) bool {
 	return false
 }
 
-// path notes a word that is a path, and reports whether it may be one: the content of the files that a pattern stands
-// for is not read, as each of them would have to be opened first.
+// path records a word that is a path, and reports whether it is allowed. A pattern is not allowed for files whose
+// content is read, because each of them would have to be opened first.
 func (j *Judgment) path(p *piece, at int, content bool) bool {
 	j.Looks = append(j.Looks, p.argv[at])
 	if content {
@@ -107,7 +107,7 @@ func (j *Judgment) path(p *piece, at int, content bool) bool {
 	return !content || !p.globs[at]
 }
 
-// goesBelow reports whether the program looks at what lies below a folder.
+// goesBelow reports whether the program reads below a folder.
 func (l looker) goesBelow(args []string) bool {
 	flagged := func(letters, name string) bool {
 		return slices.ContainsFunc(args, func(a string) bool {
@@ -118,7 +118,7 @@ func (l looker) goesBelow(args []string) bool {
 		!(l.stays != "" && flagged(l.stays, "--one-file-system"))
 }
 
-// stands reports whether a word of a form stands for the word.
+// stands reports whether a word of a form matches the word.
 func stands(form, word string) bool {
 	switch form {
 	case "NAME":
@@ -174,7 +174,7 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 	return operands, true
 }
 
-// letters checks flags of one letter behind one dash; next reports whether the next word is the last one's value.
+// letters checks one-letter flags after one dash. next reports whether the next word is the value of the last flag.
 func (l looker) letters(flags string) (value string, next, ok bool) {
 	for i, r := range flags {
 		rest := flags[i+1:]
@@ -199,8 +199,8 @@ func isPath(s string) bool {
 		s[0] == '/' || s[0] == '.' || s[0] == '_' || isLetterOrDigit(s[0]))
 }
 
-// isRemote reports whether a look at a path may have an automounter or a file system of a user's connect or run
-// something, or leads to what another process has open.
+// isRemote reports whether reading a path may make an automounter or a user's file system connect or run something, or
+// may read a file that another process has open.
 func isRemote(s string) bool {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path.Clean(s), "/"), "/")
 	second, more, _ := strings.Cut(rest, "/")
@@ -233,24 +233,26 @@ func isName(s string) bool {
 	return s != "" && s[0] != '-' && s[0] != '+'
 }
 
-// isCount reports whether s is a number of lines or bytes, and so no path of a file that somebody would hide.
+// isCount reports whether s is a number of lines or bytes, and therefore not the path of a private file.
 var isCount = lazyregexp.New(`^[-+]?[0-9]+[A-Za-z]*$`).MatchString
 
 // hasPercent reports whether s can be a format of stat, and is hardly a path.
 func hasPercent(s string) bool { return strings.Contains(s, "%") }
 
-// isDay reports whether s is a text that describes a time. A number is what some systems set.
+// isDay reports whether s is a text that describes a time. A plain number does not count, because some systems would
+// set the clock to it.
 func isDay(s string) bool {
 	return isText(s) && (s[0] == '@' || strings.ContainsFunc(s, unicode.IsLetter))
 }
 
 func isFormat(s string) bool { return strings.HasPrefix(s, "+") }
 
-// isBSD reports whether s is letters of ps without a dash; e, which shows the environment, is not among them.
+// isBSD reports whether s consists of letters of ps without a dash. The letter e, which shows the environment, is not
+// allowed.
 func isBSD(s string) bool { return s != "" && strings.Trim(s, "auxwfjlhmT") == "" }
 
-// isColumns reports whether s is a list of columns of ps, or of what it selects by. None begins with a dash: where ps
-// takes no value from the next word, that would be more flags.
+// isColumns reports whether s is a list of columns or of selections for ps. None begins with a dash, because a ps that
+// takes no value from the next word would read it as flags.
 func isColumns(s string) bool {
 	if strings.HasPrefix(s, "-") {
 		return false

@@ -37,8 +37,8 @@ var texts = map[string]string{
 
 // risks lists programs: class, code and names; then, if only some uses are meant, words that must be among the
 // arguments, entries separated by commas (-x is found in -axz too, and a star matches any ending); then the sentence,
-// if it differs from the code's. It is advice: a program that is not here can do harm too, and so all that is not
-// read_only asks.
+// if it differs from the code's. It is advice: a program that is not here can do harm too, so every command that is not
+// read_only needs an approval.
 const risks = `
 destructive deletes: rm rmdir unlink shred truncate wipe srm trash
 destructive deletes: find fd | -delete
@@ -212,7 +212,7 @@ var risksOf = sync.OnceValue(func() map[string][]risk {
 	return of
 })
 
-// wrappers are programs that run another, which their arguments name. So does what [isLoader] tells.
+// wrappers are programs that run another program, which their arguments name. See also [isLoader].
 var wrappers = words(`sudo doas su runuser pkexec run0 setpriv capsh sg gosu su-exec setuidgid chpst env xargs parallel
 	watch time timeout nice ionice stdbuf unbuffer strace ltrace perf valgrind chroot unshare nsenter firejail bwrap proot
 	fakeroot flock chrt taskset numactl setarch linux32 linux64 nohup setsid exec command builtin busybox toybox
@@ -224,7 +224,7 @@ func isLoader(name string) bool {
 	return strings.HasPrefix(name, "ld-") || name == "ld.so" || strings.HasPrefix(name, "ld64.so")
 }
 
-// textual are programs that have a shell run the text behind -c.
+// textual are programs that make a shell run the text after -c.
 var textual = words("sh bash dash ash zsh ksh mksh rbash su runuser sg flock script")
 
 var interpreters = words(`sh bash dash ash zsh ksh mksh fish csh tcsh busybox python python2 python3 perl ruby node
@@ -254,7 +254,7 @@ func steers(name string) bool {
 		slices.ContainsFunc(steeringSuffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// builtins have no program: where no shell runs, they mean nothing.
+// builtins are not programs: without a shell, they mean nothing.
 var builtins = words(`. : alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs
 	disown enable eval exec exit export fc fg getopts hash help history jobs let local logout mapfile popd pushd read
 	readarray readonly return set shift shopt source suspend times trap type typeset ulimit umask unalias unset wait`)
@@ -267,7 +267,7 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// fits reports whether the arguments are those that the risk is about.
+// fits reports whether the risk applies to the arguments.
 func (r risk) fits(name string, args []string) bool {
 	p := programs()[name]
 	missing := func(word string) bool { return !given(p, args, word) }
@@ -275,12 +275,11 @@ func (r risk) fits(name string, args []string) bool {
 		func(entry []string) bool { return !slices.ContainsFunc(entry, missing) })
 }
 
-// shortest is the length from which on the beginning of a long option stands for it (--del for --delete).
+// shortest is the minimum length of an abbreviated long option (--del for --delete).
 const shortest = len("--del")
 
-// given reports whether a word is among the arguments of a program: as it is, behind more letters of a flag (-f in
-// -rf), with a value (--x=y), by the beginning of its name, or with the beginning or end that a star stands for. VERB
-// stands for all that [hasVerb] knows.
+// given reports whether a word is among the arguments of a program: unchanged, among other letters of a flag (-f in
+// -rf), with a value (--x=y), abbreviated, or matched by a star. VERB matches every verb of [hasVerb].
 func given(p program, args []string, word string) bool {
 	if word == "VERB" {
 		return namesVerb(args)
@@ -303,8 +302,8 @@ func given(p program, args []string, word string) bool {
 	return false
 }
 
-// textIn returns the index of the text behind -c, which may stand among other letters (-lc) and before other flags.
-// It is 0 where there is none.
+// textIn returns the index of the text after -c, which may be among other letters (-lc) and before other flags. It
+// returns 0 if there is none.
 func textIn(args []string) int {
 	behind := false
 	for i, a := range args {
@@ -316,7 +315,7 @@ func textIn(args []string) int {
 	return 0
 }
 
-// cluster reports whether an argument is letters of flags behind one dash.
+// cluster reports whether an argument consists of several flags after one dash.
 func cluster(a string) bool {
 	if len(a) < 2 || a[0] != '-' {
 		return false

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// script looks at a program that runs a script in a language of its own, given as the first operand or behind -e. Its
-// other operands are files whose content it prints.
+// script examines a program that runs a script in its own language, given as the first operand or after -e. Its other
+// operands are files whose content it prints.
 func (j *Judgment) script(p *piece, letters string, valued string, harmless func(string) bool) bool {
 	found, given := false, false
 	var files []int
@@ -64,12 +64,12 @@ func scriptOption(option byte, value string, harmless func(string) bool) bool {
 
 var isVariable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString
 
-// matches is awk.
+// matches examines awk.
 func matches(j *Judgment, p *piece) bool { return j.script(p, "", "Fv", harmlessAwk) }
 
-// harmlessAwk reports whether a text, however awk reads it, is a program that can run no command, write no file, and
-// read no file that is not an operand. Each of these needs one of a few names, a pipe, or a > behind a print. The
-// text may have none, not even in quotes.
+// harmlessAwk reports whether an awk program can run no command, write no file, and read no file that is not an
+// operand. Each of these needs one of a few names, a pipe, or a > after a print. The text must not contain any, not
+// even in quotes.
 func harmlessAwk(program string) bool {
 	if strings.ContainsAny(program, "@\n`") || strings.Contains(program, "\\\n") {
 		return false
@@ -87,11 +87,11 @@ func harmlessAwk(program string) bool {
 	return printing < 0 || !strings.Contains(program[printing:], ">")
 }
 
-// edits is sed.
+// edits examines sed.
 func edits(j *Judgment, p *piece) bool { return j.script(p, "nErsuz", "e", harmlessSed) }
 
-// harmlessSed reports whether a script of sed only prints, deletes and replaces lines. It knows the part of the
-// language that all implementations read alike, and reports false for every other script.
+// harmlessSed reports whether a script of sed only prints, deletes and replaces lines. It parses the part of the
+// language that all implementations interpret alike, and returns false for every other script.
 func harmlessSed(script string) bool {
 	for script = strings.TrimLeft(script, " ;"); script != ""; script = strings.TrimLeft(script, " ;") {
 		rest, ok := sedAddresses(script)
@@ -121,7 +121,7 @@ func harmlessSed(script string) bool {
 
 var sedAddress = lazyregexp.New(`^(?:[0-9]+|\$|[0-9]+~[0-9]+|\+[0-9]+|/(?:[^/\\\n\[]|\\[^\ncdox]|\[\^?[^]/\\\n]+\])+/I?)`)
 
-// sedAddresses returns what comes behind the addresses of a command.
+// sedAddresses returns the text after the addresses of a command.
 func sedAddresses(script string) (rest string, ok bool) {
 	if strings.IndexByte("0123456789$/", script[0]) >= 0 {
 		for range 2 {
@@ -143,7 +143,7 @@ func sedAddresses(script string) (rest string, ok bool) {
 	return strings.TrimLeft(script, "! "), true
 }
 
-// sedReplacement returns what comes behind s/regexp/replacement/flags or y/characters/characters/.
+// sedReplacement returns the text after s/regexp/replacement/flags or y/characters/characters/.
 func sedReplacement(script string, flags bool) (rest string, ok bool) {
 	if script == "" || strings.IndexByte("/|,#:@%_+=~", script[0]) < 0 {
 		return "", false
@@ -186,10 +186,10 @@ func firstMatch(r *lazyregexp.Regexp, s string) string {
 	return strings.Join(r.FindAllString(s, 1), "")
 }
 
-// bracketStart is where a bracket that closes no list of characters may stand.
+// bracketStart matches the positions in which a bracket does not close a list of characters.
 var bracketStart = lazyregexp.New(`^\^?\]?`)
 
-// filters is jq.
+// filters examines jq.
 func filters(j *Judgment, p *piece) bool { return j.script(p, "acCejMnrsS", "", harmlessJq) }
 
 // harmlessJq reports whether a program of jq loads no module.
@@ -202,7 +202,7 @@ func harmlessJq(program string) bool {
 	return true
 }
 
-// listsArchive is tar where it lists the members of one archive.
+// listsArchive examines tar, which may only list the members of one archive.
 func listsArchive(j *Judgment, p *piece) bool {
 	if len(p.argv) != 3 {
 		return false
@@ -212,11 +212,11 @@ func listsArchive(j *Judgment, p *piece) bool {
 		strings.HasSuffix(letters, "f") && isPath(p.argv[2]) && j.path(p, 2, true)
 }
 
-// certificateOptions are those of openssl x509 that print a part of a certificate.
+// certificateOptions are the options of openssl x509 that print a part of a certificate.
 const certificateOptions = `-noout -text -dates -startdate -enddate -subject -issuer -serial -fingerprint -purpose
 	-pubkey -sha256`
 
-// showsCertificate is openssl where it prints a certificate.
+// showsCertificate examines openssl, which may only print a certificate.
 func showsCertificate(j *Judgment, p *piece) bool {
 	if len(p.argv) < 4 || p.argv[1] != "x509" {
 		return false
@@ -233,10 +233,10 @@ func showsCertificate(j *Judgment, p *piece) bool {
 	return from
 }
 
-// textPrograms are those which print their arguments, whatever these are.
+// textPrograms are programs that only print their arguments.
 const textPrograms = "echo basename dirname"
 
-// names is xargs with a program that prints its arguments.
+// names examines xargs, which may only run a program that prints its arguments.
 func names(j *Judgment, p *piece) bool {
 	args := p.argv[1:]
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {

@@ -7,13 +7,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// searchers are programs that only look with some of their words, and whose words are of another form than the table
-// of lookers has. Each reports whether it only looks, and notes at what.
+// searchers are programs that only read with some of their arguments, in a form that the table of lookers cannot
+// describe. Each function reports whether the program only reads, and records what it reads.
 var searchers = map[string]func(j *Judgment, p *piece) bool{"find": finds, "journalctl": readsJournal,
 	"systemctl": showsUnits, "sed": edits, "awk": matches, "gawk": matches, "mawk": matches,
 	"jq": filters, "tar": listsArchive, "openssl": showsCertificate, "xargs": names}
 
-// findTests are the tests and actions of find that only look, with what their values must be; nil: they have none.
+// findTests are the tests and actions of find that only read, with the check of their values, or nil if they take none.
 var findTests = func() map[string]func(string) bool {
 	tests := map[string]func(string) bool{"-type": isName, "-user": isName, "-group": isName, "-perm": isPermission,
 		"-newer": isPath, "-anewer": isPath, "-cnewer": isPath, "-samefile": isPath, "-xtype": isName,
@@ -33,7 +33,7 @@ var findTests = func() map[string]func(string) bool {
 	return tests
 }()
 
-// pathTests are the tests of find whose value is a file that find looks at.
+// pathTests are the tests of find whose value is a file that find reads.
 var pathTests = words("-newer -anewer -cnewer -samefile")
 
 // finds looks for files by their names and attributes. It follows no link.
@@ -81,15 +81,15 @@ func finds(j *Judgment, p *piece) bool {
 var foundLookers = map[string]string{"ls": "ld", "stat": "", "du": "", "file": "", "echo": "", "basename": "",
 	"dirname": ""}
 
-// noLinks reports whether only files or folders pass the tests.
+// noLinks reports whether the tests select only files or folders.
 func noLinks(tests []string) bool {
 	return slices.Contains(tests, "-type") && !slices.ContainsFunc(tests, func(a string) bool {
 		return isAmong("l , ! -not -o -or", a)
 	})
 }
 
-// looksAtFound reports whether a program only looks at the files that find puts in the place of {}: none of their names
-// begins with a dash. noLinks says that there is no link among the files.
+// looksAtFound reports whether a program only reads the files that find puts in place of {}. None of their names begins
+// with a dash. noLinks means that no file is a link.
 func looksAtFound(argv []string, noLinks bool) bool {
 	if len(argv) == 0 {
 		return false
@@ -125,7 +125,7 @@ var journalLooker = looker{short: "abekqrx", valued: "gnptuSUo", values: isText,
 // journalValues are options whose value may be the next word.
 var journalValues = words("--grep --identifier --lines --output --priority --since --unit --until")
 
-// readsJournal prints the journal.
+// readsJournal examines journalctl.
 func readsJournal(j *Judgment, p *piece) bool {
 	args := p.argv[1:]
 	j.Needs = []string{journal}
@@ -148,11 +148,11 @@ func readsJournal(j *Judgment, p *piece) bool {
 var unitLooker = looker{short: "al", valued: "ntp", values: isColumns,
 	long: "all failed full lines= no-legend no-pager plain quiet state= type= value property= reverse"}
 
-// unitVerbs are those of systemctl that only look.
+// unitVerbs are the verbs of systemctl that only read.
 var unitVerbs = words(`status is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets
 	list-dependencies list-jobs list-paths list-automounts get-default show`)
 
-// showsUnits shows services. With their state come lines of the journal.
+// showsUnits examines systemctl. It prints the state of services with lines of the journal.
 func showsUnits(j *Judgment, p *piece) bool {
 	args := p.argv[1:]
 	operands, ok := unitLooker.flags(args)
@@ -175,7 +175,7 @@ func showsUnits(j *Judgment, p *piece) bool {
 	return true
 }
 
-// isText reports whether s can be a value that is no other option.
+// isText reports whether s can be a value and not another option.
 func isText(s string) bool { return s != "" && s[0] != '-' }
 
 var isPermission = lazyregexp.New(`^[-/]?[0-7ugoarwxXst,=+-]+$`).MatchString

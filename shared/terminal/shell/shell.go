@@ -2,12 +2,12 @@
 //
 // [Judge] is for a command that a person may be asked about: it refuses text that a person cannot read, classifies the
 // rest, with warnings and their places, and turns a read-only command into an argument list and its canonical form.
-// [Allowed] is for a program that says itself which commands may run: it turns a command into a [List], which runs
-// without any shell.
+// [Allowed] is for a program that declares which commands may run: it turns a command into a [List], which runs without
+// any shell.
 //
-// A command is read_only, or a list, only if each of its words is spelled out. Text that a shell would have to expand,
-// substitute or look up is asked about, or denied. Both are executed from the parsed words, never from the text, so no
-// second reader can interpret the text differently.
+// A command is read_only, or a list, only if each of its words is spelled out. A command with text that a shell would
+// have to expand, substitute or look up needs an approval, or is denied. Commands run from the parsed words, never from
+// the text, so no second parser can interpret the text differently.
 package shell
 
 import (
@@ -30,13 +30,13 @@ const (
 	POSIX Grammar = "sh"
 )
 
-// Bounds of a command. The parser calls itself for each bracket, and takes a time that grows with the depth.
+// Limits of a command. The parser is recursive, and its time grows with the depth of brackets.
 const (
 	MaxLength   = 8 << 10 // bytes
 	maxBrackets = 512
 )
 
-// unreadable says why a person cannot read the command as the shell does, or returns nothing.
+// unreadable returns the reason why a person cannot read the command as the shell does, or "".
 func unreadable(command string) string {
 	switch {
 	case len(command) > MaxLength:

@@ -12,7 +12,7 @@ import (
 //go:embed uses.txt
 var usesText string
 
-// A use is a line of uses.txt: a program and its verbs, with the arguments with which it only looks.
+// A use is a line of uses.txt: a program and its verbs, with the arguments with which it only reads.
 type use struct {
 	verbs    []string
 	letters  map[byte]byte   // ':' of one with a value, '?' of one whose value may follow in the same word, else ' '
@@ -21,7 +21,7 @@ type use struct {
 	notes    map[string]string
 }
 
-// An operand is a kind of operands, and how many there may be.
+// An operand is a kind of operand, with the permitted number.
 type operand struct {
 	kind string
 	many byte // 0, '?', '*' or '+'
@@ -89,7 +89,7 @@ const ipFlags = `-4 -6 -br -brief -s -stats -statistics -d -details -o -oneline 
 // isAmong reports whether a word is in a list of words.
 func isAmong(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
 
-// uses reports whether the program only looks by one of its uses, and notes what it reads and looks at.
+// uses reports whether the program only reads according to one of its uses, and records what it reads.
 func (j *Judgment) uses(p *piece) bool {
 	args := p.argv[1:]
 	for p.argv[0] == "ip" && len(args) > 0 && isAmong(ipFlags, args[0]) {
@@ -105,7 +105,7 @@ func (j *Judgment) uses(p *piece) bool {
 	return false
 }
 
-// fits reports whether the arguments from the place first on are those of the use.
+// fits reports whether the use permits the arguments from index first on.
 func (u *use) fits(j *Judgment, p *piece, first int) bool {
 	given, operands, ok := u.options(p, first)
 	if must, asked := u.notes["must"]; !ok || asked && !anyOf(given, strings.Split(must, ",")) {
@@ -159,7 +159,7 @@ func beginsWith(word, texts string) bool {
 	return slices.ContainsFunc(strings.Split(texts, ","), func(s string) bool { return strings.HasPrefix(word, s) })
 }
 
-// option returns the options of an argument; next reports whether the next argument is the last one's value.
+// option returns the options of an argument. next reports whether the next argument is the value of the last option.
 func (u *use) option(a string) (options []string, next, ok bool) {
 	if strings.HasPrefix(a, "--") {
 		name, value, has := strings.Cut(a[2:], "=")
@@ -185,8 +185,8 @@ func (u *use) option(a string) (options []string, next, ok bool) {
 	return options, false, true
 }
 
-// value reports whether an option may have the value: it is no other option, and none that another system takes for a
-// file whose content is printed.
+// value reports whether an option may have the value. The value must not be another option, or a word that another
+// system reads as a file whose content is printed.
 func (u *use) value(v string) bool {
 	return v != "" && v[0] != '-' && (len(v) == 1 || !strings.Contains(v, "/") || !u.prints())
 }
@@ -196,7 +196,7 @@ func (u *use) prints() bool {
 	return slices.ContainsFunc(u.operands, func(o operand) bool { return o.kind == "FILE" })
 }
 
-// takes reports whether the operands are those of the use, and notes those that are paths.
+// takes reports whether the use permits the operands, and records those that are paths.
 func (u *use) takes(j *Judgment, p *piece, operands []int) bool {
 	_, fed := u.notes["fed"]
 	if fed && (len(operands) == 0 || !u.prints()) && !p.fed {
@@ -235,7 +235,7 @@ func (u *use) takes(j *Judgment, p *piece, operands []int) bool {
 	return len(operands) == 0
 }
 
-// is reports whether a word can be such an operand.
+// is reports whether a word can be an operand of this kind.
 func (o operand) is(word string) bool {
 	switch o.kind {
 	case "FILE", "PATH":

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// verbs are the words for deleting or ending something in programs of services, databases and packages.
+// verbs are the words that delete or end something in programs for services, databases and packages.
 var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe erase uninstall prune flush flushall
 	flushdb truncate nuke evict deregister revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank
 	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade
@@ -18,7 +18,7 @@ var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe
 // talking are programs whose arguments are only names: of manuals, or of abilities of a terminal.
 const talking = "reset tput tldr cheat man apropos whatis info help"
 
-// reading are verbs behind which a word is only the name to look for.
+// reading are verbs that are followed only by a name to search for.
 const reading = "search find list get describe show view explain help can-i"
 
 // hasVerb reports whether a word names a verb that deletes or ends something: terminate-instances, db:drop,
@@ -37,7 +37,7 @@ func hasVerb(word string) bool {
 
 var fileEnding = lazyregexp.New(`\.rb$`)
 
-// verb reports whether one of the words that a name or a text is made of is a verb.
+// verb reports whether one of the words in a name or a text is a verb.
 func verb(text string) bool {
 	var b strings.Builder
 	var last rune
@@ -63,10 +63,10 @@ func namesVerb(args []string) bool {
 	return i >= 0 && !slices.ContainsFunc(args[:i], func(a string) bool { return isAmong(reading, a) })
 }
 
-// firstWords are how many words of an unknown program's command are searched for a verb.
+// firstWords is the number of words of an unknown program's command that are searched for a verb.
 const firstWords = 6
 
-// removes reports whether an unknown program says that it deletes something: by its name, or one of its first words.
+// removes reports whether the name or one of the first words of an unknown program means deletion.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
 	if known || builtins[name] || len(risksOf()[name]) > 0 || isAmong(talking, name) || onlyLooks(name, args) {
@@ -75,7 +75,7 @@ func removes(name string, args []string) bool {
 	return namesVerb(args[:min(len(args), firstWords)]) || verb(name)
 }
 
-// harmlessText lists options with which programs that can destroy something only look or plan, as options.txt does.
+// harmlessText lists options with which destructive programs only read or plan, in the form of options.txt.
 const harmlessText = `
 fdisk gdisk = lxo: list
 sfdisk = lJdFVs list list-free dump json verify show-size
@@ -96,8 +96,8 @@ setfacl = t test
 shutdown = c show
 `
 
-// dryRuns are options that make programs only report what they would do, if no other option comes first: a later one
-// could be the value of another.
+// dryRuns are options that make programs only report their actions. They count only as the first option, because a
+// later one could be the value of another option.
 const dryRuns = `
 rsync = -n* -an -avn -avzn -aun -rn -rvn --dry-run
 wipefs = -n --no-act
@@ -143,8 +143,8 @@ var (
 	})
 )
 
-// asksForHelp reports whether a program only prints its help or its version: the last argument says so, and no -- comes
-// before it.
+// asksForHelp reports whether a program only prints its help or its version, according to the last argument, without a
+// -- before it.
 func asksForHelp(name string, args []string) bool {
 	if len(args) == 0 || slices.Contains(args, "--") {
 		return false
@@ -162,8 +162,7 @@ func asksForHelp(name string, args []string) bool {
 	return name == "git" && args[0] == "help"
 }
 
-// firstOption returns the place of the first option, or -1. Letters that have no value may come before it: of rsync and
-// of git clean.
+// firstOption returns the index of the first option, or -1. It skips letters without a value of rsync and git clean.
 func firstOption(name string, args []string) int {
 	letters := ""
 	if name == "rsync" || name == "git" && len(args) > 0 && args[0] == "clean" {
@@ -181,8 +180,8 @@ func firstOption(name string, args []string) int {
 	return first
 }
 
-// onlyLooks reports whether a program that can destroy something is given only options with which it looks, or one with
-// which it says what it would do.
+// onlyLooks reports whether a destructive program has only options with which it reads, or one with which it only
+// reports its actions.
 func onlyLooks(name string, args []string) bool {
 	if asksForHelp(name, args) {
 		return true

@@ -13,13 +13,13 @@ type span struct{ Start, End int }
 
 func place(n syntax.Node) span { return span{int(n.Pos().Offset()), int(n.End().Offset())} }
 
-// unclear says what in a word only a shell could tell.
+// unclear describes the part of a word that only a shell could determine.
 type unclear struct {
 	what string // such as "a command substitution"
 	span
 }
 
-// literal returns the word as the shell passes it on, or what in it only the shell could tell.
+// literal returns the word as the shell passes it on, or the part that only the shell could determine.
 func literal(w *syntax.Word) (string, *unclear) {
 	var b strings.Builder
 	for _, part := range w.Parts {

@@ -94,7 +94,7 @@ func onlyContainer(ctx context.Context, e Engine, c tool.Call, _ ShellArgs) (str
 	return has[0].ID, nil
 }
 
-// GitArgs are the arguments of configureGitClientInContainer. None is for a credential.
+// GitArgs are the arguments of configureGitClientInContainer. No argument takes a credential.
 type GitArgs struct {
 	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
 	Username    string `json:"username" jsonschema:"The name on GitHub that commits are made by."`

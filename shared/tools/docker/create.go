@@ -302,8 +302,8 @@ func checkRoom(has []container.Container, runID string) error {
 
 func nameOf(c tool.Call) string { return container.NamePrefix + c.ActionID }
 
-// findCreated looks for the container by its name. If the container was not started yet, or runs without its files,
-// the outcome is still open.
+// findCreated finds the container by its name. If the container was not started yet, or runs without its files, the
+// outcome is still open.
 func (t *tools) findCreated(ctx context.Context, c tool.Call, a CreateArgs) (tool.Verdict, Created, string, error) {
 	e, err := t.engine()
 	if err != nil {

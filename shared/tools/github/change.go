@@ -13,13 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// wanted are the values that a change sets; nil stays as it is.
+// wanted has the values that a change sets. A nil field does not change.
 type wanted struct {
 	Title, Body, State, Base *string
 	Labels, Assignees        *[]string
 }
 
-// state is an issue or a pull request as it is; its number is 0 where an answer says nothing.
+// state is the present state of an issue or a pull request. Its number is 0 if GitHub's answer lacks it.
 type state struct {
 	number                   int
 	updated                  string
@@ -27,7 +27,7 @@ type state struct {
 	Labels, Assignees        []string
 }
 
-// met reports whether all is as it is wanted.
+// met reports whether the state already has all wanted values.
 func (w wanted) met(s state) bool {
 	same := func(want *string, is string) bool {
 		return want == nil || *want == strings.ReplaceAll(is, "\r\n", "\n")
@@ -62,7 +62,7 @@ func (w wanted) print(s state) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// there is what a change is made to: how it is read and how it is changed. Both return it as it is then.
+// there has the functions that read and change the subject of a change. Both return the subject's state afterwards.
 type there[Out any] struct {
 	change
 	calls string
@@ -70,12 +70,12 @@ type there[Out any] struct {
 	edit  func(context.Context, *githubapi.Client) (state, Out, error)
 }
 
-// was is the handle of a change: what it touches as that was before.
+// was is the handle of a change: the earlier values of the fields that it touches.
 type was struct {
 	Before string `json:"before"`
 }
 
-// before records what the change touches. If that was changed since the model read it, nothing is done.
+// before records the fields that the change touches. If they have changed since the model read them, nothing is done.
 func before[Out any](ctx context.Context, h *hub, c tool.Call, of there[Out]) (string, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {
@@ -99,7 +99,7 @@ func stale() error {
 		"This was changed on GitHub since it was read, so nothing was done. Please read it and ask again.")
 }
 
-// apply makes the change, unless all is as wanted already or what it touches is not as it was recorded.
+// apply makes the change, unless the state already has all wanted values, or the touched fields differ from the record.
 func apply[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (out Out, err error) {
 	var on was
 	if json.Unmarshal([]byte(c.Handle), &on) != nil || on.Before == "" {
@@ -130,8 +130,8 @@ func apply[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (ou
 	return is, nil
 }
 
-// settleChange reads the thing that was to be changed. In the wanted state the change took place; in the earlier state
-// it did not.
+// settleChange reads the subject of the change. If it has the wanted state, the change took place; if it has the
+// earlier state, it did not.
 func settleChange[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (verdict tool.Verdict, out Out,
 	reason string, err error) {
 	var on was

@@ -82,7 +82,7 @@ func path(field, s string) error {
 	return nil
 }
 
-// line checks a text of one line that says something, and drops the white space around it, as GitHub does.
+// line checks a text of one line that is not blank, and trims white space, as GitHub does.
 func line(field, s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -131,7 +131,7 @@ func isLabel(s string) bool {
 
 func isLogin(s string) bool { return ownerName.MatchString(s) }
 
-// moment brings a time into the form that GitHub has it in.
+// moment converts a time to GitHub's form.
 func moment(field, s string) (string, error) {
 	if s == "" {
 		return s, nil
@@ -143,7 +143,7 @@ func moment(field, s string) (string, error) {
 	return t.UTC().Format(time.RFC3339), nil
 }
 
-// bounded gives the schema's texts and numbers their limits; what it does not name has none.
+// bounded sets limits for the schema's texts and numbers. Fields without an entry have none.
 func bounded(s *jsonschema.Schema, most map[string]int) {
 	for field, n := range most {
 		if p := s.Properties[field]; p.Type == "integer" {
@@ -157,7 +157,7 @@ func bounded(s *jsonschema.Schema, most map[string]int) {
 	}
 }
 
-// inRepository are the limits of what says where a call acts.
+// inRepository has the limits of the arguments that name the place of a call.
 func inRepository(more map[string]int) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) {
 		bounded(s, map[string]int{"owner": 39, "repo": 100})

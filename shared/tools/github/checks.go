@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// The names of the tools that look at a change after its commit.
+// The names of the tools that examine a change after its commit.
 const (
 	ListChecks         = "github.listChecks"
 	WaitForChecks      = "github.waitForChecks"

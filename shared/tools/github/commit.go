@@ -22,7 +22,7 @@ import (
 // CommitFiles is the tool's name for the model.
 const CommitFiles = "github.commitFiles"
 
-// NewCommit is the arguments of commitFiles.
+// NewCommit has the arguments of commitFiles.
 type NewCommit struct {
 	Owner   string       `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo    string       `json:"repo" jsonschema:"The repository's name."`
@@ -149,7 +149,7 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 	return files, nil
 }
 
-// replacedFiles returns the files that the commit writes as a whole, in the words of the model.
+// replacedFiles returns the files that the commit replaces completely with the model's text.
 func replacedFiles(in NewCommit) (all []tool.Text) {
 	for _, f := range in.Files {
 		if !f.Delete && f.SHA256 == "" && len(f.Edits) == 0 {
@@ -172,7 +172,7 @@ func boundCommit(in NewCommit) any {
 	}{NewCommit: in}
 }
 
-// built is the handle: the commit that is made and on no branch yet, and what it stands on.
+// built is the handle: the commit, which is on no branch yet, and its parent.
 type built struct {
 	SHA    string `json:"sha"`
 	Parent string `json:"parent"`
@@ -228,11 +228,11 @@ func build(ctx context.Context, api *githubapi.Client, in NewCommit) (built, err
 	return built{made.GetSHA(), at.commit, isNew, made.GetHTMLURL()}, err
 }
 
-// ground is a commit that another commit is built on, with its tree.
+// ground is the parent of a new commit, with its tree.
 type ground struct{ commit, root string }
 
-// stand returns the commit on which the new one stands, and whether the branch is to be made. It returns nil if an
-// answer of GitHub cannot be used.
+// stand returns the parent of the new commit, and whether the branch must be created. It returns nil if an answer of
+// GitHub cannot be used.
 func stand(ctx context.Context, api *githubapi.Client, in NewCommit) (_ *ground, isNew bool, err error) {
 	from, isNew, err := base(ctx, api, in)
 	if err != nil {
@@ -245,7 +245,7 @@ func stand(ctx context.Context, api *githubapi.Client, in NewCommit) (_ *ground,
 	return &ground{from, parent.GetTree().GetSHA()}, isNew, nil
 }
 
-// base returns the commit on which the new one stands, and whether the branch is to be made.
+// base returns the parent of the new commit, and whether the branch must be created.
 func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string, isNew bool, err error) {
 	ref, _, err := api.Git.GetRef(ctx, in.Owner, in.Repo, "heads/"+in.Branch)
 	switch {
@@ -261,7 +261,7 @@ func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string,
 	return ref.GetObject().GetSHA(), true, err
 }
 
-// entries returns the files as parts of a tree: a file that is there keeps its mode.
+// entries returns the files as parts of a tree. An existing file keeps its mode.
 func entries(files []FileChange, is map[string]*githubapi.TreeEntry) (out []*githubapi.TreeEntry) {
 	for _, f := range files {
 		mode := cmp.Or(is[f.Path].GetMode(), modeFile)
@@ -279,7 +279,7 @@ func wasBuilt(c tool.Call) (b built, ok bool) {
 	return b, err == nil && b.SHA != "" && b.Parent != ""
 }
 
-// moveBranch puts the commit on the branch, which must not have got another since.
+// moveBranch moves the branch to the commit. It fails if the branch has got another commit in the meantime.
 func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Committed, error) {
 	b, ok := wasBuilt(c)
 	if !ok {
@@ -310,8 +310,8 @@ func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Commit
 	return Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, nil
 }
 
-// refusedMove says what became of a commit that GitHub refuses to put on the branch. Either an earlier try has put it
-// there, or the branch has got another commit since, or somebody has made it.
+// refusedMove returns the outcome if GitHub refuses to move the branch to the commit. Either an earlier try has moved
+// it, or the branch has got another commit, or someone else has created the branch.
 func refusedMove(ctx context.Context, api *githubapi.Client, in NewCommit, b built, refused error) (Committed, error) {
 	log, err := newest(ctx, api, in)
 	switch {
@@ -334,9 +334,9 @@ func has(log []*githubapi.RepositoryCommit, sha string) bool {
 	return slices.ContainsFunc(log, func(c *githubapi.RepositoryCommit) bool { return c.GetSHA() == sha })
 }
 
-// settleCommit looks for the commit on the branch, which may have got more since. It was never there only if the branch
-// still ends with what the commit stands on: of any other branch, and of a new one that is missing, somebody may have
-// taken the commit away.
+// settleCommit looks for the commit on the branch, which may have got more commits since. Only if the branch still ends
+// with the commit's parent was the commit never there. On any other branch, or if a new branch is missing, someone may
+// have removed it.
 func (h *hub) settleCommit(ctx context.Context, c tool.Call, in NewCommit) (tool.Verdict, Committed, string, error) {
 	b, ok := wasBuilt(c)
 	if !ok {

@@ -17,9 +17,9 @@ import (
 // maxResult limits the texts of all files of a commit, in bytes. The arguments have a smaller limit.
 const maxResult = 4 << 20
 
-// completeCommit adds what the commit changes on the branch. It refuses a commit that could not be made. If GitHub or
-// the container cannot be asked, it refuses edits, which are unclear without their file. Whole files stay as they are,
-// and the card shows all of them.
+// completeCommit adds what the commit changes on the branch. It refuses a commit that could not be created. If GitHub
+// or the container does not answer, it refuses edits, which are unclear without their file. Whole files stay as they
+// are, and the card shows all of them.
 func (h *hub) completeCommit(ctx context.Context, c tool.Call, in NewCommit) (NewCommit, error) {
 	done, err := h.compare(ctx, c, in)
 	var ours *fault.Error
@@ -67,7 +67,7 @@ func (h *hub) compare(ctx context.Context, c tool.Call, in NewCommit) ([]FileCha
 // versions are the texts of the files of a commit, by path.
 type versions struct{ was, is map[string]string }
 
-// base returns what the branch has in the place of the file. The file's content is filled in, if it is not edited.
+// base returns the state of the file on the branch. It fills in the file's content unless the file is edited.
 func (v versions) base(ctx context.Context, api *githubapi.Client, in NewCommit, f FileChange,
 	there *githubapi.TreeEntry) (*Base, error) {
 	if err := f.stand(there); err != nil {
@@ -102,7 +102,7 @@ func (v versions) base(ctx context.Context, api *githubapi.Client, in NewCommit,
 	return b, err
 }
 
-// earlier returns the text on the branch, and notes in b why it cannot be compared.
+// earlier returns the text on the branch. If the text cannot be compared, it stores the reason in b.
 func earlier(ctx context.Context, api *githubapi.Client, in NewCommit, f FileChange, there *githubapi.TreeEntry,
 	b *Base) (string, error) {
 	if there == nil {

@@ -66,7 +66,7 @@ func normalSource(f FileChange, at func(name string) string, container string) (
 	return f, nil
 }
 
-// checkContainer refuses a container from which nothing is taken.
+// checkContainer refuses a container that no file comes from.
 func checkContainer(in NewCommit) error {
 	if in.ContainerID == "" || slices.ContainsFunc(in.Files, func(f FileChange) bool { return f.SHA256 != "" }) {
 		return nil
@@ -74,8 +74,8 @@ func checkContainer(in NewCommit) error {
 	return fault.Invalid("containerId", "no file comes from it: state the sum of each file that does")
 }
 
-// fill returns the files with the contents of those that are in a container. They must be the ones whose sums were
-// shown: others are a PolicyError stale_view.
+// fill returns the files, with contents for those that are in a container. Contents whose sums differ from those on the
+// card are a PolicyError stale_view.
 func (h *hub) fill(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange, error) {
 	var paths []string
 	for _, f := range in.Files {
@@ -119,7 +119,7 @@ func changed(f FileChange, how string) error {
 	return err
 }
 
-// addSource shows a file that is taken from a container.
+// addSource shows a file that comes from a container.
 func addSource(p *tool.Preview, f FileChange) {
 	p.AddLine("Write "+f.Path, fmt.Sprintf("%s in the container, with the SHA-256 %s", f.Source, f.SHA256))
 }

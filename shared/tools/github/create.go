@@ -19,7 +19,7 @@ const CreateRepository = "github.createRepository"
 
 const maxDescription = 350 // characters, GitHub's own limit
 
-// NewRepository is the arguments of createRepository.
+// NewRepository has the arguments of createRepository.
 type NewRepository struct {
 	Name        string `json:"name" jsonschema:"Of the new repository, without its owner."`
 	Description string `json:"description,omitempty" jsonschema:"One line."`
@@ -72,7 +72,7 @@ func previewRepository(in NewRepository) tool.Preview {
 	return p
 }
 
-// free is the handle: whose name was free, and when.
+// free is the handle: the account in which the name was free, and the time.
 type free struct {
 	Owner string    `json:"owner"`
 	At    time.Time `json:"at"`
@@ -114,8 +114,8 @@ func wasFree(c tool.Call) (f free, ok bool) {
 	return f, err == nil && f.Owner != ""
 }
 
-// makeRepository creates the repository. GitHub refuses a name that is taken; whether an earlier try took it,
-// settleRepository tells.
+// makeRepository creates the repository. GitHub refuses a name that is taken; settleRepository finds out whether an
+// earlier try took it.
 func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository) (Repository, error) {
 	if _, ok := wasFree(c); !ok {
 		return Repository{}, noRecord()
@@ -140,7 +140,7 @@ func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository)
 	return repositoryOf(r), nil
 }
 
-// settleRepository looks whether a repository of the name is there now, newer than the record that there was none.
+// settleRepository checks whether a repository with the name exists that is newer than the record that there was none.
 func (h *hub) settleRepository(ctx context.Context, c tool.Call, in NewRepository) (tool.Verdict, Repository, string,
 	error) {
 	f, ok := wasFree(c)

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// name is the provider's, for its users.
+// name is the provider's name, for its users.
 const name = "GitHub"
 
 // read evaluates the error of a failed call. Of GitHub's texts the result contains only the field that it refuses.
@@ -81,8 +81,7 @@ func reason(e *githubapi.ErrorResponse) string {
 	return e.Errors[0].Field + " " + e.Errors[0].Code
 }
 
-// refusal returns the error of a call that GitHub has answered with a refusal. what says in one sentence what it
-// refused.
+// refusal returns the error of a call that GitHub refused. The sentence in what describes the refused operation.
 func refusal(f provider.Failure, call, what string) error {
 	switch {
 	case f.Reason == "moved":
@@ -97,9 +96,9 @@ func refusal(f provider.Failure, call, what string) error {
 	return f.Fault(call, what)
 }
 
-// failed returns the error of a request that would have had the effect; thing names the effect in words, such as "the
-// issue". After an inconclusive answer, such as a 5xx, a look that does not find the thing proves nothing: GitHub may
-// show it late, or hide it from this account.
+// failed returns the error of a request that should have had the effect. thing names its subject, such as "the issue".
+// After an inconclusive answer, such as a 5xx, a search that does not find the thing proves nothing: GitHub may show it
+// late, or hide it from this account.
 func failed(err error, call, thing string) error {
 	switch f := read(err); f.Proof {
 	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
@@ -111,13 +110,14 @@ func failed(err error, call, thing string) error {
 	}
 }
 
-// unread returns the error of an effect whose answer cannot be used. A look that does not find it proves nothing.
+// unread returns the error of an effect whose answer cannot be used. A search that does not find the effect proves
+// nothing.
 func unread(thing string) error {
 	return tool.Unanswered(fault.New(fault.Tool, "provider_failed",
 		"GitHub's response could not be read, so it is unknown whether GitHub accepted %s.", thing))
 }
 
-// unlooked returns the error of a request that changes nothing.
+// unlooked returns the error of a failed request that changes nothing.
 func unlooked(err error, call string) error {
 	switch f := read(err); f.Proof {
 	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
@@ -139,8 +139,8 @@ func noRecord() error {
 		"The earlier state was not recorded, so nothing was done.")
 }
 
-// cannotAsk returns the verdict if GitHub did not answer what became of the thing: unknown if only the user can resolve
-// that, else an error, after which the caller asks again.
+// cannotAsk returns the verdict if GitHub did not answer a question about the outcome: unknown if only the user can
+// resolve it, otherwise an error, after which the caller asks again.
 func cannotAsk(err error, call, thing string) (tool.Verdict, string, error) {
 	f := read(err)
 	switch f.Proof {

@@ -25,7 +25,7 @@ const (
 	maxRead    = 5 << 19  // octets of a file that is read in parts; in base64 it fits into one answer of GitHub
 )
 
-// SomeFiles is the arguments of a list of files.
+// SomeFiles has the arguments of a list of files.
 type SomeFiles struct {
 	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo  string `json:"repo" jsonschema:"The repository's name."`
@@ -33,7 +33,7 @@ type SomeFiles struct {
 	Path  string `json:"path,omitempty" jsonschema:"A folder; left out: all of the repository."`
 }
 
-// Files is the files of a repository at a commit, by their paths.
+// Files has the files of a repository at a commit, by path.
 type Files struct {
 	Commit    string   `json:"commit,omitempty"` // empty: the repository is, it has no commit yet
 	Files     []Listed `json:"files"`
@@ -168,7 +168,7 @@ func (h *hub) readFile() *tool.Tool {
 		})
 }
 
-// whole returns all of a file. GitHub gives the content of one of more than a megabyte only as a blob.
+// whole returns a whole file. GitHub returns the content of a file of more than a megabyte only as a blob.
 func whole(ctx context.Context, api *githubapi.Client, f *githubapi.RepositoryContent, in OneFile) (string, error) {
 	switch {
 	case f.GetSize() > maxRead:

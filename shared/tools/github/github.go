@@ -26,7 +26,7 @@ import (
 
 // The kinds of targets.
 const (
-	// TargetRepository is owner/name, or the name alone of one that is to be the user's.
+	// TargetRepository is owner/name, or only the name of a new repository of the user.
 	TargetRepository                 = tool.TargetRepository
 	TargetAccount    tool.TargetKind = "account" // somebody's login
 )
@@ -54,7 +54,7 @@ func New(accounts Accounts, o Options) tool.Set {
 		h.updateIssue(), h.closeIssue(), h.updatePullRequest(), h.closePullRequest(), h.commitFiles())
 }
 
-// hub carries out calls.
+// hub executes calls.
 type hub struct {
 	accounts Accounts
 	endpoint string
@@ -106,7 +106,7 @@ func (h *hub) client(ctx context.Context, c tool.Call) (*githubapi.Client, error
 	return api, nil
 }
 
-// The mark of what an action has created.
+// The mark of things that an action has created.
 const (
 	markBegin = "<!-- countersign:"
 	markEnd   = " -->"

@@ -13,13 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The names of the tools that create what carries a mark.
+// The names of the tools that create things with a mark.
 const (
 	CreateIssue   = "github.createIssue"
 	CreateComment = "github.createComment"
 )
 
-// NewIssue is the arguments of createIssue.
+// NewIssue has the arguments of createIssue.
 type NewIssue struct {
 	Owner     string   `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo      string   `json:"repo" jsonschema:"The repository's name."`
@@ -103,7 +103,7 @@ func (h *hub) makeIssue(ctx context.Context, c tool.Call, in NewIssue) (Issue, e
 	return createdIssue(i), nil
 }
 
-// createdIssue is an issue of ours: the call has its text already.
+// createdIssue is an issue that the call created, without its text, which is in the call.
 func createdIssue(i *githubapi.Issue) Issue {
 	out := issueOf(i, piece{})
 	out.Text = Text{}
@@ -132,7 +132,7 @@ func findIssue(in NewIssue) search[Issue] {
 	}
 }
 
-// NewComment is the arguments of createComment.
+// NewComment has the arguments of createComment.
 type NewComment struct {
 	Owner       string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo        string `json:"repo" jsonschema:"The repository's name."`

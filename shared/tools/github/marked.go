@@ -25,7 +25,7 @@ func (b begun) handle() (string, error) {
 // margin is how much the clocks of GitHub's machines may differ.
 const margin = time.Minute
 
-// began returns the handle's content, by GitHub's own clock where its answer says it.
+// began returns the handle's content. It uses GitHub's clock if the answer has the time.
 func (h *hub) began(res *githubapi.Response) begun {
 	at := h.now()
 	if res != nil {
@@ -62,8 +62,8 @@ func (h *hub) inRepositoryBegun(ctx context.Context, c tool.Call, owner, repo st
 // maxPages bounds a search: 5,000 things by one user since the call began.
 const maxPages = 50
 
-// walk asks for one page after the other, until look has found what it looks for or there is none left. look returns
-// the number of the next page, or 0.
+// walk requests one page after the other until look returns 0. look returns the number of the next page, or 0 at the
+// end of the search.
 func walk(look func(page int) (found bool, next int, err error)) error {
 	page := 1
 	for range maxPages {
@@ -76,8 +76,8 @@ func walk(look func(page int) (found bool, next int, err error)) error {
 	return nil
 }
 
-// search looks for what the call has created: of the user's own things since the call began, the one with its mark. A
-// stranger may have copied a mark.
+// search looks for the thing that the call created: the one with its mark among the user's own things since the call
+// began. Things of strangers do not count, because anyone can copy a mark.
 type search[Out any] func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Out, error)
 
 // settleMarked returns the verdict of a search for the mark. GitHub's lists may lag by minutes, so a missing mark

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The modes of what lies in a tree (gitformat-index: object type and permissions).
+// The modes of entries in a tree (gitformat-index: object type and permissions).
 const (
 	modeFile    = "100644"
 	modeProgram = "100755"
@@ -19,9 +19,9 @@ const (
 	modeModule  = "160000"
 )
 
-// entriesThere returns the entries of those of the files that the tree has. A commit writes ordinary files in the place
-// of ordinary files: it refuses links, submodules and folders, which it would replace without a word on its card. The
-// result is nil where an answer cannot be used.
+// entriesThere returns the tree's entries for those files that it has. A commit replaces only ordinary files. It
+// refuses links, submodules and folders, because the card would not show that it replaces them. The result is nil if an
+// answer cannot be used.
 func entriesThere(ctx context.Context, api *githubapi.Client, in NewCommit,
 	root string) (map[string]*githubapi.TreeEntry, error) {
 	w := walker{api: api, in: in, seen: map[string][]*githubapi.TreeEntry{}}
@@ -41,7 +41,7 @@ func entriesThere(ctx context.Context, api *githubapi.Client, in NewCommit,
 	return there, nil
 }
 
-// walker goes down trees folder by folder: a list of all files of a repository can be longer than any answer.
+// walker reads trees folder by folder, because a list of all files of a repository can be longer than any answer.
 type walker struct {
 	api  *githubapi.Client
 	in   NewCommit

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// showsOf says which parts of files and bodies the result of a call that looks shows.
+// showsOf returns the parts of files and bodies that the result of a reading call shows.
 func showsOf(in, out any) []tool.Part {
 	switch in := in.(type) {
 	case OneFile:

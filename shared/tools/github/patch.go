@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/patch"
 )
 
-// Base is what the branch has in the place of a file, and how the commit differs from it. This program sets it when the
-// commit is proposed. The commit is made only if the branch still has this.
+// Base is the state of a file on the branch, and how the commit differs from it. This program sets it when the commit
+// is proposed. The commit is created only if the branch still has this state.
 type Base struct {
 	SHA    string     `json:"sha,omitempty"`    // of the blob; empty: the file is new
 	Result string     `json:"result,omitempty"` // SHA-256 of the text that the commit writes
@@ -25,7 +25,7 @@ type Base struct {
 	Note   string     `json:"note,omitempty"`   // what a careful reader should know about the file
 }
 
-// bareCommit returns the arguments without what completeCommit adds.
+// bareCommit returns the arguments without the additions of completeCommit.
 func bareCommit(in NewCommit) NewCommit {
 	in.Files = slices.Clone(in.Files)
 	for i := range in.Files {
@@ -89,7 +89,8 @@ func normalEdits(f FileChange, at func(name string) string) (size int, err error
 	})
 }
 
-// stand checks that the branch has what the commit was approved or written for. there is nil if the file is missing.
+// stand checks that the branch still has the state for which the commit was approved or written. there is nil if the
+// file is missing.
 func (f FileChange) stand(there *githubapi.TreeEntry) error {
 	want, known := f.SHA, f.SHA != ""
 	if f.Base != nil {
@@ -111,7 +112,7 @@ func (f FileChange) stand(there *githubapi.TreeEntry) error {
 	return err
 }
 
-// result checks that the text is the one that was approved.
+// result checks that the text is the approved one.
 func (f FileChange) result(text string) error {
 	if f.Base != nil && f.Base.Result != "" && f.Base.Result != patch.Sum(text) {
 		return fault.New(fault.Policy, fault.CodeIntegrity, "The text for %s is not the one that was approved. "+

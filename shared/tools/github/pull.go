@@ -17,7 +17,7 @@ import (
 // CreatePullRequest is the tool's name for the model.
 const CreatePullRequest = "github.createPullRequest"
 
-// NewPullRequest is the arguments of createPullRequest.
+// NewPullRequest has the arguments of createPullRequest.
 type NewPullRequest struct {
 	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo  string `json:"repo" jsonschema:"The repository's name."`
@@ -92,8 +92,8 @@ func normalPull(in NewPullRequest) (NewPullRequest, error) {
 	return in, err
 }
 
-// openPull opens the pull request. GitHub takes one of the same head and base at a time, so a refusal may mean that an
-// earlier try was taken.
+// openPull opens the pull request. GitHub accepts only one open pull request for a head and base, so a refusal may mean
+// that an earlier try succeeded.
 func (h *hub) openPull(ctx context.Context, c tool.Call, in NewPullRequest) (PullRequest, error) {
 	if _, begun := since(c); !begun {
 		return PullRequest{}, noRecord()
@@ -116,7 +116,7 @@ func (h *hub) openPull(ctx context.Context, c tool.Call, in NewPullRequest) (Pul
 	return openedPull(p), nil
 }
 
-// exists reports whether GitHub says that there is such a pull request already.
+// exists reports whether GitHub says that the pull request exists already.
 func exists(err error) bool {
 	var refused *githubapi.ErrorResponse
 	return errors.As(err, &refused) && refused.Response != nil &&
@@ -126,8 +126,8 @@ func exists(err error) bool {
 		})
 }
 
-// existing returns the pull request that GitHub says is there, if it is the call's own. If GitHub lists none it may be,
-// and the list lags.
+// existing returns the pull request that exists according to GitHub, if the call created it. If GitHub lists none, the
+// list may lag.
 func (h *hub) existing(ctx context.Context, c tool.Call, in NewPullRequest, refused error) (PullRequest, error) {
 	all, err := searched(ctx, h, c, time.Time{}, findPulls(in))
 	switch {
@@ -145,8 +145,8 @@ func openedPull(p *githubapi.PullRequest) PullRequest {
 	return out
 }
 
-// settlePull looks for the pull request among those of its head and base, closed ones too. One that is not there may be
-// asked for again: GitHub refuses a second one.
+// settlePull looks for the pull request among those of its head and base, including closed ones. If it is missing, the
+// request can be repeated, because GitHub refuses a second one.
 func (h *hub) settlePull(ctx context.Context, c tool.Call, in NewPullRequest) (tool.Verdict, PullRequest, string,
 	error) {
 	if _, begun := since(c); !begun {

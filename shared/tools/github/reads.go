@@ -64,7 +64,7 @@ func looked[In, Out any](ctx context.Context, h *hub, c tool.Call, name string, 
 	return out, nil
 }
 
-// Page is the arguments of a list of all.
+// Page has the arguments of a list of everything.
 type Page struct {
 	Page int `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
 }
@@ -120,7 +120,7 @@ type OneIssue struct {
 	IssueNumber int    `json:"issueNumber"`
 }
 
-// IssueToRead names an issue, and where its body is read from.
+// IssueToRead names an issue, and the offset at which its body is read.
 type IssueToRead struct {
 	OneIssue
 	BodyOffset int `json:"bodyOffset,omitempty" jsonschema:"The byte of its body to begin at; left out: the first."`
@@ -152,7 +152,7 @@ func firstComments(ctx context.Context, api *githubapi.Client, owner, repo strin
 	return out, err
 }
 
-// SomeIssues is the arguments of a list of issues.
+// SomeIssues has the arguments of a list of issues.
 type SomeIssues struct {
 	Owner  string   `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo   string   `json:"repo" jsonschema:"The repository's name."`
@@ -206,7 +206,7 @@ type OnePullRequest struct {
 	PRNumber int    `json:"prNumber"`
 }
 
-// PullRequestToRead names a pull request, and where its body is read from.
+// PullRequestToRead names a pull request, and the offset at which its body is read.
 type PullRequestToRead struct {
 	OnePullRequest
 	BodyOffset int `json:"bodyOffset,omitempty" jsonschema:"The byte of its body to begin at; left out: the first."`

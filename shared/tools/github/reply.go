@@ -20,7 +20,7 @@ const ReplyToReviewComment = "github.replyToReviewComment"
 
 const maxCommentID = 1<<53 - 1 // the largest integer that JSON carries exactly
 
-// NewReply is the arguments of replyToReviewComment.
+// NewReply has the arguments of replyToReviewComment.
 type NewReply struct {
 	Owner     string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo      string `json:"repo" jsonschema:"The repository's name."`
@@ -126,7 +126,7 @@ func (h *hub) makeReply(ctx context.Context, c tool.Call, in NewReply) (ReviewCo
 	return createdReply(&made), nil
 }
 
-// createdReply is a reply of ours: the call has its text already.
+// createdReply is a reply that the call created, without its text, which is in the call.
 func createdReply(c *githubapi.PullRequestComment) ReviewComment {
 	out := reviewCommentOf(c)
 	out.Body, out.Hunk = "", ""

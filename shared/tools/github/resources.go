@@ -73,7 +73,7 @@ type Issue struct {
 	Count     int       `json:"commentCount,omitempty"`
 }
 
-// Comment is one of an issue or of a pull request.
+// Comment is a comment on an issue or a pull request.
 type Comment struct {
 	ID        int64  `json:"id"`
 	Author    string `json:"author,omitempty"`
@@ -100,7 +100,7 @@ type PullRequest struct {
 	Comments  []Comment `json:"comments,omitempty"` // the first 20
 }
 
-// issueOf shows an issue; an answer may have none.
+// issueOf converts an issue, which can be nil.
 func issueOf(i *githubapi.Issue, part piece) Issue {
 	if i == nil {
 		return Issue{}
@@ -116,7 +116,7 @@ func commentOf(c *githubapi.IssueComment) Comment {
 		URL: clip.Text(c.GetHTMLURL(), maxLine), CreatedAt: at(c.GetCreatedAt())}
 }
 
-// pullRequestOf shows a pull request; an answer may have none.
+// pullRequestOf converts a pull request, which can be nil.
 func pullRequestOf(p *githubapi.PullRequest, part piece) PullRequest {
 	if p == nil {
 		return PullRequest{}

@@ -18,7 +18,7 @@ func newCard(title, owner, repo string) *card {
 
 func (c *card) number(label string, n int) { c.AddField(label, fmt.Sprintf("#%d", n)) }
 
-// names shows a set of names, if it is given; an empty one says so.
+// names shows a set of names unless it is nil. An empty set is shown as empty.
 func (c *card) names(label string, names []string, given bool) {
 	if !given {
 		return
@@ -39,14 +39,14 @@ func (c *card) body(s string) {
 		", which lets this service find its own work again. It is visible only in the source.")
 }
 
-// seen shows the state that a change rests on.
+// seen shows the state that a change depends on.
 func (c *card) seen(at string) {
 	if at != "" {
 		c.AddField("Only if unchanged since", at)
 	}
 }
 
-// reached returns the repository, and whom the call names.
+// reached returns the repository, and the people that the call names.
 func reached(owner, repo string, people []string) []tool.Target {
 	out := []tool.Target{{Kind: TargetRepository, Value: owner + "/" + repo}}
 	for _, p := range people {

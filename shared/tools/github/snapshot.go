@@ -17,18 +17,18 @@ import (
 // Snapshots reads the files of commits for a container.
 type Snapshots struct{ h *hub }
 
-// NewSnapshots returns what reads commits in the users' accounts.
+// NewSnapshots returns a reader of commits in the users' accounts.
 func NewSnapshots(accounts Accounts, o Options) Snapshots { return Snapshots{newHub(accounts, o)} }
 
-// CodeTooLarge is of a repository that exceeds the bounds of a snapshot.
+// CodeTooLarge is the error code of a repository that exceeds the bounds of a snapshot.
 const CodeTooLarge fault.Code = "repository_too_large"
 
 const atOnce = 8 // requests for files
 
 // Snapshot returns the files of a commit, object by object as git has them: no attribute of the repository
 // (export-ignore, export-subst, a filter for large files) changes or drops one. It is read in the account that the
-// call's user has linked now. The errors are of a commit that this account does not see (AuthError not_found), and of
-// one that exceeds the bounds (PolicyError repository_too_large).
+// call's user has linked now. Errors: AuthError not_found if this account cannot see the commit; PolicyError
+// repository_too_large if the commit exceeds the bounds.
 func (s Snapshots) Snapshot(ctx context.Context, c tool.Call, owner, repo, commit string) (container.Snapshot, error) {
 	var err error
 	if c.Place, err = s.h.accounts.Place(ctx, c.UID, nil); err != nil {
@@ -92,7 +92,7 @@ func snapshot(ctx context.Context, api *githubapi.Client, owner, repo, commit st
 	return out, nil
 }
 
-// keep returns the files and links of a tree, and how many others there are that are no folders.
+// keep returns the files and links of a tree, and the number of other entries except folders.
 func keep(all []*githubapi.TreeEntry) (kept []*githubapi.TreeEntry, left int) {
 	for _, e := range all {
 		switch {
@@ -122,13 +122,13 @@ func entry(ctx context.Context, api *githubapi.Client, owner, repo string,
 	return out, nil
 }
 
-// sized names a blob and says how long it is.
+// sized has the name and the size of a blob.
 type sized interface {
 	GetSHA() string
 	GetSize() int
 }
 
-// blobOf reads a blob, which must have the size that GitHub has said.
+// blobOf reads a blob, which must have the size that GitHub has reported.
 func blobOf(ctx context.Context, api *githubapi.Client, owner, repo string, of sized) ([]byte, error) {
 	blob, _, err := api.Git.GetBlob(ctx, owner, repo, of.GetSHA())
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	ClosePullRequest  = "github.closePullRequest"
 )
 
-// ChangedIssue is the arguments of updateIssue.
+// ChangedIssue has the arguments of updateIssue.
 type ChangedIssue struct {
 	Owner       string       `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo        string       `json:"repo" jsonschema:"The repository's name."`
@@ -28,7 +28,7 @@ type ChangedIssue struct {
 	UpdatedAt   string       `json:"updatedAt,omitempty" jsonschema:"The updatedAt with which you have read it: if it was changed since, nothing is done."`
 }
 
-// IssueUpdates are the fields of an issue that can be changed. A set of names takes the place of the one that is there.
+// IssueUpdates has the fields of an issue that can be changed. A set of names replaces the present set.
 type IssueUpdates struct {
 	Title     *string   `json:"title,omitempty"`
 	Body      *string   `json:"body,omitempty"`
@@ -37,7 +37,7 @@ type IssueUpdates struct {
 	Assignees *[]string `json:"assignees,omitempty" jsonschema:"The logins of all who are to work on it."`
 }
 
-// ChangedPull is the arguments of updatePullRequest.
+// ChangedPull has the arguments of updatePullRequest.
 type ChangedPull struct {
 	Owner     string      `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo      string      `json:"repo" jsonschema:"The repository's name."`
@@ -64,7 +64,7 @@ func refineUpdates(number string) func(*jsonschema.Schema) {
 	}
 }
 
-// change is a change of an issue or of a pull request, whichever tool asks for it.
+// change is a change of an issue or of a pull request, from any tool.
 type change struct {
 	owner, repo string
 	number      int
@@ -88,7 +88,7 @@ func closing(owner, repo string, number int) change {
 	return change{owner, repo, number, wanted{State: new("closed")}, ""}
 }
 
-// check brings a change into its one form; its pointers are those of the arguments.
+// check normalizes a change. Its pointers are those of the arguments.
 func (c change) check() error {
 	if err := repository(c.owner, c.repo); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c change) check() error {
 	return nil
 }
 
-// sortedAll returns the set that something is to have; an empty one is not none.
+// sortedAll returns a sorted set. An empty set stays empty and does not become nil.
 func sortedAll(names *[]string) *[]string {
 	if names == nil {
 		return nil
@@ -246,7 +246,7 @@ func (h *hub) closeIssue() *tool.Tool {
 	})
 }
 
-// issueThere is an issue that is to be changed.
+// issueThere reads and changes an issue.
 func issueThere(c change) there[Issue] {
 	return there[Issue]{c, "issues",
 		func(ctx context.Context, api *githubapi.Client) (state, Issue, error) {

@@ -77,7 +77,7 @@ func (h *hub) closePullRequest() *tool.Tool {
 	})
 }
 
-// pullThere is a pull request that is to be changed.
+// pullThere reads and changes a pull request.
 func pullThere(c change) there[PullRequest] {
 	return there[PullRequest]{c, "pulls",
 		func(ctx context.Context, api *githubapi.Client) (state, PullRequest, error) {

@@ -17,7 +17,7 @@ const (
 	noChecks   = 5 * time.Minute // a commit without checks gets none after that
 )
 
-// ChecksToWaitFor is the arguments of waitForChecks.
+// ChecksToWaitFor has the arguments of waitForChecks.
 type ChecksToWaitFor struct {
 	OneCommit
 	Minutes int `json:"minutes,omitempty" jsonschema:"How long to wait at most; left out: 30."`
@@ -42,7 +42,7 @@ func (h *hub) waitForChecks() *tool.Tool {
 	})
 }
 
-// lookAtChecks looks once. If the checks have not ended, the call begins again later.
+// lookAtChecks reads the checks once. If they have not ended, the call begins again later.
 func (h *hub) lookAtChecks(ctx context.Context, c tool.Call, in ChecksToWaitFor) (any, error) {
 	waited := h.now().Sub(c.Since)
 	left := in.limit() - waited

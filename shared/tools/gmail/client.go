@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// client is what the tools act with.
+// client makes the requests of the tools.
 type client struct{ google.Client }
 
 func newClient(accounts provider.Accounts, o Options) client {

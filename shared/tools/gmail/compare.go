@@ -104,7 +104,7 @@ func read(raw []byte) (m meaning, err error) {
 	return m, err
 }
 
-// headerSays returns the content of one field; nothing for an empty list of addresses.
+// headerSays returns the content of one field, or "" for an empty list of addresses.
 func headerSays(key, value string) ([]string, error) {
 	switch {
 	case slices.Contains(addressLists, key):

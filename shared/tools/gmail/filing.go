@@ -143,15 +143,15 @@ func (f *Filing) changing(labels []string) (some []string) {
 	return some
 }
 
-// done reports whether a mail with the labels is as the change leaves it.
+// done reports whether a mail with these labels needs no change.
 func (f *Filing) done(labels []string) bool {
 	has := func(l Label) bool { return slices.Contains(labels, l.ID) }
 	lacks := func(l Label) bool { return !has(l) }
 	return !slices.ContainsFunc(f.Add, lacks) && !slices.ContainsFunc(f.Remove, has)
 }
 
-// modify changes the mails one after the other. A mail that is already as the change leaves it is not changed again, so
-// the call can be repeated.
+// modify changes the mails one after the other. A mail that already has the new labels is not changed again, so the
+// call can be repeated.
 func (m *modifier) modify(ctx context.Context, c tool.Call, a ModifyArgs) (Modified, error) {
 	svc, err := m.service(ctx, c)
 	if err != nil {
@@ -208,8 +208,8 @@ func idsOf(labels []Label) (ids []string) {
 	return ids
 }
 
-// differs says how the change is no longer the one that its user saw. A mail that is already as the change leaves it
-// does not differ: the call itself may have changed it before its process ended.
+// differs describes how the change differs from the one that its user saw. A mail that already has the new labels does
+// not differ: the call itself may have changed it before its process ended.
 func (f *Filing) differs(now *Filing) string {
 	switch {
 	case f == nil:
@@ -229,7 +229,7 @@ func (f *Filing) differs(now *Filing) string {
 	return ""
 }
 
-// doneSince returns how many mails are now as the change leaves them, and were not when it was shown.
+// doneSince returns how many mails have got the new labels since the change was shown.
 func (f *Filing) doneSince(now *Filing) (n int) {
 	if f == nil || !slices.Equal(f.ids(), now.ids()) {
 		return 0
@@ -266,7 +266,7 @@ func notModified(f provider.Failure, changed, all int) error {
 	return f.Unclear(call, "Gmail did not say whether the labels of a mail were changed.")
 }
 
-// settle reads the labels back. The change is done if all mails are as it leaves them.
+// settle reads the labels back. The change is done if all mails have the new labels.
 func (m *modifier) settle(ctx context.Context, c tool.Call, a ModifyArgs) (tool.Verdict, Modified, string, error) {
 	if a.Filing == nil {
 		return tool.NotDone, Modified{}, "", nil // Execute asks first

@@ -73,13 +73,13 @@ type Args struct {
 	Origin  *Origin  `json:"origin,omitempty" jsonschema:"Leave it out. The server fills it in."`
 }
 
-// Reply names the mail that a mail answers.
+// Reply names the mail that the new mail answers.
 type Reply struct {
 	MessageID string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
 	All       bool   `json:"all,omitempty" jsonschema:"Whether everyone who got the mail gets the answer too."`
 }
 
-// Forward names the mail that a mail passes on.
+// Forward names the mail that the new mail forwards.
 type Forward struct {
 	MessageID string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
 }
@@ -128,7 +128,7 @@ func newSender(accounts provider.Accounts, o Options) *sender {
 	return s
 }
 
-// composing returns what tools have in common that write an e-mail: the arguments, and all checks of them.
+// composing returns the common parts of the tools that write an e-mail: the arguments, and all of their checks.
 func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
 	d := tool.Def[Args, Out]{
 		SideEffect: true,
@@ -145,7 +145,7 @@ func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
 	return d
 }
 
-// link returns where Gmail's pages show the sent message, in whichever of its reader's accounts it is.
+// link returns the address of the sent message in Gmail's pages. It works for any of the reader's signed-in accounts.
 func link(in tool.Place, s Sent) string {
 	if s.MessageID == "" {
 		return ""
@@ -209,10 +209,10 @@ func revise(before, edited Args) Args {
 	return edited
 }
 
-// recipients returns all addresses, each once, those of copies included.
+// recipients returns all addresses, including those of copies, without duplicates.
 func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
 
-// targetMail is the kind of a mail of the account that leaves with another one, by Gmail's ID.
+// targetMail is the kind of a target that is a mail of the account, by Gmail's ID. The new mail quotes or forwards it.
 const targetMail tool.TargetKind = "mail"
 
 // targetSender is the kind of an address from which a mail leaves instead of the account's own.
@@ -241,7 +241,7 @@ func summary(a Args) string {
 	return fmt.Sprintf("Sent “%s” to %s.", subject, strings.Join(a.recipients(), ", "))
 }
 
-// heading names one of those whom the mail has reached, and how many others.
+// heading names one recipient of the mail, and the number of the others.
 func heading(a Args) string {
 	all := a.recipients()
 	switch len(all) {

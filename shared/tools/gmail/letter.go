@@ -23,7 +23,7 @@ const (
 	maxParts       = 1000 // parts, at any depth
 )
 
-// Letter is a mail that was read. Hidden characters in its texts are written out.
+// Letter is a mail in the form that the model reads. Hidden characters in its texts are written out.
 type Letter struct {
 	ID          string       `json:"id"`
 	ThreadID    string       `json:"threadId"`

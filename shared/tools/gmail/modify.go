@@ -42,7 +42,7 @@ type Filing struct {
 	Mails   []Filed `json:"mails"`
 }
 
-// Account is the account whose labels and mails these are.
+// Account is the account that has the labels and mails.
 type Account struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -169,14 +169,14 @@ func labelNames(field string, names []string) ([]string, error) {
 // fixedLabels are labels of Gmail that delete mails, hide them from a search, or cannot be changed at all.
 var fixedLabels = []string{"TRASH", "SPAM", "SENT", "DRAFT", "CHAT"}
 
-// set returns the values sorted, each once.
+// set returns the values sorted, without duplicates.
 func set(values []string) []string {
 	values = slices.Clone(values)
 	slices.Sort(values)
 	return slices.Compact(values)
 }
 
-// reviseModify makes an edited call be shown again, because other names stand for labels that were not read.
+// reviseModify makes the card appear again after an edit, because new label names were not read yet.
 func reviseModify(before, edited ModifyArgs) ModifyArgs {
 	edited.Filing = nil
 	if slices.Equal(edited.MessageIDs, before.MessageIDs) && edited.ThreadID == before.ThreadID &&
@@ -220,7 +220,7 @@ func changesOf(a ModifyArgs) (all []string) {
 	return all
 }
 
-// What Gmail calls the change of one of its own labels.
+// Gmail's names for changes of its own labels.
 var (
 	added = map[string]string{"INBOX": "Move to the inbox", "UNREAD": "Mark as unread", "STARRED": "Add a star",
 		"IMPORTANT": "Mark as important"}
@@ -243,7 +243,7 @@ func namesOf(labels []Label) (names []string) {
 	return names
 }
 
-// mails says how many mails a call changes.
+// mails describes the number of mails that a call changes.
 func (a ModifyArgs) mails() string {
 	n := len(a.MessageIDs)
 	if a.Filing != nil {

@@ -250,7 +250,8 @@ func changedOrigin() error {
 			"Please ask for it again.")
 }
 
-// same compares all that decides where a mail goes. The quoted text is as approved; only its conversion can differ.
+// same compares everything that decides where a mail goes. The quoted text is as approved; only its conversion can
+// differ.
 func (o *Origin) same(other *Origin) bool {
 	return o.MessageID == other.MessageID && o.From == other.From && o.Because == other.Because &&
 		slices.Equal(o.To, other.To) && slices.Equal(o.Cc, other.Cc) && slices.Equal(o.References, other.References)

@@ -61,9 +61,9 @@ func (s *sender) getSent(ctx context.Context, svc *gmailapi.Service, id string) 
 	return decodeRaw(m)
 }
 
-// outcome evaluates the answer to a call that sends. A refusal, a limit that Google names, and a connection that was
-// never established prove that nothing was sent. Nothing else does: not a 5xx or a timeout, not an answer without an
-// id, and not a draft that no longer exists, which may have been sent a moment ago. limited wraps the error after a
+// outcome evaluates the answer to a call that sends a mail. A refusal, a limit that Google names, and a connection that
+// was never established prove that nothing was sent. Nothing else does: not a 5xx or a timeout, not an answer without
+// an id, and not a draft that no longer exists, which may have been sent a moment ago. limited wraps the error after a
 // named limit: in draft mode, the draft is then checked.
 func outcome(m *gmailapi.Message, err error, call string, limited func(error) error) (Sent, error) {
 	if err == nil && m != nil && m.Id != "" {

@@ -88,7 +88,7 @@ func normalizeOpen(a Open) (Open, error) {
 	return a, nil
 }
 
-// reading says that the mails of others were read. Only mails of others count as the source of an address, because a
+// reading declares that mails of others were read. Only mails of others count as the source of an address, because a
 // mail that the model wrote returns what it wrote.
 func (o Opened) reading() tool.Reading {
 	r := tool.Reading{Origin: "your mail"}

@@ -31,7 +31,7 @@ const (
 	atOnce     = 5   // requests
 )
 
-// Find is what to look for.
+// Find is a search for mails.
 type Find struct {
 	Query string `json:"query" jsonschema:"What to look for, as in Gmail's search box: words, from:ana@example.com, to:, subject:invoice, in:inbox, in:sent, after:2027/01/05, before:, newer_than:7d."`
 	Limit int    `json:"limit,omitempty" jsonschema:"How many mails at most. Left out: 20."`
@@ -87,7 +87,7 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 	})
 }
 
-// reading says that the mails of others were read, and that a mail of the model's own returns what the model wrote.
+// reading declares that mails of others were read. A mail that the model wrote returns the model's own text.
 func (f Found) reading() tool.Reading {
 	r := tool.Reading{Origin: "your mail"}
 	for _, m := range f.Mails {
@@ -153,7 +153,7 @@ func (s *searcher) search(ctx context.Context, c tool.Call, f Find) (Found, erro
 	return out, nil
 }
 
-// mailOf reads a mail; nil if it is gone since it was found.
+// mailOf reads a mail. It returns nil if the mail was deleted after the search.
 func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error) {
 	m, err := svc.Users.Messages.Get("me", id).Format("metadata").
 		MetadataHeaders("From", "Reply-To", "Subject", "Message-ID", actionHeader).
@@ -191,7 +191,7 @@ func unread(f provider.Failure, call string) error {
 	return tool.Transient(f.Fault(call, "Gmail could not search now."))
 }
 
-// senderOf returns a mail's sender: however long their name is, with their address.
+// senderOf returns a mail's sender. The address is kept even if the name is too long.
 func senderOf(header string) string {
 	a, err := parser.Parse(header)
 	if err != nil {

@@ -6,7 +6,7 @@
 // A user invokes a skill by its name at the beginning of a prompt, "/name arguments" ([Library.Invoked]). A skill can
 // keep to one of the two: the model neither sees nor can read a skill that only users invoke.
 //
-// Skills are written by others than the operator, so they only guide. Their texts are marked as standing below the
+// Skills are written by others than the operator, so they only guide. Their texts are marked as subordinate to the
 // instructions and the policy; nothing in a skill runs; and the tools that a skill allows ("allowed-tools") narrow what
 // the model may call and approve nothing. A list that names no tool of the agent does not narrow ([Library.For]).
 //

@@ -3,8 +3,8 @@
 // Contents are sent and received byte for byte. genai's types lose parts of them: empty arguments, empty texts and
 // unknown fields. The package's round tripper therefore puts the contents into the request, and reads the answer from
 // the response's bytes. The encoded tools and settings of an agent are reused while they stay the same. If no caller
-// reads the text as it arrives, the answer is requested as one response, which genai does not see. Of a stream, genai
-// decodes the text that is passed on.
+// reads the text as it arrives, the answer is requested as one response, which genai does not see. If the answer is a
+// stream, genai decodes only the text that is passed on.
 package gemini
 
 import (

@@ -21,7 +21,8 @@ const (
 )
 
 // settings caches the tools and settings of requests as genai encoded them. Encoding them costs more than the rest of a
-// request, and an agent's are the same in each request. Instructions are not cached, because they contain the time.
+// request, and an agent's settings are the same in each request. Instructions are not cached, because they contain the
+// time.
 type settings struct {
 	encoded *memo.Cache[[sha256.Size]byte, []byte]
 }

@@ -1,5 +1,5 @@
-// Package bridge holds what the packages of the SDK share and hide from their users: how a Provider opens its model,
-// and how a tool of package tool becomes one of package countersign.
+// Package bridge has the shared internals of the SDK's packages: how a Provider opens its model, and how a tool of
+// package tool becomes a tool of package countersign.
 package bridge
 
 import (

@@ -86,7 +86,7 @@ func Apply(text string, list []Replacement) (string, error) {
 	return out.String(), nil
 }
 
-// hint says which white space makes the difference, if it is only that.
+// hint describes the white space that differs, if nothing else differs.
 func hint(text, old string) string {
 	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	switch {

@@ -101,7 +101,7 @@ func (f Failure) Cause(call string) error {
 	return fmt.Errorf("%s: status %d, reason %q", call, f.Status, f.Reason)
 }
 
-// Fault returns the failure for the user. what says in one sentence what could not be done; the time at which the
+// Fault returns the failure for the user. The sentence in what describes the failed operation; the time at which the
 // provider accepts calls again follows it.
 func (f Failure) Fault(call, what string) *fault.Error {
 	if f.Access != nil {
@@ -120,7 +120,7 @@ func (f Failure) Fault(call, what string) *fault.Error {
 	return fault.New(fault.Tool, code, "%s", what).Because(f.Cause(call)).After(f.After)
 }
 
-// Unclear returns the error of a call that may have had its effect. what says so in one sentence.
+// Unclear returns the error of a call that may have had its effect. The sentence in what says so.
 func (f Failure) Unclear(call, what string) error {
 	if f.Status == 0 {
 		return tool.Unanswered(f.Fault(call, what))

@@ -1,5 +1,5 @@
-// Package provider is shared by the tools that act in users' linked accounts: a client that sends a request once and to
-// one host, and what a failed call proves. What matters about a failure is whether it proves that nothing happened.
+// Package provider is shared by the tools that act in users' linked accounts. It has a client that sends a request once
+// and to one host, and it determines what a failed call proves: above all, whether nothing happened.
 package provider
 
 import (
