@@ -19,7 +19,7 @@ var oddWords = []struct {
 	pattern, instead string
 	left             int
 }{
-	{`\b(is|are|was|were|be|been) told\b`, "data is passed, sent or reported", 19},
+	{`\b(is|are|was|were|be|been) told\b`, "data is passed, sent or reported", 18},
 	{`\bbe (it|they)\b`, "name the condition", 0},
 	{`\b(of|by|to|from|for) whom\b`, "name the person first", 7},
 	{`\bof which\b`, "begin a sentence of its own", 15},
@@ -27,10 +27,10 @@ var oddWords = []struct {
 	{`\bof whose\b`, "begin with the owner", 1},
 	{`\bwhoever\b`, "name the user, caller or process", 3},
 	{`\b(stands?|stood) (in|there|at|twice|before|behind|beside)\b`, "is in, is duplicated, follows", 14},
-	{`\bnobody\b`, "no user, no process", 10},
+	{`\bnobody\b`, "no user, no process", 9},
 	{`\banew\b`, "again", 3},
 	{`\btheirs\b`, "name the thing", 2},
-	{`\bwhat (is|are|was|were) `, "name the thing", 140},
+	{`\bwhat (is|are|was|were) `, "name the thing", 135},
 	{`\b(may|can) not go on\b`, "must end", 0},
 	{`\b(put|puts|set) aside\b`, "quarantined", 1},
 	{`\bshut out\b`, "disabled", 1},

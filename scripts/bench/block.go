@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// block is one work of one contestant, done by some clients for a while.
+// block is one task of one contestant, performed by some clients for a while.
 type block struct {
 	Contestant string  `json:"contestant"`
 	Work       work    `json:"work"`
@@ -27,7 +27,7 @@ type block struct {
 	Refused    int     `json:"refused,omitempty"`
 }
 
-// do has clients, each a user of their own, do a work one after the other for a while.
+// do makes clients, each a different user, repeat a task for a while.
 func (s *server) do(ctx context.Context, w work, clients int, length time.Duration) (block, error) {
 	b := block{Contestant: s.name, Work: w, Clients: clients}
 	var users []*client
@@ -69,7 +69,7 @@ func (s *server) do(ctx context.Context, w work, clients int, length time.Durati
 	return b, nil
 }
 
-// repeat does a work until the end. It counts and repeats requests that are refused with 429 or 503.
+// repeat performs a task until the end. It counts and repeats requests that are refused with 429 or 503.
 func (c *client) repeat(ctx context.Context, w work, end time.Time) (all []time.Duration, refusals int, err error) {
 	for time.Now().Before(end) && ctx.Err() == nil {
 		took, err := c.unit(w)
@@ -91,7 +91,7 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return float64(sorted[int(q*float64(len(sorted)-1))].Microseconds()) / 1000
 }
 
-// twice makes 20 calls wait, says yes to each twice at once, and returns how many effects there were.
+// twice makes 20 calls wait, approves each twice at the same time, and returns the number of effects.
 func (s *server) twice(ctx context.Context) (int, error) {
 	const calls = 20
 	w := action
@@ -111,7 +111,7 @@ func (s *server) twice(ctx context.Context) (int, error) {
 	return after - before, err
 }
 
-// bothAtOnce says yes to one call on two connections at once. A server may refuse one of them.
+// bothAtOnce approves one call on two connections at once. A server may refuse one of them.
 func (s *server) bothAtOnce(ctx context.Context, w work) error {
 	var users [2]*client
 	for i := range users {

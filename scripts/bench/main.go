@@ -115,7 +115,7 @@ func execute(ctx context.Context, o options) error {
 	return b.report(os.Stdout)
 }
 
-// contestants returns those that are wanted and installed, and says which are not.
+// contestants returns the selected contestants that are installed, and prints the missing ones.
 func (o options) contestants() (list []*contestant, err error) {
 	all := contestants(o.dir)
 	for _, name := range o.only {
@@ -231,7 +231,7 @@ func (b *bench) measure(ctx context.Context, list []*contestant) error {
 	return nil
 }
 
-// prepare starts a server several times, checks what it does, and warms it up.
+// prepare starts a server several times, checks its behaviour, and warms it up.
 func (b *bench) prepare(ctx context.Context, s *server) error {
 	for range b.repeat + 1 { // the first one makes the files
 		took, err := s.start(ctx)
@@ -257,7 +257,7 @@ func (b *bench) prepare(ctx context.Context, s *server) error {
 	return nil
 }
 
-// turn measures each work of a server.
+// turn measures each task of a server.
 func (b *bench) turn(ctx context.Context, s *server) error {
 	for _, w := range works {
 		for _, clients := range []int{1, 16, 64} {
@@ -274,7 +274,7 @@ func (b *bench) turn(ctx context.Context, s *server) error {
 	return ctx.Err()
 }
 
-// spent returns the seconds of CPU time of this program and of what it has started.
+// spent returns the seconds of CPU time of this program and of its child processes.
 func (b *bench) spent() float64 {
 	sum := cpu(os.Getpid())
 	for _, s := range b.running {

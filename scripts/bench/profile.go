@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// profiles runs Countersign alone, and prints what it spends its time on at each work.
+// profiles runs only Countersign, and prints where each task spends its time.
 func (b *bench) profiles(ctx context.Context) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

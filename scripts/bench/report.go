@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// row is a line of the table: a figure of each contestant, and what ours may be.
+// row is a line of the table: a figure of each contestant, and the target for ours.
 type row struct {
 	what    string
 	work    work
@@ -23,7 +23,7 @@ type row struct {
 	than    base    // what the goal is a multiple of
 }
 
-// base is what a figure of ours is compared with, in the same run.
+// base is the figure with which ours is compared, from the same run.
 type base struct {
 	name    string
 	from    string // a contestant
@@ -36,11 +36,11 @@ func perSecond(b block) float64 { return b.PerSecond }
 func cpuMs(b block) float64     { return b.CPU }
 func tail(b block) float64      { return b.P99 / max(b.P50, 0.001) }
 
-// beside is the bare handler at a work.
+// beside is the bare handler's figure for a task.
 func beside(w work, clients int) base { return base{"bare", bare, w, clients} }
 
-// own is ours with 16 clients, which is what it may not fall below with more. What two measurements of the same differ
-// by is no fall.
+// own is our figure with 16 clients, below which it must not fall with more clients. A difference within the noise of
+// two measurements does not count.
 func own(w work) base { return base{"its own with 16 clients", ours, w, 16} }
 
 var rows = []row{
@@ -59,7 +59,7 @@ var rows = []row{
 	{"the same, p99 as a multiple of p50", action, 64, tail, "%.1f", 20, true, base{}},
 }
 
-// median returns a contestant's median; false if it does not do this work.
+// median returns a contestant's median, or false if the contestant does not perform this task.
 func (b *bench) median(name string, w work, clients int, figure func(block) float64) (float64, bool) {
 	var all []float64
 	for _, bl := range b.blocks {
@@ -126,7 +126,7 @@ func (b *bench) report(w io.Writer) error {
 	return os.WriteFile(b.json, append(out, '\n'), 0o644)
 }
 
-// verdict returns the goal of a row, what ours is, and whether that is enough.
+// verdict returns the target of a row, our figure, and whether the target is met.
 func (b *bench) verdict(r row) string {
 	got, has := b.median(ours, r.work, r.clients, r.figure)
 	if !has {

@@ -55,7 +55,7 @@ func (s *server) start(ctx context.Context) (ms float64, err error) {
 	}
 }
 
-// first asks for a turn. A user signs in once: their token is good for the next process too.
+// first requests a turn. A user signs in once; the token is also valid for the next process.
 func (s *server) first(ctx context.Context) error {
 	c, err := s.client(ctx, 0)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *server) client(ctx context.Context, n int) (*client, error) {
 	return c, nil
 }
 
-// kill is kill -9. It may be called again.
+// kill sends SIGKILL. It may be called again.
 func (s *server) kill() {
 	if s.proc == nil {
 		return
@@ -108,7 +108,7 @@ func (s *server) cpu() float64 {
 
 func (s *server) log() string { return filepath.Join(filepath.Dir(s.data), s.name+".log") }
 
-// output returns the end of what the process has printed.
+// output returns the end of the process's output.
 func (s *server) output() []byte {
 	out, _ := os.ReadFile(s.log())
 	return bytes.TrimSpace(out[max(0, len(out)-2000):])

@@ -54,7 +54,8 @@ func TestSample(t *testing.T) {
 			"\treturn errors.New(\"the file is missing\")\n}\n\n// no doc\n\nvar short = errors.New(\"no file\")\n",
 		"a_test.go": "// Package a is not drawn.\npackage a\n",
 		"page.js":   "// the first three words\nsay('There is no receipt.', 'a-class b-class');\n",
-		"README.md": "# The title of a page\n\nA paragraph of words.\n\n    some code of it\n\n```\nmore code of it\n```\n",
+		"README.md": "# The title of a page\n\nA paragraph of words.\n\n    some code of it\n\n" +
+			"```\nmore code of it\n```\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

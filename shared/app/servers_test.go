@@ -268,7 +268,8 @@ func TestToolsOfAServerThatAreNotUsed(t *testing.T) {
 		t.Errorf("%s has %d tools, and not %v", desk.Name, len(desk.Tools), desk.Unused)
 	}
 	if !slices.Equal(other.Tools, []string{"odd_repos_list_all"}) || len(other.Unused) != 1 ||
-		!strings.HasPrefix(other.Unused[0].Reason, "its schema at properties/a/$ref: must be a reference within the schema") {
+		!strings.HasPrefix(other.Unused[0].Reason,
+			"its schema at properties/a/$ref: must be a reference within the schema") {
 		t.Errorf("%+v", other)
 	}
 	for _, want := range []string{`"server":"desk","unused":98`,

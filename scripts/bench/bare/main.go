@@ -1,7 +1,7 @@
-// Command bare is the floor of the comparison: the same work by a handwritten handler on net/http, the genai SDK and
-// SQLite, and nothing else. It commits a thread before it answers, takes an approval by compare-and-swap before the
-// effect, and commits the outcome with the last words. It has one user, no token, no audit, no limits, no hash of the
-// approved arguments, and after a crash it does not know whether the effect happened.
+// Command bare is the baseline of the comparison: the same work by a handwritten handler with only net/http, the genai
+// SDK and SQLite. It commits a thread before it answers, takes an approval by compare-and-swap before the effect, and
+// commits the outcome with the last words. It has one user, no token, no audit, no limits, no hash of the approved
+// arguments, and after a crash it does not know whether the effect happened.
 package main
 
 import (
@@ -85,7 +85,7 @@ func (h *handler) approve(ctx context.Context, approval string) (peer.Answer, er
 	return h.ask(ctx, t)
 }
 
-// ask has the model answer, and commits the thread.
+// ask calls the model, and commits the thread.
 func (h *handler) ask(ctx context.Context, t thread) (peer.Answer, error) {
 	r, err := h.models.GenerateContent(ctx, peer.Model(), t.contents, h.config)
 	if err != nil {

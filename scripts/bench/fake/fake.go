@@ -27,7 +27,7 @@ func Handler(reply fakegemini.ModelFunc) http.Handler {
 	})
 }
 
-// knownRoles makes a user's what some frameworks send in a role of its own: the fake is stricter there than the
+// knownRoles changes roles that some frameworks invent to the user's role. In this point the fake is stricter than the
 // service.
 func knownRoles(r *http.Request) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, fakegemini.MaxBody))

@@ -1,5 +1,5 @@
-// Command genkit is Firebase Genkit for Go: genkit.Generate with a tool that interrupts, and RestartWith for the yes.
-// Genkit keeps no store of interrupted turns for Go, so the messages are kept here in SQLite.
+// Command genkit is Firebase Genkit for Go: genkit.Generate with a tool that interrupts, and RestartWith for the
+// approval. Genkit keeps no store of interrupted turns for Go, so the messages are kept here in SQLite.
 package main
 
 import (

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 )
 
-// System is what every contestant tells the model.
+// System is the system prompt of every contestant.
 const System = "You are a helpful agent. Use the tools when asked."
 
-// Answer is what a run came to, as the API answers it.
+// Answer is the result of a run in the API's form.
 type Answer struct {
 	RunID     string     `json:"runId"`
 	ThreadID  string     `json:"threadId"`
@@ -40,7 +40,7 @@ func Awaiting(thread, approval string) Answer {
 	return Answer{rand.Text(), thread, "awaiting_confirmation", "", []Approval{{approval}}}
 }
 
-// Handlers are what a contestant does.
+// Handlers are the functions of a contestant.
 type Handlers struct {
 	Run     func(ctx context.Context, thread, prompt string) (Answer, error)
 	Approve func(ctx context.Context, approval string) (Answer, error)
@@ -54,7 +54,7 @@ func SendMail(text string) map[string]any {
 	return map[string]any{"sent": text}
 }
 
-// Model and the rest say where a contestant finds things.
+// Model and the following functions return a contestant's settings.
 func Model() string    { return cmp.Or(os.Getenv("GEMINI_MODEL"), "gemini-2.5-flash") }
 func ModelURL() string { return os.Getenv("GOOGLE_GEMINI_BASE_URL") }
 
@@ -64,7 +64,7 @@ func Database() string {
 		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"
 }
 
-// Must ends the process where it cannot start.
+// Must ends the process if it cannot start.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)

@@ -3,7 +3,7 @@
 //
 //	taskset -c 1 go -C scripts/bench test ./sdk -run '^$' -bench . -benchmem -count 5
 //
-// ms/op and the allocations are the contestant's alone. Each framework is written as its own documents show it. Those
-// that keep sessions on disk have each answered turn there, synced; genkit has no such store for Go, so that one is
-// written here. adk-go is not among them: no version of it could be had where this was written.
+// ms/op and the allocations are the contestant's alone. Each framework is written as its own documents show it.
+// Frameworks that store sessions on disk sync each answered turn. Genkit has no such store for Go, so this package has
+// one. adk-go is missing, because no version was available when this was written.
 package sdk

@@ -11,7 +11,7 @@ import (
 // turn is one answer of a story, which may depend on what the calls before it returned.
 type turn func(returned []string) fakegemini.Turn
 
-// stories are the answers to the cookbook's prompts, by words that each has alone.
+// stories are the answers to the cookbook's prompts, by words that identify the prompt.
 var stories = map[string][]turn{
 	"How is Lisbon?": {
 		calls("get_weather", map[string]any{"city": "Lisbon"}),
@@ -64,7 +64,7 @@ func calls(name string, args any) turn {
 	}
 }
 
-// says is words with what the last call returned.
+// says returns a turn with words and the result of the last call.
 func says(format string) turn {
 	return func(returned []string) fakegemini.Turn {
 		if !strings.Contains(format, "%s") {
@@ -74,7 +74,7 @@ func says(format string) turn {
 	}
 }
 
-// answer is the scripted model: the turn of the prompt's story that the conversation has come to.
+// answer is the scripted model. It returns the next turn of the prompt's story.
 func answer(req fakegemini.Request) fakegemini.Turn {
 	asked, n := req.User(), 0
 	for _, c := range req.Contents {
@@ -94,7 +94,7 @@ func answer(req fakegemini.Request) fakegemini.Turn {
 		"is set with GEMINI_API_KEY."}
 }
 
-// returned is what the calls have returned that the request ends in, in words.
+// returned describes the results of the calls at the end of the request.
 func returned(req fakegemini.Request) (all []string) {
 	for _, r := range req.Responses() {
 		var said struct {

@@ -103,7 +103,7 @@ func chmod(c *call) int {
 	return code
 }
 
-// symbolic reads u+x and the like, for all that are meant at once.
+// symbolic parses a symbolic mode such as u+x.
 func symbolic(perm fs.FileMode, how string) fs.FileMode {
 	at := strings.IndexAny(how, "+-=")
 	if at < 0 {

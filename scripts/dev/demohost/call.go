@@ -16,7 +16,7 @@ import (
 	"mvdan.cc/sh/v3/interp"
 )
 
-// call is one run of a program of the machine.
+// call is one execution of a program of the machine.
 type call struct {
 	context.Context
 	shell *shell
@@ -55,7 +55,7 @@ func (c *call) pause(d time.Duration) bool {
 	}
 }
 
-// stdin is the program's input; empty where there is none.
+// stdin returns the program's input, or an empty one.
 func (c *call) stdin() io.Reader {
 	if c.in == nil {
 		return strings.NewReader("")
@@ -89,7 +89,7 @@ func interruptible(ctx context.Context, in *os.File) (done func()) {
 	}
 }
 
-// answer reads one line of the person who sits at the terminal.
+// answer reads one line from the person at the terminal.
 func (c *call) answer() string {
 	var line []byte
 	one := make([]byte, 1)
@@ -102,7 +102,7 @@ func (c *call) answer() string {
 	}
 }
 
-// each opens the files one after the other; no name, or -, is the program's input.
+// each opens the files one after the other. Without a name, or for -, it reads the program's input.
 func (c *call) each(names []string, use func(name string, r io.Reader) error) (code int) {
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -147,7 +147,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// lines calls use for each line of the files, until it returns false, and then those of the next one.
+// lines calls use for each line of each file. If use returns false, the next file follows.
 func (c *call) lines(names []string, use func(name, line string) bool) int {
 	return c.each(names, func(name string, r io.Reader) error {
 		return c.scan(r, func(line string) bool { return use(name, line) })
@@ -166,7 +166,7 @@ func (c *call) scan(r io.Reader, use func(line string) bool) error {
 	return s.Err()
 }
 
-// maxHeld is how much of its input a program keeps that must see the end of it.
+// maxHeld is the maximum input of a program that must read its whole input before it prints.
 const maxHeld = 16 << 20
 
 func (c *call) all(names []string) (lines []string, code int) {
@@ -179,7 +179,7 @@ func (c *call) all(names []string) (lines []string, code int) {
 	return lines, code
 }
 
-// walk visits a path and all below it, folders first. Links are not followed.
+// walk visits a path and everything below it, folders first. It follows no links.
 func (c *call) walk(abs string, visit func(abs string, info fs.FileInfo) bool) error {
 	info, err := c.disk.lstat(abs)
 	if err != nil || c.Err() != nil {
@@ -197,7 +197,7 @@ func (c *call) walk(abs string, visit func(abs string, info fs.FileInfo) bool) e
 	return err
 }
 
-// human writes a size as -h does: 1.5K, 12M.
+// human formats a size as -h does: 1.5K, 12M.
 func human(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(n, 10)

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// console is a person's own shell: a prompt, lines that are edited, and programs that keys go to while they run. It
-// outlives its viewers.
+// console is a person's own shell: a prompt, line editing, and programs that receive keys while they run. It outlives
+// its viewers.
 type console struct {
 	host   *Host
 	shell  *shell
@@ -65,7 +65,7 @@ func (c *console) resize(s supervisor.Size) {
 	_ = c.term.SetSize(s.Cols, s.Rows) // the screen takes all that is written
 }
 
-// serve reads lines and carries them out, until the person leaves.
+// serve reads lines and executes them until the person leaves.
 func (c *console) serve(ctx context.Context) int {
 	var done func()
 	c.shell.pid, done = c.host.machine.started("-bash", c.cancel)
@@ -119,7 +119,7 @@ func (c *console) expire(idle time.Duration) {
 	})
 }
 
-// stay ends the wait that expire has begun: somebody looks again.
+// stay ends the wait of expire, because a viewer has attached again.
 func (c *console) stay() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +138,7 @@ func prompt(dir string, more bool) string {
 	return user + "@" + hostname + ":" + dir + "# "
 }
 
-// carryOut runs one line with a terminal of its own, and reports whether it was the last.
+// carryOut runs one line with its own terminal, and reports whether it was the last line.
 func (c *console) carryOut(ctx context.Context, r *interp.Runner, file *syntax.File) (code int, left bool) {
 	in, feed, err := os.Pipe()
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *console) carryOut(ctx context.Context, r *interp.Runner, file *syntax.F
 	return code, false
 }
 
-// program says where keys go.
+// program sets the program that receives keys.
 func (c *console) program(feed *os.File, interrupt func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *console) program(feed *os.File, interrupt func()) {
 	c.feed, c.interrupt = feed, interrupt
 }
 
-// press takes what the person types.
+// press handles typed keys.
 func (c *console) press(p []byte) {
 	for len(p) > 0 {
 		c.mu.Lock()
@@ -195,7 +195,7 @@ func (c *console) press(p []byte) {
 	}
 }
 
-// toProgram gives a running program its input.
+// toProgram passes typed keys to a running program.
 func (c *console) toProgram(p []byte) int {
 	if c.feed == nil {
 		return 0
@@ -203,7 +203,7 @@ func (c *console) toProgram(p []byte) int {
 	return keyboard{shell: c.shell, feed: c.feed, screen: c.screen, interrupt: c.interrupt}.press(p)
 }
 
-// toPrompt edits the line. ^C takes it away, and begins a new one.
+// toPrompt edits the line. ^C discards the line and begins a new one.
 func (c *console) toPrompt(p []byte) int {
 	if p[0] == ctrlC {
 		c.keys.add([]byte{ctrlE, ctrlU, '\r'})

@@ -8,8 +8,8 @@ import (
 
 const mib = 1 << 20
 
-// furnish puts on the disk what a small web server has: a configuration, a site, logs, and a folder of temporary files
-// that was not looked after for weeks.
+// furnish writes the files of a small web server to the disk: a configuration, a site, logs, and a neglected folder of
+// temporary files.
 func (m *machine) furnish() error {
 	d, now := m.disk, m.now()
 	ago := func(days float64) time.Time { return now.Add(-time.Duration(days * 24 * float64(time.Hour))) }

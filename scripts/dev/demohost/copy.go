@@ -71,7 +71,7 @@ func (c *call) pairs(what string, do func(f flags, from, to string) error) int {
 	return code
 }
 
-// target returns where a file goes: below a folder under its own name.
+// target returns the path of a copied file. In a folder, it keeps its own name.
 func (c *call) target(source, to string) string {
 	if info, err := c.disk.stat(to); err == nil && info.IsDir() {
 		return path.Join(to, path.Base(source))
@@ -93,7 +93,7 @@ func (c *call) copy(from, to string, info fs.FileInfo) error {
 	return errors.Join(err, w.Close())
 }
 
-// link makes links. A symbolic one is stored as the way from its folder, since no absolute one is followed.
+// link creates links. A symbolic link is stored relative to its folder, because absolute links are not followed.
 func link(c *call) int {
 	f, names, ok := c.parse("sfnvr", "symbolic=s force=f relative=r")
 	if !ok {
@@ -122,7 +122,7 @@ func link(c *call) int {
 	return 0
 }
 
-// relative returns the way from a folder to a path.
+// relative returns the path relative to a folder.
 func relative(dir, abs string) string {
 	from, to := strings.Split(strings.Trim(dir, "/"), "/"), strings.Split(strings.Trim(path.Clean(abs), "/"), "/")
 	if from[0] == "" {

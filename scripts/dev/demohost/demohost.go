@@ -1,13 +1,12 @@
-// Package demohost is a machine to try the terminal agent on: an SSH server whose commands are interpreted, over one
-// folder (os.Root), by programs that are functions of this package. It starts no process, opens no connection, and
-// looks at nothing outside of its folder, whatever is approved. So a machine without sshd has a host to work on, and
-// nothing of its own is reached.
+// Package demohost is a simulated machine on which to try the terminal agent: an SSH server that interprets commands
+// over one folder (os.Root) with programs that are functions of this package. It starts no process, opens no
+// connection, and reads nothing outside of its folder, whatever the user approves. Therefore a machine without sshd has
+// a host too, and commands cannot reach the machine itself.
 //
-// Beside what people type, it answers the lines of the keeper (shared/terminal/supervisor) by itself, in Go. What it
-// does not pretend: signals that a command ignores, jobs of the background that outlive their command, programs for
-// whole screens, users other than root. A command that runs when the server dies is lost, since it lived in it; its
-// journal says so. Memory is not bounded: a command that doubles a variable for ever ends the server, which its owner
-// starts again.
+// Besides typed commands, it answers the lines of the supervisor's script (shared/terminal/supervisor) in Go. It does
+// not simulate signals that a command ignores, background jobs that outlive their command, full-screen programs, or
+// users other than root. A command that runs when the server dies is lost, because it runs inside the server; its
+// journal says so. Memory is not limited: a command that doubles a variable forever ends the server.
 package demohost
 
 import (
@@ -33,7 +32,7 @@ import (
 // User is the name of the only user who can log in.
 const User = user
 
-// Options are what a host is made of.
+// Options are the options of a host.
 type Options struct {
 	Dir string           // of all its data; made where it is not there
 	Now func() time.Time // nil: time.Now
@@ -62,7 +61,7 @@ type Host struct {
 	claims sync.Mutex // while a command is begun or forbidden
 }
 
-// Open opens the machine in its folder, and furnishes it where it is new.
+// Open opens the machine in its folder, and furnishes a new machine.
 func Open(o Options) (*Host, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -187,7 +186,7 @@ func (h *Host) Serve(ln net.Listener) error {
 	}
 }
 
-// admit serves a connection, unless the host is being closed: Close waits for all that were admitted before.
+// admit serves a connection unless the host is closing. Close waits for all connections that were admitted before.
 func (h *Host) admit(conn net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +206,7 @@ func (h *Host) work(f func()) {
 	}()
 }
 
-// Close ends all that runs, and every connection.
+// Close ends all commands and connections.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.cancel()

@@ -83,7 +83,7 @@ func removeDir(c *call) int {
 	}, "failed to remove")
 }
 
-// forEach does something for each operand.
+// forEach calls a function for each operand.
 func (c *call) forEach(do func(name string) error, failed string) int {
 	_, names, ok := c.parse("pvfhR", "parents=p verbose=v recursive=R")
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// disk is the machine's disk: a folder, and no way out of it. Paths are absolute, as a command on the machine has them.
+// disk is the machine's disk: a folder that no path leaves. Paths are absolute, as on the machine.
 type disk struct {
 	root    *os.Root
 	most    int64 // bytes that may be written
@@ -29,12 +29,12 @@ const (
 
 var errFull = &fs.PathError{Op: "write", Path: "disk", Err: syscall.ENOSPC}
 
-// inside returns the path below the folder. What has more .. than folders ends at the root, as on any machine.
+// inside returns the path below the folder. A path with too many .. ends at the root, as on any machine.
 func inside(abs string) string {
 	return strings.TrimPrefix(path.Clean("/"+abs), "/") + map[bool]string{true: "."}[path.Clean("/"+abs) == "/"]
 }
 
-// resolve makes a path absolute that a command in the directory has named.
+// resolve returns the absolute path of a name that a command in the directory uses.
 func resolve(dir, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)
@@ -51,7 +51,7 @@ func (d *disk) readDir(abs string) ([]fs.DirEntry, error) {
 
 func (d *disk) readFile(abs string) ([]byte, error) { return d.root.ReadFile(inside(abs)) }
 
-// open opens a file or one of the devices that are pretended.
+// open opens a file or a simulated device.
 func (d *disk) open(abs string, flag int, perm fs.FileMode) (io.ReadWriteCloser, error) {
 	write := flag&(os.O_WRONLY|os.O_RDWR) != 0
 	switch {
@@ -86,7 +86,7 @@ type writer struct {
 func (w *writer) Read(p []byte) (int, error) { return w.file.Read(p) }
 func (w *writer) Close() error               { return w.file.Close() }
 
-// Truncate sets the file's length; added bytes take no room.
+// Truncate sets the file's length; added bytes take no space.
 func (w *writer) Truncate(size int64) error { return w.file.Truncate(size) }
 
 func (w *writer) Write(p []byte) (int, error) {
@@ -110,7 +110,7 @@ func (d *disk) write(abs string, content []byte, at time.Time) error {
 	return errors.Join(d.root.WriteFile(inside(abs), content, 0o644), d.touch(abs, at))
 }
 
-// sparse makes a file that is as long as it says, and takes no room.
+// sparse creates a file of the given length that takes no space.
 func (d *disk) sparse(abs string, size int64, at time.Time) error {
 	if err := d.write(abs, nil, at); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (d *disk) size(abs string, skip ...string) (n int64) {
 	return n + 4096
 }
 
-// plain returns the error in the words of a real machine, without the folder that serves as its disk.
+// plain returns the error as a real machine would word it, without the path of the disk's folder.
 func plain(err error) error {
 	var number syscall.Errno
 	switch {
@@ -162,7 +162,7 @@ func plain(err error) error {
 	return syscall.ENOENT // a link that leads out of the machine leads nowhere
 }
 
-// reason is an error in the words of the C library.
+// reason returns the C library's text for an error.
 func reason(err error) string {
 	s := plain(err).Error()
 	return strings.ToUpper(s[:1]) + s[1:]
@@ -178,7 +178,7 @@ type full struct{ discard }
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// nothing returns a file that is at its end: the interpreter reads of files alone without a goroutine.
+// nothing returns an empty file. The interpreter reads only from files without a goroutine.
 func nothing() (io.ReadWriteCloser, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// find walks folders. Of its tests and actions there are those that people use most.
+// find walks folders. It supports the most common tests and actions.
 func find(c *call) int {
 	var starts []string
 	args := c.args
@@ -191,7 +191,7 @@ func (c *call) expression(args []string) (*expression, error) {
 	return e, nil
 }
 
-// measure reads +7 (more than), -7 (less than) and 7.
+// measure parses +7 (more than), -7 (less than) and 7.
 func (c *call) measure(test, value string) (func(fs.FileInfo) bool, error) {
 	number := strings.TrimLeft(value, "+-")
 	unit := int64(512)

@@ -55,7 +55,7 @@ func grep(c *call) int {
 	return 0
 }
 
-// search is what grep looks for, and how far it has come.
+// search is the state of a grep.
 type search struct {
 	c             *call
 	f             flags
@@ -73,7 +73,7 @@ type search struct {
 	any   bool     // of any file
 }
 
-// line looks at the next line of a file, and reports whether more of them are needed.
+// line examines the next line of a file, and reports whether more lines are needed.
 func (s *search) line(file, line string) bool {
 	if file != s.file {
 		s.file, s.at, s.held, s.owed, s.shown = file, 0, nil, 0, 0
@@ -120,7 +120,7 @@ func (s *search) context(line string) bool {
 	return true
 }
 
-// show prints a line, and reports whether somebody reads it.
+// show prints a line, and reports whether the reader still reads.
 func (s *search) show(number int, mark, line string) bool {
 	if s.f.has("n") {
 		line = strconv.Itoa(number) + mark + line
@@ -149,8 +149,8 @@ func (s *search) summary(names []string) {
 	}
 }
 
-// expressionOf makes patterns of grep, a line each, one of Go's: in the basic form, \| \( and \+ are what | ( and + are
-// elsewhere.
+// expressionOf converts grep's patterns, one a line, to one of Go. In the basic form, \| \( and \+ mean what | ( and +
+// mean in Go.
 func expressionOf(patterns string, f flags, name string) (*regexp.Regexp, error) {
 	switch {
 	case f.has("F") || name == "fgrep":

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// job is a command that runs. It does not end with the connection that has started it.
+// job is a running command. It outlives the connection that started it.
 type job struct {
 	id     string
 	out    *output
@@ -25,7 +25,7 @@ type job struct {
 	why    error
 }
 
-// end ends the command, and notes why.
+// end ends the command, and records the reason.
 func (j *job) end(why error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,7 +55,7 @@ func (h *Host) job(id string) *job {
 	return h.jobs[id]
 }
 
-// beginOnce claims a command and starts it, or says why it does not.
+// beginOnce claims a command and starts it, or returns the reason why it does not.
 func (h *Host) beginOnce(r request, cwd, command string) (j *job, why string) {
 	h.claims.Lock()
 	defer h.claims.Unlock()
@@ -74,7 +74,7 @@ func (h *Host) beginOnce(r request, cwd, command string) (j *job, why string) {
 	return j, ""
 }
 
-// stop ends a command. One that was not begun never will be.
+// stop ends a command. A command that has not started never will.
 func (h *Host) stop(id string) {
 	h.claims.Lock()
 	defer h.claims.Unlock()
@@ -85,7 +85,7 @@ func (h *Host) stop(id string) {
 	}
 }
 
-// begin starts the command, on the machine's own time.
+// begin starts the command independently of its connection.
 func (h *Host) begin(r request, cwd, command string) (*job, error) {
 	id := r.values["id"]
 	err := errors.Join(h.keep(id, "cmd", []byte(command)), h.keep(id, "boot", []byte(h.boot()+"\n")), h.claim(id))
@@ -170,7 +170,7 @@ func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command str
 	h.prune()
 }
 
-// watch ends the command at its limit, and sees whether it waits for input.
+// watch ends the command at its limit, and checks whether it waits for input.
 func (h *Host) watch(j *job, r request, over <-chan struct{}) {
 	limit, quiet := r.hundredths("limit", 30*time.Second), r.hundredths("quiet", time.Second)
 	patience := r.hundredths("patience", 10*time.Second)

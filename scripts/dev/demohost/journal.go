@@ -22,7 +22,7 @@ const (
 
 func journalDir(id string) string { return path.Join(keeperDir, id) }
 
-// stamp returns what the folder of journals is known by, and makes it where it is not there.
+// stamp returns the ID of the folder of journals, and creates it if it is missing.
 func (h *Host) stamp(create bool) string {
 	d := h.machine.disk
 	name := path.Join(keeperDir, "stamp")
@@ -110,7 +110,7 @@ func (h *Host) forbidden(r request) (yes, same bool) {
 	return err == nil, strings.TrimSpace(string(by)) == r.values["boot"]+" "+r.values["stamp"]
 }
 
-// settle returns what became of a command, and the line that ends the answer.
+// settle returns the outcome of a command, and the last line of the answer.
 func (h *Host) settle(r request) (state, end string) {
 	h.claims.Lock()
 	defer h.claims.Unlock()
@@ -138,7 +138,7 @@ func (h *Host) settle(r request) (state, end string) {
 	return "absent", "over"
 }
 
-// ending is how a command ended, as the line that ends its streams has it.
+// ending returns the last line of a command's streams, which states how the command ended.
 type ending struct {
 	Code  int           `json:"code"`
 	Cwd   string        `json:"cwd"`
@@ -152,7 +152,7 @@ func (e ending) line() string {
 	return fmt.Sprintf("%d:%s:%s:%d:%d:%d", e.Code, encoded(e.Cwd), e.How, e.Took.Milliseconds(), e.Left, e.Bytes)
 }
 
-// encoded writes each byte as %XX, if there is one that is not plain.
+// encoded writes each byte as %XX if any byte is not plain.
 func encoded(s string) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-"
 	if strings.Trim(s, letters) == "" {
@@ -171,7 +171,7 @@ func (h *Host) ended(id string) (e ending, ok bool) {
 	return e, err == nil && json.Unmarshal(text, &e) == nil
 }
 
-// keep writes a journal's file.
+// keep writes a file of a journal.
 func (h *Host) keep(id, name string, content []byte) error {
 	f, err := h.machine.disk.root.OpenFile(inside(path.Join(journalDir(id), name)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC,
 		0o600)
@@ -182,7 +182,7 @@ func (h *Host) keep(id, name string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// maxJournals is how many are kept, and maxAge for how long.
+// maxJournals is the maximum number of journals, and maxAge their maximum age.
 const (
 	maxJournals = 50
 	maxAge      = 7 * 24 * time.Hour
@@ -220,7 +220,7 @@ func (h *Host) prune() {
 	}
 }
 
-// carried is what a terminal's commands hand on.
+// carried is the state that a terminal's commands pass on to later commands.
 func (h *Host) carried(terminal, grammar string) map[string]string {
 	vars := base()
 	for _, v := range []string{"PAGER", "GIT_PAGER", "SYSTEMD_PAGER"} {

@@ -15,7 +15,7 @@ const (
 	ctrlU = 0x15
 )
 
-// keyboard is what a terminal makes of keys for the program that runs on it.
+// keyboard converts keys to input for the program on the terminal.
 type keyboard struct {
 	shell     *shell
 	feed      *os.File  // where the program reads them
@@ -23,7 +23,7 @@ type keyboard struct {
 	interrupt func()    // ends the program
 }
 
-// press takes the first of some keys, or as many as are alike, and returns how many.
+// press handles the first of some keys, or a run of similar keys, and returns their number.
 func (k keyboard) press(p []byte) (n int) {
 	switch p[0] {
 	case ctrlC:

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What the machine says of itself.
+// The machine's description of itself.
 const (
 	hostname = "demo"
 	user     = "root"
@@ -34,7 +34,7 @@ type machine struct {
 	running map[int]*process // that were started by somebody who logged in
 }
 
-// state is what the machine remembers.
+// state is the machine's stored state.
 type state struct {
 	Boot     string             `json:"boot"`
 	Booted   time.Time          `json:"booted"`
@@ -54,7 +54,7 @@ type service struct {
 	RSS         int       `json:"rss"` // MiB
 }
 
-// process is what runs.
+// process is a running process.
 type process struct {
 	pid     int
 	user    string
@@ -143,7 +143,7 @@ func (m *machine) services() map[string]service {
 	return maps.Clone(m.state.Services)
 }
 
-// has reports whether a program is there: some come with a package only.
+// has reports whether a program is installed. Some programs need a package.
 func (m *machine) has(program string) bool {
 	pack, packed := packaged[program]
 	return !packed || m.installed(pack)
@@ -175,7 +175,7 @@ func (m *machine) started(command string, end func()) (pid int, done func()) {
 	}
 }
 
-// processes are all that run, by their numbers.
+// processes returns the running processes by ID.
 func (m *machine) processes() []process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,7 @@ func (m *machine) processes() []process {
 
 const nginxMaster = "nginx: master process /usr/sbin/nginx"
 
-// kill ends a process, or reports that there is none.
+// kill ends a process. It returns false if the process does not exist.
 func (m *machine) kill(pid int) (found bool, err error) {
 	m.mu.Lock()
 	p, running := m.running[pid]

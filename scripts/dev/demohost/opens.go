@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// maxLinks is how many links are followed on the way to a file, as on Linux.
+// maxLinks is the maximum number of links in a path, as on Linux.
 const maxLinks = 40
 
-// real returns where a path leads when all links are followed.
+// real returns a path with all links resolved.
 func (d *disk) real(abs string) (string, error) {
 	at, rest := "/", strings.Split(strings.Trim(path.Clean(abs), "/"), "/")
 	for links := 0; len(rest) > 0; {

@@ -24,7 +24,8 @@ func (f flags) number(letter byte, otherwise int) int {
 	return otherwise
 }
 
-// add notes an option's value. Patterns and scripts (-e) add up, a line each; of all else the last value counts.
+// add records an option's value. Patterns and scripts (-e) accumulate, one a line. For any other option, the last value
+// counts.
 func (f flags) add(letter byte, value string) {
 	if before, again := f[letter]; again && letter == 'e' {
 		value = before + "\n" + value
@@ -32,8 +33,8 @@ func (f flags) add(letter byte, value string) {
 	f[letter] = value
 }
 
-// parse reads the options. Letters are those that there are, each followed by : where it has a value; long has their
-// long names, as "all=a human-readable=h". It says what is wrong by itself.
+// parse parses the options. letters lists the options, each followed by : if it takes a value. long maps long names, as
+// in "all=a human-readable=h". parse itself prints an error.
 func (c *call) parse(letters, long string) (f flags, operands []string, ok bool) {
 	f = flags{}
 	names := map[string]byte{}

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// output is what a command prints: the first part in a file as it comes, the last part there when it has ended.
+// output is the output of a command. Its first part is written to a file as it arrives, and its last part when the
+// command has ended.
 type output struct {
 	mu    sync.Mutex
 	more  *sync.Cond
@@ -42,7 +43,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// rest is what follows the first part: the last part, after a word of what lies between.
+// rest returns the last part, after a line about the omitted part.
 func (o *output) rest() []byte {
 	after := o.bytes - int64(len(o.first))
 	if after == 0 {
@@ -55,7 +56,7 @@ func (o *output) rest() []byte {
 	return last
 }
 
-// end has all followers see the end.
+// end notifies all followers of the end.
 func (o *output) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +64,7 @@ func (o *output) end() {
 	o.more.Broadcast()
 }
 
-// wake has followers look whether they are still wanted.
+// wake makes followers check whether their reader is gone.
 func (o *output) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

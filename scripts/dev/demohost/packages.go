@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// packages are those that can be installed, or are there.
+// packages lists the installed and the available packages.
 var packages = map[string]struct {
 	version, about string
 	there          bool
@@ -72,7 +72,7 @@ func apt(c *call) int {
 	}
 }
 
-// say prints a line after a short while, as programs do that have something to do.
+// say prints a line after a short delay, as a working program would.
 func (c *call) say(format string, args ...any) bool {
 	if !c.pause(120 * time.Millisecond) {
 		return false

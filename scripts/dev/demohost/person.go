@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// person is a shell for a client that has no keeper: ssh of OpenSSH.
+// person serves a shell to a plain client such as OpenSSH's ssh.
 func (s *session) person(ctx context.Context) int {
 	if !s.pty {
 		text, err := io.ReadAll(io.LimitReader(s.channel, maxScript))
@@ -25,7 +25,7 @@ func (s *session) person(ctx context.Context) int {
 	return s.look(ctx, c, s.channel, s.channel)
 }
 
-// look has a person use a console, until they leave it or it ends.
+// look attaches a person to a console until they leave or the console ends.
 func (s *session) look(ctx context.Context, c *console, in io.Reader, out io.Writer) int {
 	c.stay()
 	c.screen.show(out)
@@ -56,7 +56,7 @@ func (s *session) look(ctx context.Context, c *console, in io.Reader, out io.Wri
 	}
 }
 
-// console has a person use the shell of their terminal, which goes on without them.
+// console attaches a person to the shell of their terminal. The shell continues without them.
 func (s *session) console(ctx context.Context, r request) {
 	h, terminal := s.host, r.values["term"]
 	c := h.console(terminal)
@@ -93,7 +93,7 @@ func (s *session) console(ctx context.Context, r request) {
 // maxConsoles is more than the terminals that one user may have.
 const maxConsoles = 100
 
-// console is the shell of a terminal of the keeper's; nil where there is none.
+// console returns the shell of a terminal of the supervisor, or nil.
 func (h *Host) console(terminal string) *console {
 	h.mu.Lock()
 	defer h.mu.Unlock()

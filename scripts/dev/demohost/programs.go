@@ -1,6 +1,6 @@
 package demohost
 
-// programs are all that can be started on the machine.
+// programs lists the programs of the machine.
 var programs map[string]func(*call) int
 
 func init() { // some of them start others
@@ -40,5 +40,5 @@ func init() { // some of them start others
 	}
 }
 
-// packaged are the programs that are there only with a package.
+// packaged maps programs to the packages that install them.
 var packaged = map[string]string{"htop": "htop", "tree": "tree", "ncdu": "ncdu"}

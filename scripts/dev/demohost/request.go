@@ -47,7 +47,7 @@ func (r request) hundredths(name string, otherwise time.Duration) time.Duration 
 	return otherwise
 }
 
-// number reads a value that has to be one.
+// number parses a required number.
 func (r request) number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(r.values[name]); err == nil && n >= 0 {
 		return n

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// screen is what a shell has shown, and who looks at it.
+// screen is the output of a shell, and its viewers.
 type screen struct {
 	mu      sync.Mutex
 	kept    []byte
 	viewers []io.Writer
 }
 
-// maxScrollback is how much of what was shown is kept for who looks again.
+// maxScrollback is the amount of output that is kept for a viewer who attaches again.
 const maxScrollback = 256 << 10
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -33,7 +33,7 @@ func passOn(v io.Writer, p []byte) error {
 	return err
 }
 
-// show has a viewer see what was shown and what will be.
+// show sends the earlier and the later output to a viewer.
 func (s *screen) show(w io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *screen) show(w io.Writer) {
 	}
 }
 
-// leave ends the looking of a viewer.
+// leave detaches a viewer.
 func (s *screen) leave(w io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

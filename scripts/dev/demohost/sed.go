@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// sed knows s/a/b/, also in place, and -n with lines that are printed.
+// sed supports s/a/b/, also in place, and -n with printed lines.
 func sed(c *call) int {
 	f, names, ok := c.parse("nie:Er", "in-place=i quiet=n expression=e regexp-extended=E")
 	if !ok {
@@ -55,10 +55,10 @@ func sed(c *call) int {
 	return code
 }
 
-// An edit is what becomes of the line of a number, and whether it is printed.
+// An edit returns the new text of a numbered line, and whether it is printed.
 type edit func(n int, line string) (string, bool)
 
-// editOf reads a script of commands, a line each.
+// editOf parses a script of commands, one a line.
 func editOf(script string, f flags) (edit, error) {
 	var edits []edit
 	for command := range strings.SplitSeq(strings.TrimSpace(script), "\n") {

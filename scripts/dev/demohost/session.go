@@ -97,7 +97,7 @@ func (s *session) tell(size supervisor.Size) {
 	s.resized <- size
 }
 
-// end tells the client how what it asked for has ended; it may be gone.
+// end reports the exit of the request to the client, which may be gone.
 func (s *session) end(code int) {
 	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(code)}))
 	_ = s.channel.Close()
@@ -113,7 +113,7 @@ func (s *session) begin(ctx context.Context, kind, line string) int {
 	return s.line(ctx, line)
 }
 
-// line carries out a line as ssh HOST LINE does.
+// line executes a line as ssh HOST LINE does.
 func (s *session) line(ctx context.Context, line string) int {
 	in, feed, err := os.Pipe()
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *session) line(ctx context.Context, line string) int {
 	return r.code
 }
 
-// crlf is what a terminal makes of the ends of lines.
+// crlf converts line ends as a terminal does.
 type crlf struct{ io.Writer }
 
 func (w crlf) Write(p []byte) (int, error) {

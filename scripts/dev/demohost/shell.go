@@ -19,7 +19,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A shell is one command line's, or a person's: all that it reaches is the machine.
+// A shell belongs to one command line, or to a person. It can reach only the machine.
 type shell struct {
 	machine *machine
 	size    func() (cols, rows int)
@@ -32,7 +32,7 @@ type shell struct {
 	end     func()      // ends the shell, as SIGKILL does; nil: nothing does
 }
 
-// Bounds of what a command may take of the server that it runs in.
+// Limits of the resources that a command may use in the server.
 const (
 	maxFrames     = 6000 // of Go's stack, where a function of the shell calls itself
 	maxGoroutines = 3000 // of the process, where it starts itself again and again
@@ -114,7 +114,7 @@ func must[T any](v T, err error) T {
 var ours = map[string]bool{"pwd": true, "type": true, "command": true, "builtin": true, "source": true, ".": true,
 	"kill": true, "umask": true, "ulimit": true, "jobs": true, "history": true, "hash": true, "bg": true, "fg": true}
 
-// called has a command that the interpreter may not carry out by itself be carried out by the machine.
+// called passes a command that the interpreter must not execute itself to the machine.
 func (s *shell) called(ctx context.Context, args []string) ([]string, error) {
 	if runtime.Callers(maxFrames, make([]uintptr, 1)) > 0 {
 		return nil, errors.New("maximum function nesting level exceeded")
@@ -217,7 +217,7 @@ func (s *shell) access(ctx context.Context, name string, mode interp.AccessMode)
 	return err
 }
 
-// exec carries out a program of the machine. There is no other one.
+// exec executes a program of the machine. No other programs exist.
 func (s *shell) exec(ctx context.Context, args []string) error {
 	hc := interp.HandlerCtx(ctx)
 	c := &call{Context: ctx, shell: s, disk: s.machine.disk, hc: hc, name: path.Base(args[0]), args: args[1:],
@@ -242,7 +242,7 @@ func (s *shell) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// program finds the program and carries it out.
+// program finds the program and executes it.
 func (c *call) program(name string) int {
 	if dir := path.Dir(resolve(c.dir, name)); strings.Contains(name, "/") && !slices.Contains(binaries, dir) {
 		return c.script(resolve(c.dir, name))
@@ -270,7 +270,7 @@ func (c *call) script(abs string) int {
 	return c.interpret(abs, c.args)
 }
 
-// maxScript is the most of a file that is taken for words of the shell.
+// maxScript is the maximum size of a script file.
 const maxScript = 1 << 20
 
 func (c *call) interpret(abs string, params []string) int {

@@ -34,7 +34,7 @@ func (c *call) start(argv []string) int {
 	return code
 }
 
-// own has the shell carry out a command of its own.
+// own runs one of the shell's built-in commands.
 func own(c *call) int {
 	err := c.hc.Builtin(c, append([]string{c.name}, c.args...))
 	var status interp.ExitStatus
@@ -218,7 +218,7 @@ func (c *call) inEnvironment(vars map[string]string, text string) int {
 	return c.code(r.Run(c, file))
 }
 
-// find looks a command up as the shell would.
+// find finds a command as the shell would.
 func (c *call) lookUp(name string) (where string, own, ok bool) {
 	if interp.IsBuiltin(name) {
 		return name, true, true
@@ -288,7 +288,7 @@ func command(c *call) int {
 	return c.start(args)
 }
 
-// source has the shell itself read the words of a file of the machine.
+// source makes the shell execute a file of the machine.
 func source(c *call) int {
 	if len(c.args) == 0 {
 		return c.fail(2, "filename argument required")

@@ -60,7 +60,7 @@ func sortLines(c *call) int {
 
 var number = lazyregexp.New(`^\s*(-?[0-9]+(?:\.[0-9]+)?)([KMGT]?)`)
 
-// leading is the number that a line begins with, 1.5K too.
+// leading returns the number at the beginning of a line, including forms such as 1.5K.
 func leading(s string) float64 {
 	m := number.FindStringSubmatch(s)
 	if m == nil {

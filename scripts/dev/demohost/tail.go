@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// part is what head and tail show of a file.
+// part is the part of a file that head and tail show.
 type part struct {
 	flags
 	n     int
@@ -51,7 +51,7 @@ func (c *call) part(letters string) (p part, ok bool) {
 	return p, true
 }
 
-// each shows the name of each file where there are several, and has show read it.
+// each calls show for each file, and prints the files' names if there are several.
 func (p part) each(c *call, show func(name string, r io.Reader) error) int {
 	first := true
 	return c.each(p.names, func(name string, r io.Reader) error {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// typeahead keeps what was typed until the prompt reads it.
+// typeahead stores typed keys until the prompt reads them.
 type typeahead struct {
 	mu     sync.Mutex
 	more   *sync.Cond

@@ -10,7 +10,7 @@ type underway struct {
 	over chan struct{} // nil: programs may begin; closed: none does any more, and none runs
 }
 
-// begin reports whether a program may begin; then end must be called after it.
+// begin reports whether a program may begin. If so, call end after the program.
 func (u *underway) begin() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

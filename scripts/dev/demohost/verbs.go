@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// keeper answers a line of the keeper's, if it is one.
+// keeper answers a line of the supervisor, and reports whether it was one.
 func (s *session) keeper(ctx context.Context, line string) (code int, known bool) {
 	r, ok := readRequest(line)
 	if !ok {
@@ -219,7 +219,7 @@ func (s *session) input(r request) {
 	s.say(r, "", "over")
 }
 
-// settle says what became of a command.
+// settle reports the outcome of a command.
 func (s *session) settle(r request) {
 	state, end := s.host.settle(r)
 	s.say(r, "state="+state+"\n", end)

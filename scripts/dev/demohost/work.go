@@ -12,7 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// work is a command with all that it begins with.
+// work is a command with its initial state.
 type work struct {
 	command string
 	posix   bool              // it is written for sh
@@ -23,7 +23,7 @@ type work struct {
 	errs    io.Writer
 }
 
-// outcome is how it ended.
+// outcome describes how a command ended.
 type outcome struct {
 	code int
 	dir  string
@@ -31,7 +31,7 @@ type outcome struct {
 	left int               // programs in the background, which were ended
 }
 
-// Why a command was ended.
+// The reasons for which a command was ended.
 var (
 	errHangUp      = errors.New("hang-up")
 	errInterrupted = errors.New("interrupt")
@@ -40,7 +40,7 @@ var (
 	errKilled      = errors.New("killed")
 )
 
-// signalled is what a signal of SSH means to a command.
+// signalled maps SSH's signals to reasons.
 func signalled(name string) error {
 	switch name {
 	case "INT":
@@ -54,7 +54,7 @@ func signalled(name string) error {
 // codes are 128 and the signal's number.
 var codes = map[error]int{errHangUp: 129, errInterrupted: 130, errTimedOut: 130, errStopped: 130, errKilled: 137}
 
-// run carries out a command, and ends what it leaves behind. It holds the caller until it has ended.
+// run executes a command, and ends the processes that it leaves behind. It returns when the command has ended.
 func (s *shell) run(ctx context.Context, w work) (o outcome) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

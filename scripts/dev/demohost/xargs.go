@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxArgs is how many words xargs starts a program with.
+// maxArgs is the maximum number of words with which xargs starts a program.
 const maxArgs = 1000
 
 func xargs(c *call) int {

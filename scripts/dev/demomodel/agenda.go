@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// events is what calendar_events_list returns.
+// events has the result of calendar_events_list.
 type events struct {
 	TimeZone string
 	Events   []struct {
@@ -18,10 +18,11 @@ type events struct {
 	More bool
 }
 
-// maxLines is how many events or mails an answer names.
+// maxLines is the maximum number of events or mails in an answer.
 const maxLines = 20
 
-// tellEvents answers the question from what the calendar has. Titles are quoted: they are strangers' words.
+// tellEvents answers the question from the calendar's events. It quotes titles, because strangers may have written
+// them.
 func tellEvents(d *dialogue, s step) string {
 	var p periodArgs
 	var got events
@@ -86,7 +87,7 @@ func (d *dialogue) asked() string {
 
 var goesOn = lazyregexp.New(`(?i)^\W*(?:and|or|then|what\s+about|how\s+about)\b`)
 
-// words says which period it is.
+// words describes the period.
 func (p periodArgs) words(zone *time.Location) string {
 	from, to := p.at(p.From, zone), p.at(p.To, zone)
 	last := to.Add(-time.Minute)
@@ -109,7 +110,7 @@ func (p periodArgs) at(s string, zone *time.Location) time.Time {
 	return t
 }
 
-// span says when an event is.
+// span describes the time of an event.
 func span(start, end string, allDay bool, zone *time.Location) string {
 	if allDay {
 		first, err := time.Parse(time.DateOnly, start)

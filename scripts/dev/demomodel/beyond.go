@@ -9,7 +9,7 @@ import (
 // This file finds the parts of a wish that the demo model understands and cannot carry out: orders about how and when a
 // mail goes, texts that it would have to write, files, conditions, and other people's calendars.
 
-// cannot says that a part of a wish is beyond the demo model, in the user's words.
+// cannot returns the answer to a wish that the demo model cannot fulfil, in the user's words.
 func cannot(words, reason string) string {
 	words = excerpt(strings.Trim(words, " \t\n,;:.!?-–"), 80)
 	return "I cannot do “" + words + "”: " + reason + " So I did nothing. Please leave it out"
@@ -41,15 +41,15 @@ var (
 		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
 		`(?:cc|bcc|copy)\s+\S+|` +
 		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
-	// notSent forbids at any place to send the mail at once.
+	// notSent matches words anywhere that forbid sending the mail at once.
 	notSent = lazyregexp.New(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
 		`(?:before|until|till|yet|today|now|on|unless|if)\b(?:[^.\n]|\.\S)*)`)
-	// fashion is how a mail is to look or to go, at the end of its text.
+	// fashion matches a wish at the end of a text about the form or the priority of the mail.
 	fashion = lazyregexp.New(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
 		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
 		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|tone|style|` +
 		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
-	// notYet is a condition on something that somebody has to do first.
+	// notYet matches a condition that somebody must fulfil first.
 	notYet = lazyregexp.New(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
 		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
 		`made|been)\b(?:[^.\n]|\.\S)*)`)
@@ -57,7 +57,7 @@ var (
 	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
 		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
-	// described is a text that is named and not said: “a long apology”.
+	// described matches a text that is described and not given: “a long apology”.
 	described = lazyregexp.New(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
 		`(?:some|any)thing\b)`)
 	aVerb = lazyregexp.New(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
@@ -80,7 +80,7 @@ var (
 	preposition = lazyregexp.New(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
 )
 
-// beyondMail returns what to say of a part of a mail's wish that cannot be carried out.
+// beyondMail returns the answer about a part of a wish for a mail that cannot be fulfilled.
 func (a *ask) beyondMail() string {
 	body := a.slots["body"].trim()
 	head := a.text.mask
@@ -127,7 +127,7 @@ func (a *ask) unwritten() string {
 	return ""
 }
 
-// beyondEvent returns what to say of a part of an event's wish that cannot be carried out.
+// beyondEvent returns the answer about a part of a wish for an event that cannot be fulfilled.
 func beyondEvent(left text) string {
 	end := len(left.mask)
 	if m := topical.FindStringIndex(left.mask); m != nil {

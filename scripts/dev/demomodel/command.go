@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// result is what came of a command.
+// result is the outcome of a command.
 type result struct {
 	Output   string `json:"output"`
 	ExitCode int    `json:"exitCode"`
@@ -17,16 +17,16 @@ type result struct {
 
 func (r result) ok() bool { return r.failed == "" && r.ExitCode == 0 && !r.TimedOut }
 
-// no reports whether the user did not want it.
+// no reports whether the user rejected the command.
 func (r result) no() bool { return rejected.MatchString(r.failed) }
 
-// lastWords are what a command said at its end, in one line.
+// lastWords returns the end of a command's output, in one line.
 func (r result) lastWords() string {
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
 	return excerpt(lines[len(lines)-1], 200)
 }
 
-// why says why a command did not do what it should.
+// why returns the reason why a command failed.
 func (r result) why() string {
 	switch {
 	case r.no():

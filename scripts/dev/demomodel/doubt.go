@@ -36,7 +36,7 @@ func unread(words string) string {
 // remains reports whether a text says something beyond courtesies and small words.
 func remains(mask string) bool { return aWord.MatchString(filler.ReplaceAllString(mask, " ")) }
 
-// doubt returns what to ask about the times: of a day or an hour that does not exist, a zone that is not known, and of
+// doubt returns the question about the times: of a day or an hour that does not exist, a zone that is not known, and of
 // more times than an event has.
 func (w when) doubt() string {
 	for _, d := range w.days {
@@ -78,7 +78,7 @@ func (c clock) exists() bool {
 	return c.minute < 60 && (c.hour < 24 || c.hour == 24 && c.minute == 0) && !c.overHalf
 }
 
-// doubt returns what to ask about an event of which the times are known.
+// doubt returns the question about an event of which the times are known.
 func (a *ask) doubtEvent(w when) string {
 	left := w.leftover
 	if m := called.FindStringIndex(left.mask); m != nil {

@@ -43,7 +43,7 @@ var (
 	onlyNew = lazyregexp.New(`(?i)^(?:in\s+my\s+(?:inbox|mailbox)|yet|now|for\s+me|again)?$`)
 )
 
-// find returns what to search the mail for.
+// find returns the search for mails.
 func find(a *ask) (any, string) {
 	if a.tool(findTool) == nil {
 		return nil, ""

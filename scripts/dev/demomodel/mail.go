@@ -110,7 +110,7 @@ func mail(a *ask) (any, string) {
 	return m, ""
 }
 
-// body returns what the mail is to say.
+// body returns the text of the mail.
 func (a *ask) body() text {
 	switch todo, wonder := a.slot("todo", ""), a.slot("wonder", ""); {
 	case a.since.body != "":
@@ -130,7 +130,7 @@ func (a *ask) body() text {
 	return a.slots["body"]
 }
 
-// people returns whom a request is for.
+// people returns the recipients of a request.
 func (a *ask) people() []string {
 	switch args := a.args.(type) {
 	case *mailArgs:

@@ -223,7 +223,7 @@ func (p session) step(tool string) fakegemini.Turn {
 	return p.reflect(false, "I do not know how to call "+tool+".")
 }
 
-// found says what the task's calls have shown.
+// found describes the results of the task's calls.
 func (p session) found() string {
 	var paths, broken []string
 	for _, s := range p.done {

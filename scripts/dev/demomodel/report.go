@@ -149,7 +149,7 @@ var (
 	unknown  = lazyregexp.New(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
 )
 
-// refusal says how the user refused a call that failed so.
+// refusal describes the user's refusal of a call that failed in this way.
 func refusal(failed string) string {
 	if undone.MatchString(failed) {
 		return "you took your approval back"
@@ -157,7 +157,7 @@ func refusal(failed string) string {
 	return "you rejected it"
 }
 
-// outcome says whether it was done.
+// outcome reports whether the call was done.
 func (s step) outcome(what, done string) string {
 	comment := s.failed[len(rejected.FindString(s.failed)):]
 	answer, _ := s.body.(string)

@@ -18,7 +18,7 @@ var asked = lazyregexp.New(`what came of it is not known yet: (.+)`)
 // numbered matches the server's list of the proposals that wait, in a conversation that a page keeps.
 var numbered = lazyregexp.New(`these proposals wait for the user's decision: (\[.+\])`)
 
-// waits is a proposal that may still wait: the title of its card, and the user's words that led to it.
+// waits is a proposal that may still wait: the title of its card, and the user's words that caused it.
 type waits struct{ title, words string }
 
 // named reports whether the title or the words have the word.
@@ -94,7 +94,8 @@ var (
 	eventCard = lazyregexp.New(`^(?:events?|meetings?|calls?|appointments?|lunch|dinner|breakfast)$`)
 )
 
-// meant returns the numbers of the waiting proposals that the words can mean: those that have all names in them.
+// meant returns the numbers of the waiting proposals that the words may refer to: those that contain all names in the
+// words.
 func (d *dialogue) meant(words string) (numbers []int, all bool) {
 	if allOfThem.MatchString(words) {
 		return d.placed("all")
@@ -132,7 +133,7 @@ func (d *dialogue) takeBack(numbers []int, all bool) (fakegemini.Turn, bool) {
 	return says("%s%s say “the first”, “the last” or “all”; nothing was taken back yet.", whichCard, list)
 }
 
-// tookBack says what became of a call that takes proposals back.
+// tookBack describes the outcome of a call that withdraws proposals.
 func (d *dialogue) tookBack(s step) string {
 	var args toolbox.TakeBackArgs
 	var came toolbox.TakenBack

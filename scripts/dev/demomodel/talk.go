@@ -90,7 +90,7 @@ func onTheRecord(a *ask) (fakegemini.Turn, bool) {
 	return says("Not as far as I am told: it is not on the record as done. A card may still wait for you.")
 }
 
-// clockNow says what time it is for the user.
+// clockNow returns the user's local time in words.
 func clockNow(a *ask) (fakegemini.Turn, bool) {
 	zone := a.now.Location().String()
 	if zone == "Local" {
@@ -122,17 +122,17 @@ func noChange(a *ask) (fakegemini.Turn, bool) {
 		" A card that waits is rejected on the card itself.")
 }
 
-// deleteIt says how a user takes an event back.
+// deleteIt explains how a user undoes an event.
 const deleteIt = "An event that was made here you can delete: open “Exactly what” where it was done, and press " +
 	"“Delete the event”."
 
-// nothingIsLost answers what becomes of a wish if something else happens.
+// nothingIsLost explains what happens to a wish in the meantime.
 func nothingIsLost(*ask) (fakegemini.Turn, bool) {
 	return says("Nothing is lost: what you ask for is kept by the server, over a reload and a restart too. What " +
 		"needs your approval waits in your inbox until you decide, or until it expires, and then nothing was done.")
 }
 
-// howToDecide answers how what waits, or was done, is decided or taken back.
+// howToDecide explains how to decide about a waiting call, and how to undo a completed one.
 func howToDecide(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(mailTool) == nil && a.tool(eventTool) == nil {
 		return declined()
@@ -161,10 +161,10 @@ func greet(said string) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) { return words(join(said, a.abilities())), true }
 }
 
-// whoIAm is how the model speaks of itself.
+// whoIAm is the model's description of itself.
 const whoIAm = "I'm Countersign's offline demo model, not Gemini."
 
-// abilities says what the model is, and what can be tried with the tools that it is offered.
+// abilities describes the model, and the requests that the offered tools support.
 func (d *dialogue) abilities() string {
 	said := whoIAm
 	if examples := d.examples(); len(examples) > 0 {

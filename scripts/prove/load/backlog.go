@@ -14,7 +14,7 @@ import (
 // sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes again what is due and not delivered.
 func sweepAsInTheCloud(g *env) { g.sweeps = time.Minute }
 
-// backlog is L9: nothing is delivered for a while, approvals pile up, and then everything starts again.
+// backlog is L9: no messages are delivered for a while, approvals pile up, and then delivery starts again.
 func backlog(ctx context.Context, g *env, r *Report) {
 	began := time.Now()
 	proof.Must(g.deliver(ctx, false))

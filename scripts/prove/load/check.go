@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// ledger is the users' knowledge: the runs that they requested and the mails that they approved.
+// ledger records the users' runs and the mails that they approved.
 type ledger struct {
 	google *fakegoogle.Server
 

@@ -27,8 +27,8 @@ func expireTogether(g *env) {
 	g.sweeps = time.Minute
 }
 
-// expiry is L13: approvals that nobody answers expire together. A reader is told at once; what is measured is when each
-// run has ended in the store.
+// expiry is L13: unanswered approvals expire together. Readers see that at once; the measured time is when each run has
+// ended in the store.
 func expiry(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	all, err := g.asked(ctx)
@@ -51,7 +51,7 @@ func expiry(ctx context.Context, g *env, r *Report) {
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
 }
 
-// look is the time between two looks at the store.
+// look is the time between two reads of the store.
 const look = 2 * time.Second
 
 // ended waits until the store says of each run that it has ended, and returns how many ended in a second, at most: the

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// A face is how clients of one kind ask for a stream, and what its events say.
+// A face describes how clients of one kind request a stream, and how to read its events.
 type face struct {
 	path  string
 	asks  func(id string) any // the body of a request, which has an id of its own where it has one

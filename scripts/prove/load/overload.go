@@ -95,7 +95,7 @@ func (g *env) each(ctx context.Context, all []asking, clients int, do func(askin
 	group.Wait()
 }
 
-// sayYes approves a run, and waits for its end: in the answer, and by polls where the server does not wait so long.
+// sayYes approves a run, and waits for its end: in the answer, or by polls if the server does not wait that long.
 func (g *env) sayYes(ctx context.Context, w asking, whole *series) error {
 	began := time.Now()
 	g.ledger.approved(w.subject)
@@ -117,7 +117,7 @@ func (g *env) sayYes(ctx context.Context, w asking, whole *series) error {
 	return nil
 }
 
-// unkind counts the errors that are not a refusal for now.
+// unkind counts the errors other than temporary refusals.
 func (g *env) unkind() (n int) {
 	for class, count := range g.errors.counts() {
 		if !refusalForNow(class) {

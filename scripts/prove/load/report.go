@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// Report is what a measurement found.
+// Report is the result of a measurement.
 type Report struct {
 	Name     string
 	Settings map[string]any

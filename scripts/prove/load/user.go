@@ -124,14 +124,14 @@ func later(a testkit.Answer) time.Duration {
 	return min(time.Duration(seconds)*time.Second, time.Second)
 }
 
-// once is the client of a user who asks once (send).
+// once is a client that sends each request once (send).
 func (g *env) once(uid string) testkit.Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
 		return g.send(ctx, uid, method, path, body, header...)
 	}
 }
 
-// patient is the client of a user who asks again (insist).
+// patient is a client that retries (insist).
 func (g *env) patient(uid string) testkit.Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
 		return g.insist(ctx, uid, method, path, body, header...)

@@ -142,7 +142,7 @@ func inheritable(ln net.Listener) (f *os.File, err error) {
 	return f, errors.Join(failed, err)
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (g *env) kill(p *process) error {
 	if err := p.Kill(); err != nil {
 		return err

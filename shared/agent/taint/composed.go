@@ -197,8 +197,8 @@ func addressIn(text string) string {
 	return text
 }
 
-// began reports whether the model wrote the beginning of the address with a part of its path, although no address that
-// was known at that time begins in the same way.
+// began reports whether the model itself made up the beginning of the address, including a part of its path. It did if
+// no address that was known at that time begins in the same way.
 func (r *Record) began(u *url.URL, hosts []string, c *composition) bool {
 	rest := strings.ToLower(strings.TrimPrefix(u.RequestURI(), "/"))
 	text := c.spell().text

@@ -70,8 +70,8 @@ func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens
 	return j.Line(home, nil), o, nil
 }
 
-// checkSystem refuses a command that runs without approval and has the option e of ps on a system where that option
-// may show environments, as on the BSDs, and not all processes.
+// checkSystem refuses ps -e without approval on systems where -e may show the environment of processes, as on the BSDs,
+// and does not mean all processes.
 func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 	if c.Approved || !runsUnasked(j, m.at) || !slices.ContainsFunc(j.Programs(), allProcesses) ||
 		strings.HasPrefix(m.Facts.OS, "Linux") || strings.HasPrefix(m.Facts.OS, "Darwin") {

@@ -185,7 +185,7 @@ func input(w *world) {
 			w.Error("it asked no longer before it did")
 		}
 	case <-time.After(20 * time.Second):
-		w.Error("no reader learned that it asks")
+		w.Error("no reader was notified that it waits for input")
 	}
 	if err := w.k.Input(w.Context(), s.ID, []byte("hunter2\n")); err != nil {
 		w.Error(err)
@@ -241,7 +241,7 @@ func held(w *world) {
 	select {
 	case <-asked:
 	case <-time.After(20 * time.Second):
-		w.Error("no reader learned that it asks")
+		w.Error("no reader was notified that it waits for input")
 	}
 	select {
 	case r := <-ended:
