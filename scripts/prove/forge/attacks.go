@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"crypto/ed25519"
 	"encoding/json"
 	"slices"
@@ -71,10 +72,10 @@ func (s *scene) close() {
 	})
 }
 
-// genuine returns the signature of a decision that a user has made about another call.
-func (s *scene) genuine(uid, to string) *decision.Signature {
+// genuine returns the signature of a decision that a user has made about another call, an e-mail to bob.
+func (s *scene) genuine(uid string) *decision.Signature {
 	other := s.asked
-	s.asked = s.ask(uid, to, "genuine")
+	s.asked = s.ask(uid, bob, "genuine")
 	s.decide(uid, s.asked, "approve_once", 0)
 	s.settle(s.asked)
 	docs, err := s.App.Store.Get(s.ctx, document.RunPath(s.asked.RunID))
@@ -89,7 +90,7 @@ func (s *scene) genuine(uid, to string) *decision.Signature {
 func invented(id string) *decision.Signature {
 	key, err := decision.NewKey(make([]byte, ed25519.SeedSize))
 	proof.Must(err)
-	sig, err := key.Sign(nil, []byte("x"))
+	sig, err := key.Sign(context.Background(), []byte("x"))
 	proof.Must(err)
 	return &decision.Signature{Key: id, At: time.Now(), Until: time.Now().Add(time.Hour), Sig: sig}
 }
@@ -144,7 +145,7 @@ func mail(s *scene) json.RawMessage {
 	return args
 }
 
-func ofKey(s *scene) string { return s.genuine(s.uid, bob).Key }
+func ofKey(s *scene) string { return s.genuine(s.uid).Key }
 
 var attacks = []attack{
 	{name: "a yes without a signature", write: func(s *scene) { yes(s, nil) }},
@@ -156,11 +157,11 @@ var attacks = []attack{
 	}, write: func(s *scene) { yes(s, s.sig) }},
 	{name: "the signature of another yes of the user", begin: func(s *scene) {
 		waits(s)
-		s.sig = s.genuine(s.uid, bob)
+		s.sig = s.genuine(s.uid)
 	}, write: func(s *scene) { yes(s, s.sig) }},
 	{name: "the signature of another user's yes", begin: func(s *scene) {
 		waits(s)
-		s.sig = s.genuine(s.uid+"-other", bob)
+		s.sig = s.genuine(s.uid + "-other")
 	}, write: func(s *scene) { yes(s, s.sig) }},
 	{name: "the signature of an entry of the list", begin: func(s *scene) {
 		always(s)
@@ -216,7 +217,7 @@ var attacks = []attack{
 	}},
 	{name: "a call that the user makes, with the signature of a yes", begin: func(s *scene) {
 		waits(s)
-		s.sig = s.genuine(s.uid, bob)
+		s.sig = s.genuine(s.uid)
 	}, write: func(s *scene) {
 		s.run(func(r *run.Run) {
 			p := proposed(r)

@@ -180,15 +180,6 @@ func (s *scene) run(how func(*run.Run)) { change(s, document.RunPath(s.asked.Run
 // user changes the user's document.
 func (s *scene) user(how func(*run.User)) { change(s, document.UserPath(s.uid), how) }
 
-// events returns the events of another run.
-func (s *scene) events(runID string) []run.Event {
-	docs, err := s.st.Get(s.ctx, document.RunPath(runID))
-	proof.Must(err)
-	var r run.Run
-	proof.Must(document.Decode(docs[0], &r))
-	return r.Log.Tail
-}
-
 // add adds an event to the run.
 func add(r *run.Run, e run.Event) {
 	r.Log.Count++
@@ -203,9 +194,7 @@ func proposed(r *run.Run) *run.ProposedCall {
 }
 
 // decided returns the run's decision.
-func decided(r *run.Run) *run.Decided { return decidedIn(r.Log.Tail) }
-
-func decidedIn(events []run.Event) *run.Decided {
-	i := slices.IndexFunc(events, func(e run.Event) bool { return e.Decided != nil })
-	return events[i].Decided
+func decided(r *run.Run) *run.Decided {
+	i := slices.IndexFunc(r.Log.Tail, func(e run.Event) bool { return e.Decided != nil })
+	return r.Log.Tail[i].Decided
 }
