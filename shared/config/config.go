@@ -252,7 +252,8 @@ type Config struct {
 	// delete their hosts. `scripts/dev` turns it on
 	Terminal bool
 	// TERMINAL_HOSTS: permitted hosts in addition to public addresses at port 22, such as private ranges and other
-	// ports. Link-local and metadata addresses are never permitted, and loopback is not permitted if K_SERVICE is set
+	// ports. Behind a jump host, every name and every private address must be permitted here. Link-local and metadata
+	// addresses are never permitted, and loopback is not permitted if K_SERVICE is set
 	TerminalHosts []string // each once
 	// TERMINAL_DENY: programs that no command can run. If it is set, commands are denied too if the programs that they
 	// run cannot be determined

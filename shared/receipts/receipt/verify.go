@@ -34,30 +34,30 @@ func Verify(data []byte, keys Keys) (Verdict, string) {
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	var f File
 	if len(data) > MaxFile || strictjson.Decode(data, &f) != nil {
-		return False, "This is no receipt: it is not the JSON of one."
+		return False, "This is not a receipt: its JSON is not that of one."
 	}
 	parts := strings.Split(f.JWS, ".")
 	if len(parts) != 3 {
-		return False, "This is no receipt: it has no signature (a compact JWS)."
+		return False, "This is not a receipt: it has no signature (a compact JWS)."
 	}
 	var head header
 	if decodePart(parts[0], &head) != nil || head.Algorithm != "EdDSA" || head.Type != mediaType {
-		return False, "This is no receipt: its signature is of another kind."
+		return False, "This is not a receipt: its signature is of another kind."
 	}
 	key, known := keys.find(head.KeyID)
 	if !known {
-		return False, "None of the keys has signed this: it names a key that is not among them."
+		return False, "The receipt names a key that is not among the given keys."
 	}
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if err != nil || !ed25519.Verify(key, []byte(parts[0]+"."+parts[1]), signature) {
-		return Changed, "The signature does not fit: it, or what it signs, was changed."
+		return Changed, "The signature does not match: the signature or the signed content was changed."
 	}
 	var said statement
 	if err := decodePart(parts[1], &said); err != nil || said.SHA256 != sum(f.Receipt) {
 		return Changed, "The receipt is not the one that was signed."
 	}
 	if again, err := strictjson.Canonical(data); err != nil || !bytes.Equal(again, data) {
-		return Changed, "The file says the same in other bytes than were handed out."
+		return Changed, "The content is the same, but the file's bytes differ from the issued file."
 	}
 	return consistent(f.Receipt, said)
 }
@@ -67,14 +67,14 @@ func Verify(data []byte, keys Keys) (Verdict, string) {
 func consistent(content json.RawMessage, said statement) (Verdict, string) {
 	var r Receipt
 	if json.Unmarshal(content, &r) != nil || r.RunID != said.RunID {
-		return False, "It is signed, and no receipt that is known here."
+		return False, "The signature is valid, but the signed content is not a receipt of this run."
 	}
 	for _, f := range audit.VerifyAt(r.IssuedAt, r.Entries, r.Head) {
-		return False, "It is signed, but its audit is not whole: " + f.String() + "."
+		return False, "The signature is valid, but the audit is incomplete: " + f.String() + "."
 	}
 	nonce, err := hex.DecodeString(r.Nonce)
 	if err != nil {
-		return False, "It is signed, but the nonce of its audit cannot be read."
+		return False, "The signature is valid, but the nonce of the audit cannot be read."
 	}
 	for _, a := range r.Actions {
 		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // the user has not been asked yet

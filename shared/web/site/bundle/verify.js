@@ -137,15 +137,15 @@ async function verify(data, { keys }) {
     if (jws.length !== 3 || !file2.receipt) throw new Error("no signature");
     head = part(jws[0]);
   } catch {
-    return no("This is no receipt.");
+    return no("This is not a receipt.");
   }
   if (head.alg !== "EdDSA" || head.typ !== "receipt+jws") return no(
-    "This is no receipt: its signature is of another kind."
+    "This is not a receipt: its signature is of another kind."
   );
   const known = keys.find((k) => k.kid === head.kid);
   const own2 = known && encode(new Uint8Array(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${known.x}"}`)));
   if (!known || known.kty !== "OKP" || known.crv !== "Ed25519" || own2 !== known.kid) return no(
-    "None of the keys has signed this: it names a key that is not among them."
+    "The receipt names a key that is not among the given keys."
   );
   const [protectedHead, payload, last] = file2.jws.split(".");
   try {
@@ -162,25 +162,27 @@ async function verify(data, { keys }) {
     signature,
     bytes(`${protectedHead}.${payload}`)
   )) return changed(
-    "The signature does not fit: it, or what it signs, was changed."
+    "The signature does not match: the signature or the signed content was changed."
   );
   if (said.sha256 !== hex(await sha256(canonical(file2.receipt)))) return changed(
     "The receipt is not the one that was signed."
   );
   if (canonical({ jws: file2.jws, receipt: file2.receipt }) !== text) return changed(
-    "The file says the same in other bytes than were handed out."
+    "The content is the same, but the file’s bytes differ from the issued file."
   );
   return consistent(file2.receipt, said);
 }
 async function consistent(r, said) {
-  if (r.runId !== said.runId) return no("It is signed for another run.");
+  if (r.runId !== said.runId) return no("The signature is for another run.");
   let before;
   for (const e of r.entries) {
     const follows = before ? e.seq === before.seq + 1 && e.prevHash === before.hash : e.seq === 1 || e.prevExpires <= r.issuedAt;
-    if (!follows || await sum(e) !== e.hash) return no(`It is signed, but its audit is not whole: entry ${e.seq}.`);
+    if (!follows || await sum(e) !== e.hash) return no(
+      `The signature is valid, but the audit is incomplete: entry ${e.seq}.`
+    );
     before = e;
   }
-  if (before ? before.seq !== r.head.seq || before.hash !== r.head.hash : r.head.seq && !(r.head.expires <= r.issuedAt)) return no("It is signed, but the end of its audit is missing.");
+  if (before ? before.seq !== r.head.seq || before.hash !== r.head.hash : r.head.seq && !(r.head.expires <= r.issuedAt)) return no("The signature is valid, but the end of the audit is missing.");
   const key = r.nonce && await crypto.subtle.importKey(
     "raw",
     Uint8Array.from(r.nonce.match(/../g), (b) => parseInt(b, 16)),
@@ -197,7 +199,7 @@ async function consistent(r, said) {
   }
   return {
     verdict: "true",
-    words: `It is as it was issued on ${exactly(r.issuedAt)}, with ${count(r.entries.length, "entry", "entries")} of its audit.`
+    words: `Unchanged since it was issued on ${exactly(r.issuedAt)}, with ${count(r.entries.length, "audit entry", "audit entries")}.`
   };
 }
 
