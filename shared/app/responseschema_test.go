@@ -121,7 +121,6 @@ func TestResponseSchemaIsChecked(t *testing.T) {
 	w.SetModel(givingAnswer(`{}`))
 	for schema, field := range map[string]string{
 		`{"type":"array","items":{"type":"string"}}`: "responseSchema",
-		`{}`:       "responseSchema",
 		`true`:     "responseSchema",
 		`"object"`: "responseSchema",
 		`{"type":"object","properties":{"a":{"type":"text"}}}`:                  "responseSchema/properties/a/type",

@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ type claims struct {
 	IssuedAt        *float64       `json:"iat"`
 	NotBefore       *float64       `json:"nbf"`
 	SignedInAt      *float64       `json:"auth_time"`
-	Methods         jsontext.Value `json:"amr"` // some issuers write a string
+	Methods         methods        `json:"amr"`
 	ProviderID      string         `json:"provider_id"`
 	Firebase        struct {
 		Provider string `json:"sign_in_provider"`
@@ -76,22 +77,27 @@ const (
 	maxMethod  = 32 // bytes
 )
 
-// authentication returns how the issuer authenticated the user. Methods in an unexpected form are left out.
+// methods are the authentication methods of the claim amr with spaces between them. They are empty if the claim has
+// another form than RFC 8176 gives it, such as a string, or names too many.
+type methods string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *methods) UnmarshalJSON(data []byte) error {
+	var list []string
+	tooLong := func(name string) bool { return name == "" || len(name) > maxMethod }
+	if json.Unmarshal(data, &list) == nil && len(list) <= maxMethods && !slices.ContainsFunc(list, tooLong) {
+		*m = methods(strings.Join(list, " "))
+	}
+	return nil
+}
+
+// authentication returns how the issuer authenticated the user.
 func (c claims) authentication(issuer string) decision.Auth {
 	auth := decision.Auth{Issuer: issuer}
 	if c.SignedInAt != nil {
 		auth.At = time.Unix(int64(*c.SignedInAt), 0).UTC()
 	}
-	var methods []string
-	if json.Unmarshal(c.Methods, &methods) != nil || len(methods) > maxMethods {
-		return auth
-	}
-	for _, m := range methods {
-		if m == "" || len(m) > maxMethod {
-			return auth
-		}
-	}
-	auth.Methods = strings.Join(methods, " ")
+	auth.Methods = string(c.Methods)
 	return auth
 }
 

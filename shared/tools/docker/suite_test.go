@@ -269,11 +269,13 @@ func TestEveryFieldOfTheEngineIsForbidden(t *testing.T) {
 
 // TestAllAreNamed keeps Names complete.
 func TestAllAreNamed(t *testing.T) {
-	if len(judging) != len(docker.Names) {
-		t.Errorf("the tools are %v", judging.Names())
+	all := docker.New(docker.Options{Images: []string{image}, Checkouts: commitFiles{},
+		Packages: packagesOf(t, "proxy.golang.org")})
+	if len(all) != len(docker.Names) {
+		t.Errorf("the tools are %v", all.Names())
 	}
 	for _, name := range docker.Names {
-		if judging[name] == nil {
+		if all[name] == nil {
 			t.Errorf("there is no %s", name)
 		}
 	}

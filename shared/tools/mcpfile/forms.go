@@ -52,7 +52,7 @@ func entriesOf(data []byte) ([]entry, error) {
 	if empty {
 		return nil, nil
 	}
-	return nil, fault.Invalid("mcpServers", "an object of servers by their names was expected")
+	return nil, fault.Invalid("mcpServers", "must be an object of servers by their names")
 }
 
 // entriesIn returns the entries of an object, by key, or of an array whose elements have names.
