@@ -158,7 +158,7 @@ func TestFilesOfOtherClientsRefused(t *testing.T) {
 				t.Errorf("%s", a.body)
 			}
 			if a := w.send("POST", d.path, "ana", d.body("m1", d.file("a", "", "a"))); a.StatusCode != 400 ||
-				!strings.Contains(string(a.body), "text is needed") {
+				!strings.Contains(string(a.body), "text is required") {
 				t.Errorf("a file alone: %s %s", a.Status, a.body)
 			}
 			if len(w.model.Requests()) > 0 {

@@ -117,11 +117,11 @@ await run({
     await page.keyboard.press('Enter'); // on the button, which has the focus again
     await page.getByLabel('Title', { exact: true }).fill('left\u202eright');
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('One line is needed').waitFor();
+    await page.getByText('Must be one line').waitFor();
     await page.getByLabel('Title', { exact: true }).fill('  The demo ');
     await page.keyboard.press('Enter');
     await called('The demo');
-    expect('the error is gone', !(await page.getByText('One line is needed').count()));
+    expect('the error is gone', !(await page.getByText('Must be one line').count()));
     await ask(page, 'email bob@example.com that the demo is at ten');
     await done(2);
     await called('The demo');

@@ -64,7 +64,7 @@ await run({
     expect('the form has the focus', await box.evaluate((e) => document.activeElement === e));
     await box.fill('  ');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByRole('alert').filter({ hasText: 'A text is needed' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'A text is required' }).waitFor();
     await box.fill('My office <b>moved</b> to Odense.');
     await accessible(page, 'the form of a note');
     await page.getByRole('button', { name: 'Save', exact: true }).click();

@@ -35,7 +35,7 @@ func content(field string, of json.RawMessage, file func(at string, p part) erro
 	}
 	var parts []part
 	if json.Unmarshal(of, &parts) != nil {
-		return "", fault.Invalid(field, "a text, or one in parts, is needed")
+		return "", fault.Invalid(field, "a text, or one in parts, is required")
 	}
 	var texts []string
 	for i, p := range parts {
@@ -60,7 +60,7 @@ func (p part) file(field string) (stream.File, error) {
 		case p.URL != "":
 			return stream.FileOfURL(field+"/url", p.Filename, p.URL)
 		}
-		return stream.File{}, fault.Invalid(field+"/data", "the file's bytes are needed, in base64")
+		return stream.File{}, fault.Invalid(field+"/data", "the file's bytes are required, in base64")
 	}
 	return stream.File{}, fault.Invalid(field, "only text and files are accepted")
 }
@@ -76,7 +76,7 @@ func (p part) sourced(field string) (stream.File, error) {
 	case "url":
 		return stream.FileOfURL(field+"/value", about.Filename, p.Source.Value)
 	}
-	return stream.File{}, fault.Invalid(field+"/type", "data, or url with a data: URL, is needed")
+	return stream.File{}, fault.Invalid(field+"/type", "data, or url with a data: URL, is required")
 }
 
 // inline returns a file in base64. Some clients send a data: URL there.

@@ -108,7 +108,7 @@ func (r Request) Words() (w Words, err error) {
 		return err
 	})
 	if err == nil && visible.Blank(w.Text) {
-		err = fault.Invalid(w.Field, "a text is needed")
+		err = fault.Invalid(w.Field, "a text is required")
 	}
 	return w, err
 }

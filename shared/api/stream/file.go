@@ -16,7 +16,7 @@ type File struct {
 }
 
 // needed says what a URL of a file must be.
-const needed = "a data: URL with the file's bytes is needed"
+const needed = "a data: URL with the file's bytes is required"
 
 // FileOfURL returns the file in a data: URL (RFC 2397). The server does not fetch other URLs.
 func FileOfURL(field, name, at string) (File, error) {

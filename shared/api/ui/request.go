@@ -61,7 +61,7 @@ func (r Request) Newest() (n Newest, err error) {
 		return n, err
 	}
 	if len(r.Messages) == 0 {
-		return n, fault.Invalid("messages", "a message is needed")
+		return n, fault.Invalid("messages", "a message is required")
 	}
 	at := len(r.Messages) - 1
 	field := fmt.Sprintf("messages/%d", at)
@@ -101,7 +101,7 @@ func (m message) words(field string) (words string, files []stream.File, err err
 	}
 	words = strings.Join(texts, "\n\n")
 	if visible.Blank(words) {
-		return "", nil, fault.Invalid(field+"/parts", "a text is needed")
+		return "", nil, fault.Invalid(field+"/parts", "a text is required")
 	}
 	return words, files, nil
 }

@@ -246,7 +246,7 @@ func number(into **float64, at place, key string, v any) error {
 	given, _ := v.(json.Number)
 	f, err := given.Float64()
 	if err != nil {
-		return refused(at, "a number is needed here")
+		return refused(at, "a number is required here")
 	}
 	exact, ok := new(big.Float).SetPrec(200).SetString(given.String())
 	if ok && !strictjson.Survives(given.String()) {
@@ -267,7 +267,7 @@ func multipleOf(s *jsonschema.Schema, at place, v any) error {
 	given, _ := v.(json.Number)
 	f, err := given.Float64()
 	if err != nil || f <= 0 {
-		return refused(at, "a number above 0 is needed here")
+		return refused(at, "a number above 0 is required here")
 	}
 	if exact, ok := new(big.Rat).SetString(given.String()); ok && exact.Cmp(new(big.Rat).SetFloat64(f)) == 0 {
 		s.MultipleOf = &f

@@ -27,7 +27,7 @@ func identify(h *terminal.Host, in terminal.NewHost) error {
 	h.HostKeys = in.HostKeys
 	if in.KnownHosts == nil {
 		if len(in.HostKeys) == 0 {
-			return fault.Invalid("hostKeys", "1 to %d keys of the host are needed, as POST /api/agent/hosts/scan "+
+			return fault.Invalid("hostKeys", "1 to %d keys of the host are required, as POST /api/agent/hosts/scan "+
 				"answers them and its user has compared them, or lines of a known_hosts file in knownHosts",
 				maxHostKeys)
 		}

@@ -206,7 +206,7 @@ func TestSpellingsOfARule(t *testing.T) {
 		"RRULE:FREQ=HOURLY;COUNT=3":                  "the value of FREQ in the rule is not accepted",
 		"RRULE:FREQ=DAILY;UNTIL=20270110T235959":     "the value of UNTIL in the rule is not accepted",
 		"RRULE:FREQ=DAILY;BYHOUR=9;COUNT=3":          "only have the parts BYDAY, BYMONTH,",
-		"DTSTART:20270105T100000Z\nRRULE:FREQ=DAILY": "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is needed",
+		"DTSTART:20270105T100000Z\nRRULE:FREQ=DAILY": "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is required",
 	} {
 		if _, err := newTool().Normalize(with(rule(spelled))); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", spelled, err)

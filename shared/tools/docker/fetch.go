@@ -92,7 +92,7 @@ func (t *tools) fetch() *tool.Tool {
 
 func (t *tools) normalizeFetch(a FetchArgs) (FetchArgs, error) {
 	if a.Image == "" {
-		return a, fault.Invalid("image", "an image is needed")
+		return a, fault.Invalid("image", "an image is required")
 	}
 	if !slices.Contains(t.Images, a.Image) {
 		return a, forbidden("image", "Containers are made of these images alone: %s.", strings.Join(t.Images, ", "))

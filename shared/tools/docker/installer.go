@@ -51,10 +51,10 @@ func installerOf(lock string) (installer, error) {
 	i, known := installers[path.Base(lock)]
 	switch {
 	case !known:
-		return i, fault.Invalid("path", "a file called go.sum, package-lock.json or requirements.txt is needed")
+		return i, fault.Invalid("path", "a file called go.sum, package-lock.json or requirements.txt is required")
 	case len(lock) > maxPath, path.IsAbs(lock), path.Clean(lock) != lock, strings.HasPrefix(lock, "../"),
 		strings.ContainsFunc(lock, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return i, fault.Invalid("path", "a clean path in the repository is needed")
+		return i, fault.Invalid("path", "a clean path in the repository is required")
 	}
 	return i, nil
 }

@@ -120,7 +120,7 @@ export const newcomer = {
     await ends.fill(before.replace('T12:00', 'T15:00'));
     await card.getByRole('button', { name: 'Approve changes' }).click();
     await card.locator('dd', { has: there.getByLabel('Ends') }).getByRole('alert')
-      .getByText('The end has to be later than the start').waitFor();
+      .getByText('The end must be later than the start').waitFor();
     await accessible(there, 'an event that is changed');
     await shot(there, 'edit-event');
     await ends.fill(before.replace('T12:00', 'T16:00'));

@@ -40,9 +40,9 @@ func Parse(list []string) (Hosts, error) {
 		u, err := url.Parse(address)
 		switch {
 		case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			return Hosts{}, fmt.Errorf("%q: a host, or the address of a registry, is needed", one)
+			return Hosts{}, fmt.Errorf("%q: a host, or the address of a registry, is required", one)
 		case !named && u.Path != "":
-			return Hosts{}, fmt.Errorf("%q: a host without a path is needed", one)
+			return Hosts{}, fmt.Errorf("%q: a host without a path is required", one)
 		case named && !slices.Contains(Registries, name):
 			return Hosts{}, fmt.Errorf("%q: the registry is one of %s", one, strings.Join(Registries, ", "))
 		case u.Scheme == "https":
