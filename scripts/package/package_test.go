@@ -67,7 +67,7 @@ func put(t *testing.T, file, body string) {
 
 func archivesOf(t *testing.T, root string, with ...string) (manifest, map[string][]byte) {
 	t.Helper()
-	m, archives, err := makeAll(t.Context(), options{root: root, release: "v1", with: with})
+	m, archives, err := makeAll(t.Context(), options{root: root, release: "v1", with: with, functions: []string{"all"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -253,6 +253,9 @@ func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 		given["K_SERVICE"] = "agent-" + f.Name
 		for _, secret := range service[0].Secrets {
 			given[secret.Key] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // any valid key
+			if secret.Key == "VAPID_KEY" {                                     // it is in base64url
+				given[secret.Key] = strings.TrimRight(given[secret.Key], "=")
+			}
 		}
 		if byName[f.Name], err =
 			config.Load(func(name string) string { return given[name] }, partsOf(f)...); err != nil {

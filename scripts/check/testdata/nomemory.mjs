@@ -10,6 +10,10 @@ await run({
     await page.getByRole('link', { name: 'Plans', exact: true }).waitFor(); // the answer about the agents has come
     expect('nothing leads to it', !(await page.getByRole('link', { name: 'Memory' }).isVisible()));
     await page.goto(`${BASE_URL}/#/memory`);
+    await page.getByText('No agent on this server keeps or reads notes now.').waitFor(); // ana has notes from before
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn(page, 'ben');
+    await page.goto(`${BASE_URL}/#/memory`);
     await page.getByText('No agent on this server keeps notes about you.').waitFor();
   },
 });

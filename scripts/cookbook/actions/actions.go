@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// Does has the functions that execute the actions without an endpoint. The action of a nil function cannot be called.
+// Does holds the functions that carry out the actions without an endpoint. The action of a nil function cannot be called.
 type Does struct {
 	ShippingQuote func(context.Context, tool.Call, ShippingQuoteInput) (ShippingQuoteOutput, error) // shippingQuote
 }

@@ -30,7 +30,7 @@ func reason(c Case, g got) (wrong []string) {
 
 // shapes pairs refusals of an input's form with the words that mark a case as being about that form.
 var shapes = []struct{ said, about *regexp.Regexp }{
-	{regexp.MustCompile(`must be (a text|a number|a whole number|true or false|a list|an object|a value of another type)\b|each entry must be`),
+	{regexp.MustCompile(`must be (a text|a number|a whole number|true or false|a list|an object|a value of another type)(?:$|[^a-z ]| or )|each entry must be`),
 		regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},
 	{regexp.MustCompile(`a JSON object is required|must be a JSON object`),
 		regexp.MustCompile(`(?i)\b(null|strings?|numbers?|arrays?|objects?|scalar|true|bare|top[- ]level|JSON|mark|empty|body)\b`)},

@@ -19,6 +19,7 @@ func TestBuiltInToolsAreNamed(t *testing.T) {
 	b := &app.Builder{Now: time.Now, Env: unit.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
 		GmailModify: true, Memory: true, Terminal: true, WebTools: true}}
 	b.Config.Docker.Host, b.Config.Docker.Images = "unix:///x", []string{"x"}
+	b.Config.Docker.PackageHosts = []string{"proxy.example.com"}
 	for _, p := range []app.Part{tools.Part, repositories.Part, tools.Containers} {
 		if err := p.Tools(b); err != nil {
 			t.Fatal(err)

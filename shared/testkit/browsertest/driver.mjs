@@ -14,6 +14,7 @@ const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator](
 
 const browser = await chromium.launch({
   executablePath: CHROMIUM,
+  env: { ...process.env, LANG: 'C.UTF-8' }, // in which downloads keep their names
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync'],
 });
