@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,6 +31,8 @@ type fakeAPI struct {
 	deaf    map[string]bool            // by path: what the console sends is not read, nor its wish to close answered
 	late    map[string]bool            // by path: a socket is not ready yet
 	asked   []sent
+
+	then map[string]map[string]json.RawMessage // by method and path: the documents that the next request brings
 }
 
 type frame struct {
@@ -54,8 +57,8 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeAPI{docs: map[string]json.RawMessage{}, lines: map[string][][]byte{}, sockets: map[string][]frame{},
-		deaf: map[string]bool{}, late: map[string]bool{}}
+	f := &fakeAPI{docs: map[string]json.RawMessage{}, then: map[string]map[string]json.RawMessage{},
+		lines: map[string][][]byte{}, sockets: map[string][]frame{}, deaf: map[string]bool{}, late: map[string]bool{}}
 	f.changed = sync.NewCond(&f.mu)
 	mux := http.NewServeMux()
 	mux.Handle("/", site)
@@ -83,6 +86,13 @@ func (f *fakeAPI) script(w http.ResponseWriter, r *http.Request) {
 	switch r.PathValue("what") {
 	case "doc":
 		f.docs[at] = body
+	case "then":
+		var docs map[string]json.RawMessage
+		if err := json.Unmarshal(body, &docs); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		f.then[at] = docs
 	case "line":
 		f.lines[at] = append(f.lines[at], body)
 	case "frame":
@@ -111,6 +121,8 @@ func (f *fakeAPI) api(w http.ResponseWriter, r *http.Request) {
 		s.Body = body
 	}
 	f.asked = append(f.asked, s)
+	maps.Copy(f.docs, f.then[r.Method+" "+r.URL.Path])
+	delete(f.then, r.Method+" "+r.URL.Path)
 	f.mu.Unlock()
 	f.get(w, r)
 }

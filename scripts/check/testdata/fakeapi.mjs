@@ -35,7 +35,9 @@ export const frames = async (terminalId) => (await asked('SOCKET', socketOf(term
   .map((s) => JSON.parse(s.text));
 
 const now = () => new Date().toISOString();
+const start = 'POST /api/agent/run/stream';
 let made = 0;
+let next; // the run that the next question begins
 const threads = {}; // the messages of each
 
 /** Run is a run that goes as the script says. */
@@ -56,12 +58,12 @@ export class Run {
     };
   }
 
-  /** begin has the next question answered by this run. */
+  /** begin has the next question answered by this run. Until then, the console cannot find the run. */
   async begin() {
     this.says('user', this.prompt);
-    await this.put();
-    await doc('POST /api/agent/run/stream',
-      { type: 'status', status: 'planning', runId: this.id, threadId: this.threadId });
+    next = this;
+    await tell('then', start, this.docs());
+    await doc(start, { type: 'status', status: 'planning', runId: this.id, threadId: this.threadId });
   }
 
   says(role, text) {
@@ -69,10 +71,18 @@ export class Run {
     this.messages.push({ seq: this.messages.length + 1, role, text, runId: this.id, at: now() });
   }
 
+  docs() {
+    return { [`GET /api/agent/runs/${this.id}`]: this.view(),
+      [`GET /api/agent/threads/${this.threadId}/messages`]: { ok: true, messages: this.messages },
+      'GET /api/agent/approvals/pending': { ok: true, approvals: this.approvals } };
+  }
+
   async put() {
-    await doc(`GET /api/agent/runs/${this.id}`, this.view());
-    await doc(`GET /api/agent/threads/${this.threadId}/messages`, { ok: true, messages: this.messages });
-    await doc('GET /api/agent/approvals/pending', { ok: true, approvals: this.approvals });
+    if (next === this) { // the console finds the run now, whether it has asked or not
+      next = undefined;
+      await tell('then', start, {});
+    }
+    for (const [request, body] of Object.entries(this.docs())) await doc(request, body);
   }
 
   async event(type, more = {}) {

@@ -2,7 +2,7 @@
 
 import { accessible, cards, expect, lain, settled, shot } from '../driver.mjs';
 import { asked, doc, Run } from '../fakeapi.mjs';
-import { ask, disk, idle, one, talk } from './stage.mjs';
+import { ask, disk, one, talk } from './stage.mjs';
 
 const lines = ['apt-get install -y nginx', 'rm -rf /var/cache/nginx', 'systemctl restart nginx'];
 const args = { commands: lines.map((command) => ({ command })), reasoning: 'The server is installed anew.' };
@@ -18,7 +18,6 @@ const yes = (page) => cards(page).first().getByRole('button', { name: /^Approve 
 
 async function waiting(page, prompt, id) {
   const r = new Run(one, disk.threadId, prompt);
-  await idle(page); // else the page may find the run before it asks for it
   await r.begin();
   await ask(page, prompt);
   await r.waits(id, step, approval);

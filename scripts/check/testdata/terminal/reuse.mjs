@@ -2,12 +2,11 @@
 
 import { accessible, expect, settled, shot } from '../driver.mjs';
 import { frame, keys, Run } from '../fakeapi.mjs';
-import { ask, df, disk, idle, one, pane, talk } from './stage.mjs';
+import { ask, df, disk, one, pane, talk } from './stage.mjs';
 
 export const reuse = {
   'a finished step is searched, and its command is typed again': async (page) => {
     const r = new Run(one, disk.threadId, 'Look at the disks again');
-    await idle(page); // else the page may find the run before it asks for it
     await r.begin();
     await ask(page, 'Look at the disks again');
     await r.runs('reuse00000000001', df);
