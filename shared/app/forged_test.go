@@ -3,18 +3,14 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
-	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
 // TestAForgedGrantAsks changes a confirmed plan in the store. Its grant then covers nothing: the user is asked.
@@ -43,18 +39,8 @@ func TestAForgedGrantAsks(t *testing.T) {
 			}
 		},
 	} {
-		w := deploy(t)
-		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
-			Files: map[string]string{"README.md": "A site."}})
-		if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-			t.Fatal(err)
-		}
-		w.SetModel(opensIssues)
-		var s planner.Session
-		w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,
-			w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
+		w, s := plannedIssues(t)
 		path := "/" + s.SessionID
-		w.plans(&s, path, "")
 		w.plans(&s, path+"/execute", `{"strict":true,"planHash":"`+s.PlanHash+`"}`)
 		if !w.rewrite(document.RunPath(s.SessionID), forge) {
 			t.Fatalf("%s: nothing was changed", name)

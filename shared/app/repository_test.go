@@ -51,18 +51,8 @@ func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 // nothing.
 func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
 	for _, since := range []string{"", "revoked", "linked"} {
-		w := deploy(t)
-		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana", "bea"},
-			Files: map[string]string{"README.md": "A site."}})
-		if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-			t.Fatal(err)
-		}
-		w.SetModel(opensIssues)
-		var s planner.Session
-		w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,
-			w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
+		w, s := plannedIssues(t)
 		path := "/" + s.SessionID
-		w.plans(&s, path, "")
 		if s.Status != plan.StatusAwaiting || len(s.Grants) != 1 || s.Approvals[0].Preview.Fields[0].Value != "ana" {
 			t.Fatalf("it was planned as %+v", s)
 		}
@@ -92,6 +82,22 @@ func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
 			}
 		}
 	}
+}
+
+// plannedIssues returns a deployment in which ana's plan waits: it opens two issues, and its grant covers one.
+func plannedIssues(t *testing.T) (w *proved, s planner.Session) {
+	t.Helper()
+	w = deploy(t)
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana", "bea"},
+		Files: map[string]string{"README.md": "A site."}})
+	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	w.SetModel(opensIssues)
+	w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,
+		w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
+	w.plans(&s, "/"+s.SessionID, "")
+	return w, s
 }
 
 // plans sends a request about plans, decodes the answer, and moves the session as far as it goes.

@@ -29,7 +29,7 @@ type Hosts struct {
 }
 
 // Parse reads the hosts. Each one is the name of a host with TLS, with or without a port, or the registry of an
-// installer, such as go=https://proxy.example.com or npm=http://mirror:8080/npm.
+// installer, such as go=https://proxy.example.com or npm=http://mirror.example.com:8080/npm.
 func Parse(list []string) (Hosts, error) {
 	h := Hosts{names: list, tunnels: map[string]bool{}, plain: map[string]bool{}, registry: map[string]string{}}
 	for _, one := range list {
