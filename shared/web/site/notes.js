@@ -103,7 +103,7 @@ class Row {
 
   #counted() {
     this.#left.textContent = `${[...this.#words.value].length} of ${longest} characters. `
-      + 'What you save counts as your own words.';
+      + 'The saved text counts as your own words.';
   }
 
   async #send(e) {

@@ -185,7 +185,7 @@ var Row = class {
     (is ? this.#words : this.change).focus();
   }
   #counted() {
-    this.#left.textContent = `${[...this.#words.value].length} of ${longest} characters. What you save counts as your own words.`;
+    this.#left.textContent = `${[...this.#words.value].length} of ${longest} characters. The saved text counts as your own words.`;
   }
   async #send(e) {
     e.preventDefault();
