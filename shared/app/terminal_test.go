@@ -313,6 +313,7 @@ func TestLinesThatLookRunUnasked(t *testing.T) {
 		{"awk '$1 == \"a\" {print $2}' LOGS/log && wc -l <LOGS/log", `one\n3`},
 		{"grep nothing LOGS/log || echo 'not there' | tr a-z A-Z", "NOT THERE"},
 		{"ls -d ~ LOGS/l?g nowhere 2>/dev/null", h.srv.Home},
+		{"[ -f LOGS/log ] && test ! -d LOGS/log && echo 'it is a file'", "it is a file"},
 		{"find LOGS -name *g -exec basename {} ';' | sed s/g/G/", "loG"},
 	} {
 		m.lines, want = append(m.lines, strings.ReplaceAll(c[0], "LOGS", logs)), append(want, c[1])

@@ -25,8 +25,10 @@ var repositoryLookers = map[string]looker{
 	"status": {short: "sbz", joined: "u", values: isName, operand: isInRepository, most: anyNumber,
 		long: "short branch porcelain porcelain= long show-stash untracked-files untracked-files= ignored ignored= " +
 			"ahead-behind no-ahead-behind renames no-renames find-renames find-renames="},
-	"log": {short: "iEFgszpu", valued: "nU", counts: true, values: isPretty, operand: isInRepository, most: anyNumber,
+	"log": {short: "iEFgszpu", valued: "nU", texts: "SG", counts: true, values: isPretty, operand: isInRepository,
+		most: anyNumber, next: "grep author committer since until after before",
 		long: historyFlags + namesFlags + patchFlags + "decorate decorate= no-decorate decorate-refs= graph oneline " +
+			"pickaxe-regex pickaxe-all " +
 			"abbrev-commit no-abbrev-commit abbrev= date= relative-date format= pretty pretty= follow no-color color " +
 			"color= " +
 			"no-patch full-diff no-notes no-mailmap left-right cherry-mark boundary source"},
@@ -35,6 +37,15 @@ var repositoryLookers = map[string]looker{
 	"diff": {short: "bwzpu", valued: "U", counts: true, values: isName, operand: isInRepository, most: anyNumber,
 		long: namesFlags + patchFlags + "cached staged exit-code quiet merge-base no-color color color= " +
 			"ignore-all-space ignore-space-change ignore-blank-lines"},
+	"grep": {short: "acEFGhHiIlLnopqvwW", valued: "ABCm", counts: true, operand: isInRepository, least: 1,
+		most: anyNumber, pattern: true,
+		long: "after-context= all-match basic-regexp before-context= break cached color color= column context= count " +
+			"extended-regexp files-with-matches files-without-match fixed-strings full-name function-context heading " +
+			"ignore-case invert-match line-number max-count= max-depth= name-only no-color null only-matching quiet " +
+			"show-function text word-regexp"},
+	"blame": {short: "bcCefklMnpstw", texts: "L", operand: isInRepository, least: 1, most: anyNumber,
+		long: "abbrev= color-by-age color-lines date= first-parent line-porcelain porcelain root show-email " +
+			"show-name show-number since="},
 	"branch": {short: "arviq", values: isSorting, most: 0,
 		long: "all remotes verbose show-current list merged no-merged sort= no-color color color= no-column " +
 			"ignore-case no-abbrev"},
@@ -86,7 +97,7 @@ const patchFlags = "patch unified= word-diff color-words minimal patience histog
 func printsFiles(verb string, args []string) bool {
 	has := func(of map[string]bool) bool { return slices.ContainsFunc(args, func(a string) bool { return of[a] }) }
 	switch verb {
-	case "show", "stash show":
+	case "show", "stash show", "grep", "blame":
 		return true
 	case "diff":
 		return !has(namesOnly) || slices.ContainsFunc(args, isPatchFlag)
@@ -94,10 +105,10 @@ func printsFiles(verb string, args []string) bool {
 	return verb == "log" && slices.ContainsFunc(args, isPatchFlag)
 }
 
-// isPatchFlag reports whether an argument makes git print lines of files.
+// isPatchFlag reports whether an argument makes git print lines of files, or tell whether files have such a line.
 func isPatchFlag(a string) bool {
 	if !strings.HasPrefix(a, "--") {
-		return len(a) > 1 && a[0] == '-' && strings.ContainsAny(a, "puU")
+		return len(a) > 1 && a[0] == '-' && strings.ContainsAny(a, "puUSG")
 	}
 	name, _, _ := strings.Cut(a[2:], "=")
 	return slices.Contains(strings.Fields(patchFlags), name)
@@ -107,7 +118,7 @@ func isPatchFlag(a string) bool {
 var namesOnly = words("--stat --shortstat --numstat --summary --compact-summary --name-only --name-status --quiet")
 
 // readsTree are the git commands that compare the files of the working tree.
-var readsTree = words("status diff ls-files")
+var readsTree = words("status diff ls-files grep blame")
 
 // looksAtRepository returns the parts that a git command reads, or nil if the command may do more than read.
 func looksAtRepository(argv []string) *Repository {
@@ -138,6 +149,9 @@ func looksAtRepository(argv []string) *Repository {
 	operands, ok := l.flags(args)
 	if !known || !ok || len(operands) < l.least || l.most >= 0 && len(operands) > l.most {
 		return nil
+	}
+	if l.pattern {
+		operands = operands[1:] // the text that is looked for
 	}
 	if slices.ContainsFunc(operands, func(at int) bool { return !l.operand(args[at]) }) {
 		return nil
@@ -175,7 +189,7 @@ func isInRepository(s string) bool {
 	return inRepository(s) && !slices.Contains(strings.Split(s, "/"), "..")
 }
 
-var inRepository = lazyregexp.New(`^[A-Za-z0-9_.@^][-A-Za-z0-9_./@^~:{}+=, ]*$`).MatchString
+var inRepository = lazyregexp.New(`^[A-Za-z0-9_.@^*][-A-Za-z0-9_./@^~:{}+=, *]*$`).MatchString
 
 // isPretty reports whether each % in the value is a field of the commit or of a date. Other fields make git verify
 // signatures or run itself.

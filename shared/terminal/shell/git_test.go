@@ -27,6 +27,9 @@ func TestRepository(t *testing.T) {
 		"git -C a show HEAD:f": {Dir: "a", Prints: true}, "git diff": {Dir: ".", Tree: true, Prints: true},
 		"git diff -p --stat": {Dir: ".", Tree: true, Prints: true},
 		"git diff -U5":       {Dir: ".", Tree: true, Prints: true},
+		"git log -S 'a b'":   {Dir: ".", Prints: true}, "git log -Gx --oneline": {Dir: ".", Prints: true},
+		"git log --grep 'a b'": {Dir: "."}, "git blame -L 1,9 f": {Dir: ".", Tree: true, Prints: true},
+		"git grep -n -e x HEAD -- '*.go'": {Dir: ".", Tree: true, Prints: true},
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || j.Repository == nil || *j.Repository != want || j.Class != shell.Opaque {
@@ -55,7 +58,6 @@ git log <x
 head x | git status
 GIT_DIR=x git status
 git status > f
-git log -S x
 git log -L 1,2:f
 git log --output=f
 git log --outpu=f
@@ -73,7 +75,6 @@ git diff --stat ../a ../b
 git diff --name-only -O f
 git show --show-signature
 git show --ext-diff HEAD
-git blame f
 git reflog expire --all
 git reflog delete
 git reflog x
@@ -84,7 +85,6 @@ git remote prune origin
 git show-ref --exclude-existing
 git cherry-pick x
 git worktree prune
-git grep x
 git branch x
 git branch -d x
 git branch -m x

@@ -53,10 +53,11 @@ type Judgment struct {
 	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
 	Reads []string
 
-	Looks []string // the paths that a read_only command looks at, those of Reads among them
-	Walks bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
-	Files bool     // of a folder it would read what lies there, so that all of Reads must be files
-	Needs []string // folders that must be among those which may be read, though none of its words names them
+	Looks   []string // the paths that a read_only command looks at, those of Reads among them
+	Walks   bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
+	Files   bool     // of a folder it would read what lies there, so that all of Reads must be files
+	Private bool     // it may follow a link that takes a file's place below a folder, so no other user may write there
+	Needs   []string // folders that must be among those which may be read, though none of its words names them
 
 	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
 	// and the like, and in the text of sh -c. An opaque command may run programs that are not among them.

@@ -80,8 +80,15 @@ func statement(s *syntax.Stmt, joint string, fed bool) []piece {
 
 // spell records the words of a program, and reports whether all of them are known.
 func (p *piece) spell(args []*syntax.Word) bool {
+	bracket := args[0].Lit() == "[" && len(args) > 1 && args[len(args)-1].Lit() == "]"
+	if bracket {
+		args = args[:len(args)-1]
+	}
 	for i, w := range args {
 		word, unclear := literal(w)
+		if bracket && i == 0 {
+			word, unclear = "test", nil // its other form
+		}
 		if unclear != nil && i > 0 && isOption(w.Lit()) {
 			word = w.Lit() // no file has the name of an option, which the shell would need to expand it
 		} else if unclear != nil {
@@ -158,8 +165,8 @@ func plainParameter(p *syntax.ParamExp) bool {
 		p.Names == 0 && p.NestedParam == nil && p.Flags == nil && len(p.Modifiers) == 0
 }
 
-// isOption reports whether a word is !, {}, or an option whose value may have * and ?.
-var isOption = lazyregexp.New(`^(?:!|\{\}|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
+// isOption reports whether a word is !, !=, {}, or an option whose value may have * and ?.
+var isOption = lazyregexp.New(`^(?:!=?|\{\}|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
 
 // pattern returns a word in whose last part the shell expands *, ? or [ and that does not begin with a dash. It returns
 // "" for every other word.

@@ -17,8 +17,10 @@ type looker struct {
 	valued  string // flags of one letter with a value, in the same word or the next
 	joined  string // flags of one letter with a value in the same word only
 	apart   string // flags of one letter with a value in the next word only
+	texts   string // flags of one letter with any text as their value
 	counts  bool   // whether these values are counts, and one with a dash a flag of its own (-20)
 	long    string // flags with long names; name= has a value
+	next    string // those of them whose value may be the next word
 	values  func(string) bool
 	operand func(string) bool // what each operand must be
 	least   int               // operands that there must be

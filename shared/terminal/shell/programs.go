@@ -89,7 +89,7 @@ func (l *look) opaque(args []string, words []*syntax.Word) {
 	}
 	p, known := programs()[name]
 	switch {
-	case dir == "" && builtins[name] || isLoader(name) || name == "sed":
+	case dir == "" && builtins[name] || isLoader(name) || name == "sed" || name == "echo":
 		return
 	case !known || dir != "" && !systemFolders[path.Clean(dir)]:
 		l.warn(place(words[0]), Opaque, "unknown_program", "This program is not a known one; it may run others.")
@@ -143,37 +143,11 @@ func (l *look) named(args []string, words []*syntax.Word) {
 		l.warn(place(words[0]), Opaque, "disguised_name", "The command is %.100q, written so that it does not show.",
 			args[0])
 	}
-	l.program(args, words)
+	l.carried(args, words, 0)
 	if l.within == nil { // the text around it is opaque already
 		l.opaque(args, words)
 	}
-	if name := path.Base(args[0]); !wrappers[name] && !isLoader(name) {
-		if removes(name, args[1:]) {
-			l.warn(place(words[0]), Destructive, "removes", "%s", texts["removes"])
-		}
-		return
-	}
-	// Which of its words is the program that it runs depends on its flags; any may be.
-	for i := 1; i < min(len(args), maxWrapped); i++ {
-		if args[i] != "" && args[i] != "." && args[i][0] != '-' {
-			l.program(args[i:], words[i:])
-		}
-	}
-	if len(args) > 1 && len(risksOf()[path.Base(args[1])]) > 0 {
-		return // that program's own verbs were looked for
-	}
-	if i := slices.IndexFunc(args[:min(len(args), maxWrapped)], hasVerb); i > 0 && !l.gravely() {
-		l.warn(place(words[i]), Destructive, "removes", "%s", texts["removes"])
-	}
 }
-
-// gravely reports whether something destructive was already found.
-func (l *look) gravely() bool {
-	return slices.ContainsFunc(l.warnings, func(w Warning) bool { return w.Class == Destructive })
-}
-
-// maxWrapped is the number of words after sudo, env and similar programs that are examined as programs.
-const maxWrapped = 32
 
 // program examines a program and its arguments. args leaves out arguments that are not literal.
 func (l *look) program(args []string, words []*syntax.Word) {

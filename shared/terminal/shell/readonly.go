@@ -22,6 +22,7 @@ func readOnly(pieces []piece) (j Judgment, ok bool) {
 		}
 		j.Reads, j.Looks = append(j.Reads, one.Reads...), append(j.Looks, one.Looks...)
 		j.Needs, j.Walks, j.Files = append(j.Needs, one.Needs...), j.Walks || one.Walks, j.Files || one.Files
+		j.Private = j.Private || one.Private
 		for _, name := range append([]string{p.argv[0]}, one.Names...) {
 			if !slices.Contains(j.Names, name) {
 				j.Names = append(j.Names, name)
@@ -148,6 +149,10 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 			}
 		case strings.HasPrefix(a, "--"):
 			name, value, has := strings.Cut(a[2:], "=")
+			if !has && i+1 < len(args) && isAmong(l.next, name) {
+				i++
+				value, has = args[i], true
+			}
 			if has {
 				name += "="
 			}
@@ -164,7 +169,7 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 				value = args[i]
 			}
 			valued := next || value != ""
-			if !ok || valued && (!l.value(value) || l.counts && !isCount(value)) {
+			if !ok || valued && !l.letterValue(a, value, next) {
 				return nil, false
 			}
 		default:
@@ -180,15 +185,30 @@ func (l looker) letters(flags string) (value string, next, ok bool) {
 		rest := flags[i+1:]
 		switch {
 		case strings.ContainsRune(l.short, r):
-		case strings.ContainsRune(l.valued+l.apart, r) && rest == "":
+		case strings.ContainsRune(l.valued+l.apart+l.texts, r) && rest == "":
 			return "", true, true
-		case strings.ContainsRune(l.valued+l.joined, r) && rest != "":
+		case strings.ContainsRune(l.valued+l.joined+l.texts, r) && rest != "":
 			return rest, false, true
 		default:
 			return "", false, false
 		}
 	}
 	return "", false, true
+}
+
+// letterValue reports whether the last flag of a may have the value.
+func (l looker) letterValue(a, value string, next bool) bool {
+	flag := strings.TrimSuffix(a, value)
+	if next {
+		flag = a
+	}
+	switch {
+	case strings.ContainsAny(flag[len(flag)-1:], l.texts):
+		return value != ""
+	case l.counts && !isCount(value):
+		return false
+	}
+	return l.value(value)
 }
 
 // value reports whether a flag may have the value.

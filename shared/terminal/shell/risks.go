@@ -41,7 +41,7 @@ var texts = map[string]string{
 // read_only needs an approval.
 const risks = `
 destructive deletes: rm rmdir unlink shred truncate wipe srm trash
-destructive deletes: find fd | -delete
+destructive deletes: find | -delete
 destructive deletes: rsync | --delete*, --remove-source-files
 destructive deletes: tar | --remove-files
 destructive deletes: zip | -m, --move
@@ -153,7 +153,7 @@ opaque interpreter: psql mysql mariadb sqlite3 mongo mongosh redis-cli
 opaque privilege: sudo doas su runuser pkexec run0 setpriv capsh newgrp sg gosu su-exec setuidgid chpst
 opaque runs: env xargs parallel watch time timeout nice ionice stdbuf unbuffer script strace ltrace gdb lldb perf valgrind chroot unshare nsenter firejail bwrap proot fakeroot flock chrt taskset numactl setarch linux32 linux64 run-parts entr direnv prlimit runcon aa-exec choom uclampset ssh-agent dbus-run-session sshpass cgexec logsave rlwrap chronic xvfb-run faketime eatmydata systemd-inhibit systemd-cat tini dumb-init
 opaque runs: make gmake cmake ninja just rake npm npx pnpm yarn go cargo mvn gradle pip pip3 gem ansible ansible-playbook
-opaque runs: find fd | -exec, -execdir, -ok, -okdir, -x, -X, --exec*
+opaque runs: find fd fdfind | -exec, -execdir, -ok, -okdir, -x, -X, --exec*
 opaque runs: git | | Its configuration and its hooks decide which other programs it runs.
 opaque runs: split | --filter*
 opaque runs: install | -s, --strip*
@@ -212,13 +212,6 @@ var risksOf = sync.OnceValue(func() map[string][]risk {
 	return of
 })
 
-// wrappers are programs that run another program, which their arguments name. See also [isLoader].
-var wrappers = words(`sudo doas su runuser pkexec run0 setpriv capsh sg gosu su-exec setuidgid chpst env xargs parallel
-	watch time timeout nice ionice stdbuf unbuffer strace ltrace perf valgrind chroot unshare nsenter firejail bwrap proot
-	fakeroot flock chrt taskset numactl setarch linux32 linux64 nohup setsid exec command builtin busybox toybox
-	systemd-run systemd-inhibit systemd-cat ssh sshpass ssh-agent dbus-run-session cgexec prlimit runcon aa-exec choom
-	uclampset logsave rlwrap chronic xvfb-run faketime eatmydata tini dumb-init find`)
-
 // isLoader reports whether a program is the system's dynamic loader, which runs the program that it is given.
 func isLoader(name string) bool {
 	return strings.HasPrefix(name, "ld-") || name == "ld.so" || strings.HasPrefix(name, "ld64.so")
@@ -270,6 +263,7 @@ func words(list string) map[string]bool {
 // fits reports whether the risk applies to the arguments.
 func (r risk) fits(name string, args []string) bool {
 	p := programs()[name]
+	args = withoutNames(name, args)
 	missing := func(word string) bool { return !given(p, args, word) }
 	return len(r.with) == 0 || slices.ContainsFunc(r.with,
 		func(entry []string) bool { return !slices.ContainsFunc(entry, missing) })

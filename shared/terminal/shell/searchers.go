@@ -11,7 +11,8 @@ import (
 // describe. Each function reports whether the program only reads, and records what it reads.
 var searchers = map[string]func(j *Judgment, p *piece) bool{"find": finds, "journalctl": readsJournal,
 	"systemctl": showsUnits, "sed": edits, "awk": matches, "gawk": matches, "mawk": matches,
-	"jq": filters, "tar": listsArchive, "openssl": showsCertificate, "xargs": names}
+	"jq": filters, "tar": listsArchive, "openssl": showsCertificate, "xargs": names, "rg": ripgreps,
+	"test": compares, "man": findsManuals}
 
 // findTests are the tests and actions of find that only read, with the check of their values, or nil if they take none.
 var findTests = func() map[string]func(string) bool {
@@ -74,6 +75,12 @@ func finds(j *Judgment, p *piece) bool {
 		}
 	}
 	return !slices.ContainsFunc(j.Looks, func(path string) bool { return !isPath(path) })
+}
+
+// findsManuals examines man, which may only search the descriptions of manuals.
+func findsManuals(_ *Judgment, p *piece) bool {
+	return len(p.argv) > 2 && isAmong("-k -f", p.argv[1]) &&
+		!slices.ContainsFunc(p.argv[2:], func(a string) bool { return !isText(a) })
 }
 
 // foundLookers are the programs that find may run for the files that it finds. They print no content and follow no link

@@ -123,9 +123,12 @@ func (u *use) fits(j *Judgment, p *piece, first int) bool {
 
 // options returns the options, and the places of the operands.
 func (u *use) options(p *piece, first int) (given []string, operands []int, ok bool) {
+	_, stops := u.notes["stops"]
 	for i := first; i < len(p.argv); i++ {
 		a := p.argv[i]
 		switch {
+		case stops && len(operands) > 0:
+			operands = append(operands, i)
 		case a == "--":
 			for i++; i < len(p.argv); i++ {
 				operands = append(operands, i)
@@ -244,6 +247,8 @@ func (o operand) is(word string) bool {
 		return isName(word)
 	case "TEXT":
 		return isText(word)
+	case "WORD":
+		return true
 	case "COUNT":
 		return isCount(word)
 	case "DEVICE":

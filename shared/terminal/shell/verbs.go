@@ -15,8 +15,13 @@ var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe
 	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade
 	deletion unsubscribe deallocate userdel delsnapshot delfs`)
 
-// talking are programs whose arguments are only names: of manuals, or of abilities of a terminal.
-const talking = "reset tput tldr cheat man apropos whatis info help"
+// talking are programs whose arguments are only texts to search for, and names of files, manuals, tests or abilities of
+// a terminal.
+var talking = sync.OnceValue(func() map[string]bool {
+	return words(`reset tput tldr cheat man apropos whatis info help rg ag ack ugrep ug sift bat batcat
+		yq gron fd fdfind zgrep bzgrep xzgrep eza exa lsd delta tokei cloc scc pytest jest vitest mocha rspec
+		phpunit ctest tox`)
+})
 
 // reading are verbs that are followed only by a name to search for.
 const reading = "search find list get describe show view explain help can-i"
@@ -63,13 +68,57 @@ func namesVerb(args []string) bool {
 	return i >= 0 && !slices.ContainsFunc(args[:i], func(a string) bool { return isAmong(reading, a) })
 }
 
+// naming lists, for programs that install or fetch things, the verbs that only names follow: pip install purge removes
+// nothing.
+const naming = `
+apt apt-get aptitude = install reinstall download show search list policy depends rdepends source
+yum dnf zypper = install reinstall info search list provides se
+apk brew port snap flatpak = add install info search list uses deps desc home find
+pip pip3 = install show download search
+npm bun pnpm yarn = install i add view info show search why test
+gem bundle = install info search list
+cargo = add install search info test bench doc
+go = get install list doc test vet
+conda mamba micromamba poetry = add install search list show
+docker podman nerdctl = build pull push logs inspect tag images top port stats search
+kubectl oc = logs get describe explain top
+pacman yay paru = -S -Ss -Si -Q -Qi -Qs
+`
+
+var namingVerbs = sync.OnceValue(func() map[string][]string {
+	all := map[string][]string{}
+	for line := range strings.Lines(naming) {
+		names, verbs, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		for name := range strings.FieldsSeq(names) {
+			all[name] = strings.Fields(verbs)
+		}
+	}
+	return all
+})
+
+// withoutNames returns the arguments of a program without those that only name what it installs or fetches. A verb
+// counts only as the first argument, or behind options that surely have no value.
+func withoutNames(name string, args []string) []string {
+	at := slices.IndexFunc(args, func(a string) bool { return !isAmong("-y -q -qq --yes --quiet --assume-yes", a) })
+	if at < 0 || !slices.Contains(namingVerbs()[name], args[at]) {
+		return args
+	}
+	kept := slices.Clone(args[:at+1])
+	for _, a := range args[at+1:] {
+		if strings.HasPrefix(a, "-") {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
 // firstWords is the number of words of an unknown program's command that are searched for a verb.
 const firstWords = 6
 
 // removes reports whether the name or one of the first words of an unknown program means deletion.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
-	if known || builtins[name] || len(risksOf()[name]) > 0 || isAmong(talking, name) || onlyLooks(name, args) {
+	if known || builtins[name] || len(risksOf()[name]) > 0 || talking()[name] || onlyLooks(name, args) {
 		return false
 	}
 	return namesVerb(args[:min(len(args), firstWords)]) || verb(name)

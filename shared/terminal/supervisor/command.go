@@ -132,6 +132,9 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	if s.Opens.Walks {
 		args = append(args, "walks=1")
 	}
+	if s.Opens.Private {
+		args = append(args, "private=1")
+	}
 	if s.Opens.Git != "" {
 		args = append(args, "git="+string(s.Opens.Git))
 	}

@@ -47,13 +47,14 @@ var (
 	ErrMissing = errors.New("a path does not exist, or cannot be opened")
 	ErrMounted = errors.New("a path leads to a mount made on demand or by a user, or through another process")
 	ErrWalk    = errors.New("the host's grep may follow links below a folder")
+	ErrShared  = errors.New("another user can write below a folder, or it has links in place of lists of files")
 	ErrGit     = errors.New("a repository can make git run another program")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
 	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
-	"walk": ErrWalk, "git": ErrGit}
+	"walk": ErrWalk, "shared": ErrShared, "git": ErrGit}
 
 // Times are the periods that the host waits for while it runs a command.
 type Times struct {

@@ -89,6 +89,10 @@ type Opens struct {
 	Files  bool     // Paths must be files, not folders
 	Walks  bool     // the command reads below folders; that needs GNU grep, which follows no links
 
+	// Private is set if the command reads below folders and may follow a link that appears there. Then no
+	// user but the command's and root may be able to write in any of the folders.
+	Private bool
+
 	// Git is set for a git command that reads the repository of the only path in Looks. The host gives git a copy of
 	// the repository's configuration, and refuses the command if the copy has a key that is not known to be harmless.
 	Git GitReads

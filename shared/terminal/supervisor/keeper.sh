@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard sed_names within looks opens files walks mounts_read git repository
+unset CDPATH guard sed_names within looks opens files walks private mounts_read git repository
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -23,6 +23,7 @@ for a; do
 	opens=*) opens=${a#*=} ;;       # and how many it reads
 	files=*) files=${a#*=} ;;       # it reads files alone
 	walks=*) walks=${a#*=} ;;       # it goes below them
+	private=*) private=${a#*=} ;;   # it does so and may follow links, so that nobody else may write there
 	git=*) git=${a#*=} ;;           # it is git and reads a repository: history or tree
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
@@ -400,10 +401,25 @@ open_each() {
 		eval 'command exec '$fd'<"$f"' 2>/dev/null || refuse missing
 		[ "$(readlink "/proc/$$/fd/$fd")" = "$f" ] || refuse outside # it was changed meanwhile
 		ordinary "/proc/$$/fd/$fd" || refuse special
+		[ -z "$private" ] || secluded "/proc/$$/fd/$fd" || refuse shared
 		fd=$((fd + 1))
 	done
 	kill "$guard"
 	guard=''
+}
+
+# secluded reports whether nobody but the command's user and root can put a link below a folder, and nothing there leads
+# a program that heeds the lists of ignored files to another file. A user's own group counts as the user.
+secluded() {
+	[ -d "$1" ] || return 0
+	me=$(id -u) own=
+	if [ "$(id -gn)" = "$(id -un)" ]; then own="! -group $(id -g)"; fi
+	unset IFS
+	found=$(find "$1/" \( -type d \( ! -user "$me" ! -user 0 -o -perm -0002 -o -perm -0020 $own \) \) \
+		-o \( ! -type f ! -type d \( -name .gitignore -o -name .ignore -o -name .rgignore -o -name .git -o \
+		-path '*/.git/*' \) \) -o \( -name .git ! -type d \) 2>/dev/null | head -n 1)
+	IFS=$newline
+	[ -z "$found" ]
 }
 
 # unmounted reports whether a path leads to nothing that is mounted on demand or by a user, where a look may connect to
@@ -428,7 +444,7 @@ unmounted() {
 		rest=$link/$rest at=${at%/*}
 		case $link in /*) at='' ;; esac
 	done
-	[ -z "$walks" ] || ! mounted "$at" below
+	[ -z "$walks$private" ] || ! mounted "$at" below
 }
 
 # mounted reports whether something is mounted on demand or by a user at a path, or below it.

@@ -32,7 +32,7 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 	if j.Repository != nil {
 		return repository(m, a, j)
 	}
-	o, home := supervisor.Opens{Walks: j.Walks, Files: j.Files}, m.Facts.Home
+	o, home := supervisor.Opens{Walks: j.Walks, Private: j.Private, Files: j.Files}, m.Facts.Home
 	if len(j.Reads) > 0 {
 		o.Within = m.at.Host.ReadPaths
 	}
@@ -103,6 +103,9 @@ func notOpened(a Args, err error) error {
 			"one, or its configuration, or a submodule in it, can have git run another program.")
 	case errors.Is(err, supervisor.ErrWalk):
 		return asks(a, CodeWalk, "The host's grep may follow links out of the folders that may be read without asking.")
+	case errors.Is(err, supervisor.ErrShared):
+		return asks(a, CodeWalk, "Another user of the host can write below one of these folders, or the folder has "+
+			"links where a search expects lists of ignored files, so it could be led elsewhere.")
 	}
 	return nil
 }
