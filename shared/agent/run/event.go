@@ -219,6 +219,9 @@ type ProposedCall struct {
 	Ruled *AppliedPolicy `json:"ruled,omitempty"` // the tool's policy for this call, if any
 	After string         `json:"after,omitempty"` // see tool.Call.After
 
+	// Warnings are what the tool found when the call was proposed (tool.Def.Warn). ArgsHash does not cover them.
+	Warnings []tool.Warning `json:"warnings,omitempty"`
+
 	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`
 	// Reopens is the earlier card for this call, if any. The call needs approval, whatever the policy allows.

@@ -251,7 +251,7 @@ func (a *Action) wait(w *Wait, at time.Time) {
 	a.counted, a.countedAt = max(1, w.Effects), at
 	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision, a.Proof = w.ApprovalID, w.Kind, w.ExpiresAt, "", nil
 	if w.ArgsHash != "" {
-		a.Args, a.ArgsHash, a.Place = w.Args, w.ArgsHash, w.Place
+		a.Args, a.ArgsHash, a.Place, a.Warnings = w.Args, w.ArgsHash, w.Place, nil
 	}
 	if w.Ruled != nil {
 		a.Ruled = w.Ruled

@@ -21,6 +21,10 @@ import (
 
 // Request opens an approval or a review for the action.
 func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
+	known := tx.State.Action(a.ID)
+	if known.ArgsHash != a.ArgsHash {
+		a.Warnings = nil // they are about another call
+	}
 	ap, err := snapshot(tx, a, kind, reason)
 	if err != nil {
 		return err
@@ -39,10 +43,10 @@ func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
 	ap.ID = run.ApprovalID(tx.Run.ID, tx.Run.Approvals)
 	tx.Approvals[ap.ID] = ap
 	wait := &run.Wait{ApprovalID: ap.ID, Kind: kind, ExpiresAt: ap.ExpiresAt}
-	if known := tx.State.Action(a.ID); known.ArgsHash != ap.ArgsHash {
+	if known.ArgsHash != ap.ArgsHash {
 		wait.Args, wait.ArgsHash, wait.Place = ap.Args, ap.ArgsHash, ap.Place
 	}
-	if known := tx.State.Action(a.ID); !known.Ruled.Same(ap.Ruled) {
+	if !known.Ruled.Same(ap.Ruled) {
 		wait.Ruled = ap.Ruled
 	}
 	n := Effects(tx, tx.Ex.Toolbox.Proposed(tx.Run, tx.State, a.Tool), ap.Args)
@@ -105,7 +109,7 @@ func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 	}
 	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.Ruling)
 	ap.Findings = withReopened(findings(verdict.Tainted), a.Reopens)
-	if ap.Preview, err = previewAt(t, a.Place, a.Args, verdict); err != nil {
+	if ap.Preview, err = previewAt(t, a.ProposedCall, verdict); err != nil {
 		return nil, err
 	}
 	if kind == run.KindReview && a.Result != nil {
@@ -121,19 +125,19 @@ func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 }
 
 // previewAt returns the card's preview: the place where the call acts, followed by the tool's own preview. The first
-// warning is about an equal earlier call.
-func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, v Judgement) (tool.Preview, error) {
-	p, err := t.Preview(args)
-	p = p.Warned(v.Ruling)
+// warning is about an equal earlier call, and the last ones are those of the proposal.
+func previewAt(t *tool.Tool, call run.ProposedCall, v Judgement) (tool.Preview, error) {
+	p, err := t.Preview(call.Args)
+	p = p.Warned(v.Ruling).With(call.Warnings)
 	if v.Repeated.words != "" {
 		p.Warnings = append([]string{v.Repeated.words}, p.Warnings...)
 		p.Moments = append(p.Moments, v.Repeated.at...)
 	}
-	if err != nil || in == (tool.Place{}) {
+	if err != nil || call.Place == (tool.Place{}) {
 		return p, err
 	}
-	name, _ := visible.Line(in.Name)
-	p.Fields = append([]tool.Field{{Label: in.Label, Value: name}}, p.Fields...)
+	name, _ := visible.Line(call.Place.Name)
+	p.Fields = append([]tool.Field{{Label: call.Place.Label, Value: name}}, p.Fields...)
 	return p, nil
 }
 

@@ -117,6 +117,7 @@ func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted js
 	case done.Args != nil:
 		call.Args, call.ArgsHash = done.Args, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, done.Args)
 	}
+	call.Warnings = at.Completed.Warnings
 	if call.After, err = readBefore(tx, t, call); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func applyPolicy(ctx context.Context, tx *unit.Tx, id string, call run.ProposedC
 		return err
 	}
 	call.Ruled = run.RuledBy(verdict.Ruling)
-	shown, err := previewAt(t, call.Place, call.Args, verdict)
+	shown, err := previewAt(t, call, verdict)
 	if err != nil {
 		return Reject(tx, id, call, err)
 	}

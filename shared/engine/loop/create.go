@@ -28,7 +28,7 @@ func createRun(ctx context.Context, ex *unit.Execution, req StartRequest, in Inp
 	places := approval.AskPlaces(ctx, ex, scope, n.tool)
 	if c, ok := in.(Call); ok && ex.Run.ID == "" { // a repeated request finds its call as it was completed
 		call := tool.Call{UID: req.UID, Terminal: n.terminal, Args: c.Args}
-		if c.completed = approval.Complete(ctx, ex, n.tool, call); c.completed.Err != nil {
+		if c.completed = approval.Complete(ctx, ex, n.tool, call, !c.Own); c.completed.Err != nil {
 			return c.completed.Err
 		}
 		in = c

@@ -4,10 +4,12 @@
 // is its compensation, and deletes no other events. calendar_event_update (update.go) changes an event of the calendar.
 // calendar_events_list (list.go) reads the events of a few days, which are text from strangers: anyone can send an
 // invitation. calendar_freebusy (freebusy.go) reads when people are busy, and no text.
-// calendar_respond (respond.go) answers an invitation.
+// calendar_respond (respond.go) answers an invitation. The card of a new time warns of events at that time
+// (conflict.go).
 package calendar
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -87,6 +89,9 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Reads:      c.Reads,
 		Refine:     refine,
 		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
+		Warn: func(ctx context.Context, call tool.Call, a Args) ([]tool.Warning, error) {
+			return c.conflicts(ctx, call, a, "", o.Now())
+		},
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
 		Pinned:     bound,
 		Preview:    func(a Args) tool.Preview { return preview(a, o.Now()) },

@@ -69,6 +69,7 @@ func NewUpdate(accounts provider.Accounts, o Options) *tool.Tool {
 		Refine:     refineUpdate,
 		Normalize:  normalizeUpdate,
 		Complete:   u.complete,
+		Warn:       u.warn,
 		Revise:     reviseUpdate,
 		Changes:    changesOfUpdate,
 		Targets:    targetsOfUpdate,
@@ -229,6 +230,15 @@ func (u *updater) complete(ctx context.Context, call tool.Call, a UpdateArgs) (U
 		return a, err
 	}
 	return u.about(a, ev)
+}
+
+// warn warns of events at the new time.
+func (u *updater) warn(ctx context.Context, call tool.Call, a UpdateArgs) ([]tool.Warning, error) {
+	is := a.after()
+	if a.Start+a.End == "" || sameTimes(a.before(), is) {
+		return nil, nil
+	}
+	return u.conflicts(ctx, call, is, a.EventID, u.now())
 }
 
 func guestsIn(n int) string {

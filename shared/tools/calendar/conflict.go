@@ -1,0 +1,177 @@
+package calendar
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/teambition/rrule-go"
+	"google.golang.org/api/googleapi"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/timezone"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+)
+
+// The limits of the search for events at the time of a call's event.
+const (
+	maxCompared  = 250                 // events of the calendar, in one answer
+	maxDates     = 10                  // dates of a series, from now on
+	maxAhead     = 92 * 24 * time.Hour // between the first of these dates and the last
+	maxConflicts = 3                   // events that a card names
+	maxRepeats   = 10000               // dates of a series that are computed
+)
+
+// conflictFields are the parts of Google's answer that are requested.
+const conflictFields googleapi.Field = "kind,timeZone,nextPageToken," +
+	"items(id,recurringEventId,summary,start,end,transparency,attendees(self,responseStatus))"
+
+// conflicts returns a warning for each event of the calendar that takes place at the same time as a, at one of the
+// first dates of a. It makes one request. The event with the ID except, and its repetitions, do not count.
+func (c client) conflicts(ctx context.Context, call tool.Call, a Args, except string, now time.Time) ([]tool.Warning,
+	error) {
+	dates, err := datesOf(a, now)
+	if err != nil || len(dates) == 0 {
+		return nil, err
+	}
+	svc, err := c.service(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	from, to := dates[0].start, dates[len(dates)-1].end
+	if a.AllDay { // the calendar's time zone is not known yet
+		from, to = from.Add(-maxOffset), to.Add(maxOffset)
+	}
+	page, err := svc.Events.List("primary").SingleEvents(true).OrderBy("startTime").MaxAttendees(1).
+		TimeMin(from.Format(time.RFC3339)).TimeMax(to.Format(time.RFC3339)).MaxResults(maxCompared).
+		Fields(conflictFields).Context(ctx).Do()
+	if err != nil {
+		return nil, unlisted(google.Read(err))
+	}
+	zone, err := timezone.Load("timeZone", page.TimeZone)
+	if err != nil {
+		return nil, errUnreadable()
+	}
+	var busy []taken
+	for _, ev := range page.Items {
+		e, ok := eventOf(ev)
+		if ok = ok && !e.Free && e.ID != except && (e.Series == "" || e.Series != except); !ok {
+			continue
+		}
+		if s, err := parseSpan(Args{Start: e.Start, End: e.End, AllDay: e.AllDay}); err == nil {
+			busy = append(busy, taken{s.in(zone), e.Title})
+		}
+	}
+	return warnings(a, dates, busy, zone), nil
+}
+
+// maxOffset is more than any time zone's offset from UTC.
+const maxOffset = 15 * time.Hour
+
+// taken is an event of the calendar.
+type taken struct {
+	span
+	title string
+}
+
+// in returns the span as instants: the days of an all-day event begin and end in the zone.
+func (s span) in(zone *time.Location) span {
+	if s.allDay {
+		s.start, s.end = midnight(s.start, zone), midnight(s.end, zone)
+	}
+	return s
+}
+
+func midnight(day time.Time, zone *time.Location) time.Time {
+	return time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
+}
+
+// datesOf returns the first dates of an event. A series of another program can have rules that are not understood here;
+// it has no dates.
+func datesOf(a Args, now time.Time) ([]span, error) {
+	s, err := parseSpan(a)
+	if err != nil || len(a.Recurrence) == 0 {
+		return []span{s}, err
+	}
+	if len(a.Recurrence) > 1 {
+		return nil, nil
+	}
+	rule, err := rrule.StrToROption(strings.TrimPrefix(a.Recurrence[0], "RRULE:"))
+	if err != nil || rule.Freq > rrule.DAILY {
+		return nil, nil
+	}
+	from := s.start
+	if now.After(from) {
+		from = now
+	}
+	rule.Dtstart = s.start
+	if end := from.Add(maxAhead); rule.Until.IsZero() || rule.Until.After(end) {
+		rule.Until = end
+	}
+	all, err := rrule.NewRRule(*rule)
+	if err != nil {
+		return nil, nil
+	}
+	var dates []span
+	for next, n := all.Iterator(), 0; n < maxRepeats && len(dates) < maxDates; n++ {
+		at, ok := next()
+		if !ok {
+			break
+		}
+		if end := at.Add(s.end.Sub(s.start)); end.After(from) {
+			dates = append(dates, span{at, end, s.allDay})
+		}
+	}
+	return dates, nil
+}
+
+// warnings compares the dates of an event with the calendar.
+func warnings(a Args, dates []span, busy []taken, zone *time.Location) (all []tool.Warning) {
+	shown, name := zone, zone.String()
+	if own, err := loadZone(a.TimeZone); err == nil && own != nil {
+		shown, name = own, own.String()
+	} else if !a.AllDay {
+		shown, name = dates[0].start.Location(), "UTC"+dates[0].start.Format("-07:00")
+	}
+	more := 0
+	for _, d := range dates {
+		at := d.in(zone)
+		for _, b := range busy {
+			switch {
+			case !b.start.Before(at.end) || !b.end.After(at.start):
+			case len(all) == maxConflicts:
+				more++
+			default:
+				b.start, b.end = b.start.In(shown), b.end.In(shown)
+				all = append(all, b.warning(at.start.In(shown), len(dates) > 1, name))
+			}
+		}
+	}
+	switch {
+	case more == 1:
+		all = append(all, tool.Warning{Text: "You have 1 more event then."})
+	case more > 1:
+		all = append(all, tool.Warning{Text: fmt.Sprintf("You have %d more events then.", more)})
+	}
+	return all
+}
+
+// warning says that the event takes place at a time of another one. It names the day if the reader could not tell.
+func (b taken) warning(then time.Time, series bool, zone string) tool.Warning {
+	first, last := tool.DayOf(b.start), tool.DayOf(b.end)
+	w, day := tool.Warning{}, ""
+	if series || first != tool.DayOf(then) || first != last && !b.allDay {
+		w.Moments, day = []tool.Moment{first}, first.Text+", "
+	}
+	at := day + "all day"
+	if !b.allDay {
+		at = day + b.start.Format("15:04") + "–"
+		if first != last {
+			w.Moments, at = append(w.Moments, last), at+last.Text+", "
+		}
+		at += b.end.Format("15:04") + " (" + zone + ")"
+	}
+	w.Text = "You have “" + b.title + "” then: " + at + "."
+	return w
+}
