@@ -112,12 +112,13 @@ variable "model" {
   type = object({
     name      = optional(string, "gemini-2.5-flash")
     fallbacks = optional(list(string), [])
+    choices   = optional(list(string), [])
     access    = optional(string, "vertex")
     location  = optional(string, "global")
   })
   default     = {}
   nullable    = false
-  description = "The model, the models that are asked in order while it is overloaded, and how to call them: with the functions' identities (vertex), or with the secret gemini-api-key (key)."
+  description = "The model, the models that are asked in order while it is overloaded, the models that a request can choose instead, and how to call them: with the functions' identities (vertex), or with the secret gemini-api-key (key)."
 }
 
 variable "oauth_client_id" {

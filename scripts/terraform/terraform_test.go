@@ -330,8 +330,8 @@ func passesOn(t *testing.T, without, with plan) {
 // them.
 var operators = map[string]string{"SIDE_EFFECTS": "off", "RETENTION": "91", "AUDIT_RETENTION": "401",
 	"MAX_MODEL_CALLS": "7", "ALLOWED_ORIGINS": "https://shop.acme.com", "GEMINI_MODEL": "gemini-of-acme",
-	"GEMINI_FALLBACK_MODELS": "gemini-b,gemini-c",
-	"GMAIL_SEARCH":           "on", "GMAIL_MODIFY": "on",
+	"GEMINI_FALLBACK_MODELS": "gemini-b,gemini-c", "GEMINI_MODELS": "gemini-d,gemini-e",
+	"GMAIL_SEARCH": "on", "GMAIL_MODIFY": "on",
 	"GMAIL_SEND_MODE": "direct", "MCP_ISSUER": "https://issuer.acme.com"}
 
 // everyone are those of them that every function gets.

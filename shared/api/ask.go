@@ -45,9 +45,10 @@ func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 	return q, p, err
 }
 
-// chosenBody has the fields that choose the agent and describe the client's locale.
+// chosenBody has the fields that choose the agent and the model, and describe the client's locale.
 type chosenBody struct {
 	Agent      *string `json:"agent"`
+	Model      *string `json:"model"`
 	TerminalID *string `json:"terminalId"`
 	regionBody
 }
@@ -66,6 +67,9 @@ func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of ch
 	case err != nil:
 		return err
 	}
+	if p.Model, err = modelOf(of.Model); err != nil {
+		return err
+	}
 	if of.TerminalID != nil {
 		p.Terminal = *of.TerminalID
 		if of.Agent == nil {
@@ -78,6 +82,17 @@ func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of ch
 	}
 	q.Agent, err = chosen(r.api.Loop.Agents, of.Agent, q.ThreadID != "" && !q.Opens)
 	return err
+}
+
+// modelOf returns the model that a request chooses, or "". The loop checks that the operator offers it.
+func modelOf(field *string) (string, error) {
+	switch {
+	case field == nil:
+		return "", nil
+	case *field == "":
+		return "", fault.Invalid("model", "a model name is required")
+	}
+	return *field, nil
 }
 
 // own reports whether the request comes from a page of this same host, which is the console.

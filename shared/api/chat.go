@@ -30,6 +30,7 @@ func postChat(r *request) (any, error) {
 	var in struct {
 		Message string  `json:"message"`
 		Agent   *string `json:"agent"`
+		Model   *string `json:"model"`
 		chatBody
 	}
 	if _, err := r.decode(&in); err != nil {
@@ -41,6 +42,9 @@ func postChat(r *request) (any, error) {
 	}
 	q.Message = in.Message
 	if q.Agent, err = agentName(in.Agent, run.Page); err != nil {
+		return nil, err
+	}
+	if q.Model, err = modelOf(in.Model); err != nil {
 		return nil, err
 	}
 	return r.converse(r.api.Chat.Send, q)

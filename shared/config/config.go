@@ -65,6 +65,8 @@ type Config struct {
 	// used up, after the retries and before any text of the answer was shown. The run then stays with the model that
 	// answered. Page agents and conversations on a terminal have no fallback
 	GeminiFallbackModels []string
+	// GEMINI_MODELS: models that a request can choose with `model` instead of its agent's
+	GeminiModels []string
 	// GOOGLE_GEMINI_BASE_URL: another server that speaks the Gemini protocol
 	GeminiBaseURL string
 	// VERTEX_AI_PROJECT_ID: the project whose Vertex AI replaces the Developer API, even if a key is set

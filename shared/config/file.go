@@ -35,6 +35,7 @@ const maxFile = 64 << 10
 const (
 	keyNeeds      = "a Gemini API key from https://aistudio.google.com/apikey"
 	modelNeeds    = "the name of a model, such as " + CurrentFlash
+	modelsNeeds   = "up to 20 names of models with commas between them, such as " + CurrentFlash
 	fallbackNeeds = "up to 5 names of models with commas between them, such as " + CurrentFlash
 	promptNeeds   = "a text of at most 8 KiB in UTF-8, without control characters"
 )

@@ -169,6 +169,7 @@ func TestRefused(t *testing.T) {
 		"PERSONA":                   {"bell\a", strings.Repeat("x", 8<<10+1), "\xff"},
 		"RELEASE":                   {"v 1", strings.Repeat("x", 65)},
 		"GEMINI_FALLBACK_MODELS":    {"a model", "a,,b", "a,b,c,d,e,f"},
+		"GEMINI_MODELS":             {"a model", "a,,b", strings.Repeat("a,", 30)},
 		"GEMINI_MODEL":              {"a model", "../x", strings.Repeat("x", 129)},
 	}
 	for name, values := range tests {

@@ -53,7 +53,10 @@ type Options struct {
 	// overloaded or its quota is used up, after the retries and before any text of the answer was shown. The run then
 	// stays with the model that answered. Nil: GEMINI_FALLBACK_MODELS, if the environment configures the service.
 	FallbackModels []string
-	Provider       Provider // the service to call; nil: the one that the environment configures, see [Gemini]
+	// Models are models of the same service, at most 20, that [Session.WithModel] can choose. Nil: GEMINI_MODELS, if
+	// the environment configures the service.
+	Models   []string
+	Provider Provider // the service to call; nil: the one that the environment configures, see [Gemini]
 
 	Dir      string   // the folder of SessionContext.FS, in which commands run; empty: the working directory
 	Commands []string // what SessionContext.Shell can run: "git log" with harmless options, "sh -c ..." with any words
@@ -131,6 +134,9 @@ const (
 
 // maxFallbacks limits Options.FallbackModels.
 const maxFallbacks = 5
+
+// maxModels limits Options.Models.
+const maxModels = 20
 
 // local is the user of an agent for which As was not called.
 const local = "local"
@@ -216,6 +222,8 @@ func (c *core) setSelf() error {
 		"InstructionsFunc is set as well, and one of them is too many")
 	needs(len(o.FallbackModels) <= maxFallbacks && !slices.Contains(o.FallbackModels, ""), "FallbackModels",
 		"it has to be at most %d names of models", maxFallbacks)
+	needs(len(o.Models) <= maxModels && !slices.Contains(o.Models, ""), "Models",
+		"it has to be at most %d names of models", maxModels)
 	effects := policy.Effects(o.Effects)
 	needs(effects == policy.AskEffects || effects == policy.AutoApprove || effects == policy.NoEffects, "Effects",
 		"it has to be AskFirst, AutoApprove or NoEffects")
@@ -302,6 +310,9 @@ func (c *core) setModel() error {
 		if c.options.FallbackModels == nil {
 			c.options.FallbackModels = asked.Fallbacks
 		}
+		if c.options.Models == nil {
+			c.options.Models = asked.Models
+		}
 	}
 	c.model = &lazyModel{provider: asked, name: c.options.Model}
 	if asked.Check != nil {
@@ -320,7 +331,7 @@ func (c *core) setLoop() error {
 	logged := loggedModel{model.Wrapped{Model: c.model}, c.log, c.options.Debug}
 	asked := hookedModel{model.Wrapped{Model: logged}, c}
 	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked,
-		Fallbacks: c.options.FallbackModels, Tools: c.tools, Rules: rules,
+		Fallbacks: c.options.FallbackModels, Models: c.options.Models, Tools: c.tools, Rules: rules,
 		Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
 	return err

@@ -179,6 +179,34 @@ func TestFallbackModels(t *testing.T) {
 	}
 }
 
+// TestASessionChoosesItsModel checks that the models of the options or of the environment can be chosen, and no others.
+func TestASessionChoosesItsModel(t *testing.T) {
+	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: "I am " + r.Model}
+	})
+	t.Setenv("GEMINI_API_KEY", "k-0000000000000000000000000000000000000")
+	t.Setenv("GOOGLE_GEMINI_BASE_URL", newServer(t, fake))
+	t.Setenv("GEMINI_MODELS", "gemini-b")
+	for want, models := range map[string][]string{"gemini-b": nil, "gemini-c": {"gemini-c"}, "gemini-a": {}} {
+		s := newAgent(t, countersign.Options{Model: "gemini-a", Models: models}).NewSession()
+		for says, in := range map[string]*countersign.Session{"gemini-a": s, want: s.WithModel(want)} {
+			if res, err := in.Send(t.Context(), "Who are you?"); err != nil || res.Text != "I am "+says {
+				t.Errorf("models %q, asked for %q: %v %+v", models, says, err, res)
+			}
+		}
+		_, err := s.WithModel("gemini-d").Send(t.Context(), "Who are you?")
+		var e *countersign.Error
+		if !errors.As(err, &e) || e.Field != "model" || !strings.Contains(e.Error(), "gemini-a") {
+			t.Errorf("another model: %v", err)
+		}
+	}
+	for _, models := range [][]string{{""}, strings.Split(strings.Repeat("a,", 20)+"a", ",")} {
+		if _, err := countersign.New(countersign.Options{Models: models}); err == nil {
+			t.Errorf("%q is accepted", models)
+		}
+	}
+}
+
 // TestOpenedOnce opens the model at the first Send, once, and tries again after a failure.
 func TestOpenedOnce(t *testing.T) {
 	p, opened := newScript(say("One."), say("Two.")), 0

@@ -58,7 +58,7 @@ func environment() (bridge.Asked, error) {
 	p := bridge.Of(Gemini(GeminiConfig{APIKey: c.GeminiAPIKey.Reveal(), BaseURL: c.GeminiBaseURL,
 		VertexProject: c.VertexProject, VertexLocation: c.VertexLocation, VertexEndpoint: c.VertexEndpoint}))
 	open := p.Open
-	p.Fallbacks = c.GeminiFallbackModels
+	p.Fallbacks, p.Models = c.GeminiFallbackModels, c.GeminiModels
 	p.Open = func(ctx context.Context, name string) (model.Model, error) {
 		if name == "" {
 			name = c.GeminiModel

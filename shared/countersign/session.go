@@ -22,6 +22,7 @@ import (
 type Session struct {
 	agent *Agent
 	id    string
+	model string // for prompts; empty: the agent's
 }
 
 // maxPrompt is the size limit of a prompt, in bytes.
@@ -42,6 +43,10 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 	}
 	return s, nil
 }
+
+// WithModel returns the same session with another model for the prompts that are sent with it: the agent's own, or one
+// of Options.Models. Sending returns an error for any other name. A run keeps the model that it began with.
+func (s *Session) WithModel(name string) *Session { return &Session{s.agent, s.id, name} }
 
 // ID returns the session's ID, for [Agent.Resume].
 func (s *Session) ID() string { return s.id }
@@ -148,7 +153,7 @@ func (s *Session) sending(ctx context.Context, prompt string, with []Attachment,
 	}
 	a := s.agent
 	req := loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id, Title: prompt}
-	in := loop.Prompt{Text: prompt, Instructions: text, Answer: form, Files: files}
+	in := loop.Prompt{Text: prompt, Instructions: text, Answer: form, Files: files, Model: s.model}
 	m := newMove(s)
 	if m.invoked, err = a.core.invoke(&in); err != nil {
 		return nil, err

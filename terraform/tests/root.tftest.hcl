@@ -28,7 +28,7 @@ run "declared" {
     runtime             = "go127"
     vpc_connector       = "projects/acme-agent/locations/europe-north1/connectors/out"
     allowed_origins     = ["https://shop.acme.com"]
-    model               = { name = "gemini-of-acme", fallbacks = ["gemini-b", "gemini-c"] }
+    model               = { name = "gemini-of-acme", fallbacks = ["gemini-b", "gemini-c"], choices = ["gemini-d", "gemini-e"] }
     gmail_search        = true
     gmail_modify        = true
     gmail_send_mode     = "direct"

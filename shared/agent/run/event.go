@@ -132,6 +132,7 @@ type Input struct {
 	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin cannot use
 	// Answer is the JSON Schema of the typed answer; nil: the answer is text.
 	Answer      json.RawMessage `json:"answer,omitempty"`
+	Model       string          `json:"model,omitempty"`       // the model that the request chose; empty: the agent's
 	Thoughts    bool            `json:"thoughts,omitempty"`    // the client shows the model's thoughts
 	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client runs them
 	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page states about itself

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// Part calls Gemini, and the fallback models that the configuration names.
+// Part calls Gemini, and the other models that the configuration names.
 var Part = app.Part{Name: "model", Needs: config.Model, Open: open}
 
 // open opens the model if one is configured. config.Load ensures that a function that needs a model has one.
@@ -21,7 +21,7 @@ func open(ctx context.Context, b *app.Builder) error {
 	if err != nil {
 		return err
 	}
-	b.Env.Model, b.Env.Fallbacks = m, b.Config.GeminiFallbackModels
+	b.Env.Model, b.Env.Fallbacks, b.Env.Models = m, b.Config.GeminiFallbackModels, b.Config.GeminiModels
 	return nil
 }
 

@@ -82,6 +82,7 @@ func (c *Completion) warn(ctx context.Context, ex *unit.Execution, t *tool.Tool,
 	if c.Warnings, err = t.Warn(ctx, call); err != nil {
 		c.unread = true
 		ex.LogPanic(ctx, call.ActionID, err)
-		ex.Log.InfoContext(ctx, "the warnings of a card could not be read", "runId", ex.ID, "tool", t.Name, "error", err)
+		ex.Log.InfoContext(ctx, "the warnings of a card could not be read", "runId", ex.ID, "tool", t.Name,
+			"error", err)
 	}
 }

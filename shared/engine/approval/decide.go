@@ -155,7 +155,7 @@ func AskAnew(tx *unit.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, r
 func ask(tx *unit.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
 	call.Attempt++
 	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)
-	call.OwnProof, call.Warnings = nil, nil // nobody has looked again
+	call.OwnProof, call.Warnings = nil, nil // not read again
 	call.RequiresApproval, call.UserInitiated = true, call.UserInitiated && call.AsksAlways()
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, call.Attempt)
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {

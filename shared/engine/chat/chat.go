@@ -56,6 +56,7 @@ type Chat struct {
 type Request struct {
 	UID, Origin string
 	Agent       string     // a page agent's name; empty: the history's agent, or run.Page in a new conversation
+	Model       string     // empty: the history's model, or the agent's in a new conversation
 	Locale      run.Locale // the user's, as far as the page sent it
 	Email       *string    // see loop.StartRequest
 	Message     string     // POST /chat

@@ -43,6 +43,7 @@ type history struct {
 // release without memos has sealed can continue.
 type memo struct {
 	Agent        string `json:"agent,omitempty"`        // empty: run.Page, which the previous release accepts too
+	Model        string `json:"model,omitempty"`        // the model that its first message chose; empty: the agent's
 	Terminal     string `json:"terminal,omitempty"`     // ID of the terminal of a conversation on one (Turn)
 	Conversation string `json:"conversation,omitempty"` // the conversation's ID, which never changes
 	Message      string `json:"message,omitempty"`      // ID of the user's newest message

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,8 +37,31 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	}
 	r.Locale = r.Locale.Or(h.region)
 	h.region = r.Locale
-	r.agent, err = c.agent(*r, h)
+	if r.agent, err = c.agent(*r, h); err == nil {
+		r.agent, err = c.withModel(*r, h)
+	}
 	return h, err
+}
+
+// withModel returns the request's agent with the model of the conversation. The history has signatures of the model, so
+// the model stays the same.
+func (c *Chat) withModel(r Request, h *history) (*registry.Agent, error) {
+	if h.seal == "" {
+		h.Model = r.Model
+	}
+	own := cmp.Or(h.Model, r.agent.Model.Name, c.Core.Model.Name())
+	switch {
+	case r.Model != "" && r.Model != own && h.seal != "":
+		return nil, fault.Invalid("model", "must be %s, the model of this conversation, or absent", own)
+	case h.Model == "":
+		return r.agent, nil
+	}
+	if err := c.Core.CheckModel(r.agent, h.Model); err != nil {
+		return nil, err
+	}
+	other := *r.agent
+	other.Model.Name = h.Model
+	return &other, nil
 }
 
 // agent returns the request's agent. The history must be bound to it.

@@ -142,7 +142,7 @@ func (c *Chat) onTerminal(r TurnRequest, h *history) (*registry.Agent, error) {
 	if r.Model == "" {
 		return agent, nil
 	}
-	known := []string{c.Core.Model.Name()}
+	known := append([]string{c.Core.Model.Name()}, c.Core.Models...)
 	for _, a := range c.Core.Agents {
 		known = append(known, a.Model.Name)
 	}

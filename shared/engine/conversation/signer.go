@@ -12,10 +12,7 @@ import (
 
 // OwnModel returns the name of the model that the run asks first. It is empty for the default of the model's client.
 func OwnModel(ex *unit.Execution) string {
-	if agent := ex.Agents.Get(ex.Run.Agent); agent != nil {
-		return agent.Model.Name
-	}
-	return ""
+	return ex.ModelFor(ex.Agents.Get(ex.Run.Agent), ex.State.Input.Model)
 }
 
 // PresentModel returns the name of the model that the run's next request goes to: the fallback model that answered

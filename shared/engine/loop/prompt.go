@@ -26,6 +26,7 @@ type Prompt struct {
 	Tools        []string          // the agent's tools that the model may call; nil: all
 	Barred       []string          // tools that the model may never call
 	Answer       json.RawMessage   // JSON Schema of an object: the typed answer (tool.Answer); nil: the answer is text
+	Model        string            // the model to ask, among those that the operator offers; empty: the agent's
 	Thoughts     bool              // the client shows the model's thoughts
 	Files        []attachment.File // none if the client keeps the conversation; types checked by the caller
 	PageTools    []run.PageTool    // in addition to the agent's, checked by chat.PageTools; at most 128 KiB
@@ -56,12 +57,17 @@ const (
 	maxPageContexts = 100
 )
 
-func (p Prompt) check(_ context.Context, _ *unit.Execution, agent *registry.Agent) error {
+func (p Prompt) check(_ context.Context, ex *unit.Execution, agent *registry.Agent) error {
 	if err := checkTerminal(agent, p.Terminal); err != nil {
 		return err
 	}
 	if err := checkNoSession(agent); err != nil {
 		return err
+	}
+	if p.Model != "" {
+		if err := ex.CheckModel(agent, p.Model); err != nil {
+			return err
+		}
 	}
 	if len(p.Instructions) > maxInstructions {
 		return fault.Invalid("instructions", "%d bytes; the limit is %d", len(p.Instructions),
@@ -128,7 +134,8 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 		p.Answer = tx.Ex.Agents.Get(tx.Run.Agent).ResponseSchema
 	}
 	input := &run.Input{Prompt: p.Text, Instructions: p.Instructions, Tools: p.Tools, Barred: p.Barred,
-		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Thoughts: p.Thoughts}
+		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Model: p.Model,
+		Thoughts: p.Thoughts}
 	input.FilesBefore = tx.Thread.Files
 	if len(p.Files) > 0 {
 		tx.Thread.Files = true

@@ -149,7 +149,7 @@ func newTurn(ex *unit.Execution, req model.Request, r *model.Reply) *run.Turn {
 	if b := ex.Limits().Budget; len(b.Prices) > 0 {
 		turn.Cost = b.Cost(answeredName(ex, r), r.Usage, turn.Estimated)
 	}
-	if ex.State.Input.Window != nil || len(ex.Fallbacks) > 0 {
+	if in := ex.State.Input; in.Window != nil || in.Model != "" || len(ex.Fallbacks) > 0 {
 		turn.By = conversation.Signs(ex, answeredBy(ex, r))
 	}
 	return turn

@@ -37,6 +37,8 @@ type Env struct {
 	// Fallbacks are models of the same service. They are asked in order while a run's own model is overloaded or has no
 	// quota left.
 	Fallbacks []string
+	// Models are models of the same service that a request can choose instead of its agent's.
+	Models    []string
 	Tools     tool.Set
 	Rules     policy.Rules
 	Decisions *decision.Ring  // signs and checks what users decide; nil: nothing is signed or checked

@@ -25,8 +25,9 @@ func TestAnEventAtTheSameTimeIsNamed(t *testing.T) {
 		wants  map[string]any // besides 10:00 to 11:00 in Berlin
 		warned string         // joined by |
 	}{
-		"the same time":    {has: same, warned: named},
-		"a part of it":     {has: "2027-01-05T04:45:00-05:00 2027-01-05T12:00:00Z", warned: "10:45–13:00 (Europe/Berlin)"},
+		"the same time": {has: same, warned: named},
+		"a part of it": {has: "2027-01-05T04:45:00-05:00 2027-01-05T12:00:00Z",
+			warned: "10:45–13:00 (Europe/Berlin)"},
 		"just before":      {has: "2027-01-05T08:00:00Z 2027-01-05T09:00:00Z"},
 		"just after":       {has: "2027-01-05T10:00:00Z 2027-01-05T11:00:00Z"},
 		"marked as free":   {has: same, more: map[string]any{"transparency": "transparent"}},

@@ -60,6 +60,7 @@ locals {
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = try(tostring(var.traces.content), null)
     GEMINI_MODEL                                       = var.model.name
     GEMINI_FALLBACK_MODELS                             = length(var.model.fallbacks) > 0 ? join(",", var.model.fallbacks) : null
+    GEMINI_MODELS                                      = length(var.model.choices) > 0 ? join(",", var.model.choices) : null
     VERTEX_AI_PROJECT_ID                               = var.project_id
     VERTEX_AI_LOCATION                                 = var.model.location
     ACTIONS                                            = var.actions

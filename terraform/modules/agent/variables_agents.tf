@@ -4,12 +4,13 @@ variable "model" {
   type = object({
     name      = optional(string, "gemini-2.5-flash")
     fallbacks = optional(list(string), [])
+    choices   = optional(list(string), [])
     access    = optional(string, "vertex")
     location  = optional(string, "global")
   })
   default     = {}
   nullable    = false
-  description = "The model, the models that are asked in order while it is overloaded, and how to call them: with the functions' identities (vertex), or with the secret gemini-api-key (key)."
+  description = "The model, the models that are asked in order while it is overloaded, the models that a request can choose instead, and how to call them: with the functions' identities (vertex), or with the secret gemini-api-key (key)."
   validation {
     condition     = contains(["vertex", "key"], var.model.access)
     error_message = "model.access must be vertex (no secret) or key (the secret gemini-api-key)."

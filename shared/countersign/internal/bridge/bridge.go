@@ -21,6 +21,8 @@ type Asked struct {
 	Open func(ctx context.Context, name string) (model.Model, error)
 	// Fallbacks are the fallback models that the environment names, if it names the provider.
 	Fallbacks []string
+	// Models are the models that the environment offers for single prompts, if it names the provider.
+	Models []string
 }
 
 func (a Asked) asked() Asked { return a }
