@@ -18,10 +18,10 @@ var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_eve
 	"calendar_events_list", "calendar_freebusy", "calendar_respond", "docker.cleanupGroupContainers",
 	"docker.createContainer", "docker.destroyContainer", "docker.editFile", "docker.executeScript",
 	"docker.fetchDependencies", "docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
-	"forget",
+	"download_file", "forget",
 	"github.configureGitClientInContainer", "gmail_draft", "gmail_modify", "gmail_read", "gmail_search", "gmail_send",
 	"google_web_search", "remember", "run_command", "run_commands", "run_shell_command", "task_complete",
-	"web_fetch"}, repositoryTools...)
+	"upload_file", "web_fetch"}, repositoryTools...)
 
 // serveChat adds the page agent, whose actions run through the loop. Without a model there is no page agent.
 func serveChat(b *Builder) error {

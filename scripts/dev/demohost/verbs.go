@@ -27,6 +27,12 @@ func (s *session) keeper(ctx context.Context, line string) (code int, known bool
 	case "probe":
 		s.say(r, fmt.Sprintf("os=%s\nshell=bash\nshell=sh\npty=1\nproc=1\nhome=%s\nboot=%s\nstamp=%s\nsince=%d\n",
 			system, encoded(home), h.boot(), h.stamp(true), h.now().Unix()), "over")
+	case "facts":
+		s.facts(r)
+	case "fetch":
+		s.fetch(r)
+	case "put":
+		s.put(r)
 	case "start":
 		s.start(ctx, r)
 	case "attach":

@@ -137,6 +137,19 @@ func (t *Thread) LastRun() string {
 	return ""
 }
 
+// File returns the newest file with the name that the user attached in the thread, and where it is stored. ok is false
+// if the newest messages have none.
+func (t *Thread) File(name string) (f attachment.Stored, ref attachment.Ref, ok bool) {
+	for _, m := range slices.Backward(t.Log.Tail) {
+		for _, f := range slices.Backward(attachment.StoredOf(m.Attachments)) {
+			if f.Name == name && m.RunID != "" {
+				return f, f.Ref(m.RunID), true
+			}
+		}
+	}
+	return f, ref, false
+}
+
 // Asked returns the IDs of the newest approvals that the thread's other runs requested, newest first, at most n. Runs
 // that have ended are left out.
 func (t *Thread) Asked(runID string, n int) (approvalIDs []string) {

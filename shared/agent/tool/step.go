@@ -17,6 +17,7 @@ const (
 	StepComplete StepKind = "complete" // the task is done
 	StepAborted  StepKind = "aborted"  // someone stopped or rejected it
 	StepError    StepKind = "error"    // it failed
+	StepFile     StepKind = "file"     // it transfers or has transferred a file
 )
 
 // Step is a call as one of the steps that a user follows: what the model requested, and the outcome.
@@ -38,6 +39,17 @@ type Step struct {
 	// Commands are the commands of a list, in their order. Command and Output then have all of them. A command that was
 	// not run has the kind StepAborted.
 	Commands []Step `json:"commands,omitempty"`
+
+	File *File `json:"file,omitempty"` // the file that the call transfers
+}
+
+// File is a file that a call transfers.
+type File struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`             // on the host
+	Size   int64  `json:"size,omitempty"`   // in bytes; with SHA256
+	SHA256 string `json:"sha256,omitempty"` // of the transferred file
+	Kept   bool   `json:"kept,omitempty"`   // the call's stored output is the file
 }
 
 // maxTried is the maximum length of a refused request in a step, in bytes.

@@ -3,6 +3,7 @@
 package attachment
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -59,11 +61,20 @@ type part struct {
 
 // Describe returns the description of each file in its stored form.
 func Describe(files []File) (all []Stored) {
-	next := 1
+	var facts []Facts
 	for _, f := range files {
 		sum := sha256.Sum256(f.Data)
-		parts := max(1, (len(f.Data)+maxPart-1)/maxPart)
-		all = append(all, Stored{Facts{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:])}, next, parts})
+		facts = append(facts, Facts{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:])})
+	}
+	return StoredOf(facts)
+}
+
+// StoredOf returns the description, in its stored form, of each file of a prompt with these files.
+func StoredOf(files []Facts) (all []Stored) {
+	next := 1
+	for _, f := range files {
+		parts := max(1, (f.Size+maxPart-1)/maxPart)
+		all = append(all, Stored{f, next, parts})
 		next += parts
 	}
 	return all
@@ -105,6 +116,22 @@ func Count(files []Stored) (n int) {
 		n += f.Parts
 	}
 	return n
+}
+
+// Read returns a file of the user from the store. The error is [ErrGone], the store's, or reports documents that do not
+// hold the file's bytes.
+func Read(ctx context.Context, st store.Store, uid string, ref Ref) (*File, error) {
+	docs, err := st.Get(ctx, ref.Paths()...)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]json.RawMessage, len(docs))
+	for i, d := range docs {
+		if d.Exists() {
+			parts[i] = d.Data
+		}
+	}
+	return Join(uid, parts)
 }
 
 // Join returns the user's file with these documents. A missing document is nil. The error is [ErrGone], or reports

@@ -54,7 +54,7 @@ var (
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
 	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
-	"walk": ErrWalk, "shared": ErrShared, "git": ErrGit}
+	"walk": ErrWalk, "shared": ErrShared, "git": ErrGit, "changed": ErrChanged, "unwritten": ErrUnwritten}
 
 // Times are the periods that the host waits for while it runs a command.
 type Times struct {

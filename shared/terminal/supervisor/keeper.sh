@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard sed_names within looks opens files walks private mounts_read git repository
+unset CDPATH guard was sed_names within looks opens files walks private mounts_read git repository
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -42,6 +42,10 @@ for a; do
 	open_after=*) open_after=${a#*=} ;; # after which a path that cannot be opened is given up
 	idle=*) idle=${a#*=} ;; # after which a shell that nobody reads is ended
 	umask=*) umask=${a#*=} ;;
+	size=*) size=${a#*=} ;; # of a file's content, in bytes
+	sum=*) sum=${a#*=} ;;   # its SHA-256
+	was=*) was=${a#*=} ;;   # the SHA-256 of the file that it replaces
+	most=*) most=${a#*=} ;; # bytes of a file whose SHA-256 is found out
 	esac
 done
 j=$k/$id
@@ -1362,9 +1366,88 @@ close() {
 	printf '\n%s:over\n' "$mark"
 }
 
+# place reads the path of a file, which is absolute, and sets $file to it.
+place() {
+	read -r line
+	decode "$line"
+	file=$decoded
+	IFS=$newline
+	unmounted "$file" || refuse mounted
+	unset IFS
+}
+
+# digest prints the SHA-256 of a file, or nothing.
+digest() {
+	{ sha256sum <"$1" || shasum -a 256 <"$1" || sha256 -q <"$1"; } 2>/dev/null | sed 's/ .*//'
+}
+
+# facts describes the file at a path: its kind, the path without links, its size and its hash.
+facts() {
+	place
+	kind=none real='' size=0 sum=''
+	if [ -e "$file" ]; then
+		kind=other real=$(readlink -f -- "$file")
+	elif [ -L "$file" ]; then
+		kind=other real=$file # a link to nothing
+	elif real=$(cd -- "${file%/*}/" 2>/dev/null && pwd -P); then
+		real=${real%/}/${file##*/}
+	else
+		kind=nowhere
+	fi
+	if [ -d "$real" ]; then
+		kind=folder
+	elif [ -f "$real" ]; then
+		kind=file
+		if [ ! -r "$real" ]; then
+			kind=unreadable
+		elif size=$(wc -c <"$real" | tr -d ' ') && [ "$size" -le "$most" ]; then
+			sum=$(digest "$real")
+		fi
+	fi
+	say
+	encode "$real"
+	printf 'kind=%s\nsize=%s\nsum=%s\nreal=%s\n' "$kind" "$size" "$sum" "$encoded"
+	printf '\n%s:over\n' "$mark"
+}
+
+# fetch prints the first bytes of a file, which is opened once.
+fetch() {
+	receive
+	open_paths
+	say
+	head -c "$size" <&4
+	printf '\n%s:over\n' "$mark"
+}
+
+# put writes the rest of its input to a file, as a whole or not at all, if the file is still the one that its user has
+# seen. The path has no links. A new file is its owner's alone; a replaced one keeps its permissions.
+put() {
+	place
+	folder=${file%/*}
+	[ "$(cd -- "$folder/" 2>/dev/null && pwd -P)" = "${folder:-/}" ] && [ ! -L "$file" ] || refuse changed
+	new=$folder/.countersign-$id
+	rm -f -- "$new".* 2>/dev/null # of a try that was cut off
+	new=$new.$$
+	trap 'rm -f -- "$new"' EXIT
+	trap 'exit 1' HUP INT TERM
+	{ [ -z "$was" ] || cp -p -- "$file" "$new"; } 2>/dev/null || refuse unwritten
+	{ cat >"$new"; } 2>/dev/null || refuse unwritten
+	[ "$(digest "$new")" = "$sum" ] || refuse cut
+	if [ -n "$was" ]; then
+		[ -f "$file" ] && [ "$(digest "$file")" = "$was" ] || refuse changed
+		mv -f -- "$new" "$file" 2>/dev/null || refuse unwritten
+	else
+		[ ! -e "$file" ] || refuse changed
+		# a link cannot replace what another program makes meanwhile; some file systems have none
+		ln -- "$new" "$file" 2>/dev/null || { [ ! -e "$file" ] && mv -- "$new" "$file"; } 2>/dev/null || refuse unwritten
+	fi
+	say
+	printf '\n%s:over\n' "$mark"
+}
+
 verb=$1
 case $verb in
-probe | stage | start | attach | input | stop | settle | inside | bare | shell | hold | login | resize | close) "$verb" ;;
+facts | fetch | put | probe | stage | start | attach | input | stop | settle | inside | bare | shell | hold | login | resize | close) "$verb" ;;
 *)
 	echo "keeper: it has no verb $verb" >&2
 	exit 64

@@ -1,6 +1,7 @@
 // Package command provides the tools of the agent that works on a terminal (seed 002): run_command, which runs one
 // command on the host of the run's terminal, run_commands, which runs a list of commands, task_complete, which ends the
-// run, and ask_user, which its user answers.
+// run, and ask_user, which its user answers. upload_file puts a file of the conversation on the host, and download_file
+// takes one from it.
 //
 // What a command does is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a
 // process that only judges and shows needs no connection. Where a command acts, as whom, on which machine and in which
@@ -112,13 +113,13 @@ type Answer struct {
 	Answer string `json:"answer"`
 }
 
-// New returns the four tools.
+// New returns the tools.
 func New(o Options) tool.Set {
 	r := &runner{Options: o, denied: map[string]bool{}}
 	for _, name := range o.Deny {
 		r.denied[name] = true
 	}
-	return tool.NewSet(r.tool(), r.listTool(), complete(), ask())
+	return tool.NewSet(r.tool(), r.listTool(), r.uploadTool(), r.downloadTool(), complete(), ask())
 }
 
 func (r *runner) tool() *tool.Tool {

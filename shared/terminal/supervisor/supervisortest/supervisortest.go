@@ -117,6 +117,7 @@ var cases = []struct {
 	name string
 	run  func(w *world)
 }{
+	{"files", files},
 	{"commands", commands},
 	{"once", once},
 	{"limit", limit},

@@ -1,0 +1,146 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+)
+
+// FileKind is the kind of thing at a path.
+type FileKind string
+
+// The values of FileKind.
+const (
+	FileNone       FileKind = "none"       // nothing, in a folder that exists
+	FileNowhere    FileKind = "nowhere"    // nothing, and there is no such folder
+	FileRegular    FileKind = "file"       // a file that can be read
+	FileUnreadable FileKind = "unreadable" // a file that the host's user may not read
+	FileFolder     FileKind = "folder"
+	FileOther      FileKind = "other" // a pipe, a socket, a device, or a link to nothing
+)
+
+// A File is what a host reports about a path.
+type File struct {
+	Kind   FileKind
+	Real   string // the path without links
+	Size   int64  // of a regular file, in bytes
+	SHA256 string // of a regular file of at most MaxDigest bytes; empty also on a host that cannot compute it
+}
+
+// MaxDigest is the size limit of a file whose hash is computed, in bytes.
+const MaxDigest = 64 << 20
+
+// Errors of Put. Nothing was written.
+var (
+	ErrChanged   = errors.New("the file is not the one that was seen")
+	ErrUnwritten = errors.New("the file cannot be written")
+)
+
+// File looks at an absolute path. It returns the connection's error, ErrMounted or ErrHome.
+func (k *Keeper) File(ctx context.Context, path string) (File, error) {
+	var out bytes.Buffer
+	err := k.onFile(ctx, "facts", strings.NewReader(octal(path)+"\n"), &out, "most="+strconv.Itoa(MaxDigest))
+	if err != nil {
+		return File{}, err
+	}
+	f, err := fileOf(out.String())
+	if err != nil {
+		return File{}, fmt.Errorf("supervisor: the host answered %.80q: %w", out.String(), err)
+	}
+	return f, nil
+}
+
+var digest = lazyregexp.New(`^([0-9a-f]{64})?$`)
+
+// fileOf parses the answer about a file.
+func fileOf(answer string) (f File, err error) {
+	var errs []error
+	for line := range strings.Lines(answer) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch key {
+		case "kind":
+			f.Kind = FileKind(value)
+		case "size":
+			f.Size, err = strconv.ParseInt(value, 10, 64)
+		case "sum":
+			f.SHA256 = value
+		case "real":
+			f.Real, err = url.PathUnescape(value)
+		}
+		errs = append(errs, err)
+	}
+	switch f.Kind {
+	case FileNone, FileRegular, FileUnreadable, FileFolder, FileOther, FileNowhere:
+	default:
+		errs = append(errs, errors.New("unknown kind"))
+	}
+	if !digest.MatchString(f.SHA256) {
+		errs = append(errs, errors.New("invalid hash"))
+	}
+	return f, errors.Join(errs...)
+}
+
+// Fetch writes the first bytes of a file to out. The file is opened once, and must be in one of the folders after links
+// are resolved; a file can be one of these folders. The error is one of this package's for a file that cannot be
+// opened, or the connection's.
+func (k *Keeper) Fetch(ctx context.Context, path string, within []string, size int64, out io.Writer) error {
+	s := Start{Opens: Opens{Within: within, Paths: []Path{{Name: path, Shown: path}}, Files: true}}
+	if !k.Opens(&s.Opens) {
+		return ErrMissing
+	}
+	mark := newMark()
+	return k.fileVerb(ctx, mark, "fetch", strings.NewReader(s.request(mark)), out, "opens=1", "files=1", "grammar=sh",
+		fmt.Sprintf("within=%d", len(within)), fmt.Sprintf("size=%d", size), "open_after="+hundredths(k.Times.Open))
+}
+
+// A Put is a file to write.
+type Put struct {
+	ID      string // the action's ID, which is in the name of the temporary file
+	Path    string // absolute, without links
+	Content []byte
+	SHA256  string // of Content
+	Was     string // SHA-256 of the file that is replaced; empty: there is none
+}
+
+// Put writes a file as a whole, or not at all. It returns ErrChanged if the file is not the one with the hash Was.
+// After an error that is not this package's, the file may have been written; File finds out.
+func (k *Keeper) Put(ctx context.Context, p Put) error {
+	if err := checkID(p.ID); err != nil {
+		return err
+	}
+	args := []string{"id=" + p.ID, "sum=" + p.SHA256}
+	if p.Was != "" {
+		args = append(args, "was="+p.Was)
+	}
+	in := io.MultiReader(strings.NewReader(octal(p.Path)+"\n"), bytes.NewReader(p.Content))
+	return k.onFile(ctx, "put", in, io.Discard, args...)
+}
+
+func (k *Keeper) onFile(ctx context.Context, verb string, in io.Reader, out io.Writer, args ...string) error {
+	return k.fileVerb(ctx, newMark(), verb, in, out, args...)
+}
+
+// fileVerb runs a verb that concerns one file.
+func (k *Keeper) fileVerb(ctx context.Context, mark, verb string, in io.Reader, out io.Writer, args ...string) error {
+	if k.Facts.Home == "" {
+		return ErrHome
+	}
+	end, err := k.exec(ctx, Exec{Line: k.line(verb, append(args, "mark="+mark)...), Stdin: in}, mark, out, nil)
+	switch {
+	case err != nil:
+		return err
+	case end == "over":
+		return nil
+	}
+	if why := refusal(end); why != nil {
+		return why
+	}
+	return fmt.Errorf("supervisor: the host answered %.40q", end)
+}
