@@ -19,7 +19,8 @@ func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 		t.Fatalf("%d filters found", len(found))
 	}
 	var source strings.Builder
-	for _, room := range []string{"engine/loop", "engine/unit", "engine/outbox", "engine/effect"} {
+	for _, room := range []string{"engine/loop", "engine/unit", "engine/outbox", "engine/effect",
+		"engine/approval"} {
 		files, err := filepath.Glob("../shared/" + room + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(room, err)

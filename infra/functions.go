@@ -210,7 +210,7 @@ func (p Part) check() error {
 	for _, r := range p.Roles {
 		if !strings.HasPrefix(r.Role, "roles/") ||
 			!slices.Contains([]string{"project", "database", "topic", "sweeps", "events", "tokens",
-				"receipts"}, r.On) {
+				"receipts", "decisions"}, r.On) {
 			return fmt.Errorf("role %q on %q: Terraform does not grant it", r.Role, r.On)
 		}
 	}

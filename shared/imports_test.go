@@ -97,7 +97,7 @@ var cloud = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "shared/tools/mcpclient shared/api/mcpserver",
 	"cloud.google.com/go/firestore":          "shared/store/firestore",
 	"cloud.google.com/go/pubsub":             "shared/engine/queue/pubsub",
-	"cloud.google.com/go/kms":                "shared/receipts/receiptkey shared/accounts/tokenkey",
+	"cloud.google.com/go/kms":                "shared/base/kmskey shared/accounts/tokenkey",
 	"google.golang.org/genai":                "shared/agent/model/gemini",
 	"modernc.org/sqlite":                     "shared/store/embedded",
 	"google.golang.org/api/gmail":            "shared/tools/gmail",

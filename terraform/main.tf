@@ -56,6 +56,7 @@ module "agent" {
   mcp_servers     = var.mcp_servers
 
   side_effects = var.side_effects
+  decisions    = var.decisions
   settings     = var.settings
   retention    = var.retention
   audit_log    = var.audit_log

@@ -234,6 +234,12 @@ variable "side_effects" {
   description = "The kill switch: on; ask (each side effect waits for approval, even if the user always allows it); off (no side effects)."
 }
 
+variable "decisions" {
+  type        = object({ public_keys = optional(string, ""), version = optional(number, 1), mode = optional(string, "require") })
+  default     = null
+  description = "Signed decisions. public_keys: the keys that check them (ops rotate decision-key); until it is set, only the key is created. version: the version of the key that signs. mode: sign (what has no signature still counts), then require. Null: decisions are not signed."
+}
+
 variable "settings" {
   type        = map(string)
   default     = {}

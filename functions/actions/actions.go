@@ -11,8 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/signs"
 )
 
 func init() {
-	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, metrics.Part, actions.Part, agents.Pages))
+	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, metrics.Part, actions.Part, agents.Pages,
+		signs.Part))
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/app/acts"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
+	"github.com/countersign-run/countersign/shared/app/signs"
 )
 
 func init() {
-	functions.HTTP("agui", app.Serve(api.AGUI, app.Users, acts.Parts, servers.Part, repositories.Parts))
+	functions.HTTP("agui", app.Serve(api.AGUI, app.Users, acts.Parts, servers.Part, repositories.Parts, signs.Part))
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/decides"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
+	"github.com/countersign-run/countersign/shared/app/signs"
 )
 
 func init() {
 	functions.HTTP("approvals-resolve", app.Serve(api.ApprovalsResolve, app.Users, decides.Parts, servers.Part,
-		repositories.Parts))
+		repositories.Parts, signs.Part))
 }

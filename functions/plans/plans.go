@@ -10,8 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/decides"
 	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/repositories"
+	"github.com/countersign-run/countersign/shared/app/signs"
 )
 
 func init() {
-	functions.HTTP("plans", app.Serve(api.Plans, app.Users, decides.Parts, github.Part, repositories.Parts))
+	functions.HTTP("plans", app.Serve(api.Plans, app.Users, decides.Parts, github.Part, repositories.Parts,
+		signs.Part))
 }

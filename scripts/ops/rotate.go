@@ -28,10 +28,19 @@ const maxKeys = 4
 //   - token-key: what an earlier key encrypted stays readable. After -retire, users whose account was not linked, or
 //     whose host was not added, since the rotation have to do so again. A key in Cloud KMS rotates itself.
 //   - action-key: the endpoints must accept both keys before the new one signs.
+//   - decision-key: prints DECISION_PUBLIC_KEYS with the public half of DECISION_KMS_KEY, the new version of the key.
+//     All functions must have the list before that version signs. After -retire, only what it signed counts.
 //   - webhook-keys: both keys of each endpoint sign, so an endpoint can change to the new one before -retire.
 func rotate(flags *flag.FlagSet) runFunc {
 	retire := flags.Bool("retire", false, "remove the earlier keys instead of adding one")
-	return func(_ context.Context, o *operator, args []string) error {
+	return func(ctx context.Context, o *operator, args []string) error {
+		if args[0] == "decision-key" {
+			next, err := decisionKeys(ctx, o.getenv, *retire)
+			if err != nil {
+				return err
+			}
+			return o.printf("%s", next)
+		}
 		cfg, err := config.Load(o.getenv)
 		if err != nil {
 			return err
@@ -47,7 +56,8 @@ func rotate(flags *flag.FlagSet) runFunc {
 		case "webhook-keys":
 			next, err = nextWebhookKeys(cfg.WebhookKeys.Reveal(), *retire)
 		default:
-			err = fmt.Errorf("rotate takes chat-key, token-key, action-key or webhook-keys, not %q", args[0])
+			err = fmt.Errorf("rotate takes chat-key, token-key, action-key, webhook-keys or decision-key, not %q",
+				args[0])
 		}
 		if err != nil {
 			return err

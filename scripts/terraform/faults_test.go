@@ -87,6 +87,7 @@ var plantedFaults = []struct{ kind, old, new, want string }{
 	{"google_storage_bucket", `"versioning":\[\{"enabled":true`, `"versioning":[{"enabled":false`, "no older objects"},
 	{"google_kms_crypto_key", `"7776000s"`, `"31536000s"`, "is rotated after 31536000s"},
 	{"google_kms_crypto_key", `"2592000s"`, `"86400s"`, "is lost 86400s after"},
+	{"google_kms_crypto_key", `"EC_SIGN_ED25519"`, `"EC_SIGN_SECP256K1_SHA256"`, "does not sign with Ed25519"},
 	{"google_firestore_database", `RECOVERY_ENABLED`, `RECOVERY_DISABLED`, "to a point in time"},
 	{"google_firestore_database", `"ABANDON"`, `"DELETE"`, "alone"},
 	{"google_firestore_backup_schedule", `"retention":"\d+s"`, `"retention":"86400s"`, "has 0 schedules of backups"},

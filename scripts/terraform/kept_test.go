@@ -118,7 +118,8 @@ func bucketsHold(t testing.TB, s state) {
 	}
 }
 
-// keysHold checks that keys are rotated, and that a destroyed version can be restored for a month.
+// keysHold checks that keys that encrypt are rotated, that keys that sign use Ed25519, and that a destroyed version can
+// be restored for a month.
 func keysHold(t testing.TB, s state) {
 	t.Helper()
 	const day = 24 * 60 * 60
@@ -126,8 +127,15 @@ func keysHold(t testing.TB, s state) {
 		Name    string
 		Rotate  string `json:"rotation_period"`
 		Destroy string `json:"destroy_scheduled_duration"`
+		Purpose string
+		Version []struct{ Algorithm string } `json:"version_template"`
 	}](t, s, "google_kms_crypto_key") {
-		if seconds(k.Rotate) < day || seconds(k.Rotate) > 90*day {
+		switch {
+		case k.Purpose == "ASYMMETRIC_SIGN":
+			if len(k.Version) != 1 || k.Version[0].Algorithm != "EC_SIGN_ED25519" {
+				t.Errorf("the key %s does not sign with Ed25519", k.Name)
+			}
+		case seconds(k.Rotate) < day || seconds(k.Rotate) > 90*day:
 			t.Errorf("the key %s is rotated after %s", k.Name, k.Rotate)
 		}
 		if seconds(k.Destroy) < 30*day {

@@ -18,7 +18,7 @@ var granted = []struct{ kind, on string }{
 	{"google_project_iam_member", "project"},
 	{"google_pubsub_topic_iam_member", "topic %s"},
 	{"google_pubsub_subscription_iam_member", "subscription %s"},
-	{"google_kms_crypto_key_iam_member", "the tokens' key"},
+	{"google_kms_crypto_key_iam_member", "key %s"},
 	{"google_secret_manager_secret_iam_member", "secret %s"},
 	{"google_artifact_registry_repository_iam_member", "images"},
 	{"google_storage_bucket_iam_member", "bucket %s"},
@@ -36,10 +36,12 @@ type member struct {
 	Bucket       string
 	Account      string `json:"service_account_id"`
 	Service      string `json:"name"`
+	Key          string `json:"crypto_key_id"`
 }
 
 func (m member) target() string {
-	return m.Topic + m.Subscription + m.Secret + m.Bucket + m.Account + m.Service
+	return m.Topic + m.Subscription + m.Secret + m.Bucket + m.Account + m.Service +
+		m.Key[strings.LastIndex(m.Key, "/")+1:]
 }
 
 // unlisted reports whether a type grants rights that the table would not show.

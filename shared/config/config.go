@@ -227,6 +227,18 @@ type Config struct {
 	TokenKey    Secret
 	TokenKMSKey string // TOKEN_KMS_KEY: a Cloud KMS key instead of TOKEN_KEY
 
+	// Signed decisions.
+
+	// DECISIONS: whether users' decisions are signed. With `sign`, what has no signature still counts; with `require`,
+	// the user is asked again; with `off`, nothing is signed or checked
+	Decisions string
+	// DECISION_KMS_KEY: a Cloud KMS key version (EC_SIGN_ED25519) that signs decisions, in the functions that record
+	// them; the default with the embedded store is a key in DATA_DIR
+	DecisionKMSKey string
+	// DECISION_PUBLIC_KEYS: the public keys that check decisions: that of the signing key, and earlier ones until no
+	// permission that they signed counts any more
+	DecisionPublicKeys string
+
 	// Receipts.
 
 	// RECEIPT_KEY: the Ed25519 key that signs receipts; the default is a key in DATA_DIR, except on Cloud Run. Without

@@ -60,7 +60,7 @@ func (l *loader) load() (c Config) {
 	l.dangers()
 	for _, read := range []func(
 		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.mcp, l.servers, l.web, l.push, l.actions,
-		l.google, l.github, l.receipts, l.reach, l.docker, l.policy, l.telemetry, l.mail} {
+		l.google, l.github, l.decisions, l.receipts, l.reach, l.docker, l.policy, l.telemetry, l.mail} {
 		read(&c)
 	}
 	return c

@@ -137,7 +137,10 @@ func TestRefused(t *testing.T) {
 		"TOKEN_KEY": {"secret", "{}", `{"primaryKeyId":1}`, "e30="},
 		"TOKEN_KMS_KEY": {"key", "projects/p/locations/l/keyRings/r",
 			"projects/*/locations/l/keyRings/r/cryptoKeys/k"},
-		"RECEIPT_KEY": {"secret", "c2hvcnQ=", chatKey + "AA", chatKey + "," + chatKey},
+		"DECISIONS":            {"on", "Require"},
+		"DECISION_KMS_KEY":     {"key", "projects/p/locations/l/keyRings/r/cryptoKeys/k"},
+		"DECISION_PUBLIC_KEYS": {"key", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"},
+		"RECEIPT_KEY":          {"secret", "c2hvcnQ=", chatKey + "AA", chatKey + "," + chatKey},
 		"RECEIPT_KMS_KEY": {"key", "projects/p/locations/l/keyRings/r/cryptoKeys/k",
 			"projects/p/locations/*/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"},
 		"RECEIPT_JWKS":          {"{}", `{"keys":[]}`, `{"keys":[{"kty":"RSA"}]}`, `{"keys":[{"kty":"OKP","d":"CANARY"}]}`, "x"},
@@ -187,6 +190,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// publicKey is the public key of RFC 8410's example.
+const publicKey = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="
+
 func TestPairs(t *testing.T) {
 	tests := map[string]struct {
 		base, env map[string]string
@@ -197,6 +203,13 @@ func TestPairs(t *testing.T) {
 		"two keys for receipts": {nil, map[string]string{"RECEIPT_JWKS": `{"keys":[{"kty":"OKP"}]}`,
 			"RECEIPT_KEY": chatKey, "RECEIPT_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k/" +
 				"cryptoKeyVersions/1"}, "RECEIPT_KEY"},
+		"decisions that nobody could check": {deployed, map[string]string{
+			"DECISION_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"},
+			"DECISION_PUBLIC_KEYS"},
+		"signatures that nobody could check": {deployed, map[string]string{"DECISIONS": "sign"},
+			"DECISION_PUBLIC_KEYS"},
+		"decisions that nobody could sign": {nil, map[string]string{"DECISION_PUBLIC_KEYS": publicKey},
+			"DECISION_KMS_KEY"},
 		"receipts that nobody could verify": {deployed, map[string]string{"RECEIPT_KEY": chatKey}, "RECEIPT_JWKS"},
 		"an OAuth client without secret": {nil,
 			map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com"},

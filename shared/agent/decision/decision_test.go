@@ -113,23 +113,60 @@ func TestWhoseSignatureCounts(t *testing.T) {
 		at   time.Time
 		want error
 	}{
-		"none is asked for":   {nil, nil, now, nil},
-		"an earlier key":      {decision.NewRing("here", both, nil), sigs[0], now, nil},
-		"another key":         {present.Ring("here"), sigs[0], now, decision.ErrForged},
-		"another key's name":  {decision.NewRing("here", both, nil), renamed, now, decision.ErrForged},
-		"another deployment":  {old.Ring("there"), sigs[0], now, decision.ErrForged},
-		"nothing":             {old.Ring("here"), nil, now, decision.ErrUnsigned},
-		"empty":               {old.Ring("here"), &decision.Signature{}, now, decision.ErrForged},
-		"the last moment":     {old.Ring("here"), sigs[0], now.Add(time.Hour - 1), nil},
-		"after the last hour": {old.Ring("here"), sigs[0], now.Add(time.Hour), decision.ErrOver},
+		"none is asked for":    {nil, nil, now, nil},
+		"an earlier key":       {decision.NewRing("here", both, nil), sigs[0], now, nil},
+		"another key":          {present.Ring("here"), sigs[0], now, decision.ErrForged},
+		"another key's name":   {decision.NewRing("here", both, nil), renamed, now, decision.ErrForged},
+		"another deployment":   {old.Ring("there"), sigs[0], now, decision.ErrForged},
+		"nothing":              {old.Ring("here"), nil, now, decision.ErrUnsigned},
+		"empty":                {old.Ring("here"), &decision.Signature{}, now, decision.ErrForged},
+		"nothing is required":  {old.Ring("here").Lenient(), nil, now, nil},
+		"empty, not required":  {old.Ring("here").Lenient(), &decision.Signature{}, now, decision.ErrForged},
+		"forged, not required": {present.Ring("here").Lenient(), sigs[0], now, decision.ErrForged},
+		"the last moment":      {old.Ring("here"), sigs[0], now.Add(time.Hour - 1), nil},
+		"after the last hour":  {old.Ring("here"), sigs[0], now.Add(time.Hour), decision.ErrOver},
 	} {
 		if err := c.ring.Verify(yes(), c.sig, c.at); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
+	if sigs, err := present.Ring("here").With(old).Sign(t.Context(), facts(), yes()); err == nil {
+		t.Errorf("a key signs that no process knows: %v", sigs)
+	}
 	checks := decision.NewRing("here", both, nil)
 	if sigs, err := checks.Sign(t.Context(), facts(), yes()); err != nil || sigs[0] != nil {
 		t.Errorf("without a signer: %v, %v", sigs, err)
+	}
+}
+
+// TestParseKeys reads keys in both forms.
+func TestParseKeys(t *testing.T) {
+	old, present := key(t, "o"), key(t, "p")
+	var lines, blocks []string
+	for _, k := range []decision.Key{old, present} {
+		line, err := decision.FormatKey(k.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+		blocks = append(blocks, "-----BEGIN PUBLIC KEY-----\n"+line+"\n-----END PUBLIC KEY-----\n")
+	}
+	for name, text := range map[string]string{"base64": strings.Join(lines, ","), "with spaces": " " + lines[0] + ", " +
+		lines[1] + "\n", "PEM": strings.Join(blocks, ""), "PEM with blank lines": strings.Join(blocks, "\n\n")} {
+		keys, err := decision.ParseKeys(text)
+		if err != nil || len(keys) != 2 || !keys[decision.KeyID(old.Public())].Equal(old.Public()) ||
+			!keys[decision.KeyID(present.Public())].Equal(present.Public()) {
+			t.Errorf("%s: %v %v", name, keys, err)
+		}
+	}
+	rsa := "MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJT" +
+		"Wit+CqvjWYzvQwECAwEAAQ=="
+	for name, text := range map[string]string{"nothing": "", "a comma": lines[0] + ",", "raw": "AAAA",
+		"half a PEM": blocks[0][:60], "another algorithm": rsa, "a PEM and a word": blocks[0] + "word",
+		"a private key": strings.ReplaceAll(blocks[0], "PUBLIC", "PRIVATE")} {
+		if keys, err := decision.ParseKeys(text); err == nil {
+			t.Errorf("%s is read as %v", name, keys)
+		}
 	}
 }
 

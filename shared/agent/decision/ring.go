@@ -30,6 +30,7 @@ type Ring struct {
 	deployment string
 	keys       map[string]ed25519.PublicKey
 	signer     Signer // nil: this process only checks
+	lenient    bool   // a permission without a signature counts
 }
 
 // NewRing returns a ring with the keys by their IDs. deployment names the store that the decisions are for, so that a
@@ -42,8 +43,29 @@ func NewRing(deployment string, keys map[string]ed25519.PublicKey, signer Signer
 // recipients.
 const maxBatch = 1000
 
+// With returns the ring of a process that signs with signer. A nil ring stays nil.
+func (r *Ring) With(signer Signer) *Ring {
+	if r == nil {
+		return nil
+	}
+	signs := *r
+	signs.signer = signer
+	return &signs
+}
+
+// Lenient returns a ring that also accepts permissions without a signature. It is for the time in which not all
+// processes of a deployment sign yet.
+func (r *Ring) Lenient() *Ring {
+	lenient := *r
+	lenient.lenient = true
+	return &lenient
+}
+
 // Signs reports whether this process can sign.
 func (r *Ring) Signs() bool { return r != nil && r.signer != nil }
+
+// Requires reports whether a permission counts only with a signature.
+func (r *Ring) Requires() bool { return r != nil && !r.lenient }
 
 // Sign signs the statements together, and returns the signature of each. Without a signer it returns no signatures:
 // each is nil. facts has the time of the decision and how the person was authenticated.
@@ -55,6 +77,9 @@ func (r *Ring) Sign(ctx context.Context, facts Signature, statements ...Statemen
 	id, err := r.signer.ID(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if _, known := r.keys[id]; !known { // each permission would count as forged
+		return nil, fmt.Errorf("decision: the public keys lack the key that signs, %s", id)
 	}
 	if len(statements) == 0 || len(statements) > maxBatch {
 		return nil, fmt.Errorf("decision: %d statements; the limit is 1 to %d", len(statements), maxBatch)
@@ -79,12 +104,12 @@ func (r *Ring) Sign(ctx context.Context, facts Signature, statements ...Statemen
 }
 
 // Verify returns nil if a key of the ring signed the statement, and if its time is not over. A nil ring accepts
-// everything.
+// everything, and a lenient one accepts what has no signature.
 func (r *Ring) Verify(s Statement, sig *Signature, now time.Time) error {
-	if r == nil {
+	switch {
+	case r == nil || sig == nil && r.lenient:
 		return nil
-	}
-	if sig == nil {
+	case sig == nil:
 		return ErrUnsigned
 	}
 	key, known := r.keys[sig.Key]

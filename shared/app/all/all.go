@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
+	"github.com/countersign-run/countersign/shared/app/signs"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/webhooks"
 )
@@ -20,4 +21,4 @@ import (
 // Parts are all parts. Telemetry opens first, so it closes last.
 var Parts = app.With(acts.Parts, app.Chat, containers.Part, github.Part, github.Token, repositories.Parts,
 	terminals.Connect, terminals.Hosts, terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
-	devices.Part, devices.Direct, reminders.Part, servers.Programs)
+	devices.Part, devices.Direct, reminders.Part, servers.Programs, signs.Part)

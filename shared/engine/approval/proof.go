@@ -15,14 +15,14 @@ import (
 )
 
 // prove signs a decision that permits something, together with the allowlist entries that it stores. It changes d and
-// entries. Without a ring it does nothing.
+// entries. It does nothing if no ring requires signatures and this process cannot sign.
 func prove(ctx context.Context, tx *unit.Tx, ap *run.Approval, d *run.Decided, r Resolution,
 	entries []policy.Entry) error {
 	ring := tx.Ex.Decisions
-	if ring == nil || !d.Decision.Permits() {
+	switch {
+	case !d.Decision.Permits() || !ring.Signs() && !ring.Requires():
 		return nil
-	}
-	if !ring.Signs() { // it would ask again, each time
+	case !ring.Signs(): // it would ask again, each time
 		return fault.Unavailable("This server cannot sign decisions, so nothing was recorded.", nil)
 	}
 	a := tx.State.Action(ap.ActionID)
@@ -154,7 +154,7 @@ func NoteUnproven(tx *unit.Tx, a *run.Action, reasons ...error) {
 		if errors.Is(why, decision.ErrForged) {
 			rule = RuleForged
 			tx.Ex.Log.ErrorContext(context.Background(), "a permission in the store has a wrong signature and "+
-				"does not count", "counter", RuleForged, "runId", tx.Run.ID, "actionId", a.ID)
+				"does not count", "counter", "forged_decision", "runId", tx.Run.ID, "actionId", a.ID)
 		}
 		tx.AddAudit(audit.Refused, a, func(e *audit.Entry) {
 			e.Decision, e.Rule = string(a.Decision), rule

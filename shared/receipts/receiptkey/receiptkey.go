@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/countersign-run/countersign/shared/base/keyfile"
+	"github.com/countersign-run/countersign/shared/base/kmskey"
 	"github.com/countersign-run/countersign/shared/receipts/receipt"
 )
 
@@ -28,11 +29,24 @@ type Config struct {
 func Open(ctx context.Context, cfg Config) (receipt.Signer, error) {
 	switch {
 	case cfg.KMSKey != "":
-		return KMS(ctx, cfg.KMSKey)
+		key, err := kmskey.Open(ctx, cfg.KMSKey)
+		return KMS{key}, err
 	case cfg.Key != "":
 		return receipt.ParsePrivate(cfg.Key)
 	}
 	return Local(cfg.Dir)
+}
+
+// KMS signs receipts with a key of Cloud KMS.
+type KMS struct{ *kmskey.Key }
+
+// Public returns the key's public half. It asks Cloud KMS once.
+func (k KMS) Public(ctx context.Context) (receipt.Key, error) {
+	public, err := k.Key.Public(ctx)
+	if err != nil {
+		return receipt.Key{}, err
+	}
+	return receipt.KeyOf(public), nil
 }
 
 // Local reads the key in the directory, and creates one on first use. If several processes do so at once, one creates

@@ -84,6 +84,11 @@ locals {
       severity = "ERROR"
       log      = "resource.type=\"cloud_run_revision\" AND jsonPayload.counter=\"run_aside\""
     }
+    forged-decision = {
+      name     = "A decision in the database was not made by its user"
+      severity = "CRITICAL"
+      log      = "resource.type=\"cloud_run_revision\" AND jsonPayload.counter=\"forged_decision\""
+    }
     step-given-up = {
       name     = "A step of a run was given up, or a tool panicked"
       severity = "WARNING"

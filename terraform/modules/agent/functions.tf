@@ -22,7 +22,8 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # If the model is called with a key, its part needs the key and not the role. Without declared actions, no action key is needed.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {}, local.signed ? {} : { decisions = "no-decisions" })
+  signed     = try(var.decisions.public_keys, "") != ""
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -77,6 +78,9 @@ locals {
     DOCKER_IMAGES                                      = try(join(",", var.containers.images), null)
     DOCKER_NETWORK                                     = try(var.containers.network, null)
     DOCKER_PACKAGE_HOSTS                               = try(join(",", var.containers.package_hosts), null)
+    DECISIONS                                          = local.signed ? var.decisions.mode : null
+    DECISION_PUBLIC_KEYS                               = local.signed ? var.decisions.public_keys : null
+    DECISION_KMS_KEY                                   = local.signed ? "${google_kms_crypto_key.decisions[0].id}/cryptoKeyVersions/${var.decisions.version}" : null
     RECEIPT_JWKS                                       = try(var.receipts.jwks, null)
     RECEIPT_KMS_KEY                                    = try(var.receipts.kms_key_version, null)
     TOKEN_KMS_KEY                                      = google_kms_crypto_key.tokens.id
@@ -136,12 +140,13 @@ module "function" {
   }
   roles = distinct(flatten([for p in local.parts_of[each.key] : try(p.roles, [])]))
   on = {
-    database = google_firestore_database.agent.id
-    topic    = google_pubsub_topic.resume.name
-    sweeps   = google_pubsub_topic.sweep.name
-    events   = google_pubsub_topic.events.name
-    tokens   = google_kms_crypto_key.tokens.id
-    receipts = try(split("/cryptoKeyVersions/", var.receipts.kms_key_version)[0], "")
+    database  = google_firestore_database.agent.id
+    topic     = google_pubsub_topic.resume.name
+    sweeps    = google_pubsub_topic.sweep.name
+    events    = google_pubsub_topic.events.name
+    tokens    = google_kms_crypto_key.tokens.id
+    receipts  = try(split("/cryptoKeyVersions/", var.receipts.kms_key_version)[0], "")
+    decisions = try(google_kms_crypto_key.decisions[0].id, "")
   }
   labels = local.labels
 

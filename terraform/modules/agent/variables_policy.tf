@@ -11,6 +11,20 @@ variable "side_effects" {
   }
 }
 
+variable "decisions" {
+  type        = object({ public_keys = optional(string, ""), version = optional(number, 1), mode = optional(string, "require") })
+  default     = null
+  description = "Signed decisions. public_keys: the keys that check them (ops rotate decision-key); until it is set, only the key is created. version: the version of the key that signs. mode: sign (what has no signature still counts), then require. Null: decisions are not signed."
+  validation {
+    condition     = var.decisions == null ? true : can(regex("^([A-Za-z0-9+/]{59}=(,[A-Za-z0-9+/]{59}=)*)?$", var.decisions.public_keys))
+    error_message = "decisions.public_keys must be public Ed25519 keys in base64 with commas between them, as go run ./scripts/ops rotate decision-key prints them."
+  }
+  validation {
+    condition     = var.decisions == null ? true : contains(["sign", "require"], var.decisions.mode) && var.decisions.version >= 1 && floor(var.decisions.version) == var.decisions.version
+    error_message = "decisions.mode must be sign or require, and decisions.version the number of a version."
+  }
+}
+
 variable "settings" {
   type        = map(string)
   default     = {}

@@ -70,6 +70,14 @@ resource "google_kms_crypto_key_iam_member" "receipts" {
   member        = google_service_account.runtime.member
 }
 
+resource "google_kms_crypto_key_iam_member" "decisions" {
+  for_each = toset([for r in var.roles : r.role if r.on == "decisions"])
+
+  crypto_key_id = var.on.decisions
+  role          = each.value
+  member        = google_service_account.runtime.member
+}
+
 resource "google_secret_manager_secret_iam_member" "runtime" {
   for_each = var.secrets
 

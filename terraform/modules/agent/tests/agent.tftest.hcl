@@ -28,6 +28,10 @@ override_resource {
   target = google_kms_crypto_key.tokens
   values = { id = "projects/acme-prod/locations/europe-west1/keyRings/agent/cryptoKeys/oauth-tokens" }
 }
+override_resource {
+  target = google_kms_crypto_key.decisions
+  values = { id = "projects/acme-prod/locations/europe-west1/keyRings/agent/cryptoKeys/decisions" }
+}
 
 variables {
   project_id      = "acme-prod"
@@ -42,6 +46,9 @@ variables {
 }
 
 run "prod" {
+  variables {
+    decisions = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=" }
+  }
   assert {
     condition     = toset(keys(module.function)) == toset([for f in jsondecode(file("../../../infra/functions.json")).functions : f.name])
     error_message = "Every function of infra/functions.json is deployed, and no other."

@@ -60,6 +60,8 @@ run "wrong_inputs_are_refused" {
     traces = { endpoint = "http://otel.example.com:4318" }
     # receipts without public keys
     receipts = { jwks = "{}" }
+    # a private key
+    decisions = { public_keys = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC" }
     # an oauth client by its title
     oauth_client_id = "Countersign"
     # an unknown send mode
@@ -99,6 +101,7 @@ run "wrong_inputs_are_refused" {
     var.prefix,
     var.project_id,
     var.receipts,
+    var.decisions,
     var.region,
     var.release,
     var.requests_per_minute,

@@ -196,6 +196,38 @@ run "with_metrics" {
   }
 }
 
+run "with_a_key_for_decisions" {
+  variables {
+    decisions = {}
+  }
+  assert {
+    condition     = google_kms_crypto_key.decisions[0].purpose == "ASYMMETRIC_SIGN" && google_kms_crypto_key.decisions[0].version_template[0].algorithm == "EC_SIGN_ED25519" && google_kms_crypto_key.decisions[0].destroy_scheduled_duration == "2592000s"
+    error_message = "The key signs with Ed25519, and a destroyed version can be restored for 30 days."
+  }
+  assert {
+    condition     = alltrue([for name, parts in local.parts_of : alltrue([for p in parts : !contains(try(p.environment, []), "DECISION_KMS_KEY")])]) && local.environment.DECISIONS == null
+    error_message = "Nothing signs until the public keys are known."
+  }
+}
+
+run "with_signed_decisions" {
+  variables {
+    decisions = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=", version = 2, mode = "sign" }
+  }
+  assert {
+    condition     = toset([for name, parts in local.parts_of : name if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.on == "decisions" && r.role == "roles/cloudkms.signerVerifier"])])]) == setintersection(toset(keys(local.functions)), toset(["approvals-resolve", "plans", "ui", "agui", "actions"]))
+    error_message = "Only the functions that record users' decisions may sign them."
+  }
+  assert {
+    condition     = alltrue([for name, parts in local.parts_of : anytrue([for p in parts : contains(try(p.environment, []), "DECISION_PUBLIC_KEYS")]) if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.role == "roles/datastore.user"])])])
+    error_message = "Every function that writes to the database knows the public keys."
+  }
+  assert {
+    condition     = endswith(local.environment.DECISION_KMS_KEY, "/cryptoKeyVersions/2") && local.environment.DECISIONS == "sign"
+    error_message = "The functions sign with the chosen version, in the chosen mode."
+  }
+}
+
 run "with_receipts" {
   variables {
     receipts        = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}" }
