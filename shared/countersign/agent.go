@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/registry"
@@ -67,6 +68,13 @@ type Options struct {
 
 	// Store keeps the sessions. Nil keeps them in memory. [Agent.Close] does not close it.
 	Store store.Store
+
+	// DecisionKeys sign each decision that permits something, so that write access to Store is not enough to approve:
+	// the signature is checked right before the effect. Each key is 32 random bytes; the first one signs, and the
+	// signatures of all count. Keep them outside Store, and give the same keys to each process. A decision without a
+	// signature is asked for again; one with a wrong signature fails with the code forged_decision. Nil: decisions
+	// are not signed.
+	DecisionKeys [][]byte
 
 	// Approve is called with each call that needs approval. It is called after the approval is stored, on the
 	// goroutine that sends or ranges over the stream. It can take as long as it likes: a process that is killed
@@ -330,11 +338,34 @@ func (c *core) setLoop() error {
 	}
 	logged := loggedModel{model.Wrapped{Model: c.model}, c.log, c.options.Debug}
 	asked := hookedModel{model.Wrapped{Model: logged}, c}
-	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked,
+	ring, wrong := decisions(c.options.DecisionKeys)
+	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked, Decisions: ring,
 		Fallbacks: c.options.FallbackModels, Models: c.options.Models, Tools: c.tools, Rules: rules,
 		Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
-	return err
+	return errors.Join(err, wrong)
+}
+
+// maxDecisionKeys limits Options.DecisionKeys.
+const maxDecisionKeys = 4
+
+// decisions returns the keys that sign and check decisions, or nil if there are none.
+func decisions(seeds [][]byte) (*decision.Ring, error) {
+	if len(seeds) > maxDecisionKeys {
+		return nil, fault.Invalid("DecisionKeys", "%d keys; the limit is %d", len(seeds), maxDecisionKeys)
+	}
+	var keys []decision.Key
+	for i, seed := range seeds {
+		key, err := decision.NewKey(seed)
+		if err != nil {
+			return nil, fault.Invalid("DecisionKeys", "key %d has %d bytes; 32 are needed", i+1, len(seed)).Because(err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return keys[0].Ring("", keys[1:]...), nil
 }
 
 // rules returns the policy from the options.

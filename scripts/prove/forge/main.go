@@ -9,24 +9,37 @@ package forge
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // The moments of an attack.
 var moments = []string{"while it runs", "while it is stopped"}
 
+// options are the flags of the proof.
+type options struct {
+	store string // embedded or firestore
+	every int    // tries every nth attack, at one moment; 0: all attacks, at all moments
+}
+
 // Proof returns the proof.
 func Proof() proof.Proof {
+	o := options{store: "embedded"}
 	return proof.Proof{
 		Name: "forge", Only: "attacks, as NAME MOMENT", List: list, Each: true,
 		Tries: "writes into the store by someone without keys: no effect without a person's decision",
 		Takes: "half a minute",
-		About: `Each attack changes documents of the embedded store. README.md in shared/agent/decision lists, for each document, what
-such a change does.`,
-		Run: execute,
+		About: `Each attack changes documents of the store. README.md in shared/agent/decision lists, for each document, what
+such a change does. With the embedded store, its own key signs; with Firestore, a key of Cloud KMS.`,
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar(&o.store, "store", o.store, "embedded, or firestore (the emulator)")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
 }
 
@@ -35,13 +48,27 @@ func list() ([]proof.Count, error) {
 		{N: len(attacks) * len(moments), What: "attacks, while the server runs and while it is stopped"}}, nil
 }
 
-func execute(ctx context.Context, r *proof.Run) (err error) {
+func execute(ctx context.Context, o options, r *proof.Run) (err error) {
+	switch o.store {
+	case "embedded":
+	case "firestore":
+		e, err := emulators.StartFirestore(ctx, io.Discard)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = e.Stop() }() // the emulator ends with this process in any case
+		if err := os.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("%w: -store must be embedded or firestore", proof.ErrUsage)
+	}
 	dir, err := os.MkdirTemp("", "forge")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	w, err := open(ctx, dir)
+	w, err := open(ctx, o.store, dir)
 	if err != nil {
 		return err
 	}
@@ -49,7 +76,7 @@ func execute(ctx context.Context, r *proof.Run) (err error) {
 	for i, a := range attacks {
 		for j, moment := range moments {
 			name := a.name + " " + moment
-			if ctx.Err() != nil || !r.Selects(name) {
+			if o.every > 0 && (i%o.every != 0 || j != i/o.every%len(moments)) || ctx.Err() != nil || !r.Selects(name) {
 				continue
 			}
 			s := &scene{world: w, uid: fmt.Sprintf("user%d-%d", i, j), stopped: j == 1}

@@ -2,22 +2,29 @@ package forge
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/signs"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakekms"
 )
 
 // world is a deployment with an attacker.
@@ -25,12 +32,53 @@ type world struct {
 	*testkit.Deployment
 	ctx     context.Context
 	options testkit.Options
+
+	// with Firestore
+	project string
+	keys    *fakekms.Service
 }
 
-func open(ctx context.Context, dir string) (*world, error) {
-	o := testkit.Options{Dir: dir, Settings: testkit.Unlimited}
-	d, err := testkit.New(ctx, o)
-	return &world{d, ctx, o}, err
+func open(ctx context.Context, store, dir string) (*world, error) {
+	w := &world{ctx: ctx, options: testkit.Options{Dir: dir, Settings: testkit.Unlimited}}
+	if store == "firestore" {
+		if err := w.onFirestore(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	w.Deployment, err = testkit.New(ctx, w.options)
+	return w, err
+}
+
+// onFirestore makes the deployment use a new project of the emulator, and a key of Cloud KMS.
+func (w *world) onFirestore() error {
+	var err error
+	if w.keys, err = fakekms.Start([]byte(rand.Text() + rand.Text())[:32]); err != nil {
+		return err
+	}
+	public, err := decision.FormatKey(w.keys.Public())
+	w.project = "demo-" + strings.ToLower(rand.Text()[:20])
+	w.options.Settings = append([]string{"STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=" + w.project,
+		"FIRESTORE_EMULATOR_HOST=" + os.Getenv("FIRESTORE_EMULATOR_HOST"), "DECISION_KMS_KEY=" + fakekms.Version,
+		"DECISION_PUBLIC_KEYS=" + public}, testkit.Unlimited...)
+	w.options.App = []app.Option{app.Replace(signs.With(w.keys.Client()...))}
+	return err
+}
+
+// Close ends the deployment and its key service.
+func (w *world) Close() error {
+	if w.keys != nil {
+		defer w.keys.Close()
+	}
+	return w.Deployment.Close()
+}
+
+// store opens the deployment's store.
+func (w *world) store() (store.Store, error) {
+	if w.project != "" {
+		return firestore.Open(w.ctx, w.project, "(default)")
+	}
+	return embedded.Open(w.options.Dir, time.Now)
 }
 
 // scene is one user's run that is attacked.
@@ -115,7 +163,7 @@ func (s *scene) attack(write func(*scene)) {
 		return
 	}
 	proof.Must(s.Stop())
-	st, err := embedded.Open(s.options.Dir, time.Now)
+	st, err := s.store()
 	proof.Must(err)
 	s.st = st
 	failed := proof.Attempt(func() { write(s) })

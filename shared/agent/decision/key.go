@@ -61,9 +61,13 @@ func (k Key) Sign(_ context.Context, data []byte) ([]byte, error) {
 // Public returns the public half.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
-// Ring returns the ring of a deployment that has only this key, and signs with it.
-func (k Key) Ring(deployment string) *Ring {
-	return NewRing(deployment, map[string]ed25519.PublicKey{KeyID(k.Public()): k.Public()}, k)
+// Ring returns the ring of a deployment that signs with this key. The signatures of earlier keys count too.
+func (k Key) Ring(deployment string, earlier ...Key) *Ring {
+	keys := map[string]ed25519.PublicKey{}
+	for _, one := range append(earlier, k) {
+		keys[KeyID(one.Public())] = one.Public()
+	}
+	return NewRing(deployment, keys, k)
 }
 
 // KeyID returns the thumbprint of a public key (RFC 7638).
