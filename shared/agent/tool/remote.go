@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -28,12 +27,9 @@ func remote(name, description string, raw json.RawMessage, defaults bool) (*Tool
 		return nil, errors.New("need a name of up to 63 letters, digits, '_', '.' and '-' that begins with a " +
 			"letter")
 	}
-	s, err := schema.Import(raw)
+	s, err := schema.ImportArguments(raw)
 	if err != nil {
 		return nil, err
-	}
-	if s.Type == "" && (len(s.Types) == 0 || slices.Contains(s.Types, "object")) { // arguments are always an object
-		s.Type, s.Types = "object", nil
 	}
 	in, err := objectSchema(s, defaults)
 	if err != nil && defaults {

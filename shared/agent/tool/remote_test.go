@@ -57,6 +57,27 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 	}
 }
 
+// TestAnEmptyTextIsNoDeclaredValue checks that the model's schema has no empty text among its values, with which Gemini
+// refuses the whole request, and that a call may still have it.
+func TestAnEmptyTextIsNoDeclaredValue(t *testing.T) {
+	tl, err := tool.Remote("x", "x", json.RawMessage(`{"properties":{"a":{"type":"string","enum":["on",""]},`+
+		`"b":{"anyOf":[{"type":"string","enum":[""]},{"type":"null"}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"properties":{"a":{"description":"It may also be empty.","enum":["on"],"type":"string"},"b":{"anyOf":` +
+		`[{"description":"It must be empty.","type":"string"},{"type":"null"}]}},"type":"object"}`
+	if string(tl.Schema) != want {
+		t.Errorf("got  %s\nwant %s", tl.Schema, want)
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"a":"","b":""}`)); err != nil {
+		t.Error(err)
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"b":"x"}`)); err == nil {
+		t.Error("a value outside of the list is accepted")
+	}
+}
+
 // TestForeignSchemasAreDeclared checks schemas from public servers that leave out a type, name a property only under
 // required, or have keywords of another type. The model gets what the server meant.
 func TestForeignSchemasAreDeclared(t *testing.T) {

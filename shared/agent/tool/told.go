@@ -40,6 +40,7 @@ func anySchema() map[string]any {
 // simplify simplifies a schema in place and reports whether it changed anything.
 func simplify(s map[string]any) (changed bool) {
 	changed = dropForeign(s)
+	changed = dropBlank(s) || changed
 	changed = inWords(s, restrictions(s)...) || changed
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, _ := s[key].([]any)
@@ -81,6 +82,24 @@ func dropForeign(s map[string]any) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// dropBlank moves the empty text from the allowed values to the description, because Gemini refuses every request that
+// has it as a value.
+func dropBlank(s map[string]any) (changed bool) {
+	values, _ := s["enum"].([]any)
+	rest := slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == "" })
+	if len(rest) == len(values) {
+		return false
+	}
+	said, _ := s["description"].(string)
+	if s["enum"] = rest; len(rest) == 0 {
+		delete(s, "enum")
+		s["description"] = strings.TrimSpace(said + "\nIt must be empty.")
+		return true
+	}
+	s["description"] = strings.TrimSpace(said + "\nIt may also be empty.")
+	return true
 }
 
 // restrictions returns the keywords with alternatives that only restrict a value whose type is known.

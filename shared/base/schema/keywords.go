@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/big"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
@@ -17,14 +19,14 @@ import (
 // read where a reference names them, and annotations and unknown keywords.
 func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema,
 	err error) {
-	if v == nil && key != "const" && key != "default" { // programs write null for a keyword that they leave out
+	if isAbsent(key, v) {
 		return nil, nil
 	}
 	if into := numberOf(s, key); into != nil {
-		return nil, number(into, at, key, v)
+		return nil, number(s, into, at, key, v)
 	}
 	if into := countOf(s, key); into != nil {
-		return nil, count(into, at, v)
+		return nil, count(into, at, key, v)
 	}
 	if into := schemaOf(s, key); into != nil {
 		if _, tuple := v.([]any); tuple && key == "items" { // a tuple, before draft 2020-12
@@ -45,11 +47,9 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 	switch key {
 	case "allOf":
 		return i.list(at, v, depth-1) // the schemas are merged into this one
-	case "$ref":
+	case "$ref", "$dynamicRef", "$recursiveRef": // within one document, all three lead to the same place
 		p, err := i.reference(at, v, depth)
 		return []*jsonschema.Schema{p}, err
-	case "$dynamicRef", "$recursiveRef":
-		return nil, refused(at, "the keyword %s is not accepted", key)
 	case "dependencies":
 		return nil, i.dependencies(s, at, v, depth)
 	case "pattern":
@@ -60,6 +60,20 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 		return nil, i.patternProperties(s, at, v, depth)
 	}
 	return nil, i.value(s, at, key, v)
+}
+
+// isAbsent reports whether a keyword counts as left out. Programs write null or an empty list for a keyword without a
+// value, and some languages write an empty object for an empty list.
+func isAbsent(key string, v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return key != "const" && key != "default"
+	case []any:
+		return len(v) == 0 && slices.Contains([]string{"enum", "anyOf", "oneOf", "allOf", "items", "prefixItems"}, key)
+	case map[string]any:
+		return len(v) == 0 && slices.Contains([]string{"enum", "required"}, key)
+	}
+	return false
 }
 
 // value adds a keyword whose value contains no schema.
@@ -83,8 +97,11 @@ func (i *importer) value(s *jsonschema.Schema, at place, key string, v any) (err
 	case "enum":
 		s.Enum, err = values(at, v)
 	case "required":
+		if name, ok := v.(string); ok {
+			v = []any{name}
+		}
 		if _, older := v.(bool); !older { // in draft 3 a boolean of the property, not a list of the object
-			s.Required, err = names(at, v)
+			s.Required, err = texts(at, v)
 		}
 	case "dependentRequired":
 		s.DependentRequired, err = dependentRequired(at, v)
@@ -123,7 +140,7 @@ func dependentRequired(at place, v any) (map[string][]string, error) {
 	}
 	var out map[string][]string
 	for name, list := range fields {
-		needed, err := names(at.to(name), list)
+		needed, err := texts(at.to(name), list)
 		if err != nil {
 			return nil, err
 		}
@@ -151,32 +168,8 @@ func older(s *jsonschema.Schema, fields map[string]any) {
 	}
 }
 
-func readType(s *jsonschema.Schema, at place, v any) error {
-	if name, ok := v.(string); ok {
-		v = []any{name}
-	}
-	list, err := names(at, v)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 {
-		return refused(at, "must be a type")
-	}
-	for n, name := range list {
-		list[n] = strings.ToLower(name) // Gemini's schemas spell types in capitals
-		if list[n] == "any" {
-			return nil // draft 3
-		}
-		if !slices.Contains(types, list[n]) {
-			return refused(at, "a type is one of %s", strings.Join(types, ", "))
-		}
-	}
-	setTypes(s, list)
-	return nil
-}
-
-// names reads a list of strings and drops duplicates.
-func names(at place, v any) ([]string, error) {
+// texts reads a list of strings and drops duplicates.
+func texts(at place, v any) ([]string, error) {
 	list, ok := v.([]any)
 	if !ok {
 		return nil, refused(at, "must be a list of names")
@@ -194,17 +187,26 @@ func names(at place, v any) ([]string, error) {
 	return out, nil
 }
 
+// values reads the allowed values. It leaves out values that no call can have, unless no other value is left.
 func values(at place, v any) (out []any, err error) {
 	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
+	if _, object := v.(map[string]any); !ok && !object { // a single value
+		list, ok = []any{v}, true
+	}
+	if !ok {
 		return nil, refused(at, "must be a list of at least one value")
 	}
+	var wrong error
 	for n, one := range list {
 		exact, err := exactly(at.to(strconv.Itoa(n)), one)
 		if err != nil {
-			return nil, err
+			wrong = err
+			continue
 		}
 		out = append(out, exact)
+	}
+	if len(out) == 0 {
+		return nil, wrong
 	}
 	return out, nil
 }
@@ -238,13 +240,18 @@ func exactly(at place, v any) (_ any, err error) {
 	return v, nil
 }
 
-// number reads a bound. A 64-bit integer that float64 cannot represent becomes the nearest double within the bound.
-func number(into **float64, at place, key string, v any) error {
+// number reads a bound. A 64-bit integer that float64 cannot represent becomes the nearest double within the bound. A
+// bound that is not a number, such as a date, becomes a sentence in the description.
+func number(s *jsonschema.Schema, into **float64, at place, key string, v any) error {
 	if _, older := v.(bool); older {
 		return nil // handled by older
 	}
-	given, _ := v.(json.Number)
+	given := numeral(v)
 	f, err := given.Float64()
+	if text, ok := v.(string); ok && err != nil && !errors.Is(err, strconv.ErrRange) {
+		s.Description = strings.TrimSpace(s.Description + "\nIts " + key + " is " + clip.Text(text, 100))
+		return nil
+	}
 	if err != nil {
 		return refused(at, "a number is required here")
 	}
@@ -264,7 +271,7 @@ func number(into **float64, at place, key string, v any) error {
 // multipleOf keeps a factor that a double represents exactly. For another, such as 0.01, the validator's division would
 // refuse 19.99. That factor becomes a sentence in the description, and the code that answers the call checks it.
 func multipleOf(s *jsonschema.Schema, at place, v any) error {
-	given, _ := v.(json.Number)
+	given := numeral(v)
 	f, err := given.Float64()
 	if err != nil || f <= 0 {
 		return refused(at, "a number above 0 is required here")
@@ -277,10 +284,21 @@ func multipleOf(s *jsonschema.Schema, at place, v any) error {
 	return nil
 }
 
-// count reads a size. A size above math.MaxInt32 becomes math.MaxInt32.
-func count(into **int, at place, v any) error {
+// numeral returns a number, which some programs write as a string.
+func numeral(v any) json.Number {
+	if text, ok := v.(string); ok {
+		return json.Number(text)
+	}
 	given, _ := v.(json.Number)
-	f, err := given.Float64()
+	return given
+}
+
+// count reads a size. A size above math.MaxInt32 becomes math.MaxInt32. A minimum below 0 restricts nothing.
+func count(into **int, at place, key string, v any) error {
+	f, err := numeral(v).Float64()
+	if err == nil && f < 0 && strings.HasPrefix(key, "min") {
+		return nil
+	}
 	if err != nil || f < 0 || f != math.Trunc(f) {
 		return refused(at, "must be a whole number of 0 or more")
 	}
@@ -314,26 +332,4 @@ func schemasOf(s *jsonschema.Schema, key string) *map[string]*jsonschema.Schema 
 
 func listOf(s *jsonschema.Schema, key string) *[]*jsonschema.Schema {
 	return map[string]*[]*jsonschema.Schema{"anyOf": &s.AnyOf, "oneOf": &s.OneOf, "prefixItems": &s.PrefixItems}[key]
-}
-
-// typesOf returns the types that a schema permits. An empty list permits any type.
-func typesOf(s *jsonschema.Schema) []string {
-	if s.Type != "" {
-		return []string{s.Type}
-	}
-	return s.Types
-}
-
-func setTypes(s *jsonschema.Schema, list []string) {
-	s.Type, s.Types = "", list
-	if len(list) == 1 {
-		s.Type, s.Types = list[0], nil
-	}
-}
-
-// nullable adds null to the types, as OpenAPI's keyword nullable does.
-func nullable(s *jsonschema.Schema) {
-	if list := typesOf(s); len(list) > 0 && !slices.Contains(list, "null") {
-		setTypes(s, append(slices.Clone(list), "null"))
-	}
 }

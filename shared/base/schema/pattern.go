@@ -28,7 +28,8 @@ func (i *importer) pattern(s *jsonschema.Schema, at place, v any) error {
 	return nil
 }
 
-// patternProperties keeps the schemas of property names that match a pattern.
+// patternProperties keeps the schemas of property names that match a pattern. A pattern that cannot be checked becomes
+// a sentence in the description, and additional properties are not restricted.
 func (i *importer) patternProperties(s *jsonschema.Schema, at place, v any, depth int) error {
 	all, err := i.properties(at, v, depth)
 	if err != nil {
@@ -38,7 +39,10 @@ func (i *importer) patternProperties(s *jsonschema.Schema, at place, v any, dept
 	for given, one := range all {
 		re, ok := i.checkable(given)
 		if !ok {
-			return refused(at.to(given), "must be a pattern that RE2 accepts")
+			s.Description = strings.TrimSpace(s.Description + "\nOther names must match the regular expression " +
+				clip.Text(given, 500))
+			s.AdditionalProperties = nil // read before, because keywords are sorted
+			continue
 		}
 		s.PatternProperties[re] = one
 	}

@@ -24,8 +24,6 @@ const (
 	MaxNodes = 1000
 )
 
-var types = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
-
 // Import parses a JSON Schema, expands its local references and merges allOf. It keeps every keyword that can be
 // checked. A schema that contains itself is expanded a few levels deep, and deeper values are not checked. Annotations
 // and unknown keywords are ignored, as JSON Schema requires. For a keyword that cannot be checked, Import returns a
@@ -53,6 +51,40 @@ func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	}
 }
 
+// ImportArguments imports the schema of a tool's arguments. Arguments are always an object, so a schema that permits
+// objects becomes one that permits nothing else. A default that does not fit its own schema is left out, such as the
+// null that some programs write for every optional field.
+func ImportArguments(raw json.RawMessage) (*jsonschema.Schema, error) {
+	s, err := Import(raw)
+	if err != nil {
+		return nil, err
+	}
+	if list := typesOf(s); len(list) == 0 || slices.Contains(list, "object") {
+		setTypes(s, []string{"object"})
+	}
+	fitDefaults(s)
+	return s, nil
+}
+
+// fitDefaults removes the defaults that do not fit their schemas.
+func fitDefaults(s *jsonschema.Schema) {
+	if s.Default != nil && !fits(s, s.Default) {
+		s.Default = nil
+	}
+	for inner := range Alternatives(s) {
+		fitDefaults(inner)
+	}
+	for inner := range Inside(s) {
+		fitDefaults(inner)
+	}
+}
+
+func fits(s *jsonschema.Schema, value json.RawMessage) bool {
+	var v any
+	r, err := s.CloneSchemas().Resolve(nil)
+	return err == nil && json.Unmarshal(value, &v) == nil && r.Validate(v) == nil
+}
+
 // maxAgain is the number of times that a schema is expanded within itself.
 const maxAgain = 2
 
@@ -78,11 +110,11 @@ func refused(at place, format string, args ...any) error {
 
 type importer struct {
 	doc       any
-	open      map[string]int    // how often each place is being read right now
-	again     int               // how often a place may be read within itself
-	recursive bool              // a reference pointed to a place that was being read
-	full      bool              // a size limit was reached
-	anchors   map[string]string // pointers to the definitions with anchors; nil: not read yet
+	open      map[string]int // how often each place is being read right now
+	again     int            // how often a place may be read within itself
+	recursive bool           // a reference pointed to a place that was being read
+	full      bool           // a size limit was reached
+	names     *names         // nil: not read yet
 	nodes     int
 	patterns  int // total size of the patterns
 }
@@ -97,15 +129,9 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 		i.full = true
 		return nil, refused(at, "the schema is nested deeper than %d levels", MaxDepth)
 	}
-	switch v {
-	case true:
-		return &jsonschema.Schema{}, nil
-	case false:
-		return &jsonschema.Schema{Not: &jsonschema.Schema{}}, nil
-	}
 	fields, ok := v.(map[string]any)
 	if !ok {
-		return nil, refused(at, "must be a JSON Schema: an object")
+		return short(at, v)
 	}
 	i.open[at.pointer()]++
 	defer func() { i.open[at.pointer()]-- }()
@@ -120,7 +146,7 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 	}
 	for _, p := range parts {
 		if err := both(s, p); err != nil {
-			return nil, refused(at, "%s", err.Error())
+			return contradictory(at, fields, p, err)
 		}
 	}
 	older(s, fields)
@@ -128,6 +154,32 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 		nullable(s)
 	}
 	return s, nil
+}
+
+// short returns the schema for a value that is not an object: true, false, or a bare type.
+func short(at place, v any) (*jsonschema.Schema, error) {
+	s := &jsonschema.Schema{}
+	switch text, _ := v.(string); {
+	case v == true || text == "true":
+		return s, nil
+	case v == false || text == "false":
+		return &jsonschema.Schema{Not: s}, nil
+	case text != "" && readType(s, at, v) == nil:
+		return s, nil
+	}
+	return nil, refused(at, "must be a JSON Schema: an object")
+}
+
+// contradictory returns the schema for a place where two parts exclude each other. Next to a reference, other keywords
+// meant nothing before draft 2019-09, so the referenced schema p holds alone. Otherwise, no value is allowed there.
+func contradictory(at place, fields map[string]any, p *jsonschema.Schema, why error) (*jsonschema.Schema, error) {
+	switch {
+	case fields["$ref"] != nil && fields["allOf"] == nil:
+		return p, nil
+	case len(at) > 0:
+		return &jsonschema.Schema{Not: &jsonschema.Schema{}}, nil
+	}
+	return nil, refused(at, "%s", why)
 }
 
 func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschema.Schema, error) {
@@ -151,7 +203,7 @@ func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschem
 
 func (i *importer) list(at place, v any, depth int) (out []*jsonschema.Schema, err error) {
 	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
+	if !ok {
 		return nil, refused(at, "must be a list of at least one schema")
 	}
 	for n, one := range list {
@@ -162,71 +214,6 @@ func (i *importer) list(at place, v any, depth int) (out []*jsonschema.Schema, e
 		out = append(out, s)
 	}
 	return out, nil
-}
-
-// reference expands a local reference.
-func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, error) {
-	text, _ := v.(string)
-	if root, ok := i.doc.(map[string]any); ok { // the schema may refer to itself by its own name
-		id, _ := root["$id"].(string)
-		if base := strings.TrimSuffix(id, "#"); base != "" && strings.HasPrefix(text, base+"#") {
-			text = text[len(base):]
-		}
-	}
-	pointer, local := strings.CutPrefix(text, "#")
-	if local && pointer != "" && pointer[0] != '/' {
-		if to, ok := i.anchored(pointer); ok {
-			pointer = to
-		}
-	}
-	if !local || pointer != "" && pointer[0] != '/' {
-		return nil, refused(at, "must be a reference within the schema, such as #/$defs/name")
-	}
-	target, to := i.doc, place{}
-	for n, step := range strings.Split(pointer, "/") {
-		if n == 0 {
-			continue // the empty part before the first slash
-		}
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		var ok bool
-		if target, ok = within(target, step); !ok {
-			return nil, refused(at, "this reference leads nowhere")
-		}
-		to = append(to, step)
-	}
-	if n := i.open[to.pointer()]; n > 0 {
-		i.recursive = true
-		if n > i.again {
-			return cut(target), nil
-		}
-	}
-	return i.node(to, target, depth)
-}
-
-// anchored returns the pointer to the definition with an anchor. Draft 7 writes an anchor as an $id.
-func (i *importer) anchored(anchor string) (pointer string, ok bool) {
-	if i.anchors == nil {
-		i.anchors = map[string]string{}
-		i.noteAnchors(i.doc, nil)
-	}
-	pointer, ok = i.anchors[anchor]
-	return pointer, ok
-}
-
-func (i *importer) noteAnchors(v any, at place) {
-	fields, ok := v.(map[string]any)
-	if !ok || len(at) > 2*MaxDepth { // each schema is at most two names deeper than the schema around it
-		return
-	}
-	if name, ok := fields["$anchor"].(string); ok {
-		i.anchors[name] = "/" + at.pointer()
-	}
-	if id, ok := fields["$id"].(string); ok && strings.HasPrefix(id, "#") {
-		i.anchors[id[1:]] = "/" + at.pointer()
-	}
-	for name, inner := range fields {
-		i.noteAnchors(inner, at.to(name))
-	}
 }
 
 // cut returns a schema with only the type of target. It is used where the expansion of a recursive schema ends.

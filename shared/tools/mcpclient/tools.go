@@ -111,12 +111,9 @@ func (c *Client) tool(d *definition, name string, choice Choice) (*tool.Tool, er
 	case name == "":
 		return nil, errors.New("two different tools have this name")
 	}
-	in, err := schema.Import(d.Schema)
+	in, err := schema.ImportArguments(d.Schema)
 	if err != nil {
 		return nil, inSchema(err)
-	}
-	if in.Type == "" {
-		in.Type = "object"
 	}
 	reads := slices.Contains(choice.Reads, d.Name) && !d.Destructive
 	decl := tool.Declaration{Name: name, Description: c.describe(d), Input: in, Untrusted: true,
