@@ -61,6 +61,33 @@ type status struct {
 	Details []map[string]any `json:"details"`
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. Gateways write the code as a string, or leave it out next to a message of
+// their own. Such an error gets the code 500.
+func (s *status) UnmarshalJSON(data []byte) error {
+	var given struct {
+		Code    any `json:"code"`
+		Status  any `json:"status"`
+		Details any `json:"details"`
+		Message any `json:"message"`
+	}
+	if json.Unmarshal(data, &given) != nil { // a plain message
+		s.Code = http.StatusInternalServerError
+		return nil
+	}
+	s.Status, _ = given.Status.(string)
+	list, _ := given.Details.([]any)
+	for _, one := range list {
+		if detail, ok := one.(map[string]any); ok {
+			s.Details = append(s.Details, detail)
+		}
+	}
+	code, err := strconv.Atoi(fmt.Sprint(given.Code))
+	if s.Code = code; (err != nil || code < 100 || code > 999) && (given.Code != nil || given.Message != nil) {
+		s.Code = http.StatusInternalServerError
+	}
+	return nil
+}
+
 // parseStatus decodes an error body: an object, or a list of one object (Vertex AI). For any other body, it keeps only
 // the HTTP status.
 func parseStatus(code int, body []byte) status {

@@ -10,6 +10,7 @@ package gemini
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -152,8 +153,9 @@ func (m *Model) attempt(ctx context.Context, req model.Request, delta func(strin
 	ex := &exchange{contents: req.Contents, system: req.System, whole: delta == nil}
 	out := &answer{stream: delta != nil}
 	err := m.ask(withExchange(limited, ex), ex, req, out, delta)
-	if err == nil {
-		err = out.read(ex.body.Bytes())
+	var told genai.APIError // by a gateway, in a form that genai does not read
+	if read := out.read(ex.body.Bytes()); err == nil || ex.status == http.StatusOK && errors.As(read, &told) {
+		err = read
 	}
 	if err != nil {
 		return nil, m.explain(ctx, ex, err, out.shown)

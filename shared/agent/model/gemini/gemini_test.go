@@ -280,11 +280,17 @@ func TestGateways(t *testing.T) {
 	}
 	const stop = `,"finishReason":"STOP"`
 	first, last := chunk(0, "First ", ""), chunk(0, "done.", stop)
+	plain := func(chunk string) string { return strings.TrimPrefix(chunk, "data: ") }
 	for name, body := range map[string]string{
-		"plain":             first + "\n\n" + last + "\n\n",
-		"comments":          ": ping\n\n" + first + "\n: inside\n\n: keepalive\n\n" + last + "\n\n",
-		"named, and done":   "event: message\nid: 1\n" + first + "\n\n" + last + "\n\ndata: [DONE]\n\n",
-		"CR LF, and a mark": "\ufeff" + first + "\r\n\r\n" + last + "\r\n\r\n",
+		"plain":                        first + "\n\n" + last + "\n\n",
+		"comments":                     ": ping\n\n" + first + "\n: inside\n\n: keepalive\n\n" + last + "\n\n",
+		"named, and done":              "event: message\nid: 1\n" + first + "\n\n" + last + "\n\ndata: [DONE]\n\n",
+		"CR LF, and a mark":            "\ufeff" + first + "\r\n\r\n" + last + "\r\n\r\n",
+		"an array, as without alt=sse": "[" + plain(first) + "\n,\r\n" + plain(last) + "\n]\n",
+		"lines of JSON":                plain(first) + "\n" + plain(last) + "\n",
+		"one whole answer":             plain(chunk(0, "First done.", stop)),
+		"an empty error, and stop in small letters": first + "\n\ndata: {\"error\":{}}\n\n" +
+			chunk(0, "done.", `,"finishReason":"stop"`) + "\n\n",
 		"other candidates": chunk(1, "Second ", "") + "\n\n" + first + "\n\n" + last + "\n\n" +
 			chunk(1, "one.", stop) + "\n\n",
 	} {
@@ -299,6 +305,31 @@ func TestGateways(t *testing.T) {
 	}
 }
 
+// TestErrorsOfGateways sends errors in the forms of gateways, with status 200. Each is an overload, which is tried again
+// if nothing was shown.
+func TestErrorsOfGateways(t *testing.T) {
+	const said = `{"candidates":[{"content":{"parts":[{"text":"First "}]}}]}`
+	for _, of := range []string{`{"code":503,"status":"UNAVAILABLE","message":"secret"}`, `"secret"`,
+		`{"message":"secret","type":"server_error","code":"503"}`, `{"message":"secret","code":null}`,
+		`{"message":"secret","code":"overloaded_error"}`} {
+		for name, body := range map[string]string{
+			"an event":            "event: error\ndata: {\"error\":" + of + "}\n\n",
+			"a later event":       "data: " + said + "\n\ndata: {\"error\":" + of + "}\n\n",
+			"an element":          "[" + said + ",\n{\"error\":" + of + "}]",
+			"the only element":    "[{\"error\":" + of + "}]",
+			"an array that ended": "[" + said + ",",
+		} {
+			shown := ""
+			r := newRig(t, answering(fakegemini.Turn{Body: body}), nil)
+			_, err := r.Generate(t.Context(), model.Request{Contents: hello}, func(text string) { shown += text })
+			if f := fault.As(err); err == nil || f.Code != model.CodeOverloaded || (shown == "") != (len(r.slept) > 0) ||
+				strings.Contains(fmt.Sprint(err, errors.Unwrap(err)), "secret") {
+				t.Errorf("%s, %s: %v, shown %q, slept %v", of, name, err, shown, r.slept)
+			}
+		}
+	}
+}
+
 // TestBodies serves bodies that are not answers of Gemini.
 func TestBodies(t *testing.T) {
 	for _, c := range []struct {
@@ -308,7 +339,7 @@ func TestBodies(t *testing.T) {
 		{"a page", "<html>secret</html>", "<html>secret</html>", model.CodeUnreadable},
 		{"null", "null", "data: null\n\n", ""},
 		{"nothing", "", "", ""},
-		{"a list", `[{"candidates":[]}]`, "data: [1]\n\n", model.CodeUnreadable},
+		{"a list", `[1]`, "data: [1]\n\n", model.CodeUnreadable},
 		{"no candidates", `{"candidates":[]}`, "data: {\"candidates\":[]}\n\n", model.CodeEmpty},
 		{"candidates of another shape", `{"candidates":"secret"}`, "data: {\"candidates\":\"secret\"}\n\n",
 			model.CodeUnreadable},

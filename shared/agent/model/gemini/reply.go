@@ -230,6 +230,15 @@ func (a *answer) read(body []byte) error {
 	chunks := [][]byte{body}
 	if a.stream {
 		chunks = events(body)
+	} else if jsontext.Value(body).Kind() == '[' { // some gateways answer every request in the form of a stream
+		var list []jsontext.Value
+		if err := jsonv2.Unmarshal(body, &list); err != nil {
+			return err
+		}
+		chunks = nil
+		for _, one := range list {
+			chunks = append(chunks, one)
+		}
 	}
 	var text strings.Builder
 	for _, chunk := range chunks {
@@ -239,7 +248,7 @@ func (a *answer) read(body []byte) error {
 				return err
 			}
 		}
-		if e := res.Error; e != nil {
+		if e := res.Error; e != nil && e.Code != 0 {
 			return genai.APIError{Code: e.Code, Status: e.Status, Details: e.Details}
 		}
 		if err := a.add(res, &text); err != nil {
@@ -269,8 +278,8 @@ func (a *answer) add(res response, text *strings.Builder) error {
 		return nil
 	}
 	a.candidate = true
-	a.finish = cmp.Or(c.FinishReason, a.finish)
-	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk repeats the sources of earlier ones
+	a.finish = cmp.Or(genai.FinishReason(strings.ToUpper(string(c.FinishReason))), a.finish) // some gateways send stop
+	if found := c.Grounding.sources(); len(found) > 0 {                                      // a later chunk repeats the sources of earlier ones
 		a.sources = found
 	}
 	for _, raw := range c.Content.Parts {

@@ -3,22 +3,29 @@ package gemini
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // eventStream rewrites a stream of server-sent events in the simplest form: each event is one data field and a blank
 // line. It accepts what the WHATWG grammar permits and gateways send: comments, other fields, several lines of data, a
-// byte order mark, each kind of line end, and a final [DONE]. From the first line that is not part of such a stream,
-// such as a page or a JSON error, the body passes through unchanged.
+// byte order mark, each kind of line end, and a final [DONE]. A body of JSON becomes an
+// event for each value: a JSON array, which Gemini sends without alt=sse, one whole answer, or an error. From the first
+// line that is not part of such a stream, such as a page, the body passes through unchanged.
 type eventStream struct {
 	io.Closer
 	in      *bufio.Reader
-	begun   bool         // the first line has been read
-	raw     bool         // the rest is not a stream of events
-	cr      bool         // the last line ended with CR; a LF may follow
-	data    [][]byte     // data of the current event
-	out     bytes.Buffer // not yet read by the caller
-	pending error        // returned to the caller after out
+	begun   bool              // the first line has been read
+	raw     bool              // the rest is not a stream of events
+	values  *jsontext.Decoder // reads the body if it is JSON
+	rest    *io.LimitedReader // what values reads after the first line
+	cr      bool              // the last line ended with CR; a LF may follow
+	data    [][]byte          // data of the current event
+	out     bytes.Buffer      // not yet read by the caller
+	pending error             // returned to the caller after out
 }
 
 func newEventStream(body io.ReadCloser) *eventStream {
@@ -27,7 +34,11 @@ func newEventStream(body io.ReadCloser) *eventStream {
 
 func (s *eventStream) Read(p []byte) (int, error) {
 	for s.out.Len() == 0 && s.pending == nil && !s.raw {
-		s.step()
+		if s.values != nil {
+			s.value()
+		} else {
+			s.step()
+		}
 	}
 	if s.out.Len() == 0 && s.raw {
 		return s.in.Read(p)
@@ -42,7 +53,12 @@ func (s *eventStream) Read(p []byte) (int, error) {
 func (s *eventStream) step() {
 	line, err := s.line()
 	if !s.begun {
-		line, s.begun = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), true
+		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		if s.begun = len(line) > 0; s.begun && (line[0] == '[' || line[0] == '{') {
+			s.rest = &io.LimitedReader{R: s.in, N: MaxBody}
+			s.values = jsontext.NewDecoder(io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), s.rest))
+			return
+		}
 	}
 	switch name, value := field(line); {
 	case len(line) == 0:
@@ -63,6 +79,31 @@ func (s *eventStream) step() {
 		s.dispatch() // some services omit the last blank line
 	}
 	s.pending = err
+}
+
+// value reads one value of a body of JSON: an element of an array, or a whole value. An array that is cut off ends in an
+// error, like a connection that broke off. What is not JSON becomes an event that nobody can read.
+func (s *eventStream) value() {
+	kind := s.values.PeekKind()
+	if kind == '[' && s.values.StackDepth() == 0 || kind == ']' {
+		if _, err := s.values.ReadToken(); err == nil {
+			return
+		}
+	}
+	value, err := s.values.ReadValue()
+	switch {
+	case err == nil:
+		s.data = [][]byte{bytes.ReplaceAll(value, []byte("\n"), []byte(" "))}
+		s.dispatch()
+	case s.rest.N == 0:
+		s.pending = errTooLarge
+	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+		s.pending = err
+	default:
+		s.data = [][]byte{[]byte("{")}
+		s.dispatch()
+		s.pending = io.EOF
+	}
 }
 
 // dispatch writes the current event if it has data.

@@ -23,7 +23,10 @@ func TestEventStream(t *testing.T) {
 		"blank lines first":     {"\n\r\ndata: 1\n\n", "data: 1\n\n"},
 		"events without data":   {"event: ping\n\ndata\n\ndata: 1\n\n", "data: 1\n\n"},
 		"a page":                {"<html>\n<p>no</p>\r\n</html>", "<html>\n<p>no</p>\r\n</html>"},
-		"an error in JSON":      {"{\n\"error\":{\"code\":503}}\n", "{\n\"error\":{\"code\":503}}\n"},
+		"an error in JSON":      {"{\n\"error\":{\"code\":503}}\n", "data: { \"error\":{\"code\":503}}\n\n"},
+		"an array":              {"\ufeff\n[{\"a\":\n1}\r\n,\n{\"b\":2}\n]\n", "data: {\"a\": 1}\n\ndata: {\"b\":2}\n\n"},
+		"lines of JSON":         {"{\"a\":1}\n{\"b\":2}", "data: {\"a\":1}\n\ndata: {\"b\":2}\n\n"},
+		"nearly JSON":           {"[{\"a\":1},oops]", "data: {\"a\":1}\n\ndata: {\n\n"},
 		"an error behind data":  {"data: 1\n\n{\"error\":{}}", "data: 1\n\n{\"error\":{}}"},
 		"nothing":               {"", ""},
 	} {
@@ -35,6 +38,10 @@ func TestEventStream(t *testing.T) {
 				}
 			}
 		})
+	}
+	cut := io.NopCloser(strings.NewReader(`[{"a":1},{"b":`))
+	if got, err := io.ReadAll(newEventStream(cut)); string(got) != "data: {\"a\":1}\n\n" || err == nil {
+		t.Errorf("%q, %v; want an error behind the first element", got, err)
 	}
 	broken := io.MultiReader(strings.NewReader("data: 1\n\ndata: 2"), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if got, err := io.ReadAll(newEventStream(io.NopCloser(broken))); err != io.ErrUnexpectedEOF {
