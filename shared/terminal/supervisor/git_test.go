@@ -19,6 +19,9 @@ import (
 const (
 	monitor  = "git config core.fsmonitor 'touch TOLD; false'; "
 	filtered = "git config filter.x.clean 'touch TOLD; cat'; echo y > f; echo 'f filter=x diff=x' > "
+	modules  = "git init -q s; cd s; git commit -q --allow-empty -m s; " + monitor + "cd ..; " +
+		"printf '[submodule \"s\"]\n path = s\n url = ext::touch TOLD\n update = !touch TOLD\n' > .gitmodules; "
+	lfs      = "echo 'f filter=lfs diff=lfs merge=lfs -text' > .gitattributes; echo y > f; "
 	included = "printf '[core]\n fsmonitor = touch TOLD; false' > more; "
 )
 
@@ -59,10 +62,35 @@ var repositories = map[string]struct {
 		"git config core.bare false", "-C a status", "", true},
 	"git file": {"git init -q ../other; cd ../other; " + monitor + "cd -; rm -rf .git; " +
 		"echo gitdir: ../other/.git > .git", "status", "", true},
-	"linked, hostile":  {"git worktree add -q ../other; " + monitor, "-C ../other status", "", true},
-	"alternates":       {"echo /nowhere > .git/objects/info/alternates", "log -1", "", false},
-	"broken config":    {"printf '[core' >> .git/config", "status", "", false},
-	"config is a pipe": {"rm .git/config; mkfifo .git/config", "status", "", false},
+	"linked, hostile":       {"git worktree add -q ../other; " + monitor, "-C ../other status", "", true},
+	"alternates":            {"echo /nowhere > .git/objects/info/alternates", "log -1", "", false},
+	"broken config":         {"printf '[core' >> .git/config", "status", "", false},
+	"update in .gitmodules": {modules, "status --porcelain", "?? s/", false},
+	"submodules of a log":   {modules + "git add s; git config diff.submodule diff", "log -1 -p", "", false},
+	"recursion":             {modules + "git config submodule.recurse true", "grep x", "", false},
+	"LFS":                   {lfs + "git config filter.lfs.clean 'touch TOLD; cat'", "status", "", true},
+	"LFS, not here":         {lfs, "status --porcelain", " M f", false},
+	"ssh":                   {"git config core.sshCommand 'touch TOLD'; git remote add o h:r", "remote -v", "", false},
+	"instead of":            {"git config url.ext::sh.insteadOf x:; git remote add o x:y", "remote -v", "", false},
+	"address that runs":     {"git remote add o 'ext::touch TOLD'", "remote -v", "ext::touch", false},
+	"missing object": {"git config remote.o.url 'ext::touch TOLD'; git config remote.o.promisor true; " +
+		"git config core.repositoryFormatVersion 1; git config extensions.partialClone o; " +
+		"rm -f .git/objects/$(git rev-parse HEAD:f | sed 's,..,&/,')", "show --stat HEAD", "", false},
+	"missing object, no promisor": {"git config remote.o.url 'ext::touch TOLD'; touch .git/objects/pack/x.promisor; " +
+		"rm -f .git/objects/$(git rev-parse HEAD:f | sed 's,..,&/,')", "show HEAD", "fatal: unable to read", false},
+	"pickaxe": {"echo 'f diff=x' > .gitattributes; git config diff.x.textconv 'touch TOLD; cat'", "log -S x", "",
+		true},
+	"grep's config": {"git config grep.fallbackToNoIndex true", "grep x", "", false},
+	"todo elsewhere": {"mkdir .git/rebase-merge; printf 'refs/heads/main' > .git/rebase-merge/head-name; " +
+		"git rev-parse HEAD > .git/rebase-merge/onto; : > .git/rebase-merge/done; echo 'exec CANARY' > ../secret; " +
+		"ln -s \"$PWD/../secret\" .git/rebase-merge/git-rebase-todo; : > .git/rebase-merge/interactive", "status",
+		"", false},
+	"pipe for names":          {"mkfifo .mailmap", "log -1", "", false},
+	"pipe for attributes":     {"echo y > f; mkfifo .gitattributes", "diff", "", false},
+	"pipe for ignored, below": {"mkdir a; mkfifo a/.gitignore; touch a/x", "status", "", false},
+	"pipe for a reference":    {"mkfifo .git/refs/heads/q", "branch", "", false},
+	"pipe for a file":         {"rm f; mkfifo f; echo x > g; git add g", "grep --no-color x", "g:x", false},
+	"config is a pipe":        {"rm .git/config; mkfifo .git/config", "status", "", false},
 
 	"linked":  {"git worktree add -q ../other", "-C ../other status", "On branch other", false},
 	"changed": {"echo y > f; echo x > new", "status --porcelain --branch", " M f", false},

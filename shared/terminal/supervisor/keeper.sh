@@ -299,6 +299,7 @@ open_repository() {
 		unmounted "$f" || refuse mounted
 		[ -z "$within" ] || allowed "$f" || refuse outside
 	done
+	ordinary_repository || refuse git
 	repository=$k/new.git.$$
 	{ copy_repository && harmless_repository; } >/dev/null 2>&1 || refuse git
 	end_guard
@@ -322,6 +323,17 @@ no_pipes() {
 # have in common. A repository without a working tree, or of another owner, is an error of git's.
 discover() {
 	cleanly env LC_ALL=C git -C "$at" rev-parse --show-toplevel --absolute-git-dir --git-common-dir
+}
+
+# ordinary_repository reports whether no file of a repository, and no list of names in its working tree, is a link or a
+# pipe: git prints what some of its files hold, such as the steps of a rebase, and waits for what is written to a pipe.
+ordinary_repository() {
+	odd=$(find "$dir" "$common" \( -path "$common/hooks" -o -path "$common/lfs" -o -path "$common/modules" \) -prune \
+		-o ! -type f ! -type d ! -type s -print 2>/dev/null | head -n 1)
+	[ -z "$odd" ] || return
+	odd=$(find "$top" -name .git -prune -o ! -type f ! -type d \( -name .gitignore -o -name .gitattributes \
+		-o -name .gitmodules -o -name .mailmap \) -print 2>/dev/null | head -n 1)
+	[ -z "$odd" ]
 }
 
 copy_repository() {
