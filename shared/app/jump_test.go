@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +11,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/remote"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -126,5 +130,49 @@ func TestTheOperatorsListHoldsBehindAJumpHost(t *testing.T) {
 	j.want(403, "host_forbidden", "POST", "/"+j.add(last, "last", j.add(jump, "bastion", ""))+"/check", "")
 	if log := jump.Log() + last.Log(); strings.Contains(log, "Accepted") {
 		t.Errorf("a host was reached:\n%s", log)
+	}
+}
+
+// TestACommandThroughAJumpHost runs a command on a host behind another one. The jump host's server is killed while the
+// command runs: the command goes on, and its output arrives through the next connection.
+func TestACommandThroughAJumpHost(t *testing.T) {
+	gate, srv := sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{})
+	w := deploy(t, "TERMINAL=on", "TERMINAL_HOSTS="+gate.Addr+","+srv.Addr)
+	h := &onHost{proved: w, srv: gate}
+	jump, _ := h.addHost("ana", map[string]any{"name": "gate"})
+	h.srv = srv
+	h.host, h.terminal = h.addHost("ana", map[string]any{"jump": jump})
+	m := &commands{lines: []string{"echo begun >> witness; until [ -e go ]; do sleep 0.1; done; " +
+		"echo over >> witness; cat witness"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Do it.")
+	if len(asked.Approvals) != 1 || !strings.Contains(string(asked.Body), "through "+gate.User+"@gate") {
+		t.Fatalf("%s", asked.Body)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := h.as("ana").Decide(t.Context(), asked.Approvals[0], "approve_once", nil)
+		h.deliver()
+		answered <- err
+	}()
+	await.That(t, "the command has begun", func() bool { return h.witness() == "begun\n" })
+	gate.Kill()
+	gate.Restart()
+	if err := os.WriteFile(filepath.Join(srv.Home, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	var got testkit.Answer
+	await.That(t, "the run is over", func() bool {
+		got = h.run(asked)
+		return got.Status == "completed"
+	})
+	if h.witness() != "begun\nover\n" || !strings.Contains(h.steps(got), "begun\nover") {
+		t.Errorf("%q: %s", h.witness(), h.steps(got))
+	}
+	if n := strings.Count(gate.Log(), "Accepted publickey"); n < 2 {
+		t.Errorf("the gate was used by %d logins:\n%s", n, gate.Log())
 	}
 }

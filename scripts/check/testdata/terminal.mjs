@@ -11,6 +11,7 @@ import { reach } from './terminal/reach.mjs';
 import { reuse } from './terminal/reuse.mjs';
 import { sessions } from './terminal/sessions.mjs';
 import { shell } from './terminal/shell.mjs';
+import { transfer } from './terminal/transfer.mjs';
 
-await run({ ...hosts, ...shell, ...agent, ...list, ...reuse, ...sessions, ...modules, ...reach, ...elsewhere },
-  { modules: true });
+await run({ ...hosts, ...shell, ...agent, ...list, ...reuse, ...transfer, ...sessions, ...modules, ...reach,
+  ...elsewhere }, { modules: true });

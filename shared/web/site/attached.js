@@ -25,18 +25,20 @@ export class Attached {
   /**
    * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
    * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
+   * @param {Element} place takes the drops: everything, if the page has only one input
    */
-  constructor(slot, signal, failed) {
+  constructor(slot, signal, failed, place = document.body) {
     this.slot = slot;
     this.failed = failed;
     this.open.append(icon('clip'));
-    const mark = (is) => document.body.classList.toggle('dropping', is);
+    const mark = (is) => place.classList.toggle('dropping', is);
     const drop = (/** @type {any} */ e) => {
       const has = e.dataTransfer?.types.includes('Files');
-      mark(has && e.type === 'dragover');
+      const here = place === document.body || place.contains(e.target);
+      mark(has && here && e.type === 'dragover');
       if (!has) return; // words, which the input takes itself
       e.preventDefault(); // otherwise the browser leaves the page to show the file
-      if (e.type === 'drop') this.add([...e.dataTransfer.files]);
+      if (here && e.type === 'drop') this.add([...e.dataTransfer.files]);
     };
     for (const type of ['dragover', 'drop']) window.addEventListener(type, drop, { signal });
     window.addEventListener('dragleave', (e) => e.relatedTarget || mark(false), { signal });

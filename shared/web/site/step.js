@@ -3,9 +3,10 @@
 import { client } from './api.js';
 import { copy } from './copy.js';
 import { button, busy, el, say, trouble } from './dom.js';
+import { save } from './files.js';
 import { icon } from './icons.js';
 import { took } from './time.js';
-import { actionState } from './words.js';
+import { actionState, sized } from './words.js';
 import { plain, Printed } from './printed.js';
 
 const most = 2000; // characters of output on a card
@@ -40,6 +41,7 @@ export class Step {
     this.node.dataset.status = a.status;
     this.node.setAttribute('aria-label', names[step.kind] ?? 'Step');
     this.#body.replaceChildren(...(step.kind === 'complete' ? complete(step) : command(step, a, state)));
+    if (step.file) this.#keeps(step.file);
     if (step.kind !== 'complete' && (step.exitCode !== undefined || step.output)) this.#finish(step);
   }
 
@@ -49,6 +51,7 @@ export class Step {
    * @param {Uint8Array} bytes
    */
   print(offset, bytes) {
+    if (this.action.step.file) return; // the user saves it
     const text = this.#printed.add(offset, bytes);
     // after the command, the step has the text that the model got
     if (this.action.step.exitCode === undefined) this.#put(text.slice(-most));
@@ -82,6 +85,27 @@ export class Step {
     this.#tools.hidden = !this.#tools.childElementCount;
   }
 
+  // keeps offers a file that the host gave.
+  #keeps({ kept, name }) {
+    this.#tools.replaceChildren(kept ? button('Save', (e) => this.#save(/** @type {Element} */ (e.currentTarget), name),
+      'small', { 'aria-label': `Save ${name}` }) : '');
+    this.#tools.hidden = !kept;
+  }
+
+  async #save(by, name) {
+    trouble(this.#error);
+    try {
+      await busy([by], by, async () => save(await (await this.#stored()).blob(), name));
+    } catch (err) {
+      trouble(this.#error, err.status === 404 ? new Error('The file is no longer stored.') : err);
+    }
+  }
+
+  #stored() {
+    const [run, id] = [this.runId, this.action.actionId].map(encodeURIComponent);
+    return client.send('GET', `/api/agent/runs/${run}/output/${id}?from=0`);
+  }
+
   // find marks the words in the output, and scrolls to the first.
   #find(words) {
     const text = this.#output.textContent ?? '';
@@ -96,10 +120,8 @@ export class Step {
     trouble(this.#error);
     try {
       await busy([this.#rest], this.#rest, async () => {
-        const [run, id] = [this.runId, this.action.actionId].map(encodeURIComponent);
-        const res = await client.send('GET', `/api/agent/runs/${run}/output/${id}?from=0`);
         const all = new Printed(Infinity);
-        const text = all.add(0, new Uint8Array(await res.arrayBuffer()));
+        const text = all.add(0, new Uint8Array(await (await this.#stored()).arrayBuffer()));
         this.#put(text);
         this.#offer(text);
       });
@@ -110,7 +132,7 @@ export class Step {
   }
 }
 
-const names = { command: 'Command', complete: 'The task is done', aborted: 'Stopped', error: 'Failed' };
+const names = { command: 'Command', file: 'File', complete: 'The task is done', aborted: 'Stopped', error: 'Failed' };
 const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock',
   review: 'alert' };
 
@@ -131,6 +153,7 @@ function command(step, a, state) {
     step.commands
       ? el('ol', { class: 'step-list' }, ...step.commands.map((one) => el('li', {}, line(one), outcome(one))))
       : step.command && line(step),
+    step.file && transferred(step.file),
     a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, a.message),
     step.leftBehind && el('p', { class: 'step-why' }, leftBehind(step)),
     el('p', { class: 'quiet small-text' }, facts.filter(Boolean).join(' · ')),
@@ -140,6 +163,10 @@ function command(step, a, state) {
 // line is a command as it was run.
 const line = (step) => el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '),
   el('code', {}, plain(step.command)));
+
+// transferred names a file, with its path on the host.
+const transferred = ({ path, size = 0, sha256 }) => el('p', {}, el('code', {}, plain(path)),
+  sha256 && ` · ${sized(size)}`, sha256 && el('br'), sha256 && el('code', { title: 'SHA-256' }, sha256));
 
 // outcome says how a command of a list ended. It returns an empty text while that is not known.
 function outcome({ kind, exitCode, timedOut }) {

@@ -9,6 +9,7 @@ const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmai
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
   calendar_freebusy: 'Look up busy times', calendar_respond: 'Answer an invitation',
   run_command: 'Run a command', run_commands: 'Run commands', task_complete: 'End the task',
+  upload_file: 'Put a file on a host', download_file: 'Take a file from a host',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
   remember: 'Remember a note', forget: 'Delete a note',
@@ -38,6 +39,7 @@ const under = {
   calendar_events_list: 'Reading your calendar…',
   calendar_freebusy: 'Looking up busy times…', calendar_respond: 'Answering the invitation…',
   run_command: 'Running…', run_commands: 'Running…', ask_user: 'Asking…',
+  upload_file: 'Writing the file…', download_file: 'Reading the file…',
   remember: 'Noting it…', forget: 'Deleting the note…',
 };
 

@@ -706,6 +706,8 @@ var tools = {
   run_command: "Run a command",
   run_commands: "Run commands",
   task_complete: "End the task",
+  upload_file: "Put a file on a host",
+  download_file: "Take a file from a host",
   ask_user: "Ask you",
   propose_plan: "Propose a plan",
   reflect: "Review what was done",
@@ -743,6 +745,8 @@ var under2 = {
   run_command: "Running…",
   run_commands: "Running…",
   ask_user: "Asking…",
+  upload_file: "Writing the file…",
+  download_file: "Reading the file…",
   remember: "Noting it…",
   forget: "Deleting the note…"
 };
@@ -1990,18 +1994,20 @@ var Attached = class {
   /**
    * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
    * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
+   * @param {Element} place takes the drops: everything, if the page has only one input
    */
-  constructor(slot3, signal, failed) {
+  constructor(slot3, signal, failed, place = document.body) {
     this.slot = slot3;
     this.failed = failed;
     this.open.append(icon("clip"));
-    const mark3 = (is) => document.body.classList.toggle("dropping", is);
+    const mark3 = (is) => place.classList.toggle("dropping", is);
     const drop2 = (e) => {
       const has = e.dataTransfer?.types.includes("Files");
-      mark3(has && e.type === "dragover");
+      const here2 = place === document.body || place.contains(e.target);
+      mark3(has && here2 && e.type === "dragover");
       if (!has) return;
       e.preventDefault();
-      if (e.type === "drop") this.add([...e.dataTransfer.files]);
+      if (here2 && e.type === "drop") this.add([...e.dataTransfer.files]);
     };
     for (const type of ["dragover", "drop"]) window.addEventListener(type, drop2, { signal });
     window.addEventListener("dragleave", (e) => e.relatedTarget || mark3(false), { signal });
@@ -3691,6 +3697,7 @@ var Step = class {
     this.node.dataset.status = a.status;
     this.node.setAttribute("aria-label", names[step3.kind] ?? "Step");
     this.#body.replaceChildren(...step3.kind === "complete" ? complete(step3) : command(step3, a, state2));
+    if (step3.file) this.#keeps(step3.file);
     if (step3.kind !== "complete" && (step3.exitCode !== void 0 || step3.output)) this.#finish(step3);
   }
   /**
@@ -3699,6 +3706,7 @@ var Step = class {
    * @param {Uint8Array} bytes
    */
   print(offset, bytes) {
+    if (this.action.step.file) return;
     const text2 = this.#printed.add(offset, bytes);
     if (this.action.step.exitCode === void 0) this.#put(text2.slice(-most2));
   }
@@ -3730,6 +3738,32 @@ var Step = class {
     this.#tools.replaceChildren(...all3.filter((b) => b instanceof Node));
     this.#tools.hidden = !this.#tools.childElementCount;
   }
+  // keeps offers a file that the host gave.
+  #keeps({ kept, name }) {
+    this.#tools.replaceChildren(kept ? button(
+      "Save",
+      (e) => this.#save(
+        /** @type {Element} */
+        e.currentTarget,
+        name
+      ),
+      "small",
+      { "aria-label": `Save ${name}` }
+    ) : "");
+    this.#tools.hidden = !kept;
+  }
+  async #save(by, name) {
+    trouble(this.#error);
+    try {
+      await busy([by], by, async () => save(await (await this.#stored()).blob(), name));
+    } catch (err) {
+      trouble(this.#error, err.status === 404 ? new Error("The file is no longer stored.") : err);
+    }
+  }
+  #stored() {
+    const [run, id3] = [this.runId, this.action.actionId].map(encodeURIComponent);
+    return client.send("GET", `/api/agent/runs/${run}/output/${id3}?from=0`);
+  }
   // find marks the words in the output, and scrolls to the first.
   #find(words3) {
     const text2 = this.#output.textContent ?? "";
@@ -3743,10 +3777,8 @@ var Step = class {
     trouble(this.#error);
     try {
       await busy([this.#rest], this.#rest, async () => {
-        const [run, id3] = [this.runId, this.action.actionId].map(encodeURIComponent);
-        const res = await client.send("GET", `/api/agent/runs/${run}/output/${id3}?from=0`);
         const all3 = new Printed(Infinity);
-        const text2 = all3.add(0, new Uint8Array(await res.arrayBuffer()));
+        const text2 = all3.add(0, new Uint8Array(await (await this.#stored()).arrayBuffer()));
         this.#put(text2);
         this.#offer(text2);
       });
@@ -3756,7 +3788,7 @@ var Step = class {
     }
   }
 };
-var names = { command: "Command", complete: "The task is done", aborted: "Stopped", error: "Failed" };
+var names = { command: "Command", file: "File", complete: "The task is done", aborted: "Stopped", error: "Failed" };
 var drawn2 = {
   done: "check",
   fail: "cross",
@@ -3797,6 +3829,7 @@ function command(step3, a, state2) {
       plain(step3.reasoning)
     ),
     step3.commands ? el("ol", { class: "step-list" }, ...step3.commands.map((one2) => el("li", {}, line2(one2), outcome(one2)))) : step3.command && line2(step3),
+    step3.file && transferred(step3.file),
     a.message && state2.kind !== "done" && el("p", { class: "step-why" }, a.message),
     step3.leftBehind && el("p", { class: "step-why" }, leftBehind(step3)),
     el("p", { class: "quiet small-text" }, facts2.filter(Boolean).join(" · "))
@@ -3807,6 +3840,14 @@ var line2 = (step3) => el(
   { class: "command" },
   el("span", { class: "dollar", "aria-hidden": "true" }, "$ "),
   el("code", {}, plain(step3.command))
+);
+var transferred = ({ path: path4, size = 0, sha256 }) => el(
+  "p",
+  {},
+  el("code", {}, plain(path4)),
+  sha256 && ` · ${sized(size)}`,
+  sha256 && el("br"),
+  sha256 && el("code", { title: "SHA-256" }, sha256)
 );
 function outcome({ kind, exitCode, timedOut }) {
   const words3 = kind === "aborted" ? "Not run" : timedOut ? "Ended at its time limit" : exitCode !== void 0 && `Exit code ${exitCode}`;
@@ -6243,6 +6284,7 @@ var TerminalChat = class {
     el("button", { class: "primary small" }, "Send")
   );
   #empty = el("li", { class: "empty quiet" });
+  node = el("section", { class: "terminal-chat" });
   /**
    * @param {{terminalId: string, label: string}} of @param {import('./terminal.js').Terminal} terminal
    * @param {AbortSignal} signal
@@ -6266,26 +6308,29 @@ var TerminalChat = class {
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text2) => this.talk.pose(this.#question(text2)), () => this.#render());
     this.agent.agentMode = Boolean(known6.agent);
+    this.attached = new Attached(() => this.slot, signal, (err) => trouble(this.#error, err), this.node);
     const form3 = (
       /** @type {HTMLFormElement} */
       el(
         "form",
         { class: "composer terminal-composer", onsubmit: (e) => this.#submit(e) },
+        this.attached.node,
         this.#sign,
         this.#prompt,
+        this.attached.open,
         this.#send
       )
     );
     this.#prompt.value = drafts.get(this.slot) ?? "";
+    this.#prompt.addEventListener("paste", this.attached.pasted);
     this.#prompt.addEventListener("input", () => drafts.set(this.slot, this.#prompt.value));
     this.#prompt.addEventListener("keydown", (key3) => {
       if (key3.key !== "Enter" || key3.shiftKey || key3.isComposing) return;
       key3.preventDefault();
       form3.requestSubmit();
     });
-    this.node = el(
-      "section",
-      { class: "terminal-chat", "aria-label": `Chat about ${of.label}` },
+    this.node.setAttribute("aria-label", `Chat about ${of.label}`);
+    this.node.append(
       el("header", { class: "pane-head" }, this.#toggle, this.#badge, el("span", { class: "spread" }), this.#stop),
       this.talk.node,
       this.#error,
@@ -6297,6 +6342,7 @@ var TerminalChat = class {
   // the error is about a refused request
   /** enter loads the conversation, and follows a run in progress. */
   async enter() {
+    this.attached.enter();
     this.talk.render();
     examplesOf(agents2.true).then((all3) => this.signal.aborted || this.talk.offer(all3));
     if (this.talk.threadId) await this.talk.load();
@@ -6345,26 +6391,30 @@ var TerminalChat = class {
   #adopting = false;
   #elsewhere = "";
   // a run that was reported while another run seemed to be in progress
-  #question(prompt) {
+  #question(prompt, files2 = []) {
     return {
       prompt,
       threadId: this.talk.threadId,
       terminalId: this.of.terminalId,
+      attachments: files2.length ? files2 : void 0,
       agent: agents2[String(this.agent.agentMode)],
       slot: this.slot,
       key: crypto.randomUUID(),
       region: region()
     };
   }
-  #submit(e) {
+  async #submit(e) {
     e.preventDefault();
+    if (!await this.attached.settled()) return;
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#running()) return;
     this.#refusal = false;
     trouble(this.#error);
+    const { files: files2 } = this.attached;
     this.#prompt.value = "";
     drafts.set(this.slot, void 0);
-    this.#pose(this.#question(prompt));
+    this.attached.show([]);
+    this.#pose(this.#question(prompt, files2));
   }
   #pose(question2) {
     asked.set(this.slot, question2);
@@ -6386,6 +6436,7 @@ var TerminalChat = class {
     this.talk.drop(live);
     if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? "";
     drafts.set(this.slot, this.#prompt.value);
+    if (!this.attached.files.length) this.attached.show(live.question?.attachments ?? []);
     this.#refusal = true;
     trouble(this.#error, err);
     if (err.status === 404) this.#keep({ threadId: this.talk.threadId = "" });

@@ -1,6 +1,7 @@
 // The chat beside a terminal, with its agent or with text only: a transcript and the input.
 
 import { call } from '../api.js';
+import { Attached } from '../attached.js';
 import { button, el, trouble } from '../dom.js';
 import { examplesOf } from '../examples.js';
 import { asked, chats, drafts } from '../session.js';
@@ -22,6 +23,7 @@ export class TerminalChat {
   #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 1, maxlength: 32768, class: 'code' }));
   #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary small' }, 'Send'));
   #empty = el('li', { class: 'empty quiet' });
+  node = el('section', { class: 'terminal-chat' });
 
   /**
    * @param {{terminalId: string, label: string}} of @param {import('./terminal.js').Terminal} terminal
@@ -41,17 +43,20 @@ export class TerminalChat {
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text) => this.talk.pose(this.#question(text)), () => this.#render());
     this.agent.agentMode = Boolean(known.agent);
+    this.attached = new Attached(() => this.slot, signal, (err) => trouble(this.#error, err), this.node);
     const form = /** @type {HTMLFormElement} */ (el('form',
-      { class: 'composer terminal-composer', onsubmit: (e) => this.#submit(e) }, this.#sign, this.#prompt, this.#send));
+      { class: 'composer terminal-composer', onsubmit: (e) => this.#submit(e) }, this.attached.node, this.#sign,
+      this.#prompt, this.attached.open, this.#send));
     this.#prompt.value = drafts.get(this.slot) ?? '';
+    this.#prompt.addEventListener('paste', this.attached.pasted);
     this.#prompt.addEventListener('input', () => drafts.set(this.slot, this.#prompt.value));
     this.#prompt.addEventListener('keydown', (key) => {
       if (key.key !== 'Enter' || key.shiftKey || key.isComposing) return;
       key.preventDefault();
       form.requestSubmit();
     });
-    this.node = el('section', { class: 'terminal-chat', 'aria-label': `Chat about ${of.label}` },
-      el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }), this.#stop),
+    this.node.setAttribute('aria-label', `Chat about ${of.label}`);
+    this.node.append(el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }), this.#stop),
       this.talk.node, this.#error, form);
     this.#render();
   }
@@ -60,6 +65,7 @@ export class TerminalChat {
 
   /** enter loads the conversation, and follows a run in progress. */
   async enter() {
+    this.attached.enter();
     this.talk.render();
     examplesOf(agents.true).then((all) => this.signal.aborted || this.talk.offer(all));
     if (this.talk.threadId) await this.talk.load();
@@ -112,20 +118,24 @@ export class TerminalChat {
   #adopting = false;
   #elsewhere = ''; // a run that was reported while another run seemed to be in progress
 
-  #question(prompt) {
+  #question(prompt, files = []) {
     return { prompt, threadId: this.talk.threadId, terminalId: this.of.terminalId,
+      attachments: files.length ? files : undefined,
       agent: agents[String(this.agent.agentMode)], slot: this.slot, key: crypto.randomUUID(), region: region() };
   }
 
-  #submit(e) {
+  async #submit(e) {
     e.preventDefault();
+    if (!(await this.attached.settled())) return; // a file could not be added, and the user decides
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#running()) return;
     this.#refusal = false;
     trouble(this.#error);
+    const { files } = this.attached;
     this.#prompt.value = '';
     drafts.set(this.slot, undefined);
-    this.#pose(this.#question(prompt));
+    this.attached.show([]);
+    this.#pose(this.#question(prompt, files));
   }
 
   #pose(question) {
@@ -151,6 +161,7 @@ export class TerminalChat {
     this.talk.drop(live);
     if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
     drafts.set(this.slot, this.#prompt.value);
+    if (!this.attached.files.length) this.attached.show(live.question?.attachments ?? []);
     this.#refusal = true;
     trouble(this.#error, err);
     if (err.status === 404) this.#keep({ threadId: (this.talk.threadId = '') }); // the conversation was deleted
