@@ -38,6 +38,7 @@ type host struct {
 	boots      int
 	others     time.Time // when it first answered with other host keys; zero if it does not
 	opened     *watched
+	put        *watched // the files that uploads create
 	ends       standIn
 }
 
@@ -56,6 +57,12 @@ func newHost(dir string) (h *host, err error) {
 	if h.opened, err = watch(filepath.Join(h.home, "looked")); err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(filepath.Join(h.home, putInto), 0o700); err != nil {
+		return nil, err
+	}
+	if h.put, err = created(filepath.Join(h.home, putInto)); err != nil {
+		return nil, err
+	}
 	err = proof.Attempt(func() {
 		h.Server = sshd.Start(&h.ends, sshd.Options{Home: h.home, Env: []string{"COUNTERSIGN_BOOT=" + h.boot}})
 	})
@@ -67,7 +74,7 @@ func newHost(dir string) (h *host, err error) {
 
 func (h *host) close() error {
 	h.ends.cleanup()
-	return h.opened.close()
+	return errors.Join(h.opened.close(), h.put.close())
 }
 
 func (h *host) newBoot() error {
@@ -205,6 +212,8 @@ func (t *trial) subject(n int) string {
 	switch {
 	case t.kind.looks:
 		return "cat " + t.looked(n)
+	case t.kind.tool == upload.tool:
+		return t.name(n)
 	case t.kind.onHost:
 		return lineOf(t.name(n), t.walk.lasts)
 	case t.kind.patches:
@@ -242,6 +251,8 @@ func (t *trial) effects() []invariants.Effect {
 		return append(t.env.effectsOf(t.uid), t.takenBack()...)
 	case t.kind.tool == commandList.tool:
 		return t.lists()
+	case t.kind.tool == upload.tool:
+		return t.uploads()
 	case !t.kind.looks:
 		return t.env.host.witnessed(t.uid)
 	}

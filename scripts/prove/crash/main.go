@@ -49,10 +49,10 @@ const (
 // kinds returns the kinds that the trials use.
 func (o options) kinds() []kind {
 	switch {
-	case o.on == hosts:
-		return commands
 	case o.of != nil:
 		return o.of
+	case o.on == hosts:
+		return commands
 	}
 	return kinds
 }

@@ -41,7 +41,7 @@ var kinds = []kind{
 var commands = []kind{
 	{name: "command", tool: "run_command", mode: "draft", onHost: true},
 	{name: "command that looks", tool: "run_command", mode: "draft", onHost: true, looks: true},
-	commandList,
+	commandList, upload,
 }
 
 // everyKind lists all kinds.
@@ -67,6 +67,8 @@ func (k kind) args(name string) map[string]any {
 		return testkit.Command(name)
 	case commandList.tool:
 		return listed(name)
+	case upload.tool:
+		return uploading(name)
 	}
 	e := testkit.Event(name, eventStart)
 	e["attendees"] = []string{"bob@example.org"}
@@ -85,6 +87,8 @@ func (k kind) edited(name string) map[string]any {
 		a["command"] = strings.Replace(name, " run ", " edited run ", 1)
 	case commandList.tool:
 		return listed(strings.Replace(name, " run ", " edited run ", 1))
+	case upload.tool:
+		a["path"] = putInto + "/" + otherName(name)
 	default:
 		a["location"] = "at home"
 	}
@@ -141,7 +145,8 @@ var (
 	anyOf  = func(k kind) bool { return !k.looks && !k.plans && !k.mailed }
 	people = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // other tools have no recipient
 	looks  = func(k kind) bool { return k.looks }
-	onHost = func(k kind) bool { return k.onHost && !k.looks }
+	// commands that last, which an upload does not
+	lasting = func(k kind) bool { return k.onHost && !k.looks && k.tool != upload.tool }
 
 	makesEvents = func(k kind) bool { return k.tool == calendar.Name }
 )
@@ -162,7 +167,7 @@ var walks = slices.Concat([]walk{
 	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false, shortly, 0},
 	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either, true,
 		shortly, 0},
-	{"cancel in the middle", longTTL, []step{start(0), decide("approve_once"), cancelAmid, deliver}, onHost, either,
+	{"cancel in the middle", longTTL, []step{start(0), decide("approve_once"), cancelAmid, deliver}, lasting, either,
 		true, longer, 0},
 	{"hold", longTTL, []step{start(0), hold(time.Second), deliver}, anyOf, once, false, shortly, 0},
 	{"undo", longTTL, []step{start(0), hold(undoable), undo, deliver}, anyOf, never, false, shortly, 0},
@@ -187,6 +192,9 @@ func start(n int) step {
 			ask = func(ctx context.Context, prompt string, header ...string) (testkit.Answer, error) {
 				return t.at(to).AskOn(ctx, t.terminal, "", prompt, header...)
 			}
+		}
+		if t.kind.tool == upload.tool {
+			ask = t.askWithFile(to, n)
 		}
 		if t.kind.plans {
 			ask = t.openSession(to)

@@ -9,26 +9,38 @@ import (
 	"syscall"
 )
 
-// watched counts how often each file of a directory is read. A command that only reads leaves no other trace.
+// watched counts how often each file of a directory is read, or created. A command that only reads leaves no other
+// trace.
 type watched struct {
 	events *os.File
 	ended  chan struct{}
 
 	mu     sync.Mutex
 	counts map[string]int
+	mask   uint32 // the counted events
 }
 
+// created watches which files are created in a directory.
+func created(dir string) (*watched, error) {
+	return watchFor(dir, syscall.IN_CREATE|syscall.IN_MOVED_TO, 0)
+}
+
+// watch watches which files of a directory are read. The kernel merges equal events that have not been read. The events
+// in between keep them apart.
 func watch(dir string) (*watched, error) {
+	return watchFor(dir, syscall.IN_ACCESS, syscall.IN_OPEN|syscall.IN_CLOSE_NOWRITE)
+}
+
+func watchFor(dir string, mask, between uint32) (*watched, error) {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// The kernel merges equal events that have not been read. The events in between keep them apart.
-	const mask = syscall.IN_OPEN | syscall.IN_ACCESS | syscall.IN_CLOSE_NOWRITE
-	if _, err := syscall.InotifyAddWatch(fd, dir, mask); err != nil {
+	if _, err := syscall.InotifyAddWatch(fd, dir, mask|between); err != nil {
 		return nil, errors.Join(os.NewSyscallError("inotify_add_watch", err), syscall.Close(fd))
 	}
-	w := &watched{events: os.NewFile(uintptr(fd), "inotify"), ended: make(chan struct{}), counts: map[string]int{}}
+	w := &watched{events: os.NewFile(uintptr(fd), "inotify"), ended: make(chan struct{}), counts: map[string]int{},
+		mask: mask}
 	go w.read()
 	return w, nil
 }
@@ -46,7 +58,7 @@ func (w *watched) read() {
 		for b := buf[:n]; len(b) >= syscall.SizeofInotifyEvent; {
 			mask, size := binary.NativeEndian.Uint32(b[4:]), int(binary.NativeEndian.Uint32(b[12:]))
 			name, _, _ := bytes.Cut(b[syscall.SizeofInotifyEvent:][:size], []byte{0})
-			if mask&syscall.IN_ACCESS != 0 {
+			if mask&w.mask != 0 {
 				w.mu.Lock()
 				w.counts[string(name)]++
 				w.mu.Unlock()
@@ -56,7 +68,7 @@ func (w *watched) read() {
 	}
 }
 
-// times returns how often the file was read. The file is short, so a command reads it in one call. The supervisor opens
+// times returns how often the file was read or created. The file is short, so a command reads it in one call. The supervisor opens
 // the file before the command does, but does not read it.
 func (w *watched) times(name string) int {
 	w.mu.Lock()

@@ -88,7 +88,8 @@ func work(ctx context.Context, first proof.Order) error {
 		p.mail(l)
 		l.Sleep = shortened
 		used := []*tool.Tool{l.Tools["gmail_send"], l.Tools["calendar_event_create"], l.Tools["calendar_event_delete"]}
-		for _, name := range []string{command.Run, command.RunList, command.Complete, command.Ask} {
+		for _, name := range []string{command.Run, command.RunList, command.Complete, command.Ask,
+			command.Upload} {
 			if t := l.Tools[name]; t != nil {
 				used = append(used, t)
 			}

@@ -46,7 +46,6 @@ func (r *runner) downloadTool() *tool.Tool {
 		Class:      tool.ClassOpaque, // for a file that can no longer be judged
 		Untrusted:  true,
 		Echoes:     true,
-		Timeout:    transferTime,
 
 		KeepsOutput: true,
 		Refine: func(s *jsonschema.Schema) {

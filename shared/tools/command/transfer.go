@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -31,10 +30,8 @@ const (
 	CodeNoDigest  = fault.Code("no_digest")    // the host cannot read the file, or cannot compute its SHA-256
 )
 
-const (
-	transferTime = time.Minute // time limit of a transfer
-	maxPath      = 4096        // bytes of a path: PATH_MAX of Linux
-)
+// maxPath is the size limit of a path, in bytes: PATH_MAX of Linux.
+const maxPath = 4096
 
 // checkTransfer returns an error if a path of the model cannot be shown exactly as it is, or if its reason is missing.
 func checkTransfer(file, reasoning string) error {

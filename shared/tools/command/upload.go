@@ -52,7 +52,6 @@ func (r *runner) uploadTool() *tool.Tool {
 		Description: "Puts a file that the user attached in this conversation on the host of the user's terminal, " +
 			"byte for byte. It waits for the user's yes. Only its owner can read a new file.",
 		SideEffect: true,
-		Timeout:    transferTime,
 		Refine: func(s *jsonschema.Schema) {
 			delete(s.Properties, "base")
 			text(s, "file", maxPath)

@@ -6330,12 +6330,14 @@ var TerminalChat = class {
       form3.requestSubmit();
     });
     this.node.setAttribute("aria-label", `Chat about ${of.label}`);
-    this.node.append(
-      el("header", { class: "pane-head" }, this.#toggle, this.#badge, el("span", { class: "spread" }), this.#stop),
-      this.talk.node,
-      this.#error,
-      form3
-    );
+    this.node.append(el(
+      "header",
+      { class: "pane-head" },
+      this.#toggle,
+      this.#badge,
+      el("span", { class: "spread" }),
+      this.#stop
+    ), this.talk.node, this.#error, form3);
     this.#render();
   }
   #refusal = false;

@@ -56,8 +56,8 @@ export class TerminalChat {
       form.requestSubmit();
     });
     this.node.setAttribute('aria-label', `Chat about ${of.label}`);
-    this.node.append(el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }), this.#stop),
-      this.talk.node, this.#error, form);
+    this.node.append(el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }),
+      this.#stop), this.talk.node, this.#error, form);
     this.#render();
   }
 
