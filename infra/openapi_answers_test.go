@@ -369,9 +369,9 @@ func printing(t *testing.T, s *stand) {
 			return none{}, err
 		}})
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "print", Args: map[string]any{}}}}
+		return fakegemini.Turn{Thought: "It prints.", Calls: []fakegemini.Call{{Name: "print", Args: map[string]any{}}}}
 	})
-	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print."}`})
+	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print.","thoughts":true}`})
 	s.App.API.Loop.Tools["print"] = tool.Define(tool.Def[none, none]{Name: "print", Description: "Prints.",
 		SideEffect: true, Approval: tool.NotRequired, KeepsOutput: true,
 		Preview: func(none) tool.Preview { return tool.Preview{Title: "Print"} },

@@ -73,8 +73,10 @@ func chats(t *testing.T, d *described) {
 	p.post(400, "chatResults", map[string]any{"results": []any{}}) // no call is pending
 	goneBehind(p)
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
+		return fakegemini.Turn{Thought: "It needs a tool.",
+			Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
 	})
+	s.App.API.Chat.Core.Agents["page"].Model.Thoughts = true
 	// This request ends in an error.
 	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}})
 	usedUp(t, d)

@@ -18,6 +18,7 @@ func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 		ThreadID       *string         `json:"threadId"`
 		ResponseSchema json.RawMessage `json:"responseSchema"`
 		Attachments    []attachedBody  `json:"attachments"`
+		Thoughts       bool            `json:"thoughts"`
 		chosenBody
 	}
 	hash, err := r.decode(&in)
@@ -35,7 +36,7 @@ func (r *request) ask() (q loop.StartRequest, p loop.Prompt, err error) {
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}
-	p.Text = in.Prompt
+	p.Text, p.Thoughts = in.Prompt, in.Thoughts
 	if string(in.ResponseSchema) != "null" {
 		p.Answer = in.ResponseSchema
 	}

@@ -113,11 +113,14 @@ func (c *checked) add(name string, data []byte, field func(string) string) error
 	return nil
 }
 
-// hashOf returns the hash of a chat client's prompt: its words and files.
+// hashOf returns the hash of a chat client's prompt: its words, its files, and the model that it chooses.
 func hashOf(p loop.Prompt) string {
 	sum := sha256.Sum256([]byte(p.Text))
 	for _, f := range attachment.Describe(p.Files) {
 		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q %s", f.Name, f.SHA256))
+	}
+	if p.Model != "" {
+		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q", p.Model))
 	}
 	return hex.EncodeToString(sum[:])
 }

@@ -83,6 +83,8 @@ func (r *request) converse(say func(context.Context, chat.Request, unit.Sink) (*
 	defer stop()
 	reply, err := say(ctx, q, func(n unit.Update) {
 		switch {
+		case n.Thought != "":
+			out.write(thoughtLine{"thought", n.Thought})
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
 		case n.Status == run.Planning || n.Status == run.Executing || n.Status == run.Awaiting:

@@ -63,6 +63,9 @@ func (t telling) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) 
 // emit returns a sink that streams the run's updates while this process moves it.
 func (t telling) emit(ctx context.Context) unit.Sink {
 	return func(n unit.Update) {
+		if n.Thought != "" {
+			t.to.Think(n.Thought)
+		}
 		if n.Delta != "" {
 			t.to.Delta(n.Delta)
 		}

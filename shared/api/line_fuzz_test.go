@@ -29,7 +29,7 @@ func FuzzLine(f *testing.F) {
 		lines := []any{
 			statusLine{"status", run.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view},
 			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer},
-			run.EventView{Text: text, Action: view}, outputLine{"output", text, text},
+			run.EventView{Text: text, Action: view}, outputLine{"output", text, text}, thoughtLine{"thought", text},
 		}
 		for _, l := range lines {
 			out.write(l)

@@ -137,6 +137,10 @@ type (
 		Type  string `json:"type"`
 		Delta string `json:"delta"`
 	}
+	thoughtLine struct { // a piece of the model's thoughts
+		Type  string `json:"type"`
+		Delta string `json:"delta"`
+	}
 	outputLine struct {
 		Type     string `json:"type"`
 		ActionID string `json:"actionId"`
@@ -179,6 +183,8 @@ func postStream(r *request) (any, error) {
 	defer cancel()
 	q.Sink = func(n unit.Update) {
 		switch {
+		case n.Thought != "":
+			out.write(thoughtLine{"thought", n.Thought})
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
 		case n.Output != nil && n.Output.Data != nil:

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -8,7 +10,8 @@ import (
 )
 
 // TestThoughtsAreAskedForWhereTheyAreShown checks that thoughts are requested for clients of the AI SDK and of AG-UI,
-// which show them, but not for other clients, and never from a model that has none.
+// which show them, and for requests that ask for them, but not for others, and never from a model that has none. They
+// are shown once, before the text, although the text is streamed.
 func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
 	const ui = `{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`
 	const agui = `{"threadId":"c","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},` +
@@ -23,6 +26,8 @@ func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
 		"another kind":    {"gemma-3-27b-it", "/api/agent/agui", agui, ""},
 		"an answer alone": {"gemini-2.5-flash", "/api/agent/run", `{"prompt":"hi"}`, ""},
 		"a stream":        {"gemini-3-pro-preview", "/api/agent/run/stream", `{"prompt":"hi"}`, ""},
+		"a stream that asks": {"gemini-3-pro-preview", "/api/agent/run/stream", `{"prompt":"hi","thoughts":true}`,
+			`{"type":"thought","delta":"A greeting is due."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := deploy(t, "GEMINI_MODEL="+c.model)
@@ -37,10 +42,39 @@ func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
 			if a.HTTP != 200 || !strings.Contains(string(a.Body), "Hello.") || asked != (c.shown != "") {
 				t.Fatalf("asked for thoughts: %v; %d %s", asked, a.HTTP, a.Body)
 			}
-			if asked && (!strings.Contains(string(a.Body), c.shown) ||
-				!strings.Contains(string(a.Body), "A greeting is due.")) {
-				t.Errorf("the thought is not shown: %s", a.Body)
+			shown := strings.Index(string(a.Body), c.shown)
+			if asked && (shown < 0 || shown > strings.Index(string(a.Body), "Hello.") ||
+				strings.Count(string(a.Body), "A greeting is due.") != 1) {
+				t.Errorf("the thought is not shown once, before the text: %s", a.Body)
 			}
 		})
+	}
+}
+
+// TestAnAgentShowsItsThoughts checks that an agent's file can request thoughts for every client, also of a page's
+// agent, and that the log has none.
+func TestAnAgentShowsItsThoughts(t *testing.T) {
+	dir := t.TempDir()
+	for name, more := range map[string]string{"open": "", "shop": "page: true\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".agent.yaml"),
+			[]byte("name: "+name+"\ninstruction: Help.\nthoughts: true\n"+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := deploy(t, "GEMINI_MODEL=gemini-2.5-flash", "AGENTS="+dir)
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Thought: "CANARY-thought.", Text: "Hello."}
+	})
+	for path, body := range map[string]string{
+		"/api/agent/run/stream": `{"prompt":"hi","agent":"open"}`,
+		"/api/agent/chat":       `{"message":"hi","agent":"shop"}`,
+	} {
+		a, err := w.Call(t.Context(), "ana", "POST", path, body, "Accept", "application/x-ndjson")
+		if got := string(a.Body); err != nil || !strings.Contains(got, `{"type":"thought","delta":"CANARY-thought."}`) {
+			t.Errorf("%s: %v %s", path, err, got)
+		}
+	}
+	if got := w.Logs.String(); got == "" || strings.Contains(got, "CANARY") {
+		t.Errorf("the log is %s", got)
 	}
 }

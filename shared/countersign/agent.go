@@ -57,6 +57,7 @@ type Options struct {
 	// Models are models of the same service, at most 20, that [Session.WithModel] can choose. Nil: GEMINI_MODELS, if
 	// the environment configures the service.
 	Models   []string
+	Thoughts bool     // request what the model thinks, for the event [Thought]
 	Provider Provider // the service to call; nil: the one that the environment configures, see [Gemini]
 
 	Dir      string   // the folder of SessionContext.FS, in which commands run; empty: the working directory
@@ -255,7 +256,7 @@ func (c *core) setSelf() error {
 		History:     registry.HistoryVerbatim,
 		Compression: registry.Compression{Window: model.Window(o.Model), Threshold: max(o.CompressionThreshold, 0)},
 		OnReject:    registry.RejectContinues, Exclusive: true, Order: registry.Sequential, Effects: effects,
-		Model: model.Settings{Name: o.Model},
+		Model: model.Settings{Thoughts: o.Thoughts, Name: o.Model},
 		Limits: registry.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
 			ModelTimeout: modelTimeout, ToolTimeout: o.ToolTimeout}}
 	return errors.Join(wrong...)

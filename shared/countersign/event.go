@@ -6,14 +6,19 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// Event is one thing that happened in a run that moves: *[Text], *[ToolStarted], *[ToolFinished], *[Asked],
-// *[ChatCompressed], *[SkillActivated] or *[Finished]. Only this package defines event types, and later releases can
-// add some, so a switch over them should ignore unknown types. An event does not change after it was yielded.
+// Event is one thing that happened in a run that moves: *[Thought], *[Text], *[ToolStarted], *[ToolFinished],
+// *[Asked], *[ChatCompressed], *[SkillActivated] or *[Finished]. Only this package defines event types, and later
+// releases can add some, so a switch over them should ignore unknown types. An event does not change after it was
+// yielded.
 type Event interface{ event() }
 
 // Text is a piece of the model's text as it arrived. Pieces that arrive while the loop's body is busy are joined.
 // Pieces are not stored, so a process that continues the run later does not yield them again.
 type Text struct{ Delta string }
+
+// Thought is a piece of the model's thoughts, as the service summarises them. They precede the text that they lead to.
+// An agent with Options.Thoughts has them, if its model shows any.
+type Thought struct{ Delta string }
 
 // ToolStarted reports that a call is about to run.
 type ToolStarted struct {
@@ -50,6 +55,7 @@ type ChatCompressed struct {
 type Finished struct{ Result }
 
 func (*Text) event()           {}
+func (*Thought) event()        {}
 func (*ToolStarted) event()    {}
 func (*ToolFinished) event()   {}
 func (*Asked) event()          {}

@@ -242,3 +242,34 @@ func TestPromptsWithoutWords(t *testing.T) {
 		}
 	}
 }
+
+// TestThoughtsPrecedeTheText checks that an agent with Options.Thoughts yields them once, first, and that no other
+// does.
+func TestThoughtsPrecedeTheText(t *testing.T) {
+	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		if r.Thoughts {
+			return fakegemini.Turn{Thought: "A greeting is due.", Text: "Hello."}
+		}
+		return fakegemini.Turn{Text: "Hello."}
+	})
+	t.Setenv("GEMINI_API_KEY", "k-0000000000000000000000000000000000000")
+	t.Setenv("GOOGLE_GEMINI_BASE_URL", newServer(t, fake))
+	for thoughts, want := range map[bool]string{true: "(A greeting is due.)Hello.", false: "Hello."} {
+		a := newAgent(t, countersign.Options{Model: "gemini-2.5-flash", Thoughts: thoughts})
+		got := ""
+		for e, err := range a.NewSession().SendStream(t.Context(), "hi") {
+			switch e := e.(type) {
+			case *countersign.Thought:
+				got += "(" + e.Delta + ")"
+			case *countersign.Text:
+				got += e.Delta
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got != want {
+			t.Errorf("thoughts %v: %q", thoughts, got)
+		}
+	}
+}

@@ -148,6 +148,8 @@ func (q *eventQueue) add(e Event) {
 // eventOf returns the event of an update, or nil.
 func (q *eventQueue) eventOf(u unit.Update) Event {
 	switch {
+	case u.Thought != "":
+		return &Thought{u.Thought}
 	case u.Delta != "" || u.Beyond != "":
 		return &Text{u.Delta + u.Beyond}
 	case u.Started != nil:

@@ -136,18 +136,29 @@ func (v *Encoder) id(of string) string {
 	return v.runID + "-" + of
 }
 
-// Thought sends the thoughts that the model shows.
-func (v *Encoder) Thought(id, text string) {
-	id = v.id(id)
+// StartThought starts the thoughts that the model shows.
+func (v *Encoder) StartThought(id string) {
+	if v.past == nil {
+		v.send(Event{Type: "REASONING_START", MessageID: v.id(id)})
+		v.send(Event{Type: "REASONING_MESSAGE_START", MessageID: v.id(id), Role: "reasoning"})
+	}
+}
+
+// Thought adds to the thoughts. Those of the past come in one piece.
+func (v *Encoder) Thought(id, delta string) {
 	if v.past != nil {
-		v.past.add(Message{ID: id, Role: "reasoning", Content: text})
+		v.past.add(Message{ID: v.id(id), Role: "reasoning", Content: delta})
 		return
 	}
-	v.send(Event{Type: "REASONING_START", MessageID: id})
-	v.send(Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
-	v.send(Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
-	v.send(Event{Type: "REASONING_MESSAGE_END", MessageID: id})
-	v.send(Event{Type: "REASONING_END", MessageID: id})
+	v.send(Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: v.id(id), Delta: delta})
+}
+
+// EndThought ends the thoughts.
+func (v *Encoder) EndThought(id string) {
+	if v.past == nil {
+		v.send(Event{Type: "REASONING_MESSAGE_END", MessageID: v.id(id)})
+		v.send(Event{Type: "REASONING_END", MessageID: v.id(id)})
+	}
 }
 
 // Call sends a call once. If its arguments change later, only the card shows that: no event can revoke the arguments

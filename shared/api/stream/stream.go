@@ -22,7 +22,9 @@ type Encoder interface {
 	StartText(id string)
 	Text(id, delta string)
 	EndText(id string)
-	Thought(id, text string)
+	StartThought(id string)
+	Thought(id, delta string)
+	EndThought(id string)
 	Call(a *run.Action, args json.RawMessage)
 	Ask(a *run.Action) // the user can approve or reject the call
 	Done(a *run.Action, result json.RawMessage)
@@ -63,7 +65,9 @@ type Stream struct {
 
 	begun, step bool
 	text        string // ID of the open text
+	thought     string // ID of the open thought
 	streamed    string // the part of the current turn's text that is already sent
+	thoughts    string // the part of its thoughts that is already sent
 	parts       int    // number of texts and thoughts so far
 }
 
@@ -75,6 +79,13 @@ func New(runID, threadID string, answered []string, by Encoder) *Stream {
 
 // Delivered returns the number of the last event added.
 func (t *Stream) Delivered() int64 { return t.told }
+
+// Think adds a piece of the model's thoughts as it arrives.
+func (t *Stream) Think(text string) {
+	t.begin()
+	t.thoughts += text
+	t.think(text)
+}
 
 // Delta adds a piece of the model's text as it arrives.
 func (t *Stream) Delta(text string) {
@@ -167,16 +178,18 @@ func (t *Stream) tell(e run.Event) {
 
 // tellTurn sends the part of the model's answer that was not streamed as it arrived.
 func (t *Stream) tellTurn(turn *run.Turn) {
-	streamed := t.streamed
-	t.streamed = ""
-	if streamed == "" {
+	streamed, thoughts := t.streamed, t.thoughts
+	t.streamed, t.thoughts = "", ""
+	if streamed+thoughts == "" {
 		t.endStep()
 	}
 	if turn.OwnWork() || turn.Correction != "" {
 		t.endText()
 		return
 	}
-	t.think(model.Thoughts(turn.Content))
+	if thoughts == "" { // otherwise they were sent before the text
+		t.think(model.Thoughts(turn.Content))
+	}
 	rest, follows := strings.CutPrefix(turn.Text, streamed)
 	if !follows && strings.HasPrefix(model.Words(turn.Content), streamed) {
 		rest = "" // the text was shortened when it was stored
@@ -262,6 +275,7 @@ func (t *Stream) say(text string) {
 	if text == "" {
 		return
 	}
+	t.endThought()
 	t.startStep()
 	if t.text == "" {
 		t.text = t.part("text")
@@ -275,9 +289,13 @@ func (t *Stream) think(text string) {
 	if text == "" {
 		return
 	}
-	t.endText()
-	t.startStep()
-	t.Thought(t.part("reasoning"), text)
+	if t.thought == "" {
+		t.endText()
+		t.startStep()
+		t.thought = t.part("reasoning")
+		t.StartThought(t.thought)
+	}
+	t.Thought(t.thought, text)
 }
 
 func (t *Stream) part(kind string) (id string) {
@@ -285,7 +303,16 @@ func (t *Stream) part(kind string) (id string) {
 	return kind + "-" + strconv.Itoa(t.parts)
 }
 
+func (t *Stream) endThought() {
+	if t.thought != "" {
+		t.EndThought(t.thought)
+		t.thought = ""
+	}
+}
+
+// endText ends the open text and the open thought.
 func (t *Stream) endText() {
+	t.endThought()
 	if t.text != "" {
 		t.EndText(t.text)
 		t.text = ""

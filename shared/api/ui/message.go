@@ -36,12 +36,14 @@ func (m Message) Text(id, delta string) { m(Chunk{Type: "text-delta", ID: id, De
 // EndText ends the text.
 func (m Message) EndText(id string) { m(Chunk{Type: "text-end", ID: id}) }
 
-// Thought sends the thoughts that the model shows.
-func (m Message) Thought(id, text string) {
-	m(Chunk{Type: "reasoning-start", ID: id})
-	m(Chunk{Type: "reasoning-delta", ID: id, Delta: text})
-	m(Chunk{Type: "reasoning-end", ID: id})
-}
+// StartThought starts the thoughts that the model shows.
+func (m Message) StartThought(id string) { m(Chunk{Type: "reasoning-start", ID: id}) }
+
+// Thought adds to the thoughts.
+func (m Message) Thought(id, delta string) { m(Chunk{Type: "reasoning-delta", ID: id, Delta: delta}) }
+
+// EndThought ends the thoughts.
+func (m Message) EndThought(id string) { m(Chunk{Type: "reasoning-end", ID: id}) }
 
 // Call sends a call. The client executes it only if it is a call for the client.
 func (m Message) Call(a *run.Action, args json.RawMessage) {

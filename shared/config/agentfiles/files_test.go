@@ -46,6 +46,7 @@ const small = "name: x\ninstruction: Help.\n"
 
 const whole = `name: concierge
 model: gemini-2.5-flash
+thoughts: true
 description: Books rooms.
 examples: [book a room for ten, "book: a hall"]
 instruction: |
@@ -90,6 +91,7 @@ func TestLoad(t *testing.T) {
 		AnswerTTL: 10 * time.Second, ModelTimeout: 20 * time.Second, ToolTimeout: 50 * time.Second,
 		LongestTool: 50 * time.Second, MaxOpen: 2}
 	if a.Name != "concierge" || a.Description != "Books rooms." || a.Model.Name != "gemini-2.5-flash" ||
+		!a.Model.Thoughts || x.Model.Thoughts ||
 		*a.Model.Temperature != 0.5 || !slices.Equal(a.Tools, []string{"book", "look"}) ||
 		!slices.Equal(a.Ask, []string{"look"}) || !reflect.DeepEqual(a.Limits, want) ||
 		a.OnReject != registry.RejectContinues {

@@ -36,7 +36,7 @@ func Parse(file string, data []byte, o Options) (registry.Agent, error) {
 		return registry.Agent{}, err
 	}
 	s, wrong := d.Fields(d.Root, "name", "model", "description", "examples", "instruction", "tools", "temperature",
-		"limits", "onReject", "page", "origins", "responseSchema")
+		"limits", "onReject", "page", "origins", "responseSchema", "thoughts")
 	p := &parser{Options: o, doc: d, at: map[string]*yaml.Node{}, wrong: wrong}
 	a := p.agent(s, strings.TrimSuffix(file, extension))
 	p.check(a)
@@ -86,6 +86,9 @@ func (p *parser) agent(s strictyaml.Section, name string) registry.Agent {
 	instruction := registry.Text(text("instruction", maxInstruction))
 	a.Instructions = registry.Located(registry.WithExamples(instruction, a.Examples))
 	a.Model.Name = text("model", maxModel)
+	thoughts, err := s.Flag("thoughts", false)
+	p.add(err)
+	a.Model.Thoughts = thoughts
 	a.Model.Temperature = p.temperature(s.Values["temperature"])
 	p.page(s, &a)
 	p.origins(s, &a)

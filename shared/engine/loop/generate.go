@@ -26,6 +26,21 @@ func holding(ctx context.Context, ex *unit.Execution, answer func(context.Contex
 	return reply, err
 }
 
+// withThoughts returns the context of a model call that passes on the model's thoughts as they arrive, up to the length
+// that is shown. They are passed on only if the request asks for them and there is a reader.
+func withThoughts(ctx context.Context, ex *unit.Execution, req model.Request) context.Context {
+	if ex.Unread || !req.Settings.Thoughts {
+		return ctx
+	}
+	left := run.MaxMessageText
+	return model.WithThoughtSink(ctx, func(text string) {
+		shown := clip.Prefix(text, left)
+		if left -= len(shown); shown != "" {
+			ex.Notify(unit.Update{Thought: shown})
+		}
+	})
+}
+
 // deltaSink returns a function that passes on the model's text as it arrives, up to the length that is shown. Text
 // after that goes only to readers within the process. It returns nil if there is no reader, because a whole answer
 // costs less than a stream.

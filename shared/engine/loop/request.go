@@ -44,7 +44,7 @@ func requestTo(ctx context.Context, ex *unit.Execution, name string) (model.Requ
 		req.Settings = sessionSettings(ex, agent)
 	} else {
 		req.Settings, req.NoTools = settings(ex.State, agent, req.Tools)
-		req.Settings.Thoughts = ex.State.Input.Thoughts
+		req.Settings.Thoughts = ex.State.Input.Thoughts || agent.Model.Thoughts
 	}
 	req.Settings.Name = name
 	return req, nil

@@ -27,7 +27,7 @@ func callModel(ctx context.Context, ex *unit.Execution) error {
 	}
 	if a := ex.TakeAhead(); a != nil {
 		return answered(ctx, ex, a.Request, func(ctx context.Context) (*model.Reply, error) {
-			return a.Use(ctx, deltaSink(ex))
+			return a.Use(withThoughts(ctx, ex, a.Request), deltaSink(ex))
 		})
 	}
 	if over, err := overBudget(ctx, ex); over || err != nil {
@@ -50,7 +50,7 @@ func callModel(ctx context.Context, ex *unit.Execution) error {
 		return err
 	}
 	return answered(ctx, ex, req, func(ctx context.Context) (*model.Reply, error) {
-		return askModel(ctx, ex, req, deltaSink(ex))
+		return askModel(withThoughts(ctx, ex, req), ex, req, deltaSink(ex))
 	})
 }
 

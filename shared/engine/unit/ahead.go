@@ -26,6 +26,7 @@ type Ahead struct {
 	begun   bool
 	settled chan struct{} // closed when the call is used or dropped
 	delta   func(string)  // receives the text of a used call
+	think   func(string)  // receives its thoughts
 	done    chan struct{} // closed when the call has ended
 	reply   *model.Reply
 	err     error
@@ -98,6 +99,13 @@ func (a *Ahead) run(ctx context.Context, how Foresight) {
 				a.delta(text)
 			}
 		}
+		if a.Request.Settings.Thoughts {
+			ctx = model.WithThoughtSink(ctx, func(text string) {
+				if <-a.settled; a.think != nil {
+					a.think(text)
+				}
+			})
+		}
 	}
 	a.reply, a.err = how.Call(ctx, &a.next, a.Request, delta)
 	a.lived = true
@@ -131,10 +139,11 @@ func (ex *Execution) TakeAhead() *Ahead {
 	return a
 }
 
-// Use passes the text of the call to delta, in order, and returns its answer. The commit that the call rests on must be
+// Use passes the text of the call to delta, and its thoughts to ctx's [model.ThoughtSink], in order, and returns its
+// answer. The commit that the call rests on must be
 // durable. The end of ctx cancels the call.
 func (a *Ahead) Use(ctx context.Context, delta func(string)) (*model.Reply, error) {
-	a.delta = delta
+	a.delta, a.think = delta, model.ThoughtSink(ctx)
 	close(a.settled)
 	select {
 	case <-a.done:

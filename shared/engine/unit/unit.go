@@ -100,6 +100,7 @@ type Update struct {
 	Seq             int64 // number of the stored event behind Action or Finished; 0: none
 	Status          run.Status
 	Delta           string
+	Thought         string // a piece of the model's visible thoughts, which precede the text
 	Action          *run.ActionView
 	Output          *Output
 	Compressed      *run.Compressed

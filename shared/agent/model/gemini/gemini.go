@@ -187,11 +187,12 @@ func (m *Model) ask(ctx context.Context, ex *exchange, req model.Request, out *a
 		_, err := m.client.Models.GenerateContent(ctx, m.named(req), nil, cfg)
 		return err
 	}
+	think := model.ThoughtSink(ctx)
 	for res, err := range m.client.Models.GenerateContentStream(ctx, m.named(req), nil, cfg) {
 		if err != nil {
 			return err
 		}
-		out.show(res, delta)
+		out.show(res, delta, think)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -33,19 +33,25 @@ type answer struct {
 	sources   []model.Source
 }
 
-// show passes on the visible text of one chunk.
-func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
+// show passes on the visible text of one chunk, and its thoughts if think is not nil.
+func (a *answer) show(res *genai.GenerateContentResponse, delta, think func(string)) {
 	first := slices.IndexFunc(res.Candidates, func(c *genai.Candidate) bool { return c != nil && c.Index == 0 })
 	if first < 0 || res.Candidates[first].Content == nil {
 		return
 	}
 	for _, p := range res.Candidates[first].Content.Parts {
-		if p != nil && !p.Thought && p.Text != "" {
+		switch {
+		case p == nil || p.Text == "" || p.Thought && think == nil:
+			continue
+		case p.Thought: // the answer can still be asked for again
+			a.passing = true
+			think(p.Text)
+		default:
 			a.said.WriteString(p.Text)
 			a.shown, a.passing = true, true
 			delta(p.Text)
-			a.passing = false
 		}
+		a.passing = false
 	}
 }
 
