@@ -68,8 +68,8 @@ func (w *watched) read() {
 	}
 }
 
-// times returns how often the file was read or created. The file is short, so a command reads it in one call. The supervisor opens
-// the file before the command does, but does not read it.
+// times returns how often the file was read or created. The file is short, so a command reads it in one call. The
+// supervisor opens the file before the command does, but does not read it.
 func (w *watched) times(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

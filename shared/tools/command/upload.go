@@ -166,6 +166,9 @@ func previewUpload(a UploadArgs) tool.Preview {
 		p.AddLine("Which is", a.Base.Target)
 		p.AddField("Replaces", bytesOf(a.Base.Was.Size)+", SHA-256 "+a.Base.Was.SHA256)
 	}
+	if a.Overwrite {
+		p.AddField("Overwrite", "Only the file that is shown here")
+	}
 	p.AddText("The assistant says", a.Reasoning)
 	return p
 }
