@@ -65,12 +65,15 @@ func month(c counts, functions map[string]infra.Function, runs float64) []share 
 		cpu += on * number(f.CPU)
 		memory += on * gib(f.Memory)
 	}
-	calls, public, unsealed := float64(len(c.Invocations)), 0.0, 0.0
+	calls, public, keyUses := float64(len(c.Invocations)), 0.0, 0.0
 	for _, i := range c.Invocations {
 		if functions[i.Function].Public() {
 			public++
 		}
-		unsealed += float64(i.Effects) // each decrypts a user's token
+		keyUses += float64(i.Effects) // each decrypts a user's token
+		if i.Function == "approvals-resolve" {
+			keyUses++ // it signs the decision
+		}
 	}
 	accesses := float64(c.Reads + c.Writes) // at most: a query or a commit of several documents is one access
 	asked := float64(c.modelCalls())
@@ -83,7 +86,7 @@ func month(c counts, functions map[string]infra.Function, runs float64) []share 
 		{"log of accesses to data", n * accesses * accessBytes * copies * logPrice.dollar},
 		{"load balancer and its log", n * public * (requestBytes*edgePrice.dollar + edgeLineBytes*logPrice.dollar)},
 		{"Cloud Armor", n * public * armorPrice.dollar},
-		{"Cloud KMS", n * unsealed * kmsPrice.dollar},
+		{"Cloud KMS", n * keyUses * kmsPrice.dollar},
 		{"the model", n * asked * (tokensIn*tokenPrice.dollar + tokensOut*answerPrice.dollar)},
 	}
 }
@@ -210,7 +213,8 @@ The busiest minute of a day has %v times the average. The cost of stored data is
 
 Each access to a document is counted as one entry of Google's audit of %d bytes; a query or a commit of several documents is one access, so this is the most that it
 can be. That audit and the lines of functions are stored twice: in the audit's bucket, and in `+"`_Default`"+`. A request through the load balancer has %d bytes with its
-answer, and a line of log of %d bytes. Each effect decrypts one token with Cloud KMS.
+answer, and a line of log of %d bytes. Each effect decrypts one token with Cloud KMS, and each approval
+is one signature, if decisions are signed.
 
 ## The cost of a month
 

@@ -22,7 +22,7 @@ func decisionKeys(ctx context.Context, getenv func(string) string, retire bool, 
 	version, held := getenv("DECISION_KMS_KEY"), getenv("DECISION_PUBLIC_KEYS")
 	if version == "" {
 		return "", errors.New("DECISION_KMS_KEY is not set. With the embedded store, remove decision-key from " +
-			"DATA_DIR and start the server: it creates another key, and users are asked again about earlier permissions")
+			"DATA_DIR and start the server: it creates another key, and asks again about earlier permissions")
 	}
 	key, err := kmskey.Open(ctx, version, opts...)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
@@ -113,6 +114,14 @@ func standing(s *scene) {
 		p.RequiresApproval, p.PolicyDecision, p.Rule = false, "allow", policy.RuleAllowlisted
 		p.Allowed = []string{policy.EntryID(s.uid, gmail.Name, bob)}
 		asNew(r)
+	})
+}
+
+// started stores that a process began the call with the handle, and died.
+func (s *scene) started(handle string) {
+	s.run(func(r *run.Run) {
+		add(r, run.Event{Type: run.ActionStarted, ActionID: s.asked.Approvals[0].ActionID,
+			Started: &run.Started{Owner: "dead", Attempt: 1, Handle: handle}})
 	})
 }
 
@@ -315,6 +324,22 @@ var attacks = []attack{
 		s.user(func(u *run.User) {
 			u.Allow[0].Recipient, u.Allow[0].ID = bob, policy.EntryID(s.uid, gmail.Name, bob)
 		})
+	}, then: again},
+	{name: "a started call with the handle of another e-mail", begin: approved, write: func(s *scene) {
+		s.started(`{"draft":"r-1","sha256":"` + strings.Repeat("0", 64) + `"}`)
+	}},
+	{name: "a started call with a handle that cannot be read", begin: approved, write: func(s *scene) {
+		s.started("other")
+	}},
+	{name: "an entry removed", begin: always, write: func(s *scene) {
+		s.user(func(u *run.User) { u.Allow = nil })
+	}, then: again},
+	{name: "the user's document removed", begin: always, write: func(s *scene) {
+		path := document.UserPath(s.uid)
+		docs, err := s.st.Get(s.ctx, path)
+		proof.Must(err)
+		_, err = s.st.Commit(s.ctx, store.Delete(path, docs[0].Version))
+		proof.Must(err)
 	}, then: again},
 	{name: "an entry for another account", begin: always, write: func(s *scene) {
 		s.user(func(u *run.User) { u.Allow[0].Place.Name = strings.ToUpper(u.Allow[0].Place.Name) })

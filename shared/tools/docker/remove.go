@@ -42,12 +42,16 @@ func (t *tools) destroy() *tool.Tool {
 		},
 		Summary: func(a DestroyArgs) string { return fmt.Sprintf("Removed the container %.12s.", a.ContainerID) },
 		Prepare: t.whole,
-		Execute: func(ctx context.Context, c tool.Call, _ DestroyArgs) (Removed, error) {
+		Execute: func(ctx context.Context, c tool.Call, a DestroyArgs) (Removed, error) {
+			if c.Handle != a.ContainerID { // the store has the handle, and only the arguments were approved
+				return Removed{}, fault.New(fault.Policy, fault.CodeIntegrity,
+					"The recorded container is not the approved one. Nothing was removed.")
+			}
 			e, err := t.engine()
 			if err != nil {
 				return Removed{}, err
 			}
-			return removed(e.Remove(ctx, c.Handle))
+			return removed(e.Remove(ctx, a.ContainerID))
 		},
 		Reconcile: func(ctx context.Context, c tool.Call, _ DestroyArgs) (tool.Verdict, Removed, string, error) {
 			e, err := t.engine()

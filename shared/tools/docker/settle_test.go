@@ -234,3 +234,21 @@ func TestCleanupSettles(t *testing.T) {
 		},
 	}.Run(t)
 }
+
+// TestDestroyRemovesTheApprovedContainer starts a call again with a stored handle that names another container.
+func TestDestroyRemovesTheApprovedContainer(t *testing.T) {
+	w := newWorld(t, fakedocker.Options{})
+	approved, other := w.made(t, "a"), w.made(t, "b")
+	args, err := w.tools[docker.Destroy].Normalize([]byte(`{"containerId":"` + approved + `"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := call("act_1")
+	c.UID, c.RunID, c.Args, c.Handle = "ana", "run_1", args, other
+	if _, err := w.tools[docker.Destroy].Execute(t.Context(), c); !fault.Is(err, fault.Policy, fault.CodeIntegrity) {
+		t.Errorf("the handle of another container: %v", err)
+	}
+	if n := len(w.Containers()); n != 2 {
+		t.Errorf("%d containers are left, want 2", n)
+	}
+}

@@ -34,6 +34,7 @@ override_resource {
 }
 
 variables {
+  decisions       = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=" }
   project_id      = "acme-prod"
   environment     = "prod"
   release         = "v1.2.3"
@@ -46,9 +47,6 @@ variables {
 }
 
 run "prod" {
-  variables {
-    decisions = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=" }
-  }
   assert {
     condition     = toset(keys(module.function)) == toset([for f in jsondecode(file("../../../infra/functions.json")).functions : f.name])
     error_message = "Every function of infra/functions.json is deployed, and no other."
