@@ -295,7 +295,8 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"github.com/countersign-run/countersign/shared/config/agentfiles": "agents"}
 	acting := "actions agents fetch gemini keys pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
-		"approvals-resolve": "actions agents keys pubsub repositories tools", "runs": "actions agents keys pubsub tools",
+		"approvals-resolve": "actions agents keys pubsub repositories tools",
+		"runs":              "actions agents keys pubsub tools",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
