@@ -29,6 +29,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/chat"
@@ -180,12 +181,15 @@ type errorBody struct {
 	Field     string      `json:"field,omitempty"`
 	RequestID string      `json:"requestId"`
 	RunID     string      `json:"runId,omitempty"`
+
+	Moments []tool.Moment `json:"moments,omitempty"` // points in time that Message mentions
 }
 
 func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error) {
 	f, open := fault.As(err), &run.OpenError{}
 	_ = errors.As(err, &open) // set the run that blocks this request, if err names one
-	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), open.RunID}, f
+	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), open.RunID,
+		run.MomentsOf(f.Message, a.Loop.Now())}, f
 }
 
 // statusLeft is the status of a request whose client left before the answer, as proxies record it. No client reads it:

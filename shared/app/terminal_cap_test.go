@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,8 @@ func TestEditsOfAListCount(t *testing.T) {
 	five := h.resolve(asked.Approvals[0], "approve_with_edits",
 		testkit.Commands(slices.Repeat([]string{"echo >> witness"}, 5)...))
 	if five.HTTP != http.StatusTooManyRequests || five.Error.Code != "too_many" ||
-		!strings.Contains(string(five.Body), "with 2 left; this call adds 3.") {
+		!strings.Contains(string(five.Body), "with 2 left; this call adds 3.") ||
+		!regexp.MustCompile(`"moments":\[\{"text":"\d+ \w+, 00:00 UTC","at":"[-\d]+T00:00:00Z"\}\]`).Match(five.Body) {
 		t.Fatalf("%d %s", five.HTTP, five.Body)
 	}
 	four := h.resolve(asked.Approvals[0], "approve_with_edits",

@@ -77,4 +77,16 @@ await run({
     expect(`it names the day and the zone: ${words}`, german.test(words) && /\d\d:\d\d GMT\+9/.test(words));
     await shot(page, 'clocks-repeated');
   },
+
+  'a limit says when more is possible by the reader\u2019s clock': async (page) => {
+    const error = { class: 'PolicyError', code: 'budget', requestId: 'x',
+      message: 'The limit is reached. More is possible from 2 January, 00:00 UTC.',
+      moments: [{ text: '2 January, 00:00 UTC', at: '2027-01-02T00:00:00Z' }] };
+    await newThread(page);
+    await page.route('**/run/stream', (r) => r.fulfill({ status: 429, json: { ok: false, error } }));
+    await ask(page, 'email ken@example.org that the build is red');
+    const words = await page.getByText('More is possible from').first().innerText();
+    expect(`it is in the reader's language: ${words}`, /Samstag.*09:00 GMT\+9/.test(words) && !words.includes('UTC'));
+    await page.unroute('**/run/stream');
+  },
 }, { timezoneId: 'Asia/Tokyo', locale: 'de-DE' });

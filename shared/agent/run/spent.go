@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
@@ -87,8 +88,12 @@ func overBudget(now time.Time, format string, limit int) error {
 }
 
 // Tomorrow returns a sentence that says when a daily limit allows more.
-func Tomorrow(now time.Time) string {
-	return "More is possible from " + now.Add(UntilTomorrow(now)).UTC().Format("2 January, 15:04 MST") + "."
+func Tomorrow(now time.Time) string { return "More is possible from " + tomorrow(now).Text + "." }
+
+// tomorrow returns the beginning of the next day (UTC). It has no time zone, so clients show it by the reader's clock.
+func tomorrow(now time.Time) tool.Moment {
+	at := now.Add(UntilTomorrow(now)).UTC()
+	return tool.Moment{Text: at.Format("2 January, 15:04 MST"), At: at.Format(time.RFC3339)}
 }
 
 // UntilTomorrow returns the time until the next day (UTC).

@@ -99,7 +99,7 @@ func recordEnd(tx *unit.Tx, end *run.End, words int) error {
 	end.Words = words
 	if !tx.State.Input.Compress {
 		end.Record = run.RecordLines(tx.Ex.Toolbox.Tools, tx.State)
-		end.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, end.Summary+"\n"+end.Record)
+		end.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, end.Summary+"\n"+end.Record, tx.Now)
 	}
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err

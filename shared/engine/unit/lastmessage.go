@@ -26,7 +26,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	tx.Thread.Entitle(run.Heading(tx.Ex.Toolbox.Tools, tx.State))
 	last := &tx.messages[len(tx.messages)-1]
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Toolbox.Tools, tx.State, end)
-	last.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, last.Text+"\n"+last.Outcome)
+	last.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, last.Text+"\n"+last.Outcome, tx.Now)
 	last.Read = provenance.First(tx.Ex.Toolbox.Tools, tx.State)
 	return readAddresses(tx, last)
 }

@@ -115,7 +115,7 @@ func (f Failure) Fault(call, what string) *fault.Error {
 		code = "provider_limited"
 	}
 	if !f.Until.IsZero() {
-		what += f.Until.UTC().Format(" It can be tried again after 15:04 UTC on 2 January 2006.")
+		what += tool.RetrySentence(f.Until)
 	}
 	return fault.New(fault.Tool, code, "%s", what).Because(f.Cause(call)).After(f.After)
 }

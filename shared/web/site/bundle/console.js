@@ -92,6 +92,49 @@ function forget() {
   for (const s of [user, trip, asked, begun, drafts, attachments, edits, chats]) s.clear();
 }
 
+// widget/site/clock.js
+var day = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+var clock = { ...day, hour: "numeric", minute: "2-digit" };
+var zoneOf = ({ at: at2, timeZone }) => timeZone || at2.match(/[+-]\d\d:\d\d$/)?.[0];
+function named(m) {
+  if (!m.at.includes("T")) return new Date(m.at).toLocaleDateString(void 0, { ...day, timeZone: "UTC" });
+  const words3 = new Date(m.at).toLocaleString(
+    void 0,
+    { ...clock, timeZone: zoneOf(m), ...m.timeZone ? {} : { timeZoneName: "short" } }
+  );
+  return m.timeZone ? `${words3} (${m.timeZone})` : words3;
+}
+function told(text2, moments = []) {
+  try {
+    return moments.reduce((words3, m) => words3.replaceAll(m.text, () => named(m)), text2);
+  } catch {
+    return text2;
+  }
+}
+var warned = (text2, preview2) => told(text2, preview2?.moments?.filter((m) => m.of === text2));
+var inWords = (preview2) => (
+  /** @type {P} */
+  {
+    ...preview2,
+    fields: (preview2?.fields ?? []).map((f) => ({ ...f, value: told(f.value, f.moments) })),
+    warnings: preview2?.warnings?.map((text2) => warned(text2, preview2))
+  }
+);
+var wall = (at2, timeZone) => new Date(at2).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
+function ownClock({ at: at2, moments }, timeZone) {
+  if (!at2) return "";
+  const shown4 = [{ at: at2 }, ...moments ?? [{ at: at2, timeZone }]];
+  try {
+    if (shown4.some((m) => m.at.includes("T") && wall(at2, zoneOf(m)) === wall(at2))) return "";
+  } catch {
+  }
+  return named({ at: new Date(at2).toISOString() });
+}
+function secondsLeft(ms) {
+  const seconds = ms > 0 ? Math.max(1, Math.round(ms / 1e3)) : 0;
+  return [seconds, seconds > 1 ? ms - (seconds - 0.5) * 1e3 : ms];
+}
+
 // widget/site/request.js
 var silence = 45e3;
 var longest = 6e5;
@@ -209,11 +252,11 @@ async function json(res) {
 async function refusal(res) {
   const { status } = res;
   const { error = {} } = await json(res).catch(() => ({}));
-  const { code: code2 = status === 401 ? "unauthenticated" : "", field: field3, requestId, runId, message } = error;
+  const { code: code2 = status === 401 ? "unauthenticated" : "", field: field3, requestId, runId, moments, message } = error;
   if (code2 === "origin_forbidden") {
     console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
   }
-  const said3 = code2 === "unauthenticated" ? "You are not signed in, or not any more. Sign in again; nothing is lost." : message || `The server refused the request (${status}).`;
+  const said3 = code2 === "unauthenticated" ? "You are not signed in, or not any more. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said3 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
     { status, code: code2, field: field3, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
@@ -635,8 +678,8 @@ var AuditFilter = class {
       ...Object.entries(states).map(([value, words3]) => el("option", { value }, words3))
     )
   );
-  #from = day("from", "First day");
-  #to = day("to", "Last day");
+  #from = day2("from", "First day");
+  #to = day2("to", "Last day");
   #typing = 0;
   node;
   /** @param {() => void} changed */
@@ -679,7 +722,7 @@ var AuditFilter = class {
     return said3.size ? `&${said3}` : "";
   }
 };
-var day = (name, words3) => (
+var day2 = (name, words3) => (
   /** @type {HTMLInputElement} */
   el("input", { type: "date", name, "aria-label": words3 })
 );
@@ -1114,49 +1157,6 @@ function takeBack(ids) {
   }, "quiet-button");
   const node = el("span", { class: "unprinted" }, back, error);
   return node;
-}
-
-// widget/site/clock.js
-var day2 = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
-var clock = { ...day2, hour: "numeric", minute: "2-digit" };
-var zoneOf = ({ at: at2, timeZone }) => timeZone || at2.match(/[+-]\d\d:\d\d$/)?.[0];
-function named(m) {
-  if (!m.at.includes("T")) return new Date(m.at).toLocaleDateString(void 0, { ...day2, timeZone: "UTC" });
-  const words3 = new Date(m.at).toLocaleString(
-    void 0,
-    { ...clock, timeZone: zoneOf(m), ...m.timeZone ? {} : { timeZoneName: "short" } }
-  );
-  return m.timeZone ? `${words3} (${m.timeZone})` : words3;
-}
-function told(text2, moments = []) {
-  try {
-    return moments.reduce((words3, m) => words3.replaceAll(m.text, () => named(m)), text2);
-  } catch {
-    return text2;
-  }
-}
-var warned = (text2, preview2) => told(text2, preview2?.moments?.filter((m) => m.of === text2));
-var inWords = (preview2) => (
-  /** @type {P} */
-  {
-    ...preview2,
-    fields: (preview2?.fields ?? []).map((f) => ({ ...f, value: told(f.value, f.moments) })),
-    warnings: preview2?.warnings?.map((text2) => warned(text2, preview2))
-  }
-);
-var wall = (at2, timeZone) => new Date(at2).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
-function ownClock({ at: at2, moments }, timeZone) {
-  if (!at2) return "";
-  const shown4 = [{ at: at2 }, ...moments ?? [{ at: at2, timeZone }]];
-  try {
-    if (shown4.some((m) => m.at.includes("T") && wall(at2, zoneOf(m)) === wall(at2))) return "";
-  } catch {
-  }
-  return named({ at: new Date(at2).toISOString() });
-}
-function secondsLeft(ms) {
-  const seconds = ms > 0 ? Math.max(1, Math.round(ms / 1e3)) : 0;
-  return [seconds, seconds > 1 ? ms - (seconds - 0.5) * 1e3 : ms];
 }
 
 // site/time.js

@@ -1,5 +1,7 @@
 // One request to the API and its answer, as JSON or as lines that arrive one by one.
 
+import { told } from './clock.js';
+
 /** @import { Client, Facts, Options } from './client.js' */
 
 const silence = 45000; // ms without a line; the server sends one every 15 s, so the connection is dead
@@ -142,12 +144,12 @@ async function json(res) {
 async function refusal(res) {
   const { status } = res;
   const { error = {} } = await json(res).catch(() => ({}));
-  const { code = status === 401 ? 'unauthenticated' : '', field, requestId, runId, message } = error;
+  const { code = status === 401 ? 'unauthenticated' : '', field, requestId, runId, moments, message } = error;
   if (code === 'origin_forbidden') {
     console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
   }
   const said = code === 'unauthenticated' ? 'You are not signed in, or not any more. Sign in again; nothing is lost.'
-    : message || `The server refused the request (${status}).`;
+    : told(message ?? '', moments) || `The server refused the request (${status}).`;
   return new ApiError(said + (status >= 500 && requestId ? ` Request ${requestId}.` : ''),
     { status, code, field, requestId, runId, retryAfter: Number(res.headers.get('Retry-After')) || undefined });
 }
