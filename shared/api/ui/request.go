@@ -23,15 +23,23 @@ type message struct {
 	ID    string `json:"id"`
 	Role  string `json:"role"`
 	Parts []part `json:"parts"`
+
+	// of version 4
+	Content     json.RawMessage `json:"content"`
+	Attachments []struct {
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	} `json:"experimental_attachments"`
 }
 
 // part is a part of a message: text, a file, or a call with the user's answer.
 type part struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Filename string `json:"filename"`
-	URL      string `json:"url"`
-	State    string `json:"state"`
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Filename string          `json:"filename"`
+	URL      string          `json:"url"`
+	Data     json.RawMessage `json:"data"` // a file's bytes in base64, in version 4; anything in a part of data
+	State    string          `json:"state"`
 	Approval *struct {
 		ID       string `json:"id"`
 		Approved *bool  `json:"approved"`
@@ -92,18 +100,38 @@ func (m message) words(field string) (words string, files []stream.File, err err
 		case "text":
 			texts = append(texts, p.Text)
 		case "file":
-			f, err := stream.FileOfURL(fmt.Sprintf("%s/parts/%d/url", field, i), p.Filename, p.URL)
+			f, err := p.file(fmt.Sprintf("%s/parts/%d", field, i))
 			if err != nil {
 				return "", nil, err
 			}
 			files = append(files, f)
 		}
 	}
+	for i, a := range m.Attachments {
+		f, err := stream.FileOfURL(fmt.Sprintf("%s/experimental_attachments/%d/url", field, i), a.Name, a.URL)
+		if err != nil {
+			return "", nil, err
+		}
+		files = append(files, f)
+	}
+	var content string
+	if len(texts) == 0 && json.Unmarshal(m.Content, &content) == nil { // next to parts, content repeats their words
+		texts = append(texts, content)
+	}
 	words = strings.Join(texts, "\n\n")
 	if visible.Blank(words) {
 		return "", nil, fault.Invalid(field+"/parts", "a text is required")
 	}
 	return words, files, nil
+}
+
+// file returns the part's file.
+func (p part) file(field string) (stream.File, error) {
+	var data string
+	if p.URL == "" && json.Unmarshal(p.Data, &data) == nil && data != "" {
+		return stream.FileOfBase64(field+"/data", p.Filename, data)
+	}
+	return stream.FileOfURL(field+"/url", p.Filename, p.URL)
 }
 
 // answered is the state of a call that the user has answered and whose outcome the client does not know yet.

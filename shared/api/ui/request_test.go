@@ -42,6 +42,16 @@ func TestNewest(t *testing.T) {
 		"no id": {messages: `{"role":"user","parts":[{"type":"text","text":"x"}]}`, want: "messages/0/id"},
 		"a file": {messages: `{"id":"m1","role":"user","parts":[{"type":"text","text":"x"},{"type":"file",` +
 			`"mediaType":"text/plain","filename":"a.txt","url":"data:text/plain;base64,YQ=="}]}`, want: "m1 x [a.txt: a]"},
+		"words of version 4": {messages: `{"id":"m1","role":"user","content":"one"}`, want: "m1 one []"},
+		"words of both": {messages: `{"id":"m1","role":"user","content":"one","parts":[{"type":"text","text":"one"}]}`,
+			want: "m1 one []"},
+		"files of version 4": {messages: `{"id":"m1","role":"user","content":"x","experimental_attachments":[{"name":` +
+			`"a.txt","contentType":"text/plain","url":"data:text/plain;base64,YQ=="}],"parts":[{"type":"file",` +
+			`"mimeType":"text/plain","data":"Yg=="}]}`, want: "m1 x [: b a.txt: a]"},
+		"an attachment elsewhere": {messages: `{"id":"m1","role":"user","content":"x","experimental_attachments":` +
+			`[{"url":"https://x.example/a"}]}`, want: "messages/0/experimental_attachments/0/url"},
+		"content that is no text": {messages: `{"id":"m1","role":"user","content":[{"type":"text","text":"x"}]}`,
+			want: "messages/0/parts"},
 		"a file elsewhere": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"https://x.example/a"}]}`,
 			want: "messages/0/parts/0/url"},
 		"a file alone": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"data:,a"}]}`,

@@ -149,19 +149,26 @@ func sameAddress(a, b string) bool {
 	return errOne == nil && errOther == nil && strings.EqualFold(one.Address, other.Address)
 }
 
-// idOf returns a Message-ID, or "" if the text is not one.
-func idOf(text string) string {
-	text = strings.TrimSpace(text)
-	if len(text) > MaxMessageID || !messageID.MatchString(text) {
+// idOf returns the Message-ID in a header, or "" if there is none. It leaves out comments and spaces around the ID, and
+// adds the angle brackets that some programs omit.
+func idOf(header string) string {
+	id := strings.TrimSpace(header)
+	if _, from, ok := strings.Cut(id, "<"); ok {
+		inner, _, _ := strings.Cut(from, ">")
+		id = strings.TrimSpace(inner)
+	}
+	id = "<" + id + ">"
+	if len(id) > MaxMessageID || !messageID.MatchString(id) {
 		return ""
 	}
-	return text
+	return id
 }
 
 // idsIn returns the first and the last Message-IDs in a header.
 func idsIn(header string) (ids []string) {
+	bracketed := strings.Contains(header, "<") // other words are comments
 	for _, word := range strings.Fields(strings.ReplaceAll(header, "><", "> <")) {
-		if id := idOf(word); id != "" {
+		if id := idOf(word); id != "" && strings.Contains(word, "<") == bracketed {
 			ids = append(ids, id)
 		}
 	}

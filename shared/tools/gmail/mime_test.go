@@ -332,3 +332,24 @@ func FuzzBuild(f *testing.F) {
 		}
 	})
 }
+
+// TestIDsInHeaders checks the Message-IDs that are found in headers of mail in use.
+func TestIDsInHeaders(t *testing.T) {
+	for header, want := range map[string]string{
+		"<a@b>": "<a@b>", " <a@b> (added by postmaster@b)": "<a@b>", "a@b": "<a@b>", "< a@b >": "<a@b>",
+		"(comment) <a@b>": "<a@b>", "<a@b@c>": "<a@b@c>", "<a@b>\r\n": "<a@b>", "": "", "<>": "", "<a>": "",
+		"<a b@c>": "", "a b@c": "", "<a@b": "<a@b>", "<ä@b>": "", "<a@b\x00>": "",
+	} {
+		if got := idOf(header); got != want {
+			t.Errorf("%q: %q; want %q", header, got, want)
+		}
+	}
+	for header, want := range map[string]string{
+		"<a@b> <c@d>": "<a@b> <c@d>", "<a@b><c@d>": "<a@b> <c@d>", "a@b c@d": "<a@b> <c@d>",
+		"<a@b>\r\n\t<c@d> message of x@y": "<a@b> <c@d>", "mail of Ana": "",
+	} {
+		if got := strings.Join(idsIn(header), " "); got != want {
+			t.Errorf("%q: %q; want %q", header, got, want)
+		}
+	}
+}

@@ -19,8 +19,9 @@ const (
 )
 
 var (
-	threadID  = lazyregexp.New(`^[0-9a-f]{1,32}$`)
-	messageID = lazyregexp.New(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`) // wider than RFC 5322 §3.6.4: mail in use has "_" in domains
+	threadID = lazyregexp.New(`^[0-9a-f]{1,32}$`)
+	// messageID is wider than RFC 5322 §3.6.4: mail in use has "_" in domains, and several @.
+	messageID = lazyregexp.New(`^<[!-;=?A-~]+@[!-;=?-~]+>$`)
 )
 
 // normalize checks what the schema cannot express, and brings addresses and line ends into one form. An address in

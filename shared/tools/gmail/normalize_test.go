@@ -94,7 +94,7 @@ func TestMessageIDsInUse(t *testing.T) {
 		"<CAF+x=_1@mail.gmail.com>", "<1@host_name.example.com>", "<a@[192.0.2.1]>", "<a@[IPv6:2001:db8::1]>",
 		"<" + strings.Repeat("a", 130) + "@example.com>", "<" + strings.Repeat("x", 246) + "@y>", "<a%b@c>",
 		"<DB7PR01MB1234(x)@EURPRD01.PROD.OUTLOOK.COM>", "<0102018f-a:b/c,d@eu-west-1.amazonses.com>",
-		"<notifications/1234@github.com>", "<\"quoted\"@example.org>",
+		"<notifications/1234@github.com>", "<1.user@host@list.example.org>", "<\"quoted\"@example.org>",
 	} {
 		if _, err := newTool().Normalize(with(map[string]any{"inReplyTo": id})); err != nil {
 			t.Errorf("%s: %v", id, err)

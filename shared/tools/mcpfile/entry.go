@@ -2,7 +2,6 @@ package mcpfile
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"path"
 	"slices"
@@ -24,24 +23,27 @@ type entry struct {
 
 // fields are the fields of an entry, under the names that different clients use. The first of several names is ours.
 type fields struct {
-	Type          text `json:"type"`
-	Transport     text `json:"transport"`
-	TransportType text `json:"transportType"`
+	Type          text      `json:"type"`
+	Transport     transport `json:"transport"`
+	TransportType text      `json:"transportType"`
 
-	URL       text            `json:"url"`
-	HTTPURL   text            `json:"httpUrl"`
-	ServerURL text            `json:"serverUrl"`
-	Headers   map[string]text `json:"headers"`
+	URL       text  `json:"url"`
+	HTTPURL   text  `json:"httpUrl"`
+	ServerURL text  `json:"serverUrl"`
+	URI       text  `json:"uri"`
+	Endpoint  text  `json:"endpoint"`
+	BaseURL   text  `json:"baseUrl"`
+	Headers   pairs `json:"headers"`
 	Request   struct {
-		Headers map[string]text `json:"headers"`
+		Headers pairs `json:"headers"`
 	} `json:"requestOptions"`
 
-	Command     program         `json:"command"`
-	Args        []text          `json:"args"`
-	Env         map[string]text `json:"env"`
-	Environment map[string]text `json:"environment"`
-	Dir         text            `json:"cwd"`
-	WorkingDir  text            `json:"workingDirectory"`
+	Command     program `json:"command"`
+	Args        []text  `json:"args"`
+	Env         pairs   `json:"env"`
+	Environment pairs   `json:"environment"`
+	Dir         text    `json:"cwd"`
+	WorkingDir  text    `json:"workingDirectory"`
 
 	ReadOnly []string `json:"readOnly"`
 	Only     []string `json:"only"`
@@ -49,17 +51,15 @@ type fields struct {
 	Approval string   `json:"approval"`
 	Named    bool     `json:"named"`
 
-	// Fields that exclude a server or a tool are respected, whichever client they belong to.
-	Disabled      bool  `json:"disabled"`
-	Enabled       *bool `json:"enabled"`
-	IncludeTools  tools `json:"includeTools"`
-	EnabledTools  tools `json:"enabledTools"`
-	SnakeEnabled  tools `json:"enabled_tools"`
-	AllowedTools  tools `json:"allowedTools"`
-	Tools         tools `json:"tools"`
-	ExcludeTools  tools `json:"excludeTools"`
-	DisabledTools tools `json:"disabledTools"`
-	SnakeDisabled tools `json:"disabled_tools"`
+	// Fields that exclude a server are respected, whichever client they belong to. For those that exclude tools, see
+	// restrict.
+	Disabled bool  `json:"disabled"`
+	Enabled  *bool `json:"enabled"`
+
+	// Codex
+	Bearer     string          `json:"bearer_token_env_var"`
+	HTTPHeader map[string]text `json:"http_headers"`
+	EnvHeader  map[string]text `json:"env_http_headers"`
 
 	Rest map[string]jsontext.Value `json:",embed"`
 }
@@ -85,6 +85,15 @@ func (e entry) server(notes unused) (*Server, error) {
 		}
 	}
 	f.into(s)
+	for _, key := range slices.Sorted(maps.Keys(f.Rest)) {
+		taken, err := s.restrict(key, f.Rest[key])
+		if err != nil {
+			return nil, fault.Invalid(e.at+"/"+key, "%s", err)
+		}
+		if taken {
+			delete(f.Rest, key)
+		}
+	}
 	idle := append(s.dropIdle(), slices.Sorted(maps.Keys(f.Rest))...)
 	if err := s.check(); err != nil {
 		return nil, err
@@ -119,25 +128,30 @@ func (e entry) within(err error) error {
 
 // into copies the fields to the server.
 func (f fields) into(s *Server) {
-	s.URL = string(cmp.Or(f.URL, f.HTTPURL, f.ServerURL))
+	f.Transport.over(&f)
+	s.URL = strings.TrimSpace(string(cmp.Or(f.URL, f.HTTPURL, f.ServerURL, f.URI, f.Endpoint, f.BaseURL)))
 	if f.HTTPURL != "" { // next to httpUrl, url is the address of an older transport
 		s.URL = string(f.HTTPURL)
 	}
-	s.Headers = texts(f.Request.Headers, f.Headers)
+	s.Headers = texts(f.bearer(), f.HTTPHeader, f.Request.Headers, f.Headers)
 	s.Command, s.Args = f.Command.Path, slices.Concat(f.Command.Args, plain(f.Args))
 	s.Env = texts(f.Command.Env, f.Environment, f.Env)
 	s.Dir = string(cmp.Or(f.Dir, f.WorkingDir))
-	s.Type = transportOf(string(cmp.Or(f.Type, f.Transport, f.TransportType)), s.Command != "")
+	s.Type = transportOf(string(cmp.Or(f.Type, f.Transport.Type, f.TransportType)), s.Command != "")
 	s.ReadOnly, s.Only, s.Deny, s.Approval, s.Named = f.ReadOnly, f.Only, f.Deny, f.Approval, f.Named
 
-	for _, more := range []tools{f.ExcludeTools, f.DisabledTools, f.SnakeDisabled} {
-		s.Deny = append(s.Deny, more...)
+}
+
+// bearer returns the headers whose values Codex takes from variables.
+func (f fields) bearer() map[string]text {
+	all := map[string]text{}
+	for name, variable := range f.EnvHeader {
+		all[name] = "${" + variable + "}"
 	}
-	for _, only := range []tools{f.IncludeTools, f.EnabledTools, f.SnakeEnabled, f.AllowedTools, f.Tools} {
-		if only != nil && s.Only == nil {
-			s.Only = slices.DeleteFunc(only, func(name string) bool { return slices.Contains(s.Deny, name) })
-		}
+	if f.Bearer != "" {
+		all["Authorization"] = text("Bearer ${" + f.Bearer + "}")
 	}
+	return all
 }
 
 // transportOf returns the transport that a client's word stands for.
@@ -169,83 +183,4 @@ func nameOf(name string) string {
 	})
 	short := strings.TrimLeft(strings.Join(words, "-"), "0123456789-")
 	return strings.TrimRight(short[:min(len(short), maxName)], "-")
-}
-
-// texts merges the maps. A later map overrides an earlier one.
-func texts(all ...map[string]text) map[string]string {
-	var out map[string]string
-	for _, m := range all {
-		for name, value := range m {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[name] = string(value)
-		}
-	}
-	return out
-}
-
-func plain(list []text) (out []string) {
-	for _, t := range list {
-		out = append(out, string(t))
-	}
-	return out
-}
-
-// text is a string. A number or a boolean is taken as it is written.
-type text string
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (t *text) UnmarshalJSON(data []byte) error {
-	switch jsontext.Value(data).Kind() {
-	case '0', 't', 'f':
-		*t = text(data)
-		return nil
-	}
-	return json.Unmarshal(data, (*string)(t)) // null leaves the text empty
-}
-
-// program is a command: a string, a list with its arguments, or an object.
-type program struct {
-	Path string          `json:"path"`
-	Args []string        `json:"-"`
-	List []text          `json:"args"`
-	Env  map[string]text `json:"env"`
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (p *program) UnmarshalJSON(data []byte) error {
-	type object program
-	switch jsontext.Value(data).Kind() {
-	case '[':
-		if err := json.Unmarshal(data, &p.List); err != nil || len(p.List) == 0 {
-			return err
-		}
-		p.Path, p.List = string(p.List[0]), p.List[1:]
-	case '{':
-		if err := json.Unmarshal(data, (*object)(p)); err != nil {
-			return err
-		}
-	default:
-		return json.Unmarshal(data, &p.Path)
-	}
-	p.Args = plain(p.List)
-	return nil
-}
-
-// tools are names of a server's tools in another client's field. A single name may be a plain string, and * stands for
-// all tools.
-type tools []string
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (l *tools) UnmarshalJSON(data []byte) error {
-	if jsontext.Value(data).Kind() == '"' {
-		data = slices.Concat([]byte("["), data, []byte("]"))
-	}
-	var names []string
-	if err := json.Unmarshal(data, &names); err != nil || slices.Contains(names, "*") {
-		return err
-	}
-	*l = names
-	return nil
 }

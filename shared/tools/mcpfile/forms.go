@@ -28,6 +28,9 @@ func entriesOf(data []byte) ([]entry, error) {
 		data = standard
 	}
 	if err := strictjson.Check(data); err != nil {
+		if first := bytes.TrimSpace(data); len(first) > 0 && first[0] != '{' { // Codex has TOML, Goose and others YAML
+			return nil, fault.Invalid("", "must be a JSON object; TOML and YAML are not accepted")
+		}
 		return nil, err
 	}
 	empty := false
@@ -97,14 +100,15 @@ func holdsServers(raw jsontext.Value) bool {
 // the named server.
 func shutOut(beside jsontext.Value) func(name string) bool {
 	var by struct {
-		Allowed  tools `json:"allowed"`
-		Excluded tools `json:"excluded"`
+		Allowed  []string `json:"allowed"`
+		Excluded []string `json:"excluded"`
 	}
 	if strictjson.DecodeKnown(beside, &by) != nil {
 		return func(string) bool { return false }
 	}
 	return func(name string) bool {
-		return by.Allowed != nil && !slices.Contains(by.Allowed, name) || slices.Contains(by.Excluded, name)
+		in := func(list []string) bool { return slices.Contains(list, name) || slices.Contains(list, "*") }
+		return by.Allowed != nil && !in(by.Allowed) || in(by.Excluded)
 	}
 }
 

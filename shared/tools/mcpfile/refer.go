@@ -30,10 +30,11 @@ func expand(text string, bare bool, with func(name, otherwise string) string) (s
 		if m[5] != "" && !bare && match != text {
 			return match
 		}
+		left = left || strings.Contains(m[2], "${") // a reference in a default
 		return with(cmp.Or(m[1], m[3], m[4], m[5]), m[2])
 	})
 	for _, between := range reference.Split(text, -1) {
-		left = left || strings.Contains(between, "${")
+		left = left || strings.Contains(between, "${") || bare && strings.Contains(between, "$(") // a shell's command
 	}
 	if left {
 		return "", errReference

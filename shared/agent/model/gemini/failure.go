@@ -61,8 +61,8 @@ type status struct {
 	Details []map[string]any `json:"details"`
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. Gateways write the code as a string, or leave it out next to a message of
-// their own. Such an error gets the code 500.
+// UnmarshalJSON implements [json.Unmarshaler]. Gateways write the code as a string, or leave it out next to a message
+// of their own. An error without a code gets 500.
 func (s *status) UnmarshalJSON(data []byte) error {
 	var given struct {
 		Code    any `json:"code"`
@@ -82,7 +82,8 @@ func (s *status) UnmarshalJSON(data []byte) error {
 		}
 	}
 	code, err := strconv.Atoi(fmt.Sprint(given.Code))
-	if s.Code = code; (err != nil || code < 100 || code > 999) && (given.Code != nil || given.Message != nil) {
+	s.Code = code
+	if said := given.Code != nil || given.Message != nil; said && (err != nil || code < 100 || code > 999) {
 		s.Code = http.StatusInternalServerError
 	}
 	return nil

@@ -305,7 +305,7 @@ func TestGateways(t *testing.T) {
 	}
 }
 
-// TestErrorsOfGateways sends errors in the forms of gateways, with status 200. Each is an overload, which is tried again
+// TestErrorsOfGateways sends errors in the forms of gateways, with status 200. Each is an overload, and is tried again
 // if nothing was shown.
 func TestErrorsOfGateways(t *testing.T) {
 	const said = `{"candidates":[{"content":{"parts":[{"text":"First "}]}}]}`
@@ -322,7 +322,8 @@ func TestErrorsOfGateways(t *testing.T) {
 			shown := ""
 			r := newRig(t, answering(fakegemini.Turn{Body: body}), nil)
 			_, err := r.Generate(t.Context(), model.Request{Contents: hello}, func(text string) { shown += text })
-			if f := fault.As(err); err == nil || f.Code != model.CodeOverloaded || (shown == "") != (len(r.slept) > 0) ||
+			if f := fault.As(err); err == nil || f.Code != model.CodeOverloaded ||
+				(shown == "") != (len(r.slept) > 0) ||
 				strings.Contains(fmt.Sprint(err, errors.Unwrap(err)), "secret") {
 				t.Errorf("%s, %s: %v, shown %q, slept %v", of, name, err, shown, r.slept)
 			}

@@ -284,8 +284,8 @@ func (a *answer) add(res response, text *strings.Builder) error {
 		return nil
 	}
 	a.candidate = true
-	a.finish = cmp.Or(genai.FinishReason(strings.ToUpper(string(c.FinishReason))), a.finish) // some gateways send stop
-	if found := c.Grounding.sources(); len(found) > 0 {                                      // a later chunk repeats the sources of earlier ones
+	a.finish = cmp.Or(genai.FinishReason(strings.ToUpper(string(c.FinishReason))), a.finish)
+	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk repeats the sources of earlier ones
 		a.sources = found
 	}
 	for _, raw := range c.Content.Parts {

@@ -81,8 +81,8 @@ func (s *eventStream) step() {
 	s.pending = err
 }
 
-// value reads one value of a body of JSON: an element of an array, or a whole value. An array that is cut off ends in an
-// error, like a connection that broke off. What is not JSON becomes an event that nobody can read.
+// value reads one value of a body of JSON: an element of an array, or a whole value. An array that is cut off ends in
+// an error, like a connection that broke off. Text that is not JSON becomes an event that is not JSON either.
 func (s *eventStream) value() {
 	kind := s.values.PeekKind()
 	if kind == '[' && s.values.StackDepth() == 0 || kind == ']' {

@@ -24,11 +24,12 @@ func TestEventStream(t *testing.T) {
 		"events without data":   {"event: ping\n\ndata\n\ndata: 1\n\n", "data: 1\n\n"},
 		"a page":                {"<html>\n<p>no</p>\r\n</html>", "<html>\n<p>no</p>\r\n</html>"},
 		"an error in JSON":      {"{\n\"error\":{\"code\":503}}\n", "data: { \"error\":{\"code\":503}}\n\n"},
-		"an array":              {"\ufeff\n[{\"a\":\n1}\r\n,\n{\"b\":2}\n]\n", "data: {\"a\": 1}\n\ndata: {\"b\":2}\n\n"},
-		"lines of JSON":         {"{\"a\":1}\n{\"b\":2}", "data: {\"a\":1}\n\ndata: {\"b\":2}\n\n"},
-		"nearly JSON":           {"[{\"a\":1},oops]", "data: {\"a\":1}\n\ndata: {\n\n"},
-		"an error behind data":  {"data: 1\n\n{\"error\":{}}", "data: 1\n\n{\"error\":{}}"},
-		"nothing":               {"", ""},
+		"an array": {"\ufeff\n[{\"a\":\n1}\r\n,\n{\"b\":2}\n]\n",
+			"data: {\"a\": 1}\n\ndata: {\"b\":2}\n\n"},
+		"lines of JSON":        {"{\"a\":1}\n{\"b\":2}", "data: {\"a\":1}\n\ndata: {\"b\":2}\n\n"},
+		"nearly JSON":          {"[{\"a\":1},oops]", "data: {\"a\":1}\n\ndata: {\n\n"},
+		"an error behind data": {"data: 1\n\n{\"error\":{}}", "data: 1\n\n{\"error\":{}}"},
+		"nothing":              {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
