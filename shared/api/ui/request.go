@@ -38,7 +38,7 @@ type part struct {
 	Text     string          `json:"text"`
 	Filename string          `json:"filename"`
 	URL      string          `json:"url"`
-	Data     json.RawMessage `json:"data"` // a file's bytes in base64, in version 4; anything in a part of data
+	Bytes    json.RawMessage `json:"data"` // a file's bytes in base64, in version 4; anything in a part of data
 	State    string          `json:"state"`
 	Approval *struct {
 		ID       string `json:"id"`
@@ -128,7 +128,7 @@ func (m message) words(field string) (words string, files []stream.File, err err
 // file returns the part's file.
 func (p part) file(field string) (stream.File, error) {
 	var data string
-	if p.URL == "" && json.Unmarshal(p.Data, &data) == nil && data != "" {
+	if p.URL == "" && json.Unmarshal(p.Bytes, &data) == nil && data != "" {
 		return stream.FileOfBase64(field+"/data", p.Filename, data)
 	}
 	return stream.FileOfURL(field+"/url", p.Filename, p.URL)
