@@ -32,6 +32,8 @@ type File struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // MIME type
 	Data []byte `json:"data"`
+	// LocationRemoved means that Data is a picture without the place that its EXIF or XMP data named.
+	LocationRemoved bool `json:"locationRemoved,omitempty"`
 }
 
 // Facts are what people and later prompts read about a file, without its content.
@@ -40,6 +42,8 @@ type Facts struct {
 	Type   string `json:"type"`
 	Size   int    `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
+	// LocationRemoved means that the file was stored, and is sent on, without the place where the picture was taken.
+	LocationRemoved bool `json:"locationRemoved,omitempty"`
 }
 
 // Stored describes a stored file.
@@ -64,7 +68,7 @@ func Describe(files []File) (all []Stored) {
 	var facts []Facts
 	for _, f := range files {
 		sum := sha256.Sum256(f.Data)
-		facts = append(facts, Facts{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:])})
+		facts = append(facts, Facts{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:]), f.LocationRemoved})
 	}
 	return StoredOf(facts)
 }
@@ -158,6 +162,6 @@ func Join(uid string, docs []json.RawMessage) (*File, error) {
 	if sum := sha256.Sum256(f.Data); head == nil || hex.EncodeToString(sum[:]) != head.SHA256 {
 		return nil, errors.New("attachment: the stored bytes differ from the file")
 	}
-	f.Name, f.Type = head.Name, head.Type
+	f.Name, f.Type, f.LocationRemoved = head.Name, head.Type, head.LocationRemoved
 	return &f, nil
 }

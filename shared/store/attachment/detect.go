@@ -16,8 +16,8 @@ import (
 // maxName is the length limit of a shown file name, in bytes.
 const maxName = 100
 
-// New returns the file with its type. The content decides the type; the name does not. The error's field is name or
-// data, and its message says what the content is instead.
+// New returns the file with its type, and a picture without the place where it was taken. The content decides the type;
+// the name does not. The error's field is name or data, and its message says what the content is instead.
 func New(name string, data []byte) (File, error) {
 	name, _ = visible.Line(name)
 	if visible.Blank(name) {
@@ -27,7 +27,8 @@ func New(name string, data []byte) (File, error) {
 	if mime == "" {
 		return File{}, fault.Invalid("data", "%s; PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 are accepted", instead)
 	}
-	return File{clip.Text(name, maxName), mime, data}, nil
+	data, removed := withoutLocation(mime, data)
+	return File{clip.Text(name, maxName), mime, data, removed}, nil
 }
 
 // refused are the beginnings of files that Gemini does not read, with what they are.

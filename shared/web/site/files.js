@@ -13,7 +13,8 @@ export const intake = () => import(at);
 export function files(run, failed) {
   if (!run.attachments?.length) return '';
   return el('ul', { class: 'plain files' }, ...run.attachments.map((file, i) => el('li', {},
-    el('bdi', {}, file.name), ` · ${file.type} · ${sized(file.size)} `, saving(run.runId, i + 1, file.name, failed),
+    el('bdi', {}, file.name), ` · ${file.type} · ${sized(file.size)} `, file.locationRemoved && '· location removed ',
+    saving(run.runId, i + 1, file.name, failed),
     el('br'), el('code', { title: 'SHA-256' }, file.sha256))));
 }
 

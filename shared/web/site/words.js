@@ -60,8 +60,9 @@ export const sized = (n) => (n < 1024 ? count(n, 'byte')
 const fileKinds = { 'application/pdf': 'PDF', 'text/plain': 'Text', 'image/webp': 'WebP' };
 
 /** fileFacts says what a file of a request is: "PDF, 40 KiB". @param {any} file */
-export const fileFacts = ({ type, size, from }) => [fileKinds[type] ?? type.replace('image/', '').toUpperCase(),
-  sized(size), from && `reduced from ${sized(from)}`].filter(Boolean).join(', ');
+export const fileFacts = ({ type, size, from, locationRemoved: away }) => [
+  fileKinds[type] ?? type.replace('image/', '').toUpperCase(), sized(size),
+  from && `reduced from ${sized(from)}`, away && 'location removed'].filter(Boolean).join(', ');
 
 /** label makes a label of a name: "timeZone" is "Time zone". @param {string} name */
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));

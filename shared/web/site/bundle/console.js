@@ -798,10 +798,11 @@ var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
 var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 var fileKinds = { "application/pdf": "PDF", "text/plain": "Text", "image/webp": "WebP" };
-var fileFacts = ({ type, size, from }) => [
+var fileFacts = ({ type, size, from, locationRemoved: away2 }) => [
   fileKinds[type] ?? type.replace("image/", "").toUpperCase(),
   sized(size),
-  from && `reduced from ${sized(from)}`
+  from && `reduced from ${sized(from)}`,
+  away2 && "location removed"
 ].filter(Boolean).join(", ");
 var label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 var mail = { to: "To", cc: "Cc", bcc: "Bcc", subject: "Subject", body: "Message" };
@@ -1912,6 +1913,7 @@ function files(run, failed) {
     {},
     el("bdi", {}, file.name),
     ` · ${file.type} · ${sized(file.size)} `,
+    file.locationRemoved && "· location removed ",
     saving(run.runId, i + 1, file.name, failed),
     el("br"),
     el("code", { title: "SHA-256" }, file.sha256)
