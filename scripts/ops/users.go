@@ -163,7 +163,7 @@ func (o *operator) printRuns(all []records.Unended) (err error) {
 		if w.Acting {
 			acting = ", an effect is running"
 		}
-		if w.Aside {
+		if w.Quarantined {
 			acting += ", quarantined because no process could advance it (runbook run-aside)"
 		}
 		err = errors.Join(err, o.printf("run %s is %s, %d approvals wait%s", w.RunID, w.Status, w.Approvals, acting))

@@ -52,7 +52,7 @@ func waiting(flags *flag.FlagSet) runFunc {
 					return err
 				}
 				f := document.RunFieldsOf(d)
-				if f.Aside {
+				if f.Quarantined {
 					f.Status = "quarantined"
 				}
 				runs = append(runs, waitingRun{document.ID(d), f.Status, f.CreatedAt})

@@ -169,11 +169,11 @@ func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string)
 }
 
 // tellingAGUI returns the streamer of the run for this response, and its AG-UI encoder. stop ends the stream.
-func (r *request) tellingAGUI(in agui.Request, runID string) (t telling, voice *agui.Encoder, stop func()) {
+func (r *request) tellingAGUI(in agui.Request, runID string) (t runStream, voice *agui.Encoder, stop func()) {
 	out, stop := r.events([2]string{}, "")
 	voice = agui.NewEncoder(in, func(e agui.Event) { out.write(e) })
 	threadID := clientThread(r.uid, in.ThreadID)
-	t = telling{r: r, out: out, to: stream.New(runID, threadID, nil, voice)}
+	t = runStream{r: r, out: out, to: stream.New(runID, threadID, nil, voice)}
 	t.recall = func(ctx context.Context, runID string) error {
 		messages, err := r.messagesAGUI(ctx, threadID, runID)
 		voice.Recall(messages)

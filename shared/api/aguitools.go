@@ -26,7 +26,7 @@ func (r *request) checkPageTools(ctx context.Context, its []run.PageTool) error 
 // goOn streams the run of the request. If the run waits for results of the page's tools, they continue it in this
 // process, so the model's text streams as it arrives. A client drops its results as soon as the run's events reach it;
 // the run has recorded them by then.
-func (t telling) goOn(ctx context.Context, in agui.Request, runID string) error {
+func (t runStream) goOn(ctx context.Context, in agui.Request, runID string) error {
 	var v *run.View
 	took, err := t.r.takeResults(ctx, in, runID, func(answers []effect.CallAnswer) (err error) {
 		emit := t.emit(ctx)
@@ -48,7 +48,7 @@ func (t telling) goOn(ctx context.Context, in agui.Request, runID string) error 
 }
 
 // catchUp streams the run's stored events.
-func (t telling) catchUp(ctx context.Context, runID string) error {
+func (t runStream) catchUp(ctx context.Context, runID string) error {
 	if err := t.recall(ctx, runID); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ type resolutionBody struct {
 	ArgsHash   *string         `json:"argsHash"`
 	EditedArgs json.RawMessage `json:"editedArgs"`
 	Comment    string          `json:"comment"`
-	Hold       int             `json:"holdSeconds"`
+	UndoWindow int             `json:"holdSeconds"`
 	Strict     bool            `json:"strict"`
 }
 
@@ -77,13 +77,13 @@ type resolutionBody struct {
 func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) {
 	d, err := parseDecision(b.Decision)
 	res := approval.Resolution{UID: uid, ApprovalID: approvalID, Decision: d, EditedArgs: b.EditedArgs,
-		Comment: b.Comment, UndoWindow: time.Duration(b.Hold) * time.Second, Strict: b.Strict}
+		Comment: b.Comment, UndoWindow: time.Duration(b.UndoWindow) * time.Second, Strict: b.Strict}
 	switch {
 	case err != nil:
 		return res, err
 	case b.ArgsHash != nil && *b.ArgsHash == "": // an empty hash would count as absent and check nothing
 		return res, fault.Invalid("argsHash", "invalid hash")
-	case b.Hold < 0 || b.Hold > int(approval.MaxUndoWindow.Seconds()):
+	case b.UndoWindow < 0 || b.UndoWindow > int(approval.MaxUndoWindow.Seconds()):
 		return res, fault.Invalid("holdSeconds", "must be a number of seconds from 0 to %d",
 			int(approval.MaxUndoWindow.Seconds()))
 	case len(b.Comment) > longestComment(d):

@@ -51,13 +51,13 @@ type chosenBody struct {
 	Agent      *string `json:"agent"`
 	Model      *string `json:"model"`
 	TerminalID *string `json:"terminalId"`
-	regionBody
+	localeBody
 }
 
 // asks validates the prompt and the choices in of, and completes p and q. field is the prompt's field in the body, for
 // errors.
 func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of chosenBody) error {
-	region, err := of.region()
+	locale, err := of.locale()
 	switch {
 	case visible.Blank(p.Text):
 		return fault.Invalid(field, "a prompt is required")
@@ -77,7 +77,7 @@ func (r *request) asks(q *loop.StartRequest, p *loop.Prompt, field string, of ch
 			of.Agent = new(run.Terminal)
 		}
 	}
-	q.UID, q.Email, q.Origin, q.Locale = r.uid, r.email, r.Header.Get("Origin"), region
+	q.UID, q.Email, q.Origin, q.Locale = r.uid, r.email, r.Header.Get("Origin"), locale
 	if !r.own() {
 		p.Barred = r.api.Loop.Agents.Barred(q.Origin)
 	}

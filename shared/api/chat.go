@@ -17,12 +17,12 @@ type chatBody struct {
 	History         []json.RawMessage     `json:"history"`
 	ToolDefinitions []chat.ToolDefinition `json:"toolDefinitions"`
 	PageState       json.RawMessage       `json:"pageState"`
-	regionBody
+	localeBody
 }
 
 func (r *request) chatRequest(b chatBody) (chat.Request, error) {
-	region, err := b.region()
-	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Locale: region, Email: r.email,
+	locale, err := b.locale()
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Locale: locale, Email: r.email,
 		MessageID: b.MessageID, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
 }
 

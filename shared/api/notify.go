@@ -30,7 +30,7 @@ func postNotify(r *request) (any, error) {
 // notified passes a pushed event to tell. A malformed message is dropped, because a redelivery would be just as
 // malformed. After any other error Pub/Sub redelivers the event with growing delays, and finally moves it to the
 // dead-letter topic.
-func (r *request) notified(failed, counter string, tell func(queue.EventDelivery) error) (any, error) {
+func (r *request) notified(failed, counter string, handle func(queue.EventDelivery) error) (any, error) {
 	data, err := r.body()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (r *request) notified(failed, counter string, tell func(queue.EventDelivery
 	case err != nil:
 		return nil, err
 	default:
-		if err := tell(n); err != nil {
+		if err := handle(n); err != nil {
 			r.api.Log.WarnContext(r.Context(), failed, "counter", counter, "webhook", r.PathValue("webhook"),
 				"noticeId", n.ID, "attempt", n.Attempt, "error", err)
 			return nil, err

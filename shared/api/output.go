@@ -149,7 +149,7 @@ func (r *request) follow(ctx context.Context, out *jsonStream, v *run.View) *run
 			if err = printed.before(ctx, w, e); err != nil {
 				break
 			}
-			out.tell(e, v)
+			out.writeEvent(e, v)
 			after = e.Seq
 		}
 		if err != nil {
@@ -172,8 +172,8 @@ func (r *request) follow(ctx context.Context, out *jsonStream, v *run.View) *run
 	return now
 }
 
-// tell sends an event in the form of POST /run/stream.
-func (n *jsonStream) tell(e run.EventView, v *run.View) {
+// writeEvent sends an event in the form of POST /run/stream.
+func (n *jsonStream) writeEvent(e run.EventView, v *run.View) {
 	switch {
 	case e.Action != nil:
 		n.write(actionLine{"action", e.Action})

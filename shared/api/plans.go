@@ -53,14 +53,14 @@ func postPlan(r *request, of *planner.Planner) (any, error) {
 		Deadline     string  `json:"deadline"`
 		ThreadID     *string `json:"threadId"`
 		ContinueFrom *string `json:"continueFrom"`
-		regionBody
+		localeBody
 	}
 	hash, err := r.decode(&in)
 	if err != nil {
 		return nil, err
 	}
 	key, err := r.key()
-	region, wrong := in.region()
+	locale, wrong := in.locale()
 	switch {
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
 		return nil, fault.Invalid("threadId", "invalid ID")
@@ -72,7 +72,7 @@ func postPlan(r *request, of *planner.Planner) (any, error) {
 		return nil, err
 	}
 	o := planner.StartOptions{UID: r.uid, Prompt: in.Prompt, RepoURL: in.RepoURL, Deadline: in.Deadline,
-		Origin: r.Header.Get("Origin"), Key: key, BodyHash: hash, Region: region, Email: r.email}
+		Origin: r.Header.Get("Origin"), Key: key, BodyHash: hash, Locale: locale, Email: r.email}
 	if in.ThreadID != nil {
 		o.ThreadID = *in.ThreadID
 	}

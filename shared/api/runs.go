@@ -52,14 +52,14 @@ func (r *request) goesOn(answer runAnswer) accepted {
 	v := answer.View
 	r.w.Header().Set("Location", "/api/agent/runs/"+v.RunID)
 	r.w.Header().Set("Retry-After", "1")
-	told := *v
-	told.Status, told.Actions = run.Awaiting, []*run.ActionView{}
+	answered := *v
+	answered.Status, answered.Actions = run.Awaiting, []*run.ActionView{}
 	for _, a := range v.Actions {
 		if a.Status != run.ActionPlanned && a.Status != run.ActionExecuting {
-			told.Actions = append(told.Actions, a)
+			answered.Actions = append(answered.Actions, a)
 		}
 	}
-	return accepted{runAnswer{View: &told, Approvals: answer.Approvals}}
+	return accepted{runAnswer{View: &answered, Approvals: answer.Approvals}}
 }
 
 // runAnswer is a run with its waiting approvals (seed 000 §4.6: the pending approval payload).

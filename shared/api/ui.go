@@ -124,8 +124,8 @@ func getUIStream(r *request) (any, error) {
 }
 
 // tellingUI returns the streamer of the run for a client of the AI SDK. stop ends the stream if it has begun.
-func (r *request) tellingUI(runID, threadID string, answered []string) (t telling, stop func()) {
+func (r *request) tellingUI(runID, threadID string, answered []string) (t runStream, stop func()) {
 	out, stop := r.events([2]string{ui.VersionHeader, ui.Version}, ui.Done)
 	to := stream.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))
-	return telling{r: r, out: out, to: to}, stop
+	return runStream{r: r, out: out, to: to}, stop
 }

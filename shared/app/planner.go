@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// plannerHome is the function that moves the planner's runs, and no others.
-const plannerHome = "resume-plan"
+// plannerWorker is the function that moves the planner's runs, and no others.
+const plannerWorker = "resume-plan"
 
 // planTools are the tools that a plan can use if the program has them.
 var planTools = slices.Concat(repositoryTools, web.Names, docker.Names)
@@ -40,7 +40,7 @@ func plannerAgent(cfg config.Config, limits registry.Limits) registry.Agent {
 		History:      registry.HistoryWords,
 		OnReject:     registry.RejectContinues,
 		Order:        registry.Strict,
-		Worker:       plannerHome,
+		Worker:       plannerWorker,
 		Plans:        true,
 	}
 }

@@ -512,7 +512,7 @@ func TestRemindersAreSwitchedOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := document.RunFieldsOf(docs[0]); f.Aside || f.Tries > 0 || f.Due.Before(time.Now().Add(10*time.Hour)) {
+	if f := document.RunFieldsOf(docs[0]); f.Quarantined || f.Tries > 0 || f.Due.Before(time.Now().Add(10*time.Hour)) {
 		t.Errorf("its document says %+v", f)
 	}
 }

@@ -130,13 +130,13 @@ func (l looker) open(ctx context.Context) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(run.OpenHeading)
-	tell := func(what string, all []opened) {
+	writeList := func(what string, all []opened) {
 		for _, o := range all[:min(len(all), maxOpen)] {
 			fmt.Fprintf(&b, "#%d%s %s\n", o.Number, what, clip.Text(oneLine(o.Title), maxTitle))
 		}
 	}
-	tell("", list.Issues)
-	tell(" (pull request)", list.PullRequests)
+	writeList("", list.Issues)
+	writeList(" (pull request)", list.PullRequests)
 	return b.String(), nil
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// terminalHome is the function that moves the runs of agents on terminals. No other function connects to hosts for a
+// terminalWorker is the function that moves the runs of agents on terminals. No other function connects to hosts for a
 // run.
-const terminalHome = "resume-terminal"
+const terminalWorker = "resume-terminal"
 
 // maxTerminalCalls is the maximum number of model calls in one run on a terminal. The last one returns only text (seed
 // 002).
@@ -49,7 +49,7 @@ func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 		Compression:  registry.Compression{Window: terminalWindow, Threshold: terminalThreshold},
 		OnReject:     registry.RejectContinues,
 		Order:        registry.Strict,
-		Worker:       terminalHome,
+		Worker:       terminalWorker,
 		Exclusive:    true,
 		OnTerminal:   true,
 	}

@@ -158,17 +158,17 @@ type Agent struct {
 
 // core holds what all values of one agent share ([Agent.As]).
 type core struct {
-	options Options
-	name    string // the agent's name in the store: sdk- and Options.Name
-	dir     string
-	its     *registry.Agent
-	tools   tool.Set
-	loop    *loop.Loop
-	model   *lazyModel
-	log     *slog.Logger
-	allowed shell.Allowed // Options.Commands
-	stop    []func() error
-	texts   texts
+	options    Options
+	name       string // the agent's name in the store: sdk- and Options.Name
+	dir        string
+	definition *registry.Agent
+	tools      tool.Set
+	loop       *loop.Loop
+	model      *lazyModel
+	log        *slog.Logger
+	allowed    shell.Allowed // Options.Commands
+	stop       []func() error
+	texts      texts
 
 	skills    *skill.Library
 	catalogue string // the list of skills, which follows the instructions
@@ -252,7 +252,7 @@ func (c *core) setSelf() error {
 	span("ToolTimeout", o.ToolTimeout, time.Second, maxToolTimeout)
 	span("ApprovalTTL", o.ApprovalTTL, time.Second, 30*day)
 	span("Deadline", o.Deadline, time.Second, 90*day)
-	c.its = &registry.Agent{Name: c.name, Instructions: registry.Text(o.Instructions),
+	c.definition = &registry.Agent{Name: c.name, Instructions: registry.Text(o.Instructions),
 		History:     registry.HistoryVerbatim,
 		Compression: registry.Compression{Window: model.Window(o.Model), Threshold: max(o.CompressionThreshold, 0)},
 		OnReject:    registry.RejectContinues, Exclusive: true, Order: registry.Sequential, Effects: effects,
@@ -342,7 +342,7 @@ func (c *core) setLoop() error {
 	ring, wrong := decisions(c.options.DecisionKeys)
 	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked, Decisions: ring,
 		Fallbacks: c.options.FallbackModels, Models: c.options.Models, Tools: c.tools, Rules: rules,
-		Agents: registry.Set{c.name: c.its}, LeasePeriod: leasePeriod,
+		Agents: registry.Set{c.name: c.definition}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})
 	return errors.Join(err, wrong)
 }

@@ -36,10 +36,10 @@ func approvalOf(v run.ApprovalView) Approval {
 // Decision is the answer to an [Approval]: [Yes], [No], [Later], [Edited], and [WasDone] or [TryAgain] to a review.
 // [Undo] revokes an answer that is still held. The zero value is Later.
 type Decision struct {
-	decision run.Decision
-	comment  string
-	edited   any
-	hold     time.Duration
+	decision   run.Decision
+	comment    string
+	edited     any
+	undoWindow time.Duration
 }
 
 // Yes approves the call. It runs once, with exactly the arguments that were shown.
@@ -57,7 +57,7 @@ func Edited(args any) Decision { return Decision{decision: run.ApproveEdited, ed
 // Held delays the effect that the decision approves, by at most a minute. Until then, the user can revoke the decision:
 // pass [Undo] to [Agent.Resolve]. A call that continues the run waits until the time is over.
 func (d Decision) Held(wait time.Duration) Decision {
-	d.hold = wait
+	d.undoWindow = wait
 	return d
 }
 

@@ -87,7 +87,7 @@ func (c *core) setBudget() error {
 	needs(n >= 0 && n <= maxOutputTokens, "MaxOutputTokens",
 		"it is %d, and has to be 1 to %d, or 0 for the service's own",
 		n, maxOutputTokens)
-	c.its.Limits.Budget, c.its.Model.MaxOutputTokens = limit, int32(min(max(n, 0), maxOutputTokens))
+	c.definition.Limits.Budget, c.definition.Model.MaxOutputTokens = limit, int32(min(max(n, 0), maxOutputTokens))
 	return errors.Join(wrong...)
 }
 

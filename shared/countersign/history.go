@@ -78,14 +78,14 @@ func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversatio
 	if err := ex.LoadOwned(ctx, s.agent.user); err != nil {
 		return public(err)
 	}
-	told := ex.State.ContextWindow()
+	window := ex.State.ContextWindow()
 	if ex.State.End != nil { // the thread already has this part
-		told, ex.State = t.Window, &run.State{Input: run.Input{Window: &t.Window, Mark: t.Mark}}
+		window, ex.State = t.Window, &run.State{Input: run.Input{Window: &t.Window, Mark: t.Mark}}
 	}
 	if whole {
-		told = run.ContextWindow{First: 1, Last: told.Last, Count: told.Count}
+		window = run.ContextWindow{First: 1, Last: window.Last, Count: window.Count}
 	}
-	p, err := conversation.PartsOf(ctx, ex, told)
+	p, err := conversation.PartsOf(ctx, ex, window)
 	if err == nil {
 		err = use(p, t.OpenRun)
 	}

@@ -164,7 +164,7 @@ func (c *core) hooked(t *tool.Tool) *tool.Tool {
 		wrong := hooks.AfterTool(ctx, s, shown, r)
 		switch {
 		case err != nil && wrong != nil:
-			return nil, &toldError{err, errors.Join(veryError(err), wrong)}
+			return nil, &modelError{err, errors.Join(veryError(err), wrong)}
 		case err != nil:
 			return nil, err
 		case wrong == nil && !json.Valid(r.Result):
@@ -190,7 +190,7 @@ func (c *core) afterToolError(ctx context.Context, t *tool.Tool, call tool.Call,
 func hookError(err error) error {
 	var said *ToolError
 	if errors.As(err, &said) {
-		return &toldError{fault.New(fault.Tool, "tool_error", "%s", said.Message).Because(err), err}
+		return &modelError{fault.New(fault.Tool, "tool_error", "%s", said.Message).Because(err), err}
 	}
-	return &toldError{fault.New(fault.Tool, "failed", "The tool failed.").Because(err), err}
+	return &modelError{fault.New(fault.Tool, "failed", "The tool failed.").Because(err), err}
 }

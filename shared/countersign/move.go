@@ -196,8 +196,8 @@ type rest struct {
 	more bool // something was decided, so the run continues
 }
 
-// settle gets decisions for the waiting approvals. It calls told with the approvals before it calls Options.Approve.
-func (m *move) settle(ctx context.Context, v *run.View, told func(a Approval, seq int64) bool) (r rest, err error) {
+// decideOpen gets decisions for the waiting approvals. It calls ask with the approvals before it calls Options.Approve.
+func (m *move) decideOpen(ctx context.Context, v *run.View, ask func(a Approval, seq int64) bool) (r rest, err error) {
 	r.view = v
 	if ended(v.Status) {
 		return r, nil
@@ -205,13 +205,13 @@ func (m *move) settle(ctx context.Context, v *run.View, told func(a Approval, se
 	if r.open, err = m.open(ctx, v); err != nil {
 		return r, err
 	}
-	if told != nil && len(r.open) > 0 {
+	if ask != nil && len(r.open) > 0 {
 		numbers, err := m.numbers(ctx)
 		if err != nil {
 			return r, err
 		}
 		for _, a := range r.open {
-			if !m.asked[a.ID] && !told(a, numbers[a.ID]) {
+			if !m.asked[a.ID] && !ask(a, numbers[a.ID]) {
 				return r, nil
 			}
 		}
@@ -310,7 +310,7 @@ func (a *Agent) resolve(ctx context.Context, ap Approval, d Decision) error {
 		return err
 	}
 	_, err = a.core.loop.Resolve(ctx, approval.Resolution{UID: a.user, ApprovalID: ap.ID, Decision: d.decision,
-		ArgsHash: ap.hash, EditedArgs: args, Comment: d.comment, UndoWindow: d.hold})
+		ArgsHash: ap.hash, EditedArgs: args, Comment: d.comment, UndoWindow: d.undoWindow})
 	return err
 }
 

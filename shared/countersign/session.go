@@ -122,7 +122,7 @@ func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*
 		if m.left(ctx, v, err) {
 			return m.sofar(), m.failed(ctx, err)
 		}
-		r, err := m.settle(ctx, v, nil)
+		r, err := m.decideOpen(ctx, v, nil)
 		switch {
 		case err != nil:
 			return m.sofar(), why(ctx, err)
@@ -298,12 +298,12 @@ func (a *Agent) Sessions(ctx context.Context) iter.Seq2[SessionInfo, error] {
 				yield(SessionInfo{}, public(unit.StoreError(err)))
 				return
 			}
-			info, mine, err := a.infoOf(ctx, t)
+			info, listed, err := a.infoOf(ctx, t)
 			if err != nil {
 				yield(SessionInfo{}, public(err))
 				return
 			}
-			if mine && !yield(info, nil) {
+			if listed && !yield(info, nil) {
 				return
 			}
 		}
@@ -311,7 +311,7 @@ func (a *Agent) Sessions(ctx context.Context) iter.Seq2[SessionInfo, error] {
 }
 
 // infoOf returns the session's list entry, and reports whether it is this agent's session.
-func (a *Agent) infoOf(ctx context.Context, t run.Thread) (info SessionInfo, mine bool, err error) {
+func (a *Agent) infoOf(ctx context.Context, t run.Thread) (info SessionInfo, listed bool, err error) {
 	ex := a.core.loop.NewExecution(t.LastRun(), nil)
 	if err := ex.Load(ctx); err != nil || ex.Run.Agent != a.core.name {
 		return info, false, err

@@ -120,8 +120,8 @@ func (c *core) setSkills() error {
 		c.tools[t.Name] = c.hooked(t)
 	}
 	c.catalogue = library.Catalogue()
-	c.its.Instructions = registry.Text(c.withSkills(c.options.Instructions))
-	c.its.Compression.Carry = skill.Carry
+	c.definition.Instructions = registry.Text(c.withSkills(c.options.Instructions))
+	c.definition.Compression.Carry = skill.Carry
 	return wrong
 }
 

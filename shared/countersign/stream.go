@@ -37,22 +37,22 @@ func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*mo
 			yield(nil, why(ctx, err))
 			return
 		}
-		if res, err, told := m.follow(ctx, yield); err != nil {
+		if res, err, yielded := m.follow(ctx, yield); err != nil {
 			yield(nil, err)
-		} else if told {
+		} else if yielded {
 			yield(&Finished{*res}, nil)
 		}
 	}
 }
 
 // follow moves the run and yields its events until it rests. It reports false if the caller left the loop.
-func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *Result, err error, told bool) {
+func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *Result, err error, yielded bool) {
 	for {
 		q := newEventQueue()
 		if m.invoked != "" {
 			q.events, m.invoked = append(q.events, &SkillActivated{Skill: m.invoked}), ""
 		}
-		v, err, all := m.stepAside(ctx, q, yield)
+		v, err, all := m.stepConcurrently(ctx, q, yield)
 		switch {
 		case !all:
 			return nil, nil, false
@@ -61,7 +61,7 @@ func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *
 		case m.left(ctx, v, err):
 			return nil, m.failed(ctx, err), true
 		}
-		r, err := m.settle(ctx, v, func(a Approval, seq int64) bool {
+		r, err := m.decideOpen(ctx, v, func(a Approval, seq int64) bool {
 			all = yield(&Asked{Seq: seq, Approval: a}, nil)
 			return all
 		})
@@ -77,10 +77,10 @@ func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *
 	}
 }
 
-// stepAside moves the run on its own goroutine, yields its events, and reports false if the caller left the loop. It
-// returns when that goroutine has ended.
-func (m *move) stepAside(ctx context.Context, q *eventQueue, yield func(Event, error) bool) (v *run.View, err error,
-	all bool) {
+// stepConcurrently moves the run on its own goroutine, yields its events, and reports false if the caller left the
+// loop. It returns when that goroutine has ended.
+func (m *move) stepConcurrently(ctx context.Context, q *eventQueue, yield func(Event, error) bool) (
+	v *run.View, err error, all bool) {
 	ctx, q.stop = context.WithCancel(withQueue(ctx, q))
 	done := make(chan struct{})
 	go func() {
@@ -275,9 +275,9 @@ func noteResult(ctx context.Context, actionID string, err error) {
 
 // veryError returns the original error that a tool's action returned, or else the recorded error.
 func veryError(err error) error {
-	var told *toldError
-	if errors.As(err, &told) {
-		return told.very
+	var recorded *modelError
+	if errors.As(err, &recorded) {
+		return recorded.very
 	}
 	return public(err)
 }

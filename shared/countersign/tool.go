@@ -158,10 +158,10 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		defer c.execute(ctx, call)()
 		out, err := d.action(ctx, c.contextOf(call), in)
 		if err != nil && d.effect != nil && begun.Load() {
-			return nil, tool.Ran(nil, d.told(err))
+			return nil, tool.Ran(nil, d.forModel(err))
 		}
 		if err != nil {
-			return nil, d.told(err)
+			return nil, d.forModel(err)
 		}
 		raw, err := strictjson.Marshal(out)
 		if err != nil {
@@ -223,27 +223,27 @@ func (d definition[In, Out]) normalized(in In) (_ In, err error) {
 // commandOfTool is the context key for an *atomic.Bool, which says whether the running tool has begun a command.
 type commandOfTool struct{}
 
-// toldError is the error of an action as the loop records it, together with the original error.
-type toldError struct {
+// modelError is the error of an action as the loop records it, together with the original error.
+type modelError struct {
 	error
 	very error
 }
 
-func (e *toldError) Unwrap() error { return e.error }
+func (e *modelError) Unwrap() error { return e.error }
 
-// told returns an error of the action with the text for the model.
-func (d definition[In, Out]) told(err error) error {
+// forModel returns an error of the action with the text for the model.
+func (d definition[In, Out]) forModel(err error) error {
 	var said *ToolError
-	told := error(fault.New(fault.Tool, "failed", "The tool failed.").Because(err))
+	shown := error(fault.New(fault.Tool, "failed", "The tool failed.").Because(err))
 	switch {
 	case errors.As(err, &said):
-		told = fault.New(fault.Tool, "tool_error", "%s", said.Message).Because(err)
+		shown = fault.New(fault.Tool, "tool_error", "%s", said.Message).Because(err)
 	case d.effect != nil && uncertain(err):
-		told = tool.Unanswered(err)
+		shown = tool.Unanswered(err)
 	case d.SendErrorsToModel:
-		told = fault.New(fault.Tool, "tool_error", "%s", err.Error()).Because(err)
+		shown = fault.New(fault.Tool, "tool_error", "%s", err.Error()).Because(err)
 	}
-	return &toldError{told, err}
+	return &modelError{shown, err}
 }
 
 // uncertain reports whether an effect's error leaves open whether it happened. A request that was sent may have

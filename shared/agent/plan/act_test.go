@@ -23,7 +23,7 @@ func call(t *testing.T, id string, labels ...string) plan.GrantCall {
 		t.Fatal(err)
 	}
 	return plan.GrantCall{ActionID: id, Tool: "github.createIssue", Version: tools["github.createIssue"].Version(),
-		Bound: bound}
+		Pinned: bound}
 }
 
 // TestGrantFor checks that a grant allows exactly the calls that its sentence describes.
@@ -49,7 +49,7 @@ func TestGrantFor(t *testing.T) {
 			*c = call(t, "a", "\u0430", "b")
 		}, false},
 		"a byte more": {func(_ *testing.T, _ *plan.Session, c *plan.GrantCall, _ *time.Time) {
-			c.Bound = append(c.Bound, ' ')
+			c.Pinned = append(c.Pinned, ' ')
 		}, false},
 		"another tool": {func(_ *testing.T, _ *plan.Session, c *plan.GrantCall, _ *time.Time) {
 			c.Tool = "github.updateIssue"

@@ -255,15 +255,15 @@ func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.R
 	if err != nil {
 		return nil, fault.Invalid(field, "must be an object with the arguments that are not free text").Because(err)
 	}
-	bound, err := t.Pinned(given)
+	pinned, err := t.Pinned(given)
 	if err != nil {
 		return nil, fault.Invalid(field, "not the arguments of this tool").Because(err)
 	}
-	if err := t.CheckPinned(bound); err != nil {
+	if err := t.CheckPinned(pinned); err != nil {
 		return nil, fault.Invalid(strings.TrimSuffix(field+"/"+fault.As(err).Field, "/"), "%s", fault.As(err).Message)
 	}
 	var has, stays map[string]json.RawMessage
-	if json.Unmarshal(given, &has) != nil || json.Unmarshal(bound, &stays) != nil {
+	if json.Unmarshal(given, &has) != nil || json.Unmarshal(pinned, &stays) != nil {
 		return nil, fault.Invalid(field, "not the arguments of this tool")
 	}
 	for name := range has {
@@ -274,7 +274,7 @@ func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.R
 	if !t.Contained && !b.inRepo(stays) {
 		return nil, fault.Invalid(field, "must be in the session's repository or its containers")
 	}
-	return bound, nil
+	return pinned, nil
 }
 
 // inRepo reports whether a target names the session's repository, with the same upper and lower case.

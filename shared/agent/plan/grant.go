@@ -12,7 +12,7 @@ type GrantCall struct {
 	ActionID string
 	Tool     string
 	Version  string          // current version of the tool's schema
-	Bound    json.RawMessage // pinned arguments (tool.Tool.Pinned)
+	Pinned   json.RawMessage // pinned arguments (tool.Tool.Pinned)
 	Place    tool.Place      // the account or host that the call would act on; zero: none
 }
 
@@ -25,7 +25,7 @@ func (s *Session) GrantFor(c GrantCall, now time.Time) (Grant, bool) {
 	if s.Phase() != Acting || s.Current == nil || elsewhere {
 		return Grant{}, false
 	}
-	key := callKey(c.Tool, c.Version, c.Bound)
+	key := callKey(c.Tool, c.Version, c.Pinned)
 	for _, g := range s.Confirmed.Plan.Grants {
 		if g.key() == key && !s.revoked[g.ID] && now.Before(g.Until) && usesBut(s, c.ActionID, key) < g.MaxCalls {
 			return g, true

@@ -59,7 +59,7 @@ func TestAGrantIsUsedUp(t *testing.T) {
 	}
 	may := func(id string) bool {
 		_, ok := s.GrantFor(plan.GrantCall{ActionID: id, Tool: "github.createIssue",
-			Version: tools["github.createIssue"].Version(), Bound: bound}, now)
+			Version: tools["github.createIssue"].Version(), Pinned: bound}, now)
 		return ok
 	}
 	act := func(id string, e plan.Execution) {

@@ -57,12 +57,12 @@ func (h *Record) wrote() error {
 
 // thread adds the part of the thread's contents that the run sees. A summary counts as strangers' text, because its
 // sources are unknown.
-func (h *Record) thread(told run.ContextWindow) error {
-	if text := strings.TrimSpace(told.Summary + "\n" + told.Carried); text != "" {
+func (h *Record) thread(window run.ContextWindow) error {
+	if text := strings.TrimSpace(window.Summary + "\n" + window.Carried); text != "" {
 		h.texts.Compose(text)
 		h.texts.Read(taint.Source{Origin: "the summary of what came before in this conversation", Text: text})
 	}
-	entries, err := h.run.Thread(told)
+	entries, err := h.run.Thread(window)
 	if err != nil {
 		return err
 	}

@@ -194,22 +194,22 @@ func among(names []string, name string) bool {
 
 // Of returns the tools that the agent's model can call.
 func (a *Agent) Of(tools tool.Set) tool.Set {
-	its := tool.Set{}
+	offered := tool.Set{}
 	for name, t := range tools {
 		if !t.UserOnly && a.Has(name) {
-			its[name] = t
+			offered[name] = t
 		}
 	}
-	return its
+	return offered
 }
 
 // Specs returns the specs of the tools that the agent's model can call. The order is fixed, so the service can cache
 // the beginning of a request.
 func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 	var specs []tool.Spec
-	its := a.Of(tools)
-	for _, name := range its.Names() {
-		specs = append(specs, its[name].Spec)
+	offered := a.Of(tools)
+	for _, name := range offered.Names() {
+		specs = append(specs, offered[name].Spec)
 	}
 	return specs
 }

@@ -150,9 +150,9 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestHome checks that each agent has one home, and that a function that is no agent's home advances the same runs as
-// resume.
-func TestHome(t *testing.T) {
+// TestEachAgentHasOneWorker checks that each agent has one worker, and that a function that is no agent's worker
+// advances the same runs as resume.
+func TestEachAgentHasOneWorker(t *testing.T) {
 	assistant := concierge(func(a *registry.Agent) { a.Name, a.Tools = run.Assistant, nil })
 	heavy := concierge(func(a *registry.Agent) {
 		a.Name, a.Worker, a.Tools, a.Model.Forced = "terminal", "resume-terminal", []string{"shell"}, "shell"

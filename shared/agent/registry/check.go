@@ -20,8 +20,8 @@ import (
 var reserved = []string{run.Assistant, run.Page, run.Terminal, run.TerminalChat, run.Planner}
 
 var (
-	validHome = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // a function of infra/functions.json
-	validName = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
+	validWorker = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // a function of infra/functions.json
+	validName   = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
 	// A server's name ends at the first _ (mcpfile).
 	validServed = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{0,31}_([A-Za-z0-9_.-]{1,61}|\*)$`)
 	validModel  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
@@ -74,13 +74,14 @@ func (c *checker) needs(ok bool, field, format string, args ...any) {
 }
 
 func (c *checker) check(a Agent) {
-	c.needs(a.Worker == "" || a.Name != run.Assistant && validHome.MatchString(a.Worker), "home", "need a function's "+
-		"name; the assistant must stay in %s, because messages of older releases name no agent", DefaultWorker)
+	c.needs(a.Worker == "" || a.Name != run.Assistant && validWorker.MatchString(a.Worker), "home", "need a "+
+		"function's name; the assistant must stay in %s, because messages of older releases name no agent",
+		DefaultWorker)
 	c.needs(len(a.Description) <= 1<<10, "description", "%d bytes; the limit is 1024", len(a.Description))
 	c.examples(a)
 	c.needs(a.Instructions != nil, "instructions", "instructions are missing")
 	for i, name := range a.Tools {
-		// Only an agent's home has the tools of the agent.
+		// Only an agent's worker has the tools of the agent.
 		c.needs(c.tools[name] != nil || a.Worker != "", "tools", "there is no tool %q", name)
 		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "duplicate %q", name)
 	}

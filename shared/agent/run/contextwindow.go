@@ -50,29 +50,29 @@ type ContextWindow struct {
 	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, successful or not
 }
 
-// AddContents appends the contents of an ended run to the thread. told are the contents, by is their signer, s is the
+// AddContents appends the contents of an ended run to the thread. by is the signer of the contents, s is the
 // run's state, and recorded reports that the contents include lines of the server. It returns the chunks that must be
 // written with the thread. The error is that of encoding an entry.
-func (t *Thread) AddContents(runID, by string, s *State, told []json.RawMessage,
-	recorded bool) ([]document.Chunk[Content],
-	error) {
-	t.Window.follow(s, told)
-	if len(told) == 0 {
+func (t *Thread) AddContents(runID, by string, s *State, contents []json.RawMessage,
+	recorded bool) ([]document.Chunk[Content], error) {
+	t.Window.follow(s, contents)
+	if len(contents) == 0 {
 		return nil, nil
 	}
-	entries := make([]Content, len(told))
+	entries := make([]Content, len(contents))
 	size := 0
-	for i, raw := range told {
+	for i, raw := range contents {
 		size += len(raw)
 		entries[i] = Content{At: t.Window.Count + int64(i) + 1, Raw: raw}
 	}
-	if size > MaxRunContents || slices.ContainsFunc(told, func(c json.RawMessage) bool { return len(c) > MaxContent }) {
+	tooLong := func(c json.RawMessage) bool { return len(c) > MaxContent }
+	if size > MaxRunContents || slices.ContainsFunc(contents, tooLong) {
 		entries = []Content{{At: t.Window.Count + 1}}
 	}
 	entries[0].Run, entries[0].By, entries[0].Record = runID, by, recorded
 	t.Window.First = max(t.Window.First, 1)
 	t.Window.Last += int64(len(entries))
-	t.Window.Count += int64(len(told))
+	t.Window.Count += int64(len(contents))
 	return t.Contents.AppendWithin(contentsTail, 0, 1<<20, entries...)
 }
 

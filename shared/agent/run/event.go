@@ -205,8 +205,8 @@ type ProposedCall struct {
 	SideEffect bool            `json:"sideEffect,omitempty"`
 	Final      bool            `json:"final,omitempty"`     // success ends the run
 	Untrusted  bool            `json:"untrusted,omitempty"` // the result is text from strangers
-	// Leaves means that the call creates something that must be removed after the run (tool.Spec.Leaves).
-	Leaves           bool              `json:"leaves,omitempty"`
+	// Disposable means that the call creates something that must be removed after the run (tool.Spec.Leaves).
+	Disposable       bool              `json:"leaves,omitempty"`
 	RequiresApproval bool              `json:"requiresApproval,omitempty"`
 	UserInitiated    bool              `json:"own,omitempty"` // the user made the call, not the model; no approval needed
 	PolicyDecision   string            `json:"policyDecision,omitempty"`

@@ -359,7 +359,7 @@ func (s *State) Open() []*Action {
 // Failed calls count; calls that never started do not.
 func ToDispose(s *State) (tools []string) {
 	for _, a := range s.Actions {
-		if a.Leaves && a.Started.Owner != "" && !slices.Contains(tools, a.Tool) {
+		if a.Disposable && a.Started.Owner != "" && !slices.Contains(tools, a.Tool) {
 			tools = append(tools, a.Tool)
 		}
 	}

@@ -89,9 +89,9 @@ func (u *User) AddSession(runID string) {
 }
 
 // Bind returns the constraints on a plan of the session, with the tools of its agent.
-func (s *State) Bind(tools tool.Set, region Locale, now time.Time) plan.Bind {
+func (s *State) Bind(tools tool.Set, locale Locale, now time.Time) plan.Bind {
 	in := s.Input.Session
-	return s.Plan.Bind(plan.Bind{Repo: in.Repo, Deadline: in.Deadline, Now: now, Tools: tools, Zone: region.Zone()})
+	return s.Plan.Bind(plan.Bind{Repo: in.Repo, Deadline: in.Deadline, Now: now, Tools: tools, Zone: locale.Zone()})
 }
 
 // Segment returns the number of turns before the current segment of the conversation, and when the segment began. The

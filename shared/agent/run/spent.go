@@ -30,7 +30,7 @@ type UserUsage struct {
 // An Admission is an admitted model request that does not belong to a stored run.
 type Admission struct {
 	Usage  UserUsage // the user's usage on this day, before the request
-	Region Locale    // from the request; missing fields come from the stored region
+	Locale Locale    // from the request; missing fields come from the stored locale
 	// Use counts the usage beyond the first call, which has been counted already.
 	Use func(ctx context.Context, calls, tokens int) error
 }

@@ -79,7 +79,7 @@ func Declare(d Declaration) (*Tool, error) {
 	}
 	return &Tool{
 		Spec: spec,
-		has: parts{bound: d.Pinned != nil, heading: d.SideEffect, execute: d.Execute != nil,
+		has: parts{pinned: d.Pinned != nil, heading: d.SideEffect, execute: d.Execute != nil,
 			reconcile: d.Reconcile != nil},
 		functions: &declared{Declaration: d, normal: normal, out: out},
 		place:     d.Place,
@@ -104,7 +104,7 @@ func (d *declared) targets(args json.RawMessage) ([]Target, error) {
 	return d.Targets(args)
 }
 
-func (d *declared) bound(args json.RawMessage) (json.RawMessage, error) {
+func (d *declared) pinned(args json.RawMessage) (json.RawMessage, error) {
 	if d.Pinned == nil {
 		return args, nil
 	}

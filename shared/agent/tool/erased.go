@@ -59,12 +59,12 @@ func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
 // are only the pinned arguments.
 func (t *Tool) Pinned(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
-	return t.bound(args)
+	return t.pinned(args)
 }
 
 // Pins reports whether the tool distinguishes pinned arguments from free text. If it does, a user can allow all
 // calls with the same pinned arguments together.
-func (t *Tool) Pins() bool { return t.has.bound }
+func (t *Tool) Pins() bool { return t.has.pinned }
 
 // classWarnings maps a class to the warning on every approval of that class.
 var classWarnings = map[Class]string{

@@ -52,12 +52,12 @@ func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
 		return nil, err
 	}
 	fixed := map[string]string{}
-	if t.has.bound {
-		bound, err := t.Pinned(args)
+	if t.has.pinned {
+		pinned, err := t.Pinned(args)
 		if err != nil {
 			return nil, err
 		}
-		each(bound, nil, func(path, s string) { fixed[path] = s })
+		each(pinned, nil, func(path, s string) { fixed[path] = s })
 	}
 	targets, err := t.Targets(args)
 	if err != nil {

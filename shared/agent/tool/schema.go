@@ -66,11 +66,11 @@ func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
 	}
 	seen[t] = true
 	for f := range t.Fields() {
-		its := f.Type
-		if its.Kind() == reflect.Pointer {
-			its = its.Elem()
+		fieldType := f.Type
+		if fieldType.Kind() == reflect.Pointer {
+			fieldType = fieldType.Elem()
 		}
-		if f.Anonymous && asRead.TypeSchemas[its] != nil {
+		if f.Anonymous && asRead.TypeSchemas[fieldType] != nil {
 			return fmt.Errorf("the struct %s embeds %s, which is one value in JSON and has no fields; give it a name, "+
 				"such as At %s", t, f.Type, f.Type)
 		}
@@ -97,17 +97,17 @@ func plainTypes(s *jsonschema.Schema) {
 
 // CheckPinned returns an error if no call can have these pinned arguments, because one of them does not fit the tool's
 // schema. Examples are an empty list where an entry is required, and a text instead of a number.
-func (t *Tool) CheckPinned(bound json.RawMessage) error {
+func (t *Tool) CheckPinned(pinned json.RawMessage) error {
 	var has map[string]json.RawMessage
-	if t.schema.Resolved == nil || json.Unmarshal(bound, &has) != nil {
+	if t.schema.Resolved == nil || json.Unmarshal(pinned, &has) != nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(has)) {
-		its := t.schema.Schema().Properties[name]
-		if its == nil {
+		property := t.schema.Schema().Properties[name]
+		if property == nil {
 			continue
 		}
-		one, err := its.CloneSchemas().Resolve(nil)
+		one, err := property.CloneSchemas().Resolve(nil)
 		if err != nil {
 			return err
 		}

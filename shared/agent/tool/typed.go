@@ -19,7 +19,7 @@ type functions interface {
 	warnings(context.Context, Call) ([]Warning, error)
 	changes(args json.RawMessage) (rest json.RawMessage, changes []Change, err error)
 	targets(args json.RawMessage) ([]Target, error)
-	bound(args json.RawMessage) (json.RawMessage, error)
+	pinned(args json.RawMessage) (json.RawMessage, error)
 	preview(args json.RawMessage) (Preview, error)
 	summary(args json.RawMessage) string
 	heading(args json.RawMessage) string
@@ -44,7 +44,7 @@ type functions interface {
 
 // parts states which optional functions a tool has.
 type parts struct {
-	revise, bound, heading, step, link, narrow, rule, note, reading, shows, replaces, fetches bool
+	revise, pinned, heading, step, link, narrow, rule, note, reading, shows, replaces, fetches bool
 
 	limit, effects, interrupt, prepare, execute, reconcile, compensate bool
 
@@ -61,7 +61,7 @@ type typed[In, Out any] struct {
 // parts returns which functions the definition has.
 func (d *Def[In, Out]) parts() parts {
 	return parts{
-		revise: d.Revise != nil, bound: d.Pinned != nil,
+		revise: d.Revise != nil, pinned: d.Pinned != nil,
 		heading: d.Heading != nil || d.SideEffect && d.Summary != nil,
 		step:    d.Step != nil, link: d.Link != nil, narrow: d.Restrict != nil, rule: d.Rule != nil,
 		note:    d.Note != nil,
@@ -142,7 +142,7 @@ func (t *typed[In, Out]) targets(args json.RawMessage) ([]Target, error) {
 	return t.Targets(v), nil
 }
 
-func (t *typed[In, Out]) bound(args json.RawMessage) (json.RawMessage, error) {
+func (t *typed[In, Out]) pinned(args json.RawMessage) (json.RawMessage, error) {
 	if t.Pinned == nil {
 		return args, nil
 	}

@@ -38,7 +38,7 @@ func openDirect(_ context.Context, b *app.Builder) error {
 	if p == nil || err != nil {
 		return err
 	}
-	d := &direct{next: b.Env.Publisher, people: p, told: map[string]bool{}}
+	d := &direct{next: b.Env.Publisher, people: p, published: map[string]bool{}}
 	b.Env.Publisher = d
 	b.Closes(d)
 	return nil
@@ -87,8 +87,9 @@ func (p *people) Close() error {
 	return nil
 }
 
-// mostTold is the maximum number of event IDs that direct remembers while it waits for next to accept the same events.
-const mostTold = 10_000
+// maxPublished is the maximum number of event IDs that direct remembers while it waits for next to accept the same
+// events.
+const maxPublished = 10_000
 
 // direct notifies users in addition to next. Nothing waits for it: the console shows everything that a device misses.
 type direct struct {
@@ -96,8 +97,8 @@ type direct struct {
 	people *people
 	under  sync.WaitGroup
 
-	mu   sync.Mutex
-	told map[string]bool // IDs of events
+	mu        sync.Mutex
+	published map[string]bool // IDs of events
 }
 
 // Publish implements [event.Publisher]. If next fails, the same events are published again; users are notified only
@@ -106,7 +107,7 @@ func (d *direct) Publish(ctx context.Context, notices ...event.Event) error {
 	news := d.news(notices)
 	ctx = context.WithoutCancel(ctx)
 	if len(news) > 0 {
-		d.under.Go(func() { d.tell(ctx, news) })
+		d.under.Go(func() { d.notify(ctx, news) })
 	}
 	if d.next != nil {
 		if err := d.next.Publish(ctx, notices...); err != nil {
@@ -116,7 +117,7 @@ func (d *direct) Publish(ctx context.Context, notices ...event.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, n := range notices { // published for the last time
-		delete(d.told, n.ID)
+		delete(d.published, n.ID)
 	}
 	return nil
 }
@@ -125,20 +126,20 @@ func (d *direct) Publish(ctx context.Context, notices ...event.Event) error {
 func (d *direct) news(notices []event.Event) (news []event.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.told) > mostTold {
-		clear(d.told) // a repeated notification shows nothing new
+	if len(d.published) > maxPublished {
+		clear(d.published) // a repeated notification shows nothing new
 	}
 	for _, n := range notices {
-		if !d.told[n.ID] {
-			d.told[n.ID] = true
+		if !d.published[n.ID] {
+			d.published[n.ID] = true
 			news = append(news, n)
 		}
 	}
 	return news
 }
 
-// tell notifies users of the events, in order.
-func (d *direct) tell(ctx context.Context, notices []event.Event) {
+// notify notifies users of the events, in order.
+func (d *direct) notify(ctx context.Context, notices []event.Event) {
 	for _, n := range notices {
 		if err := d.people.Notify(ctx, n.Type, n.Data); err != nil {
 			d.people.Log.WarnContext(ctx, "a device could not be notified", "counter", "person_failed",

@@ -47,13 +47,13 @@ func both(s, p *jsonschema.Schema) error {
 // rules copies those keywords of p to s that cannot be merged one by one. If s has such keywords already, those of p
 // are kept in a separate schema under allOf.
 func rules(s, p *jsonschema.Schema) {
-	mine, theirs := ruled(s), ruled(p)
-	if reflect.DeepEqual(theirs, jsonschema.Schema{}) || reflect.DeepEqual(mine, theirs) {
+	ofS, ofP := ruled(s), ruled(p)
+	if reflect.DeepEqual(ofP, jsonschema.Schema{}) || reflect.DeepEqual(ofS, ofP) {
 		return
 	}
-	if !reflect.DeepEqual(mine, jsonschema.Schema{}) {
-		theirs.Properties = p.Properties // additionalProperties applies to properties that are not listed here
-		s.AllOf = append(s.AllOf, &theirs)
+	if !reflect.DeepEqual(ofS, jsonschema.Schema{}) {
+		ofP.Properties = p.Properties // additionalProperties applies to properties that are not listed here
+		s.AllOf = append(s.AllOf, &ofP)
 		return
 	}
 	s.Pattern, s.Format, s.MultipleOf, s.UniqueItems = p.Pattern, p.Format, p.MultipleOf, p.UniqueItems
@@ -77,14 +77,14 @@ func ruled(s *jsonschema.Schema) jsonschema.Schema {
 }
 
 func bothTypes(s, p *jsonschema.Schema) error {
-	mine, theirs := typesOf(s), typesOf(p)
-	if len(mine) == 0 || len(theirs) == 0 {
-		setTypes(s, slices.Concat(mine, theirs))
+	ofS, ofP := typesOf(s), typesOf(p)
+	if len(ofS) == 0 || len(ofP) == 0 {
+		setTypes(s, slices.Concat(ofS, ofP))
 		return nil
 	}
 	var common []string
 	for _, t := range types {
-		if covers(mine, t) && covers(theirs, t) && (slices.Contains(mine, t) || slices.Contains(theirs, t)) {
+		if covers(ofS, t) && covers(ofP, t) && (slices.Contains(ofS, t) || slices.Contains(ofP, t)) {
 			common = append(common, t)
 		}
 	}

@@ -57,7 +57,7 @@ func callEntry(tx *unit.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry,
 	if err != nil {
 		return nil, err
 	}
-	e, err := tx.Ex.Rules.CallEntry(tx.Run.UID, t.Name, verdict.Ruling, tx.Now)
+	e, err := tx.Ex.Rules.CallEntry(tx.Run.UID, t.Name, verdict.CallPolicy, tx.Now)
 	return []policy.Entry{e}, err
 }
 

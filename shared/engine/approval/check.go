@@ -17,7 +17,7 @@ type candidate struct {
 	ap *run.Approval
 	a  *run.Action // nil if the run does not have the call
 	t  *tool.Tool  // nil if the agent does not have the tool
-	at Placement
+	at CurrentPlace
 
 	args    json.RawMessage // the arguments that the decision approves: the stored ones, or the user's edits
 	hash    string          // of args before the tool completes them; recognises a repeated decision
@@ -72,7 +72,7 @@ var checks = map[run.Kind]map[run.Decision][]check{
 }
 
 // Check checks a decision against the approval's present state, and returns the arguments that it approves.
-func Check(ex *unit.Execution, tx *unit.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
+func Check(ex *unit.Execution, tx *unit.Tx, ap *run.Approval, r Resolution, at CurrentPlace) (json.RawMessage,
 	error) {
 	c := &candidate{Resolution: r, tx: tx, ap: ap, at: at, a: tx.State.Action(ap.ActionID),
 		t: ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool), args: ap.Args, hash: ap.ArgsHash}

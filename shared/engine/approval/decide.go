@@ -99,7 +99,7 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 	if decided.Comment = r.Comment; r.Decision != run.Refine {
 		decided.Comment = clip.Text(r.Comment, maxKeptComment)
 	}
-	if err := hold(tx, ap, held); err != nil {
+	if err := startUndoWindow(tx, ap, held); err != nil {
 		return err
 	}
 	if r.Decision == run.ApproveEdited {
@@ -107,7 +107,7 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 		if err != nil {
 			return err
 		}
-		decided.Ruled = run.RuledBy(verdict.Ruling)
+		decided.Ruled = run.RuledBy(verdict.CallPolicy)
 	}
 	if err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err

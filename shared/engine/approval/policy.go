@@ -36,8 +36,8 @@ func askReason(v Judgement, call run.ProposedCall) string {
 // Judgement is the policy's decision about a call, with the ruling of the call's tool, if the tool rules on each call.
 type Judgement struct {
 	policy.Decision
-	Ruling  *tool.CallPolicy
-	Tainted []taint.Finding // why the user's standing permission does not apply
+	CallPolicy *tool.CallPolicy
+	Tainted    []taint.Finding // why the user's standing permission does not apply
 
 	Unproven []error // why permissions in the store do not count: see [CheckProof]
 
@@ -54,12 +54,12 @@ func grantFor(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args js
 	if tx.State.Plan == nil || !t.SideEffect || !t.Pins() {
 		return "", nil, nil
 	}
-	bound, err := t.Pinned(args)
+	pinned, err := t.Pinned(args)
 	if err != nil {
 		return "", nil, err
 	}
 	g, found := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
-		Bound: bound, Place: at}, tx.Now)
+		Pinned: pinned, Place: at}, tx.Now)
 	if !found {
 		return "", nil, nil
 	}
@@ -83,7 +83,7 @@ func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args jso
 	if err != nil {
 		return Judgement{}, err
 	}
-	ruling, unruled, missing := tx.RuleIn(t, args)
+	callPolicy, unruled, missing := tx.RuleIn(t, args)
 	switch {
 	case missing != nil:
 		return Judgement{}, missing
@@ -96,20 +96,20 @@ func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args jso
 	if err != nil {
 		return Judgement{}, err
 	}
-	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Place: at, Args: args, Targets: targets,
+	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: callPolicy, Place: at, Args: args, Targets: targets,
 		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
 	if agent := tx.Ex.Agents.Get(tx.Run.Agent); agent != nil { // an unknown agent allows less
 		in.Tool, in.Effects = agent.Spec(t), agent.Effects
-		if ruling != nil && ruling.Mode == tool.RuleAllow && agent.Asks(t.Name) {
-			ruling.Mode = tool.RuleAsk
+		if callPolicy != nil && callPolicy.Mode == tool.RuleAllow && agent.Asks(t.Name) {
+			callPolicy.Mode = tool.RuleAsk
 		}
 	}
-	before := repeated(tx, u, t, actionID, at, args, ruling)
+	before := repeated(tx, u, t, actionID, at, args, callPolicy)
 	in.Repeated = before.words
 	d, refused := decide(tx, in)
 	found, err := tainted(tx, t, in, d)
 	if in.Tainted = len(found) > 0; in.Tainted {
 		d, refused = decide(tx, in)
 	}
-	return Judgement{d, ruling, found, append(unproven, refused...), before}, err
+	return Judgement{d, callPolicy, found, append(unproven, refused...), before}, err
 }

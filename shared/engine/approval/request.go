@@ -107,7 +107,7 @@ func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 	if ap.Decisions, err = decisions(tx, t, a, kind, verdict); err != nil {
 		return nil, err
 	}
-	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.Ruling)
+	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.CallPolicy)
 	ap.Findings = withReopened(findings(verdict.Tainted), a.Reopens)
 	if ap.Preview, err = previewAt(t, a.ProposedCall, verdict); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 // warning is about an equal earlier call, and the last ones are those of the proposal.
 func previewAt(t *tool.Tool, call run.ProposedCall, v Judgement) (tool.Preview, error) {
 	p, err := t.Preview(call.Args)
-	p = p.Warned(v.Ruling).With(call.Warnings)
+	p = p.Warned(v.CallPolicy).With(call.Warnings)
 	if v.Repeated.words != "" {
 		p.Warnings = append([]string{v.Repeated.words}, p.Warnings...)
 		p.Moments = append(p.Moments, v.Repeated.at...)
@@ -161,10 +161,10 @@ const alwaysLabel = "Always allow covers"
 func alwaysCovers(ap *run.Approval, v Judgement) tool.Field {
 	covers := "Exactly this, " + bounds + ": "
 	if slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
-		if v.Ruling.Always.Whole {
+		if v.CallPolicy.Always.Whole {
 			covers = "Every such action, " + bounds + ": "
 		}
-		shown, _ := visible.Line(v.Ruling.Always.Shown)
+		shown, _ := visible.Line(v.CallPolicy.Always.Shown)
 		return tool.Field{Label: alwaysLabel, Value: covers + shown}
 	}
 	covers = "Exactly the addresses above, as they are written: capitals count before the @ and not after it. " +
@@ -205,7 +205,7 @@ func decisions(tx *unit.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdict 
 	if verdict.Rule == policy.RuleTainted || tx.State.Input.DelegatedBy != nil || a.Reopens != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
-	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, verdict.Ruling, tx.Now); err == nil {
+	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, verdict.CallPolicy, tx.Now); err == nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveAlwaysCommand, run.ApproveEdited, run.Reject}, nil
 	}
 	targets, err := t.Targets(a.Args)

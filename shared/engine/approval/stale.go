@@ -41,7 +41,7 @@ func staleError(code fault.Code, message string) *fault.Error {
 // approval. A review that was opened without its tool is not compared: if it starts a new call, that call needs its own
 // approval. An action that the policy now denies gets no new approval: it continues to wait, and its user may still
 // edit it.
-func checkStale(tx *unit.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
+func checkStale(tx *unit.Tx, ap *run.Approval, a *run.Action, at CurrentPlace, decision run.Decision) error {
 	t := tx.ToolIn(a.Tool, a.UserInitiated)
 	switch {
 	case t == nil && tx.Ex.Agents.Get(tx.Run.Agent) == nil:

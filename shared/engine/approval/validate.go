@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// Placement is the place where a tool's calls would act now, or the error that explains why they cannot act.
-type Placement struct {
+// CurrentPlace is the place where a tool's calls would act now, or the error that explains why they cannot act.
+type CurrentPlace struct {
 	tool.Place
 	Err error
 
@@ -26,7 +26,7 @@ type Placement struct {
 }
 
 // Places holds the places where tools' calls would act for the run's user.
-type Places map[*tool.Tool]Placement // only tools that need more than documents
+type Places map[*tool.Tool]CurrentPlace // only tools that need more than documents
 
 // AskPlaces asks the tools where their calls would act in the scope, before a transition. Tools that need only
 // documents answer within the transition ([Places.Of]).
@@ -39,7 +39,7 @@ func AskPlaces(ctx context.Context, ex *unit.Execution, scope tool.Scope, tools 
 		if _, asked := out[t]; !asked {
 			in, err := t.Place(ctx, scope)
 			ex.LogPanic(ctx, "", err)
-			out[t] = Placement{Place: in, Err: err}
+			out[t] = CurrentPlace{Place: in, Err: err}
 		}
 	}
 	return out
@@ -63,13 +63,13 @@ func LookAgain(ctx context.Context, ex *unit.Execution, tools ...*tool.Tool) {
 }
 
 // Of returns the place where the tool's calls would act. The transition must return the error.
-func (p Places) Of(ctx context.Context, tx *unit.Tx, t *tool.Tool) (Placement, error) {
+func (p Places) Of(ctx context.Context, tx *unit.Tx, t *tool.Tool) (CurrentPlace, error) {
 	if at, asked := p[t]; asked || t == nil || !t.Placed() {
 		return at, nil
 	}
 	in, err, missing := tx.PlaceIn(ctx, t)
 	tx.Ex.LogPanic(ctx, "", err)
-	return Placement{Place: in, Err: err}, missing
+	return CurrentPlace{Place: in, Err: err}, missing
 }
 
 var validDisplayName = lazyregexp.New(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -84,7 +84,7 @@ func DisplayName(name string) string {
 
 // Validate rejects one call of the model, allows it, or requests approval (seed 000 §4 to §6). It trusts nothing in the
 // call: the tool must exist, the arguments are validated and normalised, and the policy sees the normalised arguments.
-func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
+func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted json.RawMessage, at CurrentPlace) error {
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
 	t := tx.ToolIn(call.Tool, call.UserInitiated)
 	call.Tool = DisplayName(call.Tool)
@@ -92,7 +92,7 @@ func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted js
 		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "This tool does not exist."))
 	}
 	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
-	call.Leaves = t.Disposes
+	call.Disposable = t.Disposes
 	if len(wanted) == 0 || wanted[0] != '{' {
 		return Reject(tx, id, call,
 			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
@@ -147,7 +147,7 @@ func applyPolicy(ctx context.Context, tx *unit.Tx, id string, call run.ProposedC
 	case err != nil:
 		return err
 	}
-	call.Ruled = run.RuledBy(verdict.Ruling)
+	call.Ruled = run.RuledBy(verdict.CallPolicy)
 	shown, err := previewAt(t, call, verdict)
 	if err != nil {
 		return Reject(tx, id, call, err)

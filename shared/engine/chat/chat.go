@@ -37,7 +37,7 @@ const (
 
 // Ledger counts the users' model usage (shared/engine/records).
 type Ledger interface {
-	// Admit counts a request and its first model call, and stores the user's region if the request brought a new one.
+	// Admit counts a request and its first model call, and stores the user's locale if the request brought a new one.
 	// starts reports whether the request starts a message. Another commit counts the rest of the request's usage (see
 	// Chat.settle).
 	Admit(ctx context.Context, uid string, l run.Limits, starts bool, sent run.Locale) (run.Admission, error)

@@ -33,7 +33,7 @@ type Key [][]byte
 type history struct {
 	memo
 	contents []json.RawMessage
-	region   run.Locale // the user's, as the page last sent it
+	locale   run.Locale // the user's, as the page last sent it
 	calls    []call     // all calls of the last content, if any of them waits
 	seal     string     // the seal of the received history; empty for a new conversation
 	ended    []Ended    // the actions whose outcomes this request has learned
@@ -126,7 +126,7 @@ func (c *call) response() model.Response {
 type note struct {
 	memo
 	At     int64      `json:"at"` // seconds since 1970
-	Region run.Locale `json:"region,omitzero"`
+	Locale run.Locale `json:"region,omitzero"`
 	Calls  []call     `json:"calls,omitempty"`
 	Seal   string     `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
 }
@@ -145,7 +145,7 @@ const noteName = "countersign"
 
 // sign returns the sealed history, in the form that the page keeps.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
-	n := note{memo: h.memo, At: c.Core.Now().Unix(), Region: h.region, Calls: h.calls}
+	n := note{memo: h.memo, At: c.Core.Now().Unix(), Locale: h.locale, Calls: h.calls}
 	out := slices.Clone(h.contents)
 	sealed, err := c.sealed(uid, n, out)
 	if err != nil {
@@ -215,7 +215,7 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one",
 			int(age.Hours()/24))
 	}
-	h.memo, h.region, h.calls, h.seal = n.memo, n.Region, n.Calls, seal
+	h.memo, h.locale, h.calls, h.seal = n.memo, n.Locale, n.Calls, seal
 	return h, h.match()
 }
 

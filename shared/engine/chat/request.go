@@ -35,8 +35,8 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Locale = r.Locale.Or(h.region)
-	h.region = r.Locale
+	r.Locale = r.Locale.Or(h.locale)
+	h.locale = r.Locale
 	if r.agent, err = c.agent(*r, h); err == nil {
 		r.agent, err = c.withModel(*r, h)
 	}

@@ -25,11 +25,11 @@ import (
 // run advances the conversation as far as it goes without the page and without an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, emit unit.Sink) (*Reply,
 	error) {
-	l, v, settle, err := c.begin(ctx, r, h, in, emit)
+	l, v, countUsage, err := c.begin(ctx, r, h, in, emit)
 	if err != nil {
 		return nil, err
 	}
-	defer settle()
+	defer countUsage()
 	for range r.agent.Limits.ModelCalls + 1 {
 		conv, err := l.Conversation(ctx, r.UID, v.RunID)
 		if err == nil {
@@ -63,12 +63,12 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, e
 // begin counts a request in the ledger and advances it, in a separate loop, as far as it goes on its own. settle counts
 // the model usage of the request up to that time.
 func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
-	emit unit.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
+	emit unit.Sink) (l *loop.Loop, v *run.View, countUsage func(), err error) {
 	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, in.Text != "", r.Locale)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.Locale, h.region = admitted.Region, admitted.Region
+	r.Locale, h.locale = admitted.Locale, admitted.Locale
 	if l, err = c.loop(ctx, r, admitted.Usage); err != nil {
 		return nil, nil, nil, err
 	}
@@ -76,20 +76,20 @@ func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
 	if v, err = l.Start(ctx, req, in); err != nil {
 		return nil, nil, nil, err
 	}
-	return l, v, func() { c.settle(ctx, l, r.UID, v.RunID, admitted) }, nil
+	return l, v, func() { c.countUsage(ctx, l, r.UID, v.RunID, admitted) }, nil
 }
 
-// settle counts the request's model usage. A failure is only logged, because the user must still get the answer.
+// countUsage counts the request's model usage. A failure is only logged, because the user must still get the answer.
 //
 // This commit cannot be merged with the commit that admitted the request. The admission must be stored before the model
 // call; otherwise concurrent requests would all see the same remaining limit and all pass. The usage is known only
 // after the call. No later request can count it instead: the page keeps the history, and may never come back, or may
 // send the same history twice. Counting the maximum in advance, without returning the unused part, would use up a
 // user's daily limit in a few messages.
-func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted run.Admission) {
+func (c *Chat) countUsage(ctx context.Context, l *loop.Loop, uid, runID string, admitted run.Admission) {
 	used, err := l.Usage(ctx, uid, runID)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCountTime)
 		defer cancel()
 		err = admitted.Use(ctx, max(0, used.Calls-1), used.Tokens)
 	}
@@ -98,8 +98,8 @@ func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admi
 	}
 }
 
-// settleTime is the maximum time that counting a request's tokens may delay the answer.
-const settleTime = 5 * time.Second
+// maxCountTime is the maximum time that counting a request's tokens may delay the answer.
+const maxCountTime = 5 * time.Second
 
 // loop returns a loop with a store for this request only. The store contains the user's model usage. An action with an
 // effect is a call that is answered from outside, like a page's call, because the core decides whether it needs an

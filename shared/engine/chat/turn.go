@@ -72,7 +72,7 @@ func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
 	if err := c.Core.CheckTerminal(ctx, r.UID, r.Terminal); err != nil {
 		return nil, err
 	}
-	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Locale: h.region, Email: r.Email, agent: agent,
+	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Locale: h.locale, Email: r.Email, agent: agent,
 		tools: tool.Set{}}}
 	start, err := t.next(ctx, words, r.Key)
 	if err != nil {
@@ -259,11 +259,11 @@ func (t *turn) start(ctx context.Context, k *call) error {
 
 // ask calls the model.
 func (t *turn) ask(ctx context.Context, start loop.Prompt) (*TurnReply, error) {
-	l, v, settle, err := t.begin(ctx, t.r, t.h, start, nil)
+	l, v, countUsage, err := t.begin(ctx, t.r, t.h, start, nil)
 	if err != nil {
 		return nil, err
 	}
-	settle() // before the commands start, because they change the user's document too
+	countUsage() // before the commands start, because they change the user's document too
 	conv, err := l.Conversation(ctx, t.r.UID, v.RunID)
 	if err == nil {
 		err = conv.Contents.Fit(MaxHistory)

@@ -41,7 +41,7 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	}
 	handle := ""
 	if t.Prepares() {
-		if mine, err := claim(ctx, ex, id); err != nil || !mine {
+		if claimed, err := claim(ctx, ex, id); err != nil || !claimed {
 			return err
 		}
 		handle, err = prepare(ctx, ex, t, a)
@@ -53,7 +53,7 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 		}
 	}
 	if !t.SideEffect && !a.RequiresApproval {
-		if mine, err := claim(ctx, ex, id); err != nil || !mine {
+		if claimed, err := claim(ctx, ex, id); err != nil || !claimed {
 			return err
 		}
 		return CallTool(ctx, ex, t, id)
@@ -75,7 +75,7 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 // claim claims the run in order to carry out the call. It returns false if another process has started the call in the
 // meantime. This process has then taken over that process's lapsed lease, and must settle the effect instead of making
 // the call.
-func claim(ctx context.Context, ex *unit.Execution, id string) (mine bool, err error) {
+func claim(ctx context.Context, ex *unit.Execution, id string) (claimed bool, err error) {
 	if err := ex.Claim(ctx, timeoutOf(ex, id)); err != nil {
 		return false, err
 	}

@@ -318,7 +318,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 		if len(starts) < 5 || len(starts) > 8 { // attempts are not counted until the run is late
 			t.Errorf("started %d times: %v", len(starts), starts)
 		}
-		if d := w.document(runID); !document.RunFieldsOf(d).Aside ||
+		if d := w.document(runID); !document.RunFieldsOf(d).Quarantined ||
 			strings.Count(logs.String(), "counter=run_aside") != 1 {
 			t.Errorf("%v %s", d.Fields, &logs)
 		}
@@ -344,7 +344,7 @@ func TestARunThatKillsEveryServer(t *testing.T) {
 			lived = true
 		})
 	}
-	if d := w.document(runID); !lived || starts != 6 || !document.RunFieldsOf(d).Aside {
+	if d := w.document(runID); !lived || starts != 6 || !document.RunFieldsOf(d).Quarantined {
 		t.Errorf("lives: %t, after %d starts, %v", lived, starts, d.Fields)
 	}
 }

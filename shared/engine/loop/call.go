@@ -93,7 +93,7 @@ func (c Call) begin(ctx context.Context, tx *unit.Tx, places approval.Places) er
 
 // takeBack records the new run in the run whose action it undoes, in the same commit. It returns PolicyError stale_view
 // if a different account is linked now.
-func takeBack(tx *unit.Tx, u *Undo, at approval.Placement) error {
+func takeBack(tx *unit.Tx, u *Undo, at approval.CurrentPlace) error {
 	if at.Err != nil {
 		return at.Err
 	}

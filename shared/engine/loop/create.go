@@ -103,7 +103,7 @@ func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
 	return tx.AppendMessage(run.RoleUser, "", "%s", message)
 }
 
-// fillRun reserves the terminal and sets the fields of the new run's document. It stores the user's region and address
+// fillRun reserves the terminal and sets the fields of the new run's document. It stores the user's locale and address
 // if they have changed.
 func fillRun(ctx context.Context, tx *unit.Tx, req StartRequest, n needs, threadID string) error {
 	if err := takeTerminal(tx, req.UID, n.terminal); err != nil {
@@ -113,15 +113,15 @@ func fillRun(ctx context.Context, tx *unit.Tx, req StartRequest, n needs, thread
 		BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
 	tx.Run.Nonce = run.NewNonce(tx.Ex.Random)
 	tx.Run.Trace = tx.Ex.Trace.Create(ctx, tx.Run)
-	if err := setRegion(tx, req.Locale); err != nil {
+	if err := setLocale(tx, req.Locale); err != nil {
 		return err
 	}
 	return setEmail(tx, req.Email)
 }
 
-// setRegion sets the run's region: the client's, completed from the user's stored one. A new region is stored with the
+// setLocale sets the run's locale: the client's, completed from the user's stored one. A new locale is stored with the
 // user, for later requests that send none.
-func setRegion(tx *unit.Tx, sent run.Locale) error {
+func setLocale(tx *unit.Tx, sent run.Locale) error {
 	u, err := tx.User()
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func TestARunThatIsGoneKeepsNoThread(t *testing.T) {
 			"deleted": func(d store.Doc) store.Write { return store.Delete(d.Path, d.Version) },
 			"put aside, unreadable": func(d store.Doc) store.Write {
 				f := document.RunFieldsOf(d)
-				f.Due, f.Aside = document.Never, true
+				f.Due, f.Quarantined = document.Never, true
 				return store.Update(d.Path, d.Version, f.Map(document.ID(d)), []byte(`{"id":5}`))
 			},
 		} {

@@ -50,7 +50,7 @@ func checkNoSession(agent *registry.Agent) error {
 func seeThread(tx *unit.Tx, input *run.Input) *run.Input {
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == registry.HistoryVerbatim {
-		tellVerbatim(tx, input)
+		openContextWindow(tx, input)
 	}
 	inWords := history == registry.HistoryWords || input.Window != nil && input.Window.Count == 0
 	if inWords && !input.SingleCall { // a run of one call has no model
@@ -62,15 +62,15 @@ func seeThread(tx *unit.Tx, input *run.Input) *run.Input {
 	return input
 }
 
-// tellVerbatim gives the run a context window over the contents of the thread's earlier runs. If the thread has none
-// yet, because its runs saw only text so far, seeThread adds the text once more. From then on it is part of the
+// openContextWindow gives the run a context window over the contents of the thread's earlier runs. If the thread has
+// none yet, because its runs saw only text so far, seeThread adds the text once more. From then on it is part of the
 // thread's contents.
-func tellVerbatim(tx *unit.Tx, input *run.Input) {
+func openContextWindow(tx *unit.Tx, input *run.Input) {
 	if tx.Thread.Mark == "" { // one mark for all runs keeps the service's cache of the conversation valid
 		tx.Thread.Mark = tx.Ex.Mark
 	}
-	told := tx.Thread.Window
-	input.Window, input.Mark = &told, tx.Thread.Mark
+	window := tx.Thread.Window
+	input.Window, input.Mark = &window, tx.Thread.Mark
 }
 
 // leaveEarlier stops the thread from waiting for the approvals and answers of its earlier runs, because the user

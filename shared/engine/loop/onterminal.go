@@ -42,7 +42,7 @@ func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.
 // store_unavailable.
 func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
-		told, last, first := map[string]bool{}, "", true
+		reported, last, first := map[string]bool{}, "", true
 		for w, err := range t.Loop.Watch(ctx, uid, runID) {
 			if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 				return
@@ -51,7 +51,7 @@ func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) 
 				yield(nil, err)
 				return
 			}
-			ids, now := w.startedBut(told), w.underWay()
+			ids, now := w.startedBut(reported), w.underWay()
 			if first && w.Ended() && !ended {
 				ids = nil
 			}
@@ -68,10 +68,10 @@ func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) 
 }
 
 // startedBut returns the IDs of the started effects that are not in told, and adds them to told.
-func (w *Watched) startedBut(told map[string]bool) (ids []string) {
+func (w *Watched) startedBut(reported map[string]bool) (ids []string) {
 	for _, a := range w.ex.State.Actions {
-		if a.Started.Attempt > 0 && !told[a.ID] {
-			told[a.ID] = true
+		if a.Started.Attempt > 0 && !reported[a.ID] {
+			reported[a.ID] = true
 			ids = append(ids, a.ID)
 		}
 	}

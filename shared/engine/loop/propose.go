@@ -14,7 +14,7 @@ import (
 // propose adds a call. If the call is allowed and its turn has come, a call that the client carries out is given to the
 // client, and the call of a typed answer is completed.
 func propose(ctx context.Context, tx *unit.Tx, call run.ProposedCall, args json.RawMessage,
-	at approval.Placement) error {
+	at approval.CurrentPlace) error {
 	if err := approval.Validate(ctx, tx, call, args, at); err != nil {
 		return err
 	}

@@ -244,7 +244,7 @@ func (s *scenario) do(line string) {
 	case "process": // kills the previous process; the new one has these agents and these tools
 		s.restart(rest)
 		return
-	case "home": // the home of an agent
+	case "home": // the worker of an agent
 		name, function, _ := strings.Cut(rest, " ")
 		s.loop.Agents[name].Worker = function
 		return

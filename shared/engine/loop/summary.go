@@ -43,13 +43,13 @@ func errContextFull(tokens, window int) error {
 // makeRoom compresses the model's context if it has become too large for the agent, and commits the result. If made,
 // the request must be built again. It returns errContextFull for a request that exceeds the context window.
 func makeRoom(ctx context.Context, ex *unit.Execution, req model.Request) (made bool, err error) {
-	c, told := ex.Agents.Get(ex.Run.Agent).Compression, ex.State.ContextWindow()
+	c, window := ex.Agents.Get(ex.Run.Agent).Compression, ex.State.ContextWindow()
 	if c.Window == 0 || ex.State.Input.Window == nil {
 		return false, nil
 	}
 	before := promptTokens(ex.State, req)
 	limit := int(c.Threshold * float64(c.Window))
-	grown := told.Tried == 0 || before >= told.Tried+int(newShare*float64(limit))
+	grown := window.Tried == 0 || before >= window.Tried+int(newShare*float64(limit))
 	if c.Threshold > 0 && before > limit && grown {
 		if made, err := compress(ctx, ex, before, limit); made || err != nil {
 			return made, err
@@ -74,19 +74,19 @@ func crowded(ex *unit.Execution, req model.Request) bool {
 // compress reduces the model's context to at most limit tokens. It cuts tool results, and if that is not enough, it
 // asks the model to summarise closed turns. made is false if there was nothing to do.
 func compress(ctx context.Context, ex *unit.Execution, before, limit int) (made bool, err error) {
-	told := ex.State.ContextWindow()
-	whole, err := conversation.PartsOf(ctx, ex, told)
+	window := ex.State.ContextWindow()
+	whole, err := conversation.PartsOf(ctx, ex, window)
 	if err != nil {
 		return false, err
 	}
-	told.CutTo = ex.State.Input.Window.Count + int64(len(whole.Own))
-	parts, err := conversation.PartsOf(ctx, ex, told)
+	window.CutTo = ex.State.Input.Window.Count + int64(len(whole.Own))
+	parts, err := conversation.PartsOf(ctx, ex, window)
 	if err != nil {
 		return false, err
 	}
 	c := run.Compressed{Before: before, After: before}
 	if saved := whole.Size() - parts.Size(); saved > 0 {
-		c.CutTo, c.After = told.CutTo, max(before-saved/run.BytesPerToken, 1)
+		c.CutTo, c.After = window.CutTo, max(before-saved/run.BytesPerToken, 1)
 	}
 	if n := closedTurns(parts); n > 0 && c.After > limit {
 		if err := summarise(ctx, ex, parts, n, &c); err != nil {
@@ -187,8 +187,8 @@ func summaryRequest(ex *unit.Execution, old *conversation.Parts, name string) (m
 // replace stores the summary in c as a replacement for the old parts, unless it is no smaller.
 func replace(ctx context.Context, ex *unit.Execution, old, parts *conversation.Parts, summary string,
 	c *run.Compressed) error {
-	told := ex.State.ContextWindow()
-	carried, err := carry(ctx, ex, told, len(old.Closed))
+	window := ex.State.ContextWindow()
+	carried, err := carry(ctx, ex, window, len(old.Closed))
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func replace(ctx context.Context, ex *unit.Execution, old, parts *conversation.P
 		return nil
 	}
 	c.Turns, c.Summary, c.Carried = len(old.Closed), summary, carried
-	c.First = told.Last + 1
+	c.First = window.Last + 1
 	if len(old.Closed) < len(parts.Closed) {
 		c.First = parts.Closed[len(old.Closed)].Entry
 	}
@@ -208,17 +208,17 @@ func replace(ctx context.Context, ex *unit.Execution, old, parts *conversation.P
 
 // carry returns the text that is kept next to a summary of the first n closed turns. It comes from the contents as
 // recorded, because a result that is still needed may have been cut.
-func carry(ctx context.Context, ex *unit.Execution, told run.ContextWindow, n int) (string, error) {
+func carry(ctx context.Context, ex *unit.Execution, window run.ContextWindow, n int) (string, error) {
 	z := ex.Agents.Get(ex.Run.Agent).Compression
 	if z.Carry == nil {
 		return "", nil
 	}
-	told.CutTo = 0
-	whole, err := conversation.PartsOf(ctx, ex, told)
+	window.CutTo = 0
+	whole, err := conversation.PartsOf(ctx, ex, window)
 	if err != nil {
 		return "", err
 	}
 	whole.Closed = whole.Closed[:n]
 	most := min(int(carriedShare*float64(z.Window))*run.BytesPerToken, maxCarried)
-	return clip.Text(z.Carry(whole.Dropped(), told.Carried, most), most), nil
+	return clip.Text(z.Carry(whole.Dropped(), window.Carried, most), most), nil
 }

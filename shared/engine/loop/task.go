@@ -37,7 +37,7 @@ type inSession struct {
 
 // propose adds one call. The model gives a reason for each call; the reason is neither hashed nor carried out.
 func (in *inSession) propose(ctx context.Context, call run.ProposedCall, args json.RawMessage,
-	at approval.Placement) error {
+	at approval.CurrentPlace) error {
 	id := run.ActionID(in.tx.Run.ID, call.Turn, call.Index, 0)
 	why := in.misplaced(call)
 	if why == nil {

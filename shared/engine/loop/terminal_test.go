@@ -130,7 +130,7 @@ func TestOneRunATerminal(t *testing.T) {
 			{"put aside", func() {
 				change(func(d store.Doc) store.Write {
 					f := document.RunFieldsOf(d)
-					f.Due, f.Aside = document.Never, true
+					f.Due, f.Quarantined = document.Never, true
 					return store.Update(d.Path, d.Version, f.Map(document.ID(d)), []byte(`{"id":5}`))
 				})
 			}},

@@ -140,7 +140,7 @@ func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 		if r.Waiting, err = u.Records.Unended(ctx, uid); err != nil {
 			return r, err
 		}
-		r.Waiting = slices.DeleteFunc(r.Waiting, func(w records.Unended) bool { return w.Aside && !w.Acting })
+		r.Waiting = slices.DeleteFunc(r.Waiting, func(w records.Unended) bool { return w.Quarantined && !w.Acting })
 		if len(r.Waiting) > 0 {
 			return r, nil
 		}
@@ -160,7 +160,7 @@ func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 
 // cancel ends a run. A run that cannot be advanced is passed to the resume function, which quarantines it.
 func (u Users) cancel(ctx context.Context, uid string, w records.Unended) error {
-	if w.Aside {
+	if w.Quarantined {
 		return nil
 	}
 	_, err := u.Loop.Cancel(ctx, uid, w.RunID)

@@ -54,7 +54,7 @@ type StartOptions struct {
 	ContinueFrom string // ID of an ended session of the user; its unfinished tasks are the first revision
 
 	Origin, Key, BodyHash string // see loop.StartRequest
-	Region                run.Locale
+	Locale                run.Locale
 	Email                 *string
 }
 
@@ -91,7 +91,7 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		in.State, in.Private, in.Excerpts = r.State, r.Private, r.Excerpts
 	}
 	return p.Loop.Start(ctx, loop.StartRequest{UID: o.UID, Agent: run.Planner, Origin: o.Origin,
-		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Locale: o.Region, Email: o.Email}, in)
+		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Locale: o.Locale, Email: o.Email}, in)
 }
 
 // unfinished returns a plan with the unfinished tasks of the earlier session.

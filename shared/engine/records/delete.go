@@ -163,7 +163,7 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 			return err
 		}
 		for _, d := range docs {
-			if !ended(d) && !aside(d) {
+			if !ended(d) && !quarantined(d) {
 				return errBusy()
 			}
 		}
@@ -184,9 +184,11 @@ func ended(d store.Doc) bool {
 	return s == run.Completed || s == run.Failed
 }
 
-// unclean reports whether the run has ended and its document is still in use: to dispose of what its calls have left,
-// or to publish notifications.
-func unclean(d store.Doc) bool { return ended(d) && !document.RunFieldsOf(d).Due.IsZero() && !aside(d) }
+// needsDisposal reports whether the run has ended and its document is still in use: to dispose of what its calls have
+// left, or to publish notifications.
+func needsDisposal(d store.Doc) bool {
+	return ended(d) && !document.RunFieldsOf(d).Due.IsZero() && !quarantined(d)
+}
 
 // deleteRun deletes a run with its events and approvals, after the output of its actions. It uses one commit if
 // everything fits into one. The end of the audit chain remains, so that missing entries can be noticed later. If the

@@ -120,7 +120,7 @@ func (r *Records) allEnded(ctx context.Context, uid, threadID string) (bool, err
 		if err != nil {
 			return false, storeError(err)
 		}
-		if !ended(d) || unclean(d) {
+		if !ended(d) || needsDisposal(d) {
 			return false, nil
 		}
 	}

@@ -51,9 +51,9 @@ func TestRetention(t *testing.T) {
 		expire(t, w.keeping(31), 1, 0)
 		for _, fields := range []map[string]any{
 			document.RunFields{UID: "ana", ThreadID: long, Status: string(run.Executing), CreatedAt: began,
-				Due: document.Never, Aside: true}.Map(third.ID),
+				Due: document.Never, Quarantined: true}.Map(third.ID),
 			document.RunFields{UID: "ana", ThreadID: long, Status: string(run.Executing), CreatedAt: began,
-				Aside: true}.Map(third.ID),
+				Quarantined: true}.Map(third.ID),
 		} {
 			w.overwrite(t, document.RunPath(third.ID), fields)
 			expire(t, w.keeping(31), 1, 0)

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// ToldContents returns the entries of the thread's contents that are in the run's context window, oldest first. It
+// WindowContents returns the entries of the thread's contents that are in the run's context window, oldest first. It
 // reads the thread if it has not been read, and in one more round trip the chunks, which do not change.
-func (s *Snapshot) ToldContents(ctx context.Context, told run.ContextWindow) ([]run.Content, error) {
-	if told.Last < max(told.First, 1) {
+func (s *Snapshot) WindowContents(ctx context.Context, window run.ContextWindow) ([]run.Content, error) {
+	if window.Last < max(window.First, 1) {
 		return nil, nil
 	}
 	path := document.ThreadPath(s.Run.ThreadID)
@@ -26,15 +26,15 @@ func (s *Snapshot) ToldContents(ctx context.Context, told run.ContextWindow) ([]
 	if err := document.Decode(s.Docs[path], &t); err != nil {
 		return nil, err
 	}
-	chunks, err := s.readChunks(ctx, t.Contents.Paths(path, run.ContentChunks, told.First, told.Last))
+	chunks, err := s.readChunks(ctx, t.Contents.Paths(path, run.ContentChunks, window.First, window.Last))
 	if err != nil {
 		return nil, err
 	}
-	return toldOf(t, told, chunks)
+	return entriesIn(t, window, chunks)
 }
 
-// toldOf returns the entries of the thread's contents that are in the context window. chunks hold the older entries.
-func toldOf(t run.Thread, told run.ContextWindow, chunks []json.RawMessage) ([]run.Content, error) {
+// entriesIn returns the entries of the thread's contents that are in the context window. chunks hold the older entries.
+func entriesIn(t run.Thread, window run.ContextWindow, chunks []json.RawMessage) ([]run.Content, error) {
 	var all []run.Content
 	for _, c := range chunks {
 		var part []run.Content
@@ -44,16 +44,16 @@ func toldOf(t run.Thread, told run.ContextWindow, chunks []json.RawMessage) ([]r
 		all = append(all, part...)
 	}
 	first := t.Contents.First() - int64(len(all)) // missing chunks are the oldest
-	if told.Last >= t.Contents.First() {
+	if window.Last >= t.Contents.First() {
 		all = append(all, t.Contents.Tail...)
 	} else { // missing chunks are the newest
-		i, _ := slices.BinarySearch(t.Contents.Chunks, told.First+1)
+		i, _ := slices.BinarySearch(t.Contents.Chunks, window.First+1)
 		first = t.Contents.Chunks[max(0, i-1)]
 	}
-	from, to := told.First-first, told.Last-first+1
+	from, to := window.First-first, window.Last-first+1
 	if from < 0 || to > int64(len(all)) {
-		return nil, fmt.Errorf("unit: contents %d to %d of thread %s are missing; it has %d from %d on", told.First,
-			told.Last, t.ID, len(all), first)
+		return nil, fmt.Errorf("unit: contents %d to %d of thread %s are missing; it has %d from %d on", window.First,
+			window.Last, t.ID, len(all), first)
 	}
 	return all[from:to], nil
 }

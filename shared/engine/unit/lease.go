@@ -58,17 +58,17 @@ func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 // ErrHeld if another process holds the lease.
 func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
 	need = min(need, ex.LeasePeriod)
-	mine := func(r run.Run) bool {
+	longEnough := func(r run.Run) bool {
 		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(ex.clock.latest()) >= need
 	}
-	if mine(ex.Run) {
+	if longEnough(ex.Run) {
 		return nil
 	}
 	return ex.Transition(ctx, func(tx *Tx) error {
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return ErrHeld
 		}
-		tx.Changed = !mine(tx.Run) && (tx.State.End == nil || run.NeedsDisposal(tx.State))
+		tx.Changed = !longEnough(tx.Run) && (tx.State.End == nil || run.NeedsDisposal(tx.State))
 		return nil
 	})
 }

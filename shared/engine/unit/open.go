@@ -18,7 +18,7 @@ func (tx *Tx) OpenRun(id string) (*run.OpenError, error) {
 	}
 	f := document.RunFieldsOf(d) // the document itself may be unreadable
 	open := &run.OpenError{RunID: id, Status: run.Status(f.Status)}
-	if !d.Exists() || f.Aside || open.Status == run.Completed || open.Status == run.Failed {
+	if !d.Exists() || f.Quarantined || open.Status == run.Completed || open.Status == run.Failed {
 		return nil, nil
 	}
 	return open, nil

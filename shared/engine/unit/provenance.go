@@ -23,7 +23,7 @@ func (tx *Tx) Provenance() (*taint.Record, error) {
 			Tools:  func() tool.Set { return ex.Toolbox.Tools },
 			Shown:  []tool.Set{ex.Toolbox.Agent(tx.Run.Agent), ex.Toolbox.Page(tx.State.Input)},
 			Has:    func(name string) bool { return tx.ToolIn(name, false) != nil },
-			Thread: tx.toldContents,
+			Thread: tx.windowContents,
 			Ended:  tx.endedRun,
 		})
 		if err != nil {
@@ -34,9 +34,9 @@ func (tx *Tx) Provenance() (*taint.Record, error) {
 	return ex.provenance.Before(len(tx.State.Turns), ex.Events), nil
 }
 
-// toldContents is [Execution.ToldContents] within a transition.
-func (tx *Tx) toldContents(told run.ContextWindow) ([]run.Content, error) {
-	if told.Last < max(told.First, 1) {
+// windowContents is [Execution.WindowContents] within a transition.
+func (tx *Tx) windowContents(window run.ContextWindow) ([]run.Content, error) {
+	if window.Last < max(window.First, 1) {
 		return nil, nil
 	}
 	var t run.Thread
@@ -44,11 +44,11 @@ func (tx *Tx) toldContents(told run.ContextWindow) ([]run.Content, error) {
 	if _, err := tx.Doc(path, &t); err != nil {
 		return nil, err
 	}
-	chunks, err := tx.chunks(t.Contents.Paths(path, run.ContentChunks, told.First, told.Last))
+	chunks, err := tx.chunks(t.Contents.Paths(path, run.ContentChunks, window.First, window.Last))
 	if err != nil {
 		return nil, err
 	}
-	return toldOf(t, told, chunks)
+	return entriesIn(t, window, chunks)
 }
 
 // endedRun is [Execution.EndedRun] within a transition.

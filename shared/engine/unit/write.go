@@ -123,7 +123,7 @@ func (tx *Tx) writeRun() error {
 		CreatedAt: tx.Run.CreatedAt}
 	if tx.KeepLease && len(tx.events) == 0 { // the run does not advance: its due time and quarantine stay
 		stored := document.RunFieldsOf(tx.Ex.Docs[path])
-		fields.Due, fields.Tries, fields.Aside = stored.Due, stored.Tries, stored.Aside
+		fields.Due, fields.Tries, fields.Quarantined = stored.Due, stored.Tries, stored.Quarantined
 	} else if fields.Due, err = due(tx); err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ type Reminders struct {
 
 // Limits of a reminder.
 const (
-	mostRead = 100 // approvals that are read, the newest first
-	mostTold = 20  // approvals that get their own lines in the mail
+	mostRead   = 100 // approvals that are read, the newest first
+	mostListed = 20  // approvals that get their own lines in the mail
 )
 
 // Remind sends the user an e-mail about approvals that have waited long enough, unless another process is sending it.

@@ -67,11 +67,11 @@ func count(n int) string {
 
 func (r *Reminders) text(zone *time.Location, waiting []run.Approval) string {
 	var b strings.Builder
-	for _, a := range waiting[:min(len(waiting), mostTold)] {
+	for _, a := range waiting[:min(len(waiting), mostListed)] {
 		fmt.Fprintf(&b, "%s\n  Asked on %s, expires on %s.\n  %s\n\n", event.Question(a), clock(a.RequestedAt, zone),
 			clock(a.ExpiresAt, zone), event.Link(r.Console, a.ThreadID))
 	}
-	if more := len(waiting) - mostTold; more > 0 {
+	if more := len(waiting) - mostListed; more > 0 {
 		fmt.Fprintf(&b, "%s more: %s\n\n", count(more), r.inbox())
 	}
 	b.WriteString("Open the link to decide. You cannot decide by replying to this e-mail.\n\n" +

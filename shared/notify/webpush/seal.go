@@ -25,11 +25,11 @@ func seal(s Subscription, plain, salt []byte, own *ecdh.PrivateKey) ([]byte, err
 	if len(plain) > maxPlain {
 		return nil, fmt.Errorf("webpush: %d bytes; the limit is %d", len(plain), maxPlain)
 	}
-	theirs, err := ecdh.P256().NewPublicKey(s.P256dh)
+	browserKey, err := ecdh.P256().NewPublicKey(s.P256dh)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := own.ECDH(theirs)
+	shared, err := own.ECDH(browserKey)
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,9 @@ func TestEveryIndexServesAQuery(t *testing.T) {
 func TestFieldsReadBack(t *testing.T) {
 	st := memory.New(func() time.Time { return at })
 	run := document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 3,
-		Aside: true}
-	aside := document.RunFields{UID: "ana", ThreadID: "t", CreatedAt: at.Add(-1e9), Due: document.Never, Aside: true}
+		Quarantined: true}
+	quarantined := document.RunFields{UID: "ana", ThreadID: "t", CreatedAt: at.Add(-1e9), Due: document.Never,
+		Quarantined: true}
 	ended := document.RunFields{UID: "ana", ThreadID: "t", Status: "failed", CreatedAt: at}
 	approval := document.ApprovalFields{UID: "ana", RunID: "r", ThreadID: "t", Status: "open", RequestedAt: at,
 		ExpiresAt: at}
@@ -63,7 +64,7 @@ func TestFieldsReadBack(t *testing.T) {
 	commit(t, st,
 		store.Create(document.RunPath("r"), run.Map("r"), nil),
 		store.Create(document.RunPath("ended"), ended.Map("ended"), nil),
-		store.Create(document.RunPath("aside"), aside.Map("aside"), nil),
+		store.Create(document.RunPath("aside"), quarantined.Map("aside"), nil),
 		store.Create(document.ApprovalPath("r-1"), approval.Map(), nil),
 		store.Create(document.AuditPath("r", 1), entry.Map(), nil),
 		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at, at), nil),

@@ -22,7 +22,7 @@ const (
 	fieldDue         = "due"
 	fieldDueShard    = "dueShard"
 	fieldTries       = "tries"
-	fieldAside       = "aside"
+	fieldQuarantined = "aside"
 	fieldSeq         = "seq"
 	fieldAt          = "at"
 	fieldExpireAt    = "expireAt"
@@ -59,13 +59,13 @@ func WithShard(d store.Doc) (fields map[string]any, needed bool) {
 
 // RunFields are the stored fields of a run's document.
 type RunFields struct {
-	UID       string
-	ThreadID  string
-	Status    string
-	CreatedAt time.Time
-	Due       time.Time // when a process must look at the run again; zero if the run has ended
-	Tries     int64     // consecutive failures to read or advance the run
-	Aside     bool      // quarantined after too many failures: due at Never until it is redriven
+	UID         string
+	ThreadID    string
+	Status      string
+	CreatedAt   time.Time
+	Due         time.Time // when a process must look at the run again; zero if the run has ended
+	Tries       int64     // consecutive failures to read or advance the run
+	Quarantined bool      // quarantined after too many failures: due at Never until it is redriven
 }
 
 // Never is the due time of a quarantined run, so that no sweep requests it. The run keeps a due time because a run
@@ -81,8 +81,8 @@ func (f RunFields) Map(id string) map[string]any {
 	if f.Tries > 0 {
 		m[fieldTries] = f.Tries
 	}
-	if f.Aside {
-		m[fieldAside] = true
+	if f.Quarantined {
+		m[fieldQuarantined] = true
 	}
 	return m
 }
@@ -93,7 +93,7 @@ func RunFieldsOf(d store.Doc) RunFields {
 		UID: field[string](d, fieldUID), ThreadID: field[string](d, fieldThreadID),
 		Status:    field[string](d, fieldStatus),
 		CreatedAt: field[time.Time](d, fieldCreatedAt), Due: field[time.Time](d, fieldDue),
-		Tries: field[int64](d, fieldTries), Aside: field[bool](d, fieldAside),
+		Tries: field[int64](d, fieldTries), Quarantined: field[bool](d, fieldQuarantined),
 	}
 }
 

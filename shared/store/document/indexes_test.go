@@ -15,7 +15,7 @@ import (
 // documents contains, for each collection, the fields of a document that has all of them.
 var documents = map[string]map[string]any{
 	document.Runs: document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 1,
-		Aside: true}.Map("r"),
+		Quarantined: true}.Map("r"),
 	document.Threads: document.ThreadFields{UID: "ana", UpdatedAt: at, Deleting: at}.Map("t"),
 	document.Approvals: document.ApprovalFields{UID: "ana", RunID: "r", ThreadID: "t", Status: "open", RequestedAt: at,
 		ExpiresAt: at}.Map(),

@@ -193,13 +193,13 @@ func (d *document) save(w *writer) error {
 func (d *document) create(w *writer) error {
 	collection, _ := store.SplitPath(d.path)
 	args := []driver.Value{d.path, collection, d.is.version, d.is.fields, d.is.data}
-	var its set
+	var indexed set
 	for _, f := range d.is.keys {
 		if i, has := slices.BinarySearch(columns, f.name); has {
-			its, args = its|1<<i, append(args, f.key)
+			indexed, args = indexed|1<<i, append(args, f.key)
 		}
 	}
-	return w.exec(createSQL(its), args...)
+	return w.exec(createSQL(indexed), args...)
 }
 
 // keyOf returns the key of the named field, or "" if it is absent.

@@ -192,7 +192,7 @@ func (s *state) checkEnded(ctx context.Context, runs []string) error {
 	for _, d := range docs {
 		f := document.RunFieldsOf(d)
 		is := run.Status(f.Status)
-		if d.Exists() && !f.Aside && is != run.Completed && is != run.Failed {
+		if d.Exists() && !f.Quarantined && is != run.Completed && is != run.Failed {
 			return fault.New(fault.Policy, fault.CodeTerminalBusy,
 				"This terminal has an unfinished request (%s). Wait for it to end, or stop it.", is).
 				Because(&run.OpenError{RunID: document.ID(d), Status: is})

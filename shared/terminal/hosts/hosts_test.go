@@ -507,7 +507,7 @@ func TestATerminalStaysWhileARunIsOpenOnIt(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
 	for _, f := range []document.RunFields{{Status: string(run.Completed)}, {Status: string(run.Failed)},
-		{Status: string(run.Executing), Aside: true, Due: document.Never}} {
+		{Status: string(run.Executing), Quarantined: true, Due: document.Never}} {
 		on := w.open("ana", h.ID)
 		begin(t, w.store, on, f)
 		if err := w.Close(t.Context(), "ana", on.ID); err != nil {

@@ -28,7 +28,7 @@ func (c *checked) terminal(ctx context.Context, st store.Store) error {
 	if bytes.Contains(docs[1].Data, []byte("PRIVATE KEY")) {
 		c.violates(Sealed, "a private key lies open in %s", docs[1].Path)
 	}
-	if c.state.End != nil || document.RunFieldsOf(c.doc).Aside {
+	if c.state.End != nil || document.RunFieldsOf(c.doc).Quarantined {
 		return nil
 	}
 	l, _, err := terminal.ReadList(ctx, st, c.run.UID)

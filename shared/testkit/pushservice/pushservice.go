@@ -198,11 +198,11 @@ func (b *Browser) open(body []byte) ([]byte, error) {
 		return nil, errors.New("not a record of aes128gcm with a key of P-256")
 	}
 	salt, public := body[:16], body[21:header]
-	theirs, err := ecdh.P256().NewPublicKey(public)
+	senderKey, err := ecdh.P256().NewPublicKey(public)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := b.key.ECDH(theirs)
+	shared, err := b.key.ECDH(senderKey)
 	if err != nil {
 		return nil, err
 	}

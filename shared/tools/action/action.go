@@ -46,7 +46,7 @@ type Metadata struct {
 	Final       bool          // a successful call ends the run
 	Untrusted   bool          // its results are text from strangers
 	Targets     []Reached     // the arguments that name the recipients or things that a call reaches
-	Bound       []string      // the arguments that are not free text; nil: all
+	Pinned      []string      // the arguments that are not free text; nil: all
 	Title       []Piece       // the parts of a preview's title; empty: the first sentence of the description
 	Preview     []Shown       // the arguments to show first; the others follow under their titles or names
 	Binding     *Binding      // nil: a Go handler runs the action

@@ -162,18 +162,18 @@ func (m *Metadata) readBound(s section) error {
 	if list.Kind != yaml.SequenceNode {
 		return s.Wrong(list, "bound: a list of the arguments that are not free text was expected")
 	}
-	m.Bound = []string{}
+	m.Pinned = []string{}
 	for _, n := range list.Content {
 		switch {
 		case n.Kind != yaml.ScalarNode || m.Input.Properties[n.Value] == nil:
 			return s.noProperty(n, "bound", n.Value)
-		case slices.Contains(m.Bound, n.Value):
+		case slices.Contains(m.Pinned, n.Value):
 			return s.Wrong(n, "bound: duplicate field %s", strictyaml.Quoted(n.Value))
 		}
-		m.Bound = append(m.Bound, n.Value)
+		m.Pinned = append(m.Pinned, n.Value)
 	}
 	for _, r := range m.Targets {
-		if !slices.Contains(m.Bound, r.Field) {
+		if !slices.Contains(m.Pinned, r.Field) {
 			return s.Wrong(list, "bound: %s names a target, and is no free text; it was expected in the list",
 				strictyaml.Quoted(r.Field))
 		}
@@ -191,8 +191,8 @@ func (m *Metadata) declare(d *tool.Declaration) {
 	d.Description, d.SideEffect, d.Class, d.Approval = m.Description, m.SideEffect, m.Class, m.Approval
 	d.Timeout, d.Final, d.Untrusted = m.Timeout, m.Final, m.Untrusted
 	d.Input, d.Output, d.Targets = m.Input, m.Output, m.targets
-	if m.Bound != nil {
-		d.Pinned = m.bound
+	if m.Pinned != nil {
+		d.Pinned = m.pinned
 	}
 }
 
@@ -232,14 +232,14 @@ func (r Reached) target(raw json.RawMessage) tool.Target {
 	return tool.Target{Kind: r.Kind, Value: value}.Normal()
 }
 
-// bound returns the arguments that are not free text.
-func (m *Metadata) bound(args json.RawMessage) (json.RawMessage, error) {
+// pinned returns the arguments that are not free text.
+func (m *Metadata) pinned(args json.RawMessage) (json.RawMessage, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
 		return nil, err
 	}
 	for name := range values {
-		if !slices.Contains(m.Bound, name) {
+		if !slices.Contains(m.Pinned, name) {
 			delete(values, name)
 		}
 	}

@@ -141,7 +141,7 @@ func (r *Registry) Unbound() []string {
 	return r.unbound
 }
 
-func (m *maker) bind(a Action) (*bound, error) {
+func (m *maker) bind(a Action) (*remote, error) {
 	if len(m.Keys) == 0 || len(m.Keys[0]) < MinKey {
 		return nil, fmt.Errorf("its binding needs a key to sign the user's ID; ACTION_KEY of at least %d "+
 			"bytes was expected", MinKey)
@@ -162,7 +162,7 @@ func (m *maker) bind(a Action) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{Binding: *a.Metadata.Binding, action: a.Name, effect: a.Metadata.SideEffect, url: u, sign: s,
+	return &remote{Binding: *a.Metadata.Binding, action: a.Name, effect: a.Metadata.SideEffect, url: u, sign: s,
 		client: m.client}, nil
 }
 

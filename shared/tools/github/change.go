@@ -130,9 +130,9 @@ func apply[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (ou
 	return is, nil
 }
 
-// settleChange reads the subject of the change. If it has the wanted state, the change took place; if it has the
+// reconcileChange reads the subject of the change. If it has the wanted state, the change took place; if it has the
 // earlier state, it did not.
-func settleChange[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (verdict tool.Verdict, out Out,
+func reconcileChange[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (verdict tool.Verdict, out Out,
 	reason string, err error) {
 	var on was
 	if json.Unmarshal([]byte(c.Handle), &on) != nil || on.Before == "" {

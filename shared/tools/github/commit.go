@@ -82,7 +82,7 @@ func (h *hub) commitFiles() *tool.Tool {
 		Summary: func(in NewCommit) string {
 			return fmt.Sprintf("Committed to %s of %s/%s.", in.Branch, in.Owner, in.Repo)
 		},
-		Prepare: h.prepareCommit, Execute: h.moveBranch, Reconcile: h.settleCommit,
+		Prepare: h.prepareCommit, Execute: h.moveBranch, Reconcile: h.reconcileCommit,
 	})
 }
 
@@ -334,10 +334,10 @@ func has(log []*githubapi.RepositoryCommit, sha string) bool {
 	return slices.ContainsFunc(log, func(c *githubapi.RepositoryCommit) bool { return c.GetSHA() == sha })
 }
 
-// settleCommit looks for the commit on the branch, which may have got more commits since. Only if the branch still ends
-// with the commit's parent was the commit never there. On any other branch, or if a new branch is missing, someone may
-// have removed it.
-func (h *hub) settleCommit(ctx context.Context, c tool.Call, in NewCommit) (tool.Verdict, Committed, string, error) {
+// reconcileCommit looks for the commit on the branch, which may have got more commits since. Only if the branch still
+// ends with the commit's parent was the commit never there. On any other branch, or if a new branch is missing, someone
+// may have removed it.
+func (h *hub) reconcileCommit(ctx context.Context, c tool.Call, in NewCommit) (tool.Verdict, Committed, string, error) {
 	b, ok := wasBuilt(c)
 	if !ok {
 		return tool.NotDone, Committed{}, "", nil

@@ -45,7 +45,7 @@ func (h *hub) createRepository() *tool.Tool {
 		Preview: previewRepository,
 		Link:    func(_ tool.Place, made Repository) string { return made.URL },
 		Summary: func(in NewRepository) string { return fmt.Sprintf("Created the repository %s.", in.Name) },
-		Prepare: h.freeName, Execute: h.makeRepository, Reconcile: h.settleRepository,
+		Prepare: h.freeName, Execute: h.makeRepository, Reconcile: h.reconcileRepository,
 	})
 }
 
@@ -102,8 +102,8 @@ func (h *hub) freeName(ctx context.Context, c tool.Call, in NewRepository) (stri
 		return "", unlooked(err, "repos.get")
 	}
 	at := h.now()
-	if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {
-		at = theirs
+	if clock, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		at = clock
 	}
 	b, err := json.Marshal(free{me.GetLogin(), at.Add(-margin).UTC().Truncate(time.Second)})
 	return string(b), err
@@ -114,7 +114,7 @@ func wasFree(c tool.Call) (f free, ok bool) {
 	return f, err == nil && f.Owner != ""
 }
 
-// makeRepository creates the repository. GitHub refuses a name that is taken; settleRepository finds out whether an
+// makeRepository creates the repository. GitHub refuses a name that is taken; reconcileRepository finds out whether an
 // earlier try took it.
 func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository) (Repository, error) {
 	if _, ok := wasFree(c); !ok {
@@ -140,8 +140,9 @@ func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository)
 	return repositoryOf(r), nil
 }
 
-// settleRepository checks whether a repository with the name exists that is newer than the record that there was none.
-func (h *hub) settleRepository(ctx context.Context, c tool.Call, in NewRepository) (tool.Verdict, Repository, string,
+// reconcileRepository checks whether a repository with the name exists that is newer than the record that there was
+// none.
+func (h *hub) reconcileRepository(ctx context.Context, c tool.Call, in NewRepository) (tool.Verdict, Repository, string,
 	error) {
 	f, ok := wasFree(c)
 	if !ok {

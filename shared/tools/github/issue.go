@@ -61,7 +61,7 @@ func (h *hub) createIssue() *tool.Tool {
 		},
 		Execute: h.makeIssue,
 		Reconcile: func(ctx context.Context, c tool.Call, in NewIssue) (tool.Verdict, Issue, string, error) {
-			return settleMarked(ctx, h, c, "the issue", findIssue(in))
+			return reconcileMarked(ctx, h, c, "the issue", findIssue(in))
 		},
 	})
 }
@@ -171,7 +171,7 @@ func (h *hub) createComment() *tool.Tool {
 		Prepare: h.beginComment,
 		Execute: h.makeComment,
 		Reconcile: func(ctx context.Context, c tool.Call, in NewComment) (tool.Verdict, Comment, string, error) {
-			return settleMarked(ctx, h, c, "the comment", findComment(in))
+			return reconcileMarked(ctx, h, c, "the comment", findComment(in))
 		},
 	})
 }

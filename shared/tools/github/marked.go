@@ -29,8 +29,8 @@ const margin = time.Minute
 func (h *hub) began(res *githubapi.Response) begun {
 	at := h.now()
 	if res != nil {
-		if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {
-			at = theirs
+		if clock, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+			at = clock
 		}
 	}
 	return begun{Since: at.Add(-margin).UTC().Truncate(time.Second)}
@@ -80,9 +80,9 @@ func walk(look func(page int) (found bool, next int, err error)) error {
 // began. Things of strangers do not count, because anyone can copy a mark.
 type search[Out any] func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Out, error)
 
-// settleMarked returns the verdict of a search for the mark. GitHub's lists may lag by minutes, so a missing mark
+// reconcileMarked returns the verdict of a search for the mark. GitHub's lists may lag by minutes, so a missing mark
 // proves nothing.
-func settleMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
+func reconcileMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
 	find search[Out]) (verdict tool.Verdict, out Out, reason string, err error) {
 	from, begun := since(c)
 	if !begun {

@@ -63,7 +63,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 			return h.inRepositoryBegun(ctx, c, in.Owner, in.Repo)
 		},
 		Execute:   h.openPull,
-		Reconcile: h.settlePull,
+		Reconcile: h.reconcilePull,
 	})
 }
 
@@ -145,9 +145,9 @@ func openedPull(p *githubapi.PullRequest) PullRequest {
 	return out
 }
 
-// settlePull looks for the pull request among those of its head and base, including closed ones. If it is missing, the
-// request can be repeated, because GitHub refuses a second one.
-func (h *hub) settlePull(ctx context.Context, c tool.Call, in NewPullRequest) (tool.Verdict, PullRequest, string,
+// reconcilePull looks for the pull request among those of its head and base, including closed ones. If it is missing,
+// the request can be repeated, because GitHub refuses a second one.
+func (h *hub) reconcilePull(ctx context.Context, c tool.Call, in NewPullRequest) (tool.Verdict, PullRequest, string,
 	error) {
 	if _, begun := since(c); !begun {
 		return tool.NotDone, PullRequest{}, "", nil

@@ -62,7 +62,7 @@ func (h *hub) replyToReviewComment() *tool.Tool {
 		Prepare: h.beginReply,
 		Execute: h.makeReply,
 		Reconcile: func(ctx context.Context, c tool.Call, in NewReply) (tool.Verdict, ReviewComment, string, error) {
-			return settleMarked(ctx, h, c, "the reply", findReply(in))
+			return reconcileMarked(ctx, h, c, "the reply", findReply(in))
 		},
 	})
 }

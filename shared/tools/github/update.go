@@ -217,7 +217,7 @@ func (h *hub) updateIssue() *tool.Tool {
 			return apply(ctx, h, c, issueThere(in.change()))
 		},
 		Reconcile: func(ctx context.Context, c tool.Call, in ChangedIssue) (tool.Verdict, Issue, string, error) {
-			return settleChange(ctx, h, c, issueThere(in.change()))
+			return reconcileChange(ctx, h, c, issueThere(in.change()))
 		},
 	})
 }
@@ -241,7 +241,7 @@ func (h *hub) closeIssue() *tool.Tool {
 		},
 		Execute: func(ctx context.Context, c tool.Call, in OneIssue) (Issue, error) { return apply(ctx, h, c, of(in)) },
 		Reconcile: func(ctx context.Context, c tool.Call, in OneIssue) (tool.Verdict, Issue, string, error) {
-			return settleChange(ctx, h, c, of(in))
+			return reconcileChange(ctx, h, c, of(in))
 		},
 	})
 }

@@ -45,7 +45,7 @@ func (h *hub) updatePullRequest() *tool.Tool {
 			return apply(ctx, h, c, pullThere(in.change()))
 		},
 		Reconcile: func(ctx context.Context, c tool.Call, in ChangedPull) (tool.Verdict, PullRequest, string, error) {
-			return settleChange(ctx, h, c, pullThere(in.change()))
+			return reconcileChange(ctx, h, c, pullThere(in.change()))
 		},
 	})
 }
@@ -72,7 +72,7 @@ func (h *hub) closePullRequest() *tool.Tool {
 		},
 		Reconcile: func(ctx context.Context, c tool.Call, in OnePullRequest) (tool.Verdict, PullRequest, string,
 			error) {
-			return settleChange(ctx, h, c, of(in))
+			return reconcileChange(ctx, h, c, of(in))
 		},
 	})
 }

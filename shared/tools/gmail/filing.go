@@ -266,8 +266,8 @@ func notModified(f provider.Failure, changed, all int) error {
 	return f.Unclear(call, "Gmail did not say whether the labels of a mail were changed.")
 }
 
-// settle reads the labels back. The change is done if all mails have the new labels.
-func (m *modifier) settle(ctx context.Context, c tool.Call, a ModifyArgs) (tool.Verdict, Modified, string, error) {
+// reconcile reads the labels back. The change is done if all mails have the new labels.
+func (m *modifier) reconcile(ctx context.Context, c tool.Call, a ModifyArgs) (tool.Verdict, Modified, string, error) {
 	if a.Filing == nil {
 		return tool.NotDone, Modified{}, "", nil // Execute asks first
 	}

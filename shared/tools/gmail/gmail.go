@@ -109,10 +109,10 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:
 		d.Scopes = []string{gmailapi.GmailComposeScope}
-		d.Prepare, d.Execute, d.Reconcile = s.createDraft, s.sendDraft, s.settleDraft
+		d.Prepare, d.Execute, d.Reconcile = s.createDraft, s.sendDraft, s.reconcileDraft
 	case Direct:
 		d.Scopes = []string{gmailapi.GmailSendScope}
-		d.Execute, d.Reconcile = s.sendDirectly, s.settleDirect
+		d.Execute, d.Reconcile = s.sendDirectly, s.reconcileDirect
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
@@ -136,7 +136,7 @@ func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
 		Normalize:  normalize,
 		Revise:     revise,
 		Targets:    targets,
-		Pinned:     bound,
+		Pinned:     pinned,
 		Reads:      s.Reads,
 	}
 	if o.Reads {
@@ -154,8 +154,8 @@ func link(in tool.Place, s Sent) string {
 		url.PathEscape(s.MessageID)
 }
 
-// bound returns a mail without its subject and its words, and without those of the mail that it answers or forwards.
-func bound(a Args) any {
+// pinned returns a mail without its subject and its words, and without those of the mail that it answers or forwards.
+func pinned(a Args) any {
 	a.Subject, a.Body, a.HTMLBody = "", "", ""
 	if a.Origin != nil {
 		of := *a.Origin

@@ -47,7 +47,7 @@ func NewDraft(accounts provider.Accounts, o Options) *tool.Tool {
 	d.Link = func(in tool.Place, _ Drafted) string {
 		return "https://mail.google.com/mail/?" + url.Values{"authuser": {in.Name}}.Encode() + "#drafts"
 	}
-	d.Prepare, d.Execute, d.Reconcile = s.history, s.leave, s.settleLeft
+	d.Prepare, d.Execute, d.Reconcile = s.history, s.leave, s.reconcileLeft
 	return tool.Define(d)
 }
 
@@ -124,10 +124,10 @@ const (
 		"was not left, or you have edited, sent or deleted it meanwhile. Nothing was sent by us."
 )
 
-// settleLeft looks for the draft with the action's header. Its owner may have sent or deleted it meanwhile, so a draft
-// that is missing proves nothing. The mailbox itself does: nothing has changed in it since [sender.history]. Else a
-// message with the header among the sent or deleted ones proves that the draft was left.
-func (s *sender) settleLeft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Drafted, string, error) {
+// reconcileLeft looks for the draft with the action's header. Its owner may have sent or deleted it meanwhile, so a
+// draft that is missing proves nothing. The mailbox itself does: nothing has changed in it since [sender.history]. Else
+// a message with the header among the sent or deleted ones proves that the draft was left.
+func (s *sender) reconcileLeft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Drafted, string, error) {
 	svc, err := s.service(ctx, c)
 	if err != nil {
 		return cannotFind(err)
@@ -150,7 +150,7 @@ func (s *sender) settleLeft(ctx context.Context, c tool.Call, a Args) (tool.Verd
 	case !whole:
 		return tool.Unknown, Drafted{}, leftUnlisted, nil
 	}
-	return s.settleGone(ctx, svc, c, a)
+	return s.reconcileGone(ctx, svc, c, a)
 }
 
 // findDraft returns the draft with the action's header, or nil. whole reports whether all drafts were searched: an
@@ -174,9 +174,9 @@ func findDraft(ctx context.Context, svc *gmailapi.Service, action string) (_ *gm
 	return nil, list.NextPageToken == "" && len(list.Drafts) > 0, nil
 }
 
-// settleGone looks for a draft that is not among the drafts: its owner may have sent or deleted it. The scope
+// reconcileGone looks for a draft that is not among the drafts: its owner may have sent or deleted it. The scope
 // gmail.compose alone does not show that.
-func (s *sender) settleGone(ctx context.Context, svc *gmailapi.Service, c tool.Call, a Args) (tool.Verdict, Drafted,
+func (s *sender) reconcileGone(ctx context.Context, svc *gmailapi.Service, c tool.Call, a Args) (tool.Verdict, Drafted,
 	string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

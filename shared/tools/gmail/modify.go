@@ -102,7 +102,7 @@ func NewModify(accounts provider.Accounts, o Options) *tool.Tool {
 			return "https://mail.google.com/mail/?" + url.Values{"authuser": {in.Name}}.Encode() + "#all"
 		},
 		Execute:   m.modify,
-		Reconcile: m.settle,
+		Reconcile: m.reconcile,
 	})
 }
 

@@ -85,8 +85,8 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 	}
 }
 
-// settleDirect returns Unknown: the scope for sending alone allows no reading.
-func (s *sender) settleDirect(context.Context, tool.Call, Args) (tool.Verdict, Sent, string, error) {
+// reconcileDirect returns Unknown: the scope for sending alone allows no reading.
+func (s *sender) reconcileDirect(context.Context, tool.Call, Args) (tool.Verdict, Sent, string, error) {
 	return tool.Unknown, Sent{},
 		"Gmail was asked to send this mail, and its answer was lost or the sent mail differs from the approved one. " +
 			"Please look into your Sent folder.", nil

@@ -34,12 +34,12 @@ const CodeChanged fault.Code = "note_changed"
 
 // New returns the tools. With a nil store, as in a check of names, they cannot be called.
 func New(st store.Store) tool.Set {
-	k := keeper{st}
+	k := noteStore{st}
 	return tool.NewSet(k.remember(), k.forget())
 }
 
-// keeper stores users' notes.
-type keeper struct{ store store.Store }
+// noteStore stores users' notes.
+type noteStore struct{ store store.Store }
 
 type fact struct {
 	Text string `json:"text" jsonschema:"one fact about the user, in one sentence and in the user's language"`
@@ -49,7 +49,7 @@ type kept struct {
 	ID string `json:"id"`
 }
 
-func (k keeper) remember() *tool.Tool {
+func (k noteStore) remember() *tool.Tool {
 	return tool.Define(tool.Def[fact, kept]{
 		Name: Remember,
 		Description: "Keeps one short fact about the user for later conversations, such as a preference. The user " +
@@ -82,7 +82,7 @@ func (k keeper) remember() *tool.Tool {
 }
 
 // fits returns an error if the note has no place, so that the user is not asked in vain.
-func (k keeper) fits(ctx context.Context, c tool.Call, f fact) (fact, error) {
+func (k noteStore) fits(ctx context.Context, c tool.Call, f fact) (fact, error) {
 	b, err := Read(ctx, k.store, c.UID)
 	if err == nil {
 		err = b.Room(f.Text)
@@ -91,7 +91,7 @@ func (k keeper) fits(ctx context.Context, c tool.Call, f fact) (fact, error) {
 }
 
 // add adds the note. A repeated call adds no second one, and does not restore a note that was deleted since.
-func (k keeper) add(ctx context.Context, c tool.Call, f fact) (kept, error) {
+func (k noteStore) add(ctx context.Context, c tool.Call, f fact) (kept, error) {
 	n := run.Note{ID: run.NoteID(c.ActionID), Text: f.Text, CreatedAt: c.Since.UTC(), After: c.After}
 	err := update(ctx, k.store, c.UID, func(b *Book) (bool, error) { return !b.Settled(n.ID), b.Add(n) })
 	return kept{n.ID}, again(err)
@@ -107,7 +107,7 @@ type gone struct {
 	Deleted bool `json:"deleted"` // false: the user had deleted it already
 }
 
-func (k keeper) forget() *tool.Tool {
+func (k noteStore) forget() *tool.Tool {
 	return tool.Define(tool.Def[note, gone]{
 		Name:        Forget,
 		Description: "Deletes one of the user's notes, by its id. The user sees the note first.",
@@ -135,7 +135,7 @@ func (k keeper) forget() *tool.Tool {
 }
 
 // find adds the note's text for the card.
-func (k keeper) find(ctx context.Context, c tool.Call, n note) (note, error) {
+func (k noteStore) find(ctx context.Context, c tool.Call, n note) (note, error) {
 	b, err := Read(ctx, k.store, c.UID)
 	if err != nil {
 		return n, readable(err)
@@ -148,7 +148,7 @@ func (k keeper) find(ctx context.Context, c tool.Call, n note) (note, error) {
 }
 
 // remove deletes the note if it still is as the card showed it.
-func (k keeper) remove(ctx context.Context, c tool.Call, n note) (out gone, err error) {
+func (k noteStore) remove(ctx context.Context, c tool.Call, n note) (out gone, err error) {
 	err = update(ctx, k.store, c.UID, func(b *Book) (bool, error) {
 		if known := b.Note(n.ID); known != nil && known.Text != n.Text {
 			return false, fault.New(fault.Policy, CodeChanged,
@@ -161,7 +161,7 @@ func (k keeper) remove(ctx context.Context, c tool.Call, n note) (out gone, err 
 }
 
 // found reports whether the notes show that the call was done. A call that is repeated changes nothing.
-func (k keeper) found(ctx context.Context, c tool.Call, done func(*Book) bool) (tool.Verdict, error) {
+func (k noteStore) found(ctx context.Context, c tool.Call, done func(*Book) bool) (tool.Verdict, error) {
 	b, err := Read(ctx, k.store, c.UID)
 	switch {
 	case err != nil:

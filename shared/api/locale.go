@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
-// regionBody has a request's fields for the user's locale and time zone. Clients send what their browser reports.
-type regionBody struct {
+// localeBody has a request's fields for the user's locale and time zone. Clients send what their browser reports.
+type localeBody struct {
 	TimeZone *string `json:"timeZone"`
 	Locale   *string `json:"locale"`
 }
@@ -22,9 +22,9 @@ const maxLocale = 64
 // (de_DE.UTF-8), which the parser would accept.
 var tagged = lazyregexp.New(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
-// region validates the fields. A field that is absent or null becomes empty, and so does a time zone that browsers
+// locale validates the fields. A field that is absent or null becomes empty, and so does a time zone that browsers
 // report but this server does not know.
-func (b regionBody) region() (r run.Locale, err error) {
+func (b localeBody) locale() (r run.Locale, err error) {
 	if b.TimeZone != nil && !timezone.Reported(*b.TimeZone) {
 		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {
 			return r, err

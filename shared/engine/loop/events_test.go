@@ -139,8 +139,8 @@ func TestOthersAreToldLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if f := document.RunFieldsOf(w.document(id)); f.Aside || len(d.all) > 0 {
-		t.Errorf("put aside: %v, and told %v", f.Aside, d.short())
+	if f := document.RunFieldsOf(w.document(id)); f.Quarantined || len(d.all) > 0 {
+		t.Errorf("put aside: %v, and told %v", f.Quarantined, d.short())
 	}
 	if d.tries < 4 || d.tries > 8 {
 		t.Errorf("tried %d times in an hour, and each pause is to be twice as long", d.tries)

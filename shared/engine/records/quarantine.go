@@ -26,18 +26,18 @@ type remains struct {
 	user  []store.Write // the user's document without this run's open approvals
 }
 
-// aside reports whether the run of the document is quarantined.
-func aside(d store.Doc) bool { return document.RunFieldsOf(d).Aside }
+// quarantined reports whether the run of the document is quarantined.
+func quarantined(d store.Doc) bool { return document.RunFieldsOf(d).Quarantined }
 
 // remains returns the documents to delete with the run. It returns PolicyError busy for a run that has not ended,
 // unless the run is quarantined and no effect is in progress.
 func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err error) {
 	switch {
-	case aside(d):
+	case quarantined(d):
 		return r.remainsFound(ctx, d)
 	case !ended(d):
 		return left, errBusy()
-	case unclean(d):
+	case needsDisposal(d):
 		return left, errDue()
 	}
 	var got run.Run
@@ -182,21 +182,22 @@ func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, 
 
 // Unended is a run that has not ended, or that still has something to dispose of.
 type Unended struct {
-	RunID     string     `json:"runId"`
-	Status    run.Status `json:"status"`
-	Approvals int        `json:"approvals"` // approvals and reviews that wait for the user
-	Acting    bool       `json:"acting"`    // an effect has started and has no outcome yet
-	Aside     bool       `json:"aside"`     // the run is quarantined
+	RunID       string     `json:"runId"`
+	Status      run.Status `json:"status"`
+	Approvals   int        `json:"approvals"` // approvals and reviews that wait for the user
+	Acting      bool       `json:"acting"`    // an effect has started and has no outcome yet
+	Quarantined bool       `json:"aside"`     // the run is quarantined
 }
 
 // Unended returns the user's runs that have not ended or still have something to dispose of, oldest first. It includes
 // unreadable runs.
 func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err error) {
 	err = r.eachPage(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error {
-		if ended(d) && !unclean(d) {
+		if ended(d) && !needsDisposal(d) {
 			return nil
 		}
-		u := Unended{RunID: document.ID(d), Status: run.Status(document.RunFieldsOf(d).Status), Aside: aside(d)}
+		f := document.RunFieldsOf(d)
+		u := Unended{RunID: document.ID(d), Status: run.Status(f.Status), Quarantined: f.Quarantined}
 		entries, _, err := r.Chain(ctx, u.RunID)
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func TestARunThatCannotBeReadInTheMiddleOfAnEffect(t *testing.T) {
 	w.corrupt(t, w.runs(t, "ana")[0])
 	w.putAside(t, func() { forward(10 * time.Minute) })
 	got, err := w.users(w.seen).Delete(t.Context(), "ana")
-	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Aside ||
+	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Quarantined ||
 		len(offboard.Acting(got.Waiting)) != 1 {
 		t.Fatalf("%v %+v", err, got)
 	}

@@ -28,7 +28,7 @@ func TestARefusedDecisionLeavesARunAside(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		f := document.RunFieldsOf(w.document(v.RunID))
-		if !f.Aside || f.Tries == 0 || !f.Due.Equal(document.Never) {
+		if !f.Quarantined || f.Tries == 0 || !f.Due.Equal(document.Never) {
 			t.Errorf("after a refused decision: %+v", f)
 		}
 	})

@@ -101,11 +101,11 @@ func (l *Env) LinkedPaths(in tool.Scope, agent string) []string {
 
 // postponedFields returns the fields of a run that was tried tries times. Each try makes it due later; a quarantined
 // run is never due.
-func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
+func postponedFields(d store.Doc, tries int64, quarantined bool) map[string]any {
 	f := document.RunFieldsOf(d)
 	f.Tries, f.Due = tries, d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute<<(tries-1))
-	if asideNow {
-		f.Due, f.Aside = document.Never, true
+	if quarantined {
+		f.Due, f.Quarantined = document.Never, true
 	}
 	return f.Map(document.ID(d))
 }

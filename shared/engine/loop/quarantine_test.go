@@ -109,7 +109,7 @@ func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 		}
 	}
 	w.loop.Store = whole
-	if f := document.RunFieldsOf(w.document(v.RunID)); f.Tries > 0 || f.Aside {
+	if f := document.RunFieldsOf(w.document(v.RunID)); f.Tries > 0 || f.Quarantined {
 		t.Errorf("the run was blamed: %+v", f)
 	}
 }

@@ -30,7 +30,7 @@ func (w *env) setAside(runID, data string) (before []byte) {
 		}
 		w.tick(10 * time.Minute)
 	}
-	if d := w.document(runID); !document.RunFieldsOf(d).Aside {
+	if d := w.document(runID); !document.RunFieldsOf(d).Quarantined {
 		w.t.Fatalf("it is not aside: %v", d.Fields)
 	}
 	return before

@@ -31,8 +31,8 @@ func storesEntries(d run.Decision) bool {
 	return d == run.ApproveAlways || d == run.ApproveAlwaysCommand
 }
 
-// hold adds an approval in its undo window to the user's document.
-func hold(tx *unit.Tx, ap *run.Approval, until time.Time) error {
+// startUndoWindow adds an approval in its undo window to the user's document.
+func startUndoWindow(tx *unit.Tx, ap *run.Approval, until time.Time) error {
 	if until.IsZero() {
 		return nil
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/netguard"
 )
 
-// bound runs calls at an endpoint.
-type bound struct {
+// remote runs calls at an endpoint.
+type remote struct {
 	Binding
 	action string
 	effect bool
@@ -34,7 +34,7 @@ type bound struct {
 
 // execute sends the request and returns its outcome. The user and the model see the endpoint's answer only if it is a
 // result.
-func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, error) {
+func (b *remote) execute(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
 	var sent atomic.Bool // without a connection, nothing can have been sent
@@ -56,7 +56,7 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 		return nil, b.unclear(cause(err))
 	}
 	defer res.Body.Close()
-	if err := b.judge(res); err != nil {
+	if err := b.interpret(res); err != nil {
 		return nil, err
 	}
 	return b.result(res)
@@ -64,7 +64,7 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 
 // request builds the HTTP request for the call. Arguments become the body or, for GET, the query; they change neither
 // host nor path.
-func (b *bound) request(ctx context.Context, c tool.Call) (*http.Request, error) {
+func (b *remote) request(ctx context.Context, c tool.Call) (*http.Request, error) {
 	to, signed := *b.url, []byte(c.Args)
 	var body io.Reader = struct{ io.Reader }{bytes.NewReader(c.Args)} // a type that net/http cannot resend
 	if b.Method == http.MethodGet {
@@ -122,9 +122,9 @@ func queryOf(args json.RawMessage) (string, error) {
 // 499), or has seen the request before (409, 425).
 var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
 
-// judge interprets the status: 2xx is done, 4xx except the undecided ones is not done, and any other is unknown unless
-// the endpoint says that it was too busy. A status in the file's refusedBy is always not done.
-func (b *bound) judge(res *http.Response) error {
+// interpret interprets the status: 2xx is done, 4xx except the undecided ones is not done, and any other is unknown
+// unless the endpoint says that it was too busy. A status in the file's refusedBy is always not done.
+func (b *remote) interpret(res *http.Response) error {
 	busy := res.StatusCode == http.StatusTooManyRequests ||
 		res.StatusCode == http.StatusServiceUnavailable &&
 			(!b.effect || res.Header.Get("Retry-After") != "")
@@ -141,14 +141,14 @@ func (b *bound) judge(res *http.Response) error {
 	return b.unclear(fmt.Errorf("HTTP %d", res.StatusCode))
 }
 
-func (b *bound) refused(status int) error {
+func (b *remote) refused(status int) error {
 	return fault.New(fault.Tool, "refused", "The service refused this (HTTP %d). Nothing was done.",
 		status)
 }
 
 // result reads the answer. The status has already said that the call is done: an unreadable answer does not change
 // that.
-func (b *bound) result(res *http.Response) (json.RawMessage, error) {
+func (b *remote) result(res *http.Response) (json.RawMessage, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, b.MaxResponseBytes+1))
 	kind, _, typeErr := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
@@ -167,7 +167,7 @@ func (b *bound) result(res *http.Response) (json.RawMessage, error) {
 }
 
 // unread returns the error for an unreadable answer to a call that was done.
-func (b *bound) unread(what string, why error) error {
+func (b *remote) unread(what string, why error) error {
 	if b.effect {
 		return tool.Unread(b.failure("unusable_answer", what, why))
 	}
@@ -176,14 +176,14 @@ func (b *bound) unread(what string, why error) error {
 
 // unclear returns the error for a request that may have run. It may also still be running: an endpoint may continue
 // even after a 502.
-func (b *bound) unclear(why error) error {
+func (b *remote) unclear(why error) error {
 	if b.effect {
 		return tool.Unanswered(why)
 	}
 	return b.failure("unusable_answer", "The service that does this gave no usable answer.", why)
 }
 
-func (b *bound) failure(code fault.Code, words string, why error) error {
+func (b *remote) failure(code fault.Code, words string, why error) error {
 	return fault.New(fault.Tool, code, "%s", words).Because(why)
 }
 
@@ -198,7 +198,7 @@ func cause(err error) error {
 }
 
 // reconcile determines the outcome of a call that was started. A request to an idempotent endpoint can be repeated.
-func (b *bound) reconcile(context.Context, tool.Call) (tool.Outcome, error) {
+func (b *remote) reconcile(context.Context, tool.Call) (tool.Outcome, error) {
 	if b.Idempotent {
 		return tool.Outcome{Verdict: tool.NotDone}, nil
 	}

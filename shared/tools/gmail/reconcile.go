@@ -28,10 +28,10 @@ const (
 // newest is the number of sent messages that are searched.
 const newest = 20
 
-// settleDraft finds out whether a draft was sent. One that still exists was not: drafts.send removes it, according to
-// the guide "Create and send draft emails". One that no longer exists was sent, or deleted by its owner; the proof is a
-// sent message with the action's header, which needs a scope for reading that gmail.compose does not include.
-func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Sent, string, error) {
+// reconcileDraft finds out whether a draft was sent. One that still exists was not: drafts.send removes it, according
+// to the guide "Create and send draft emails". One that no longer exists was sent, or deleted by its owner; the proof
+// is a sent message with the action's header, which needs a scope for reading that gmail.compose does not include.
+func (s *sender) reconcileDraft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Sent, string, error) {
 	if c.Handle == "" {
 		return tool.NotDone, Sent{}, "", nil // without a recorded draft, Execute sends nothing
 	}

@@ -24,8 +24,8 @@ func clientKey(threadID, messageID, bodyHash string) string {
 	return "client " + threadID + " " + messageID + " " + bodyHash
 }
 
-// telling streams a run to a client.
-type telling struct {
+// runStream streams a run to a client.
+type runStream struct {
 	r   *request
 	out *jsonStream
 	to  *stream.Stream
@@ -51,7 +51,7 @@ func (r *request) events(header [2]string, last string) (out *jsonStream, stop f
 }
 
 // begin starts a run and streams it until it rests.
-func (t telling) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) error {
+func (t runStream) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) error {
 	q.Sink = t.emit(ctx)
 	v, err := t.r.api.Loop.Start(ctx, q, p)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t telling) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) 
 }
 
 // emit returns a sink that streams the run's updates while this process moves it.
-func (t telling) emit(ctx context.Context) unit.Sink {
+func (t runStream) emit(ctx context.Context) unit.Sink {
 	return func(n unit.Update) {
 		if n.Thought != "" {
 			t.to.Think(n.Thought)
@@ -76,7 +76,7 @@ func (t telling) emit(ctx context.Context) unit.Sink {
 }
 
 // follow streams the rest of a run that this process has moved.
-func (t telling) follow(ctx context.Context, v *run.View) error {
+func (t runStream) follow(ctx context.Context, v *run.View) error {
 	if v.Moving || t.to.Delivered() < v.LastEvent { // another process continues the run, or has continued it
 		return t.run(ctx, v.RunID)
 	}
@@ -85,7 +85,7 @@ func (t telling) follow(ctx context.Context, v *run.View) error {
 
 // run streams a run until it waits for someone or ends. It returns errors that occur before the first byte; the stream
 // reports later ones.
-func (t telling) run(ctx context.Context, runID string) error {
+func (t runStream) run(ctx context.Context, runID string) error {
 	if t.recall != nil && !t.out.started() {
 		if err := t.recall(ctx, runID); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (t telling) run(ctx context.Context, runID string) error {
 }
 
 // rest sends what the run waits for, or how it ended.
-func (t telling) rest(ctx context.Context, v *run.View) error {
+func (t runStream) rest(ctx context.Context, v *run.View) error {
 	obs.SetRun(ctx, v.RunID)
 	answer, err := t.r.api.withApprovals(ctx, t.r.uid, v)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t telling) rest(ctx context.Context, v *run.View) error {
 
 // ended returns the error of a stream that has sent nothing. If the stream has begun, it sends the error to the client
 // instead.
-func (t telling) ended(ctx context.Context, err error) error {
+func (t runStream) ended(ctx context.Context, err error) error {
 	if err == nil || !t.out.started() {
 		return err
 	}
