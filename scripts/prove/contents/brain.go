@@ -17,7 +17,7 @@ import (
 )
 
 // turn makes up an answer: words, calls of every kind, a malformed call, or an error.
-func (w *walk) turn(noTools bool) fakegemini.Turn {
+func (w *scenario) turn(noTools bool) fakegemini.Turn {
 	switch n := w.r.IntN(100); {
 	case n < 6:
 		w.count["correction"]++
@@ -42,7 +42,7 @@ func (w *walk) turn(noTools bool) fakegemini.Turn {
 	return t
 }
 
-func (w *walk) some(s string) string {
+func (w *scenario) some(s string) string {
 	if w.r.IntN(3) == 0 {
 		return s
 	}
@@ -50,7 +50,7 @@ func (w *walk) some(s string) string {
 }
 
 // call returns a new call, or an exact repetition of an earlier one.
-func (w *walk) call() fakegemini.Call {
+func (w *scenario) call() fakegemini.Call {
 	switch w.r.IntN(24) {
 	case 0:
 		return fakegemini.Call{Name: "unheard_of", Args: map[string]any{"text": "so"}}
@@ -73,7 +73,7 @@ func (w *walk) call() fakegemini.Call {
 		Text: fmt.Sprintf("t%d-“%s”", w.tags, pick(w.r, "ten", "<b>", "\u202e", "\\", "日本"))})
 }
 
-func (w *walk) issue(a args) fakegemini.Call {
+func (w *scenario) issue(a args) fakegemini.Call {
 	w.asked = append(w.asked, a)
 	if w.provider.long && w.r.IntN(2) == 0 {
 		return fakegemini.Call{Name: "read", Args: a}
@@ -82,14 +82,14 @@ func (w *walk) issue(a args) fakegemini.Call {
 }
 
 // think is the model of a story. It checks its input before it answers.
-func (w *walk) think(system string, raw []json.RawMessage, contents []fakegemini.Content,
+func (w *scenario) think(system string, raw []json.RawMessage, contents []fakegemini.Content,
 	noTools bool) fakegemini.Turn {
 	w.count["requests"]++
 	if w.asksSummary = strings.HasPrefix(system, "You summarise"); w.asksSummary {
 		w.keptParts(raw, contents)
 		return w.summary()
 	}
-	w.told(contents)
+	w.checkResponses(contents)
 	if w.verbatim {
 		w.keptParts(raw, contents)
 	}
@@ -97,7 +97,7 @@ func (w *walk) think(system string, raw []json.RawMessage, contents []fakegemini
 }
 
 // summary makes up a summary: a usable one, one that is too long, an empty one, or an error.
-func (w *walk) summary() fakegemini.Turn {
+func (w *scenario) summary() fakegemini.Turn {
 	switch n := w.r.IntN(20); n {
 	case 0:
 		return fakegemini.Turn{Text: strings.Repeat("As was said. ", 100_000)}
@@ -111,7 +111,7 @@ func (w *walk) summary() fakegemini.Turn {
 }
 
 // direct is a model.Model without a network. It checks each request as it would be sent.
-type direct struct{ w *walk }
+type direct struct{ w *scenario }
 
 func (d direct) Name() string { return d.w.signer }
 
@@ -154,7 +154,7 @@ type wire struct {
 	server *httptest.Server
 	fake   *fakegemini.Server
 	model  *gemini.Model
-	walk   *walk // the story that sends the requests
+	walk   *scenario // the story that sends the requests
 }
 
 func newWire() (*wire, error) {

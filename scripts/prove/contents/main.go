@@ -96,13 +96,13 @@ func series(ctx context.Context, o options, r *proof.Run, over *wire) {
 }
 
 // tell plays one story. A panic in it is a finding.
-func tell(ctx context.Context, seed uint64, over *wire) *walk {
-	w := newWalk(seed, over)
+func tell(ctx context.Context, seed uint64, over *wire) *scenario {
+	w := newScenario(seed, over)
 	defer func() {
 		if r := recover(); r != nil {
 			w.fault("panic: %v", r)
 		}
 	}()
-	w.walk(ctx, steps)
+	w.scenario(ctx, steps)
 	return w
 }

@@ -20,7 +20,7 @@ type process struct {
 var errDied = errors.New("contents: this process is dead")
 
 // stored is the hook of the store that the processes of a story share.
-func (w *walk) stored(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+func (w *scenario) stored(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	switch {
 	case w.life.dead:
 		return errDied
@@ -44,7 +44,7 @@ func (w *walk) stored(ctx context.Context, c *faulty.Call, next faulty.Next) err
 }
 
 // sawApprovals records the approvals that a commit has written.
-func (w *walk) sawApprovals(c *faulty.Call) {
+func (w *scenario) sawApprovals(c *faulty.Call) {
 	for _, o := range c.Writes {
 		switch {
 		case !strings.HasPrefix(o.Doc.Path, "approvals/"):

@@ -95,9 +95,9 @@ func TestMatrixOnFirestore(t *testing.T) {
 func TestActs(t *testing.T) {
 	kills := realpart.Trials(28, 200)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8,
-		of: []kind{pull, commit, patch, create, script, atDesk},
+		of: []kind{pull, commit, patch, create, script, onMCPServer},
 		only: func(p plan) bool {
-			name := p.walk.steps[p.step].name
+			name := p.scenario.steps[p.step].name
 			return name == deliver.name || name == confirm.name
 		}})
 	if n := r.Counted(countStruck); n < kills*7/10 {
@@ -110,7 +110,7 @@ func TestActs(t *testing.T) {
 func TestEdits(t *testing.T) {
 	kills := realpart.Trials(16, 120)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{edit}, only: func(p plan) bool {
-		name := p.walk.steps[p.step].name
+		name := p.scenario.steps[p.step].name
 		return name == deliver.name || name == confirm.name || name == decide("approve_once").name
 	}})
 	if n := r.Counted(countStruck); n < kills*7/10 {
@@ -139,8 +139,8 @@ func TestUploads(t *testing.T) {
 // TestCommandsOnAHostThatForgets kills workers in the middle of commands on a host that then loses its records of them.
 func TestCommandsOnAHostThatForgets(t *testing.T) {
 	forgot := func(p plan) bool {
-		return p.walk.name == "approve" && p.walk.steps[p.step].name == deliver.name && p.variant == plain &&
-			forgets(p.torn)
+		return p.scenario.name == "approve" && p.scenario.steps[p.step].name == deliver.name && p.variant == plain &&
+			forgets(p.fault)
 	}
 	prove(t, options{kills: realpart.Trials(8, 16), store: "embedded", workers: 8, on: hosts, only: forgot,
 		counted: &onHosts})
@@ -150,7 +150,7 @@ func TestCommandsOnAHostThatForgets(t *testing.T) {
 func TestReminders(t *testing.T) {
 	kills := realpart.Trials(8, 24)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{reminded}, only: func(p plan) bool {
-		return strings.HasPrefix(p.walk.steps[p.step].name, reminderStep)
+		return strings.HasPrefix(p.scenario.steps[p.step].name, reminderStep)
 	}})
 	if n := r.Counted(countStruck); n < kills*7/10 {
 		t.Errorf("%d of %d were struck: too few to say anything", n, kills)
@@ -169,7 +169,8 @@ func TestASeedChoosesTheSame(t *testing.T) {
 	var plans []plan
 	for n := range 200 {
 		for _, v := range variants {
-			plans = append(plans, plan{walk: walks[n%len(walks)], kind: kinds[n%len(kinds)], variant: v, point: n})
+			plans = append(plans, plan{scenario: scenarios[n%len(scenarios)], kind: kinds[n%len(kinds)],
+				variant: v, point: n})
 		}
 	}
 	choose := func(seed uint64, plans []plan) map[string]bool {

@@ -39,7 +39,7 @@ type env struct {
 	sweeper          *loop.Loop
 	host             *host // nil unless the trials run commands
 	topic            topic
-	letters          letters
+	mailbox          mailbox
 	engine           *fakedocker.Engine
 	endEngine        func() error
 	settings         map[string]string
@@ -51,12 +51,12 @@ type env struct {
 
 	ahead atomic.Int64 // how far the queue's clock is ahead, so that postponed messages are due at each delivery
 
-	mu    sync.Mutex
-	notes []invariants.Effect
-	torn  fault // the fault of the next call with an effect
-	tears int   // how many more calls have the fault
+	mu         sync.Mutex
+	notes      []invariants.Effect
+	nextFault  fault // the fault of the next call with an effect
+	faultsLeft int   // how many more calls have the fault
 
-	tornOp string // the engine operation with the effect of the trial
+	faultyOp string // the engine operation with the effect of the trial
 
 	pushMu sync.Mutex
 	pushed map[string][]byte // the newest message of each run
@@ -81,18 +81,18 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	if e.cloud, err = testkit.NewCloud(); err != nil {
 		return nil, errors.Join(err, e.store.Close())
 	}
-	e.cloud.Handle("POST /notes", e.tearing(http.HandlerFunc(e.takeNote)))
-	e.cloud.Handle("/desk", e.desk())
+	e.cloud.Handle("POST /notes", e.withFaults(http.HandlerFunc(e.takeNote)))
+	e.cloud.Handle("/desk", e.mcpServer())
 	e.cloud.Handle("POST /topic", &e.topic)
-	e.cloud.SetFault(e.tear)
+	e.cloud.SetFault(e.cloudFault)
 	e.cloud.SetModel(answer)
-	if err := e.letters.open(e.nextTear); err != nil {
+	if err := e.mailbox.open(e.takeFault); err != nil {
 		return nil, errors.Join(err, e.cloud.Close(), e.store.Close())
 	}
-	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.tearEngine,
+	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.engineFault,
 		Files: map[string]string{readme: seeded}})
 	if err != nil {
-		return nil, errors.Join(err, e.letters.Close(), e.cloud.Close(), e.store.Close())
+		return nil, errors.Join(err, e.mailbox.Close(), e.cloud.Close(), e.store.Close())
 	}
 	e.queue = queueembedded.New(e.store,
 		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
@@ -105,7 +105,7 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
 		"LOG_LEVEL": "silent"})
-	if err := e.addDesk(filepath.Join(dir, name+"-servers.json")); err != nil {
+	if err := e.addMCPServer(filepath.Join(dir, name+"-servers.json")); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	if o.on != hosts {
@@ -126,14 +126,14 @@ func (e *env) close() error {
 	if e.host != nil {
 		err = errors.Join(err, e.host.close())
 	}
-	return errors.Join(err, e.endEngine(), e.letters.Close(), e.cloud.Close(), e.store.Close())
+	return errors.Join(err, e.endEngine(), e.mailbox.Close(), e.cloud.Close(), e.store.Close())
 }
 
 // start starts a new worker of the environment. The worker's clock is off by skew.
 func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, error) {
 	s := maps.Clone(e.settings)
 	if s["GMAIL_SEND_MODE"] = k.mode; k.mailed {
-		e.letters.addTo(s)
+		e.mailbox.addTo(s)
 	}
 	return spawn(e.program, order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }
@@ -141,48 +141,48 @@ func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, er
 // fault is a kind of provider fault.
 type fault = fakegoogle.Kind
 
-// tear is the fault hook of the cloud. It makes calls with an effect fail.
-func (e *env) tear(op string) fakegoogle.Fault {
+// cloudFault is the fault hook of the cloud. It makes calls with an effect fail.
+func (e *env) cloudFault(op string) fakegoogle.Fault {
 	switch op {
 	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "calendar.events.delete",
 		"gmail.drafts.create", "issues/create", "pulls/create", "git/update-ref":
-		return fakegoogle.Fault{Kind: e.nextTear()}
+		return fakegoogle.Fault{Kind: e.takeFault()}
 	}
 	return fakegoogle.Fault{}
 }
 
-// tearEngine makes engine calls with the trial's effect fail.
-func (e *env) tearEngine(op string) fakegoogle.Fault {
+// engineFault makes engine calls with the trial's effect fail.
+func (e *env) engineFault(op string) fakegoogle.Fault {
 	e.mu.Lock()
-	meant := op == e.tornOp
+	meant := op == e.faultyOp
 	e.mu.Unlock()
 	if !meant {
 		return fakegoogle.Fault{}
 	}
-	return fakegoogle.Fault{Kind: e.nextTear()}
+	return fakegoogle.Fault{Kind: e.takeFault()}
 }
 
-func (e *env) nextTear() fault {
+func (e *env) takeFault() fault {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.tears == 0 {
+	if e.faultsLeft == 0 {
 		return fakegoogle.None
 	}
-	e.tears--
-	return e.torn
+	e.faultsLeft--
+	return e.nextFault
 }
 
-// tearOf selects the engine operation that fails.
-func (e *env) tearOf(op string) {
+// failOp selects the engine operation that fails.
+func (e *env) failOp(op string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tornOp = op
+	e.faultyOp = op
 }
 
-func (e *env) tearNext(f fault, n int) {
+func (e *env) failNext(f fault, n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.torn, e.tears = f, n
+	e.nextFault, e.faultsLeft = f, n
 }
 
 // takeNote is the handler of the provider without a handle.
@@ -202,11 +202,11 @@ func (e *env) keep(uid, actionID string, args []byte) {
 	e.notes = append(e.notes, invariants.Effect{UID: uid, ActionID: actionID, Agrees: equal(args)})
 }
 
-// tearing makes the next call of a provider fail with the trial's fault, before or after its effect.
-func (e *env) tearing(next http.Handler) http.Handler {
+// withFaults makes the next call of a provider fail with the trial's fault, before or after its effect.
+func (e *env) withFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		torn := e.nextTear()
-		switch torn {
+		nextFault := e.takeFault()
+		switch nextFault {
 		case fakegoogle.None:
 			next.ServeHTTP(w, r)
 			return
@@ -218,7 +218,7 @@ func (e *env) tearing(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(httptest.NewRecorder(), r)
-		switch torn {
+		switch nextFault {
 		case fakegoogle.EmptyAfter:
 			w.WriteHeader(http.StatusOK)
 		case fakegoogle.HangAfter:

@@ -210,16 +210,16 @@ func (t *trial) prompt(n int) string { return t.kind.tool + " " + t.subject(n) }
 // subject returns the subject of the n-th call of the trial. For a command, it is the command line.
 func (t *trial) subject(n int) string {
 	switch {
-	case t.kind.looks:
+	case t.kind.readsOnly:
 		return "cat " + t.looked(n)
 	case t.kind.tool == upload.tool:
 		return t.name(n)
 	case t.kind.onHost:
-		return lineOf(t.name(n), t.walk.lasts)
+		return lineOf(t.name(n), t.scenario.lasts)
 	case t.kind.patches:
-		return t.walk.name + byPatch + " for " + t.name(n)
+		return t.scenario.name + byPatch + " for " + t.name(n)
 	case t.kind.plans:
-		return t.walk.name + " for " + t.name(n)
+		return t.scenario.name + " for " + t.name(n)
 	}
 	return t.name(n)
 }
@@ -227,7 +227,7 @@ func (t *trial) subject(n int) string {
 // addHost adds the environment's host for the trial's user, and opens a terminal on it.
 func (t *trial) addHost() {
 	settings := map[string]any{}
-	if t.kind.looks {
+	if t.kind.readsOnly {
 		settings = map[string]any{"autoRun": "read_only", "readPaths": []string{filepath.Dir(t.looked(0))}}
 		for n := range t.started() {
 			proof.Must(os.WriteFile(t.looked(n), []byte("seen\n"), 0o600))
@@ -253,12 +253,12 @@ func (t *trial) effects() []invariants.Effect {
 		return t.lists()
 	case t.kind.tool == upload.tool:
 		return t.uploads()
-	case !t.kind.looks:
+	case !t.kind.readsOnly:
 		return t.env.host.witnessed(t.uid)
 	}
 	var all []invariants.Effect
 	for n := range t.started() {
-		a := t.look(n)
+		a := t.view(n)
 		for range t.env.host.opened.times(filepath.Base(t.looked(n))) {
 			e := invariants.Effect{UID: t.uid}
 			if len(a.Actions) > 0 {
@@ -270,11 +270,11 @@ func (t *trial) effects() []invariants.Effect {
 	return all
 }
 
-// judgeHost checks the guarantees for commands that go beyond those for other effects.
-func (t *trial) judgeHost() {
+// checkHost checks the guarantees for commands that go beyond those for other effects.
+func (t *trial) checkHost() {
 	reviews := 0
 	for n := range t.started() {
-		a := t.look(n)
+		a := t.view(n)
 		if len(a.Approvals) == 0 || a.Approvals[0].Kind != "review" {
 			continue
 		}
@@ -287,18 +287,19 @@ func (t *trial) judgeHost() {
 			t.problem("the user is asked about the outcome, but the host has recorded it")
 		}
 	}
-	if reviews > 0 && !forgets(t.torn) {
+	if reviews > 0 && !forgets(t.fault) {
 		t.problem("the user is asked about the outcome, but the host has not lost its records: %s", t.ends())
 	}
 	// A command that had not begun must not begin on a host with other keys.
-	if n := len(t.effects()); reviews == 0 && !forgets(t.torn) && t.torn != rekeyed && !t.slow && !t.walk.effects(n) {
+	if n := len(t.effects()); reviews == 0 && !forgets(t.fault) && t.fault != rekeyed && !t.slow &&
+		!t.scenario.effects(n) {
 		if n == 0 {
 			t.overdue("no effect; %s", t.ends())
 		} else {
 			t.problem("%d effects; %s", n, t.ends())
 		}
 	}
-	t.judgeLists(reviews == 0 && !forgets(t.torn) && t.torn != rekeyed && !t.slow && !t.walk.ends)
+	t.checkLists(reviews == 0 && !forgets(t.fault) && t.fault != rekeyed && !t.slow && !t.scenario.ends)
 	if left := t.env.host.left(); len(left) > 0 {
 		t.problem("processes left on the host: %v", left)
 	}

@@ -30,9 +30,9 @@ func (t *trial) lists() (effects []invariants.Effect) {
 	return effects
 }
 
-// judgeLists checks the commands after the first. Each runs at most once and after the one before it, and none after
+// checkLists checks the commands after the first. Each runs at most once and after the one before it, and none after
 // the second. whole reports that nothing was lost or stopped, so the second command must have run.
-func (t *trial) judgeLists(whole bool) {
+func (t *trial) checkLists(whole bool) {
 	ran := map[string]string{} // the numbers of the commands that ran, by action
 	for _, w := range t.env.host.witnesses(t.uid) {
 		if i := strings.LastIndexByte(w.action, '-'); i >= 0 {

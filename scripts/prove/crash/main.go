@@ -79,9 +79,9 @@ providers.`,
 }
 
 func list() ([]proof.Count, error) {
-	var named, ofKind, how, torn, onHosts, ofHosts, ways []string
+	var named, ofKind, how, ofFaults, onHosts, ofHosts, ways []string
 	pairs := 0
-	for _, w := range walks {
+	for _, w := range scenarios {
 		named = append(named, w.name)
 		for _, k := range everyKind {
 			if w.fits(k) {
@@ -102,23 +102,23 @@ func list() ([]proof.Count, error) {
 		how = append(how, string(v))
 	}
 	for _, f := range faults {
-		torn = append(torn, string(f))
+		ofFaults = append(ofFaults, string(f))
 	}
-	for _, how := range takings {
+	for _, how := range publishOutcomes {
 		if !slices.Contains(ways, string(how)) {
 			ways = append(ways, string(how))
 		}
 	}
 	all := func(names []string) string { return strings.Join(names, "; ") }
 	return []proof.Count{
-		{N: len(walks), What: "scenarios: " + all(named)},
+		{N: len(scenarios), What: "scenarios: " + all(named)},
 		{N: len(kinds), What: "kinds of provider: " + all(ofKind)},
 		{N: len(commands), What: "kinds of command on OpenSSH's server, with -on host: " + all(onHosts)},
 		{N: pairs, What: "pairs of a scenario and a fitting kind; a run without interruption " +
 			"counts the points of each"},
 		{N: len(how), What: "ways to interrupt at each point, the last of them with -on host: " + all(how)},
 		{N: len(faults), What: "faults of the provider at the same time, in about three quarters of the trials: " +
-			all(torn)},
+			all(ofFaults)},
 		{N: len(hostFaults), What: "faults of the host instead of those, at the moment of the interruption: " +
 			all(ofHosts)},
 		{N: len(ways), What: "ways in which the topic handles a publish, one after the other: " + all(ways)},

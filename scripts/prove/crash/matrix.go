@@ -90,8 +90,8 @@ func (m *matrix) choose(plans []plan) []plan {
 			fmt.Fprint(h, round, p)
 			random := rand.New(rand.NewPCG(m.Seed, h.Sum64()))
 			all[i] = drawn{p, random.Uint64()}
-			if torn := p.kind.faults(); random.IntN(4) > 0 || p.variant == spared {
-				all[i].torn = torn[random.IntN(len(torn))]
+			if faulty := p.kind.faults(); random.IntN(4) > 0 || p.variant == spared {
+				all[i].fault = faulty[random.IntN(len(faulty))]
 			}
 			if m.options.anywhen {
 				all[i].point, all[i].variant = 0, variants[random.IntN(2)]
@@ -127,22 +127,22 @@ func (c *counted) once(count func() ([]plan, error)) (plans []plan, err error) {
 // count runs each scenario once for each kind without an interruption, and returns a plan for each point that was
 // passed.
 func (m *matrix) count(ctx context.Context) ([]plan, error) {
-	var walked []plan
-	for _, w := range walks {
+	var scenario []plan
+	for _, w := range scenarios {
 		for _, k := range m.options.kinds() {
 			if w.fits(k) && m.Selects(w.name) {
-				walked = append(walked, plan{walk: w, kind: k, variant: plain, step: -1})
+				scenario = append(scenario, plan{scenario: w, kind: k, variant: plain, step: -1})
 			}
 		}
 	}
-	found := make([][]plan, len(walked))
-	err := m.each(m.envs, walked, func(e *env, i, user int) error {
-		t := newTrial(ctx, e, walked[i], user)
+	found := make([][]plan, len(scenario))
+	err := m.each(m.envs, scenario, func(e *env, i, user int) error {
+		t := newTrial(ctx, e, scenario[i], user)
 		if err := proof.Attempt(func() { found[i] = t.trace() }); err != nil {
 			return err
 		}
 		for _, problem := range append(t.outcome.problems, t.outcome.late...) {
-			m.Finding(t.walk.name, "%s, without an interruption: %s", t.kind.name, problem)
+			m.Finding(t.scenario.name, "%s, without an interruption: %s", t.kind.name, problem)
 		}
 		return nil
 	})
@@ -153,7 +153,7 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 func (t *trial) trace() (plans []plan) {
 	t.env.copies = 1
 	t.open()
-	for i, s := range t.walk.steps {
+	for i, s := range t.scenario.steps {
 		t.await(s)
 		proof.Must(t.env.worker.arm(0, "none"))
 		s.do(t, t.env.worker)
@@ -161,12 +161,12 @@ func (t *trial) trace() (plans []plan) {
 		proof.Must(err)
 		for n := range strings.Split(names, ";") {
 			for _, v := range t.kind.variants() {
-				plans = append(plans, plan{walk: t.walk, kind: t.kind, variant: v, step: i, point: n + 1})
+				plans = append(plans, plan{scenario: t.scenario, kind: t.kind, variant: v, step: i, point: n + 1})
 			}
 		}
 	}
 	t.settle("the end", t.rested)
-	t.judge()
+	t.checkTrial()
 	return plans
 }
 
@@ -243,14 +243,14 @@ func (m *matrix) add(o outcome) {
 		m.Count(countStruck, 1)
 	}
 	for _, p := range o.problems {
-		m.Finding(o.plan.walk.name, "%v (%s): %s", o.plan, o.point, p)
+		m.Finding(o.plan.scenario.name, "%v (%s): %s", o.plan, o.point, p)
 	}
 	if len(o.problems) == 0 {
-		m.Held(o.plan.walk.name, "%v (%s)", o.plan, o.point)
+		m.Held(o.plan.scenario.name, "%v (%s)", o.plan, o.point)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range []string{"walk: " + o.plan.walk.name, "kind: " + o.plan.kind.name,
+	for _, name := range []string{"walk: " + o.plan.scenario.name, "kind: " + o.plan.kind.name,
 		"how: " + string(o.plan.variant), "all"} {
 		if m.rows[name] == nil {
 			m.rows[name] = &row{}

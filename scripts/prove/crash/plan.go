@@ -50,13 +50,13 @@ func (v variant) stops() bool { return v == zombie || v == twin }
 
 // plan is a planned trial: a scenario that is interrupted at a point of a step.
 type plan struct {
-	walk    walk
-	kind    kind
-	variant variant
-	step    int           // the interrupted step
-	point   int           // counted from 1
-	after   time.Duration // if set, the worker is killed this long after the step began, instead of at a point
-	torn    fault
+	scenario scenario
+	kind     kind
+	variant  variant
+	step     int           // the interrupted step
+	point    int           // counted from 1
+	after    time.Duration // if set, the worker is killed this long after the step began, instead of at a point
+	fault    fault
 }
 
 func (p plan) String() string {
@@ -64,9 +64,10 @@ func (p plan) String() string {
 	if p.point == 0 {
 		where = p.after.String()
 	}
-	s := fmt.Sprintf("%s, %s, %s at %s, %s", p.walk.name, p.kind.name, p.walk.steps[p.step].name, where, p.variant)
-	if p.torn != fakegoogle.None {
-		s += ", and " + map[bool]string{false: "the provider: ", true: "the host: "}[p.kind.onHost] + string(p.torn)
+	s := fmt.Sprintf("%s, %s, %s at %s, %s", p.scenario.name, p.kind.name, p.scenario.steps[p.step].name, where,
+		p.variant)
+	if p.fault != fakegoogle.None {
+		s += ", and " + map[bool]string{false: "the provider: ", true: "the host: "}[p.kind.onHost] + string(p.fault)
 	}
 	return s
 }

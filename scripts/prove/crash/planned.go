@@ -190,10 +190,10 @@ func (t *trial) count() (n int) {
 	return n
 }
 
-// judgeContainers reports containers that an ended run has left.
-func (t *trial) judgeContainers() {
+// checkContainers reports containers that an ended run has left.
+func (t *trial) checkContainers() {
 	for _, c := range t.env.engine.Containers() {
-		if c.Labels["run.countersign.run"] == t.runs[0] && len(t.look(0).Approvals) == 0 {
+		if c.Labels["run.countersign.run"] == t.runs[0] && len(t.view(0).Approvals) == 0 {
 			t.problem("a container was not removed: %s; %s", c.Name, t.ends())
 		}
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// planWalks are the scenarios of plans. The prompt contains the scenario's name, from which the model knows the plan.
-var planWalks = []walk{
+// planScenarios are the scenarios of plans. The prompt contains the scenario's name, from which the model knows the
+// plan.
+var planScenarios = []scenario{
 	{"plan", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0, 0},
 	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, anIssues, once, false, 0, 0},
 	{"plan asked", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, planned, once, false, 0, 0},
@@ -45,8 +46,8 @@ const behind = -5 * time.Minute
 
 // limit sets the session's deadline, which stays the same in repeated requests.
 func (t *trial) limit() {
-	if t.deadline = planDeadline; t.walk.within > 0 {
-		t.deadline = time.Now().Add(t.walk.within)
+	if t.deadline = planDeadline; t.scenario.within > 0 {
+		t.deadline = time.Now().Add(t.scenario.within)
 	}
 }
 
@@ -102,7 +103,7 @@ var confirm = step{"the next yes", (*trial).askedNext, func(t *trial, to *proces
 
 // askedNext reports whether a new approval is pending, and records it.
 func (t *trial) askedNext() bool {
-	a := t.look(0)
+	a := t.view(0)
 	if len(a.Approvals) > 0 && a.Approvals[0].ApprovalID != t.approval.ApprovalID && a.Approvals[0].Kind != "review" {
 		t.approval = a.Approvals[0]
 		return true
@@ -145,8 +146,8 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		proof.Must(fmt.Errorf("a session has no known scenario: %s", told))
 	}
 	does, name, owner := kind{tool: about[1]}, about[3], about[4]
-	var walk string
-	walk, does.patches = strings.CutSuffix(about[2], byPatch)
+	var sessionScenario string
+	sessionScenario, does.patches = strings.CutSuffix(about[2], byPatch)
 	call := func(tool string, args map[string]any) (fakegemini.Turn, bool) {
 		if tool != "propose_plan" && tool != "reflect" {
 			args["reasoning"] = "It is the task."
@@ -162,7 +163,7 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 			task["title"] = "Open"
 		}
 		grants := []any{}
-		if walk != "plan asked" {
+		if sessionScenario != "plan asked" {
 			grants = append(grants, map[string]any{"tool": does.tool, "target": does.bound(owner), "maxCalls": 1})
 		}
 		if does.patches {
@@ -173,10 +174,10 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 			grants = append(grants, map[string]any{"tool": create.tool, "target": create.bound(owner), "maxCalls": 1})
 		}
 		plan["grants"] = grants
-		if walk == "plan anew" && again {
+		if sessionScenario == "plan anew" && again {
 			task["title"] = "Open it after all"
 		}
-		if walk == "plan changed" {
+		if sessionScenario == "plan changed" {
 			look := map[string]any{"title": "Look", "goal": "It is seen.", "tools": []string{"github.readFile"}}
 			plan["tasks"] = []any{look, task}
 		}
@@ -195,9 +196,9 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		}
 	}
 	switch {
-	case walk == "plan anew" && !again:
+	case sessionScenario == "plan anew" && !again:
 		return call("reflect", map[string]any{"is_task_complete": false, "failed": true, "reflection": "It cannot be."})
-	case walk == "plan changed" && strings.Contains(told, `\nLook\n`):
+	case sessionScenario == "plan changed" && strings.Contains(told, `\nLook\n`):
 		if !done {
 			return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": readme})
 		}

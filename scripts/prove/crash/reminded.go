@@ -23,9 +23,9 @@ var reminded = kind{name: "no handle, and its user is mailed", tool: "note", mod
 var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.Millisecond,
 	Settled: 200 * time.Millisecond, Taken: time.Second}
 
-// remindWalks is the scenario with two approvals in one mail, and then a third approval in the next mail.
-var remindWalks = []walk{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed }, effects: never,
-	steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
+// reminderScenarios is the scenario with two approvals in one mail, and then a third approval in the next mail.
+var reminderScenarios = []scenario{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed },
+	effects: never, steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
 
 // startBeside requests the n-th run while the earlier ones wait, after the user was mailed about them.
 func startBeside(n int) step {
@@ -64,7 +64,7 @@ func (t *trial) user() (u run.User) {
 // waiting returns the user's pending approvals.
 func (t *trial) waiting() (all []run.Approval) {
 	for n := range t.started() {
-		for _, shown := range t.look(n).Approvals {
+		for _, shown := range t.view(n).Approvals {
 			var a run.Approval
 			_, err := document.Get(t.ctx, t.env.store, document.ApprovalPath(shown.ApprovalID), &a)
 			proof.Must(err)
@@ -86,13 +86,13 @@ func (t *trial) mailed() bool {
 	})
 }
 
-// judgeMailed compares the user's mails with the pending approvals. Every approval must be in a mail. Mails with the
+// checkReminders compares the user's mails with the pending approvals. Every approval must be in a mail. Mails with the
 // same content must have the same ID, and come once, or twice if the worker could not record the first one.
-func (t *trial) judgeMailed() {
-	mails, waiting := t.env.letters.to(testkit.Address(t.uid)), t.waiting()
+func (t *trial) checkReminders() {
+	mails, waiting := t.env.mailbox.to(testkit.Address(t.uid)), t.waiting()
 	ids, last, twice := map[string]string{}, time.Time{}, 0 // IDs by content
 	for _, m := range mails {
-		id, told := m.Header.Get("Message-Id"), t.toldBy(m, waiting)
+		id, told := m.Header.Get("Message-Id"), t.listedIn(m, waiting)
 		runs := runsOf(told)
 		switch other, known := ids[runs]; {
 		case known && other != id:
@@ -102,7 +102,7 @@ func (t *trial) judgeMailed() {
 		case slices.Contains(slices.Collect(maps.Values(ids)), id):
 			t.problem("the mails with the ID %s differ", id)
 		default:
-			t.judgeMail(m, told, last)
+			t.checkMails(m, told, last)
 			ids[runs], last = id, m.at
 		}
 	}
@@ -110,15 +110,15 @@ func (t *trial) judgeMailed() {
 		t.overdue("%d of %d mails are duplicates; %d may be", twice, len(mails), most)
 	}
 	for _, a := range waiting {
-		if !slices.ContainsFunc(mails, func(m letter) bool { return t.leads(m, a) }) {
+		if !slices.ContainsFunc(mails, func(m receivedMail) bool { return t.leads(m, a) }) {
 			t.problem("no mail mentions run %s", a.RunID)
 		}
 	}
 }
 
-// judgeMail checks that a mail does not come too soon after the request or after the previous mail, and that it
+// checkMails checks that a mail does not come too soon after the request or after the previous mail, and that it
 // contains no content of the request.
-func (t *trial) judgeMail(m letter, told []run.Approval, last time.Time) {
+func (t *trial) checkMails(m receivedMail, told []run.Approval, last time.Time) {
 	switch {
 	case len(told) == 0:
 		t.problem("a mail mentions no pending approval:\n%s", m.Raw)
@@ -134,22 +134,22 @@ func (t *trial) judgeMail(m letter, told []run.Approval, last time.Time) {
 // mayRepeat returns how many mails may be duplicates: one if its process died or was paused before it recorded the
 // mail, and one if the mail server accepted it without confirming.
 func (t *trial) mayRepeat() (n int) {
-	if t.outcome.point != "" && strings.HasPrefix(t.walk.steps[t.step].name, reminderStep) {
+	if t.outcome.point != "" && strings.HasPrefix(t.scenario.steps[t.step].name, reminderStep) {
 		n++
 	}
-	if t.torn == fakegoogle.StatusAfter {
+	if t.fault == fakegoogle.StatusAfter {
 		n++
 	}
 	return n
 }
 
 // leads reports whether the mail links to the approval.
-func (t *trial) leads(m letter, a run.Approval) bool {
+func (t *trial) leads(m receivedMail, a run.Approval) bool {
 	return strings.Contains(m.Text, event.Link(t.env.settings["PUBLIC_URL"], a.ThreadID)+"\n")
 }
 
-// toldBy returns the pending approvals that the mail links to.
-func (t *trial) toldBy(m letter, waiting []run.Approval) []run.Approval {
+// listedIn returns the pending approvals that the mail links to.
+func (t *trial) listedIn(m receivedMail, waiting []run.Approval) []run.Approval {
 	return slices.DeleteFunc(slices.Clone(waiting), func(a run.Approval) bool { return !t.leads(m, a) })
 }
 

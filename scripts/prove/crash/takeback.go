@@ -25,14 +25,14 @@ var takeBack = step{"start to take it back", func(t *trial) bool { return t.over
 
 // approveIt approves the undo.
 var approveIt = step{"approve that", (*trial).askedBack, func(t *trial, to *process) {
-	for _, ap := range t.look(1).Approvals {
+	for _, ap := range t.view(1).Approvals {
 		a, err := t.at(to).Decide(t.ctx, ap, "approve_once", nil)
 		want("the other yes", a, err, http.StatusOK)
 	}
 }}
 
 // askedBack reports whether the undo waits for approval, or has nothing to do.
-func (t *trial) askedBack() bool { return t.nothing || len(t.look(1).Approvals) > 0 || t.over(1) }
+func (t *trial) askedBack() bool { return t.nothing || len(t.view(1).Approvals) > 0 || t.over(1) }
 
 // made returns the ID of the first run's action, and takingBack that of the undo.
 func (t *trial) made() string       { return run.ActionID(t.runs[0], 1, 0, 0) }
@@ -44,7 +44,7 @@ func (t *trial) takingBack() string { return loop.CompensationRun(t.uid, t.made(
 func (t *trial) takenBack() (all []invariants.Effect) {
 	done := run.ActionID(t.takingBack(), 1, 0, 0)
 	for _, e := range t.env.cloud.Deleted(t.uid) {
-		for _, a := range t.look(1).Actions {
+		for _, a := range t.view(1).Actions {
 			if a.Status == string(run.ActionCompleted) {
 				done = a.ActionID
 			}

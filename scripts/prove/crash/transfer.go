@@ -43,7 +43,7 @@ func (t *trial) askWithFile(to *process, n int) func(context.Context, string, ..
 // uploads returns one effect for each time that a file of the trial was created on the host.
 func (t *trial) uploads() (all []invariants.Effect) {
 	for n := range t.started() {
-		a := t.look(n)
+		a := t.view(n)
 		for _, name := range []string{t.name(n), otherName(t.name(n))} {
 			for range t.env.host.put.times(name) {
 				e := invariants.Effect{UID: t.uid, Agrees: t.holds(name, t.name(n))}

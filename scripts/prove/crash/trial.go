@@ -37,7 +37,7 @@ func newTrial(ctx context.Context, e *env, p plan, n int) *trial {
 	for i := range 3 {
 		t.runs = append(t.runs, run.KeyedRunID(t.uid, t.key(i)))
 	}
-	if slices.ContainsFunc(p.walk.steps, func(s step) bool { return s.name == takeBack.name }) {
+	if slices.ContainsFunc(p.scenario.steps, func(s step) bool { return s.name == takeBack.name }) {
 		t.runs[1] = t.takingBack()
 	}
 	if p.kind.readable {
@@ -65,14 +65,14 @@ func (t *trial) run() {
 		t.env.copies = 3
 	}
 	t.open()
-	for i, s := range t.walk.steps {
+	for i, s := range t.scenario.steps {
 		t.take(i, s)
 	}
 	t.settle("the end", t.rested)
 	if t.wakeSleeper(); t.kind.onHost {
 		t.env.host.recover(true)
 	}
-	t.judge()
+	t.checkTrial()
 }
 
 // open ensures that a worker runs, and links a Google account of the trial's user there.
@@ -82,7 +82,7 @@ func (t *trial) open() {
 		t.addHost()
 		return
 	}
-	t.env.tearOf(map[string]string{create.tool: fakedocker.Create, script.tool: fakedocker.ExecStart,
+	t.env.failOp(map[string]string{create.tool: fakedocker.Create, script.tool: fakedocker.ExecStart,
 		edit.tool: fakedocker.ExecInput}[t.kind.tool])
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
 	if t.kind.plans {
@@ -148,8 +148,8 @@ func (t *trial) strike(s step) {
 	case t.variant == spared:
 		how = "wait"
 	}
-	if t.torn != fakegoogle.None && !t.kind.onHost {
-		t.env.tearNext(t.torn, 1)
+	if t.fault != fakegoogle.None && !t.kind.onHost {
+		t.env.failNext(t.fault, 1)
 	}
 	proof.Must(w.arm(t.point, how))
 	done := make(chan struct{})
@@ -194,7 +194,7 @@ func closed(done <-chan struct{}) bool {
 // suffer injects the host's fault.
 func (t *trial) suffer() {
 	if t.kind.onHost {
-		t.env.host.suffer(t.torn)
+		t.env.host.suffer(t.fault)
 	}
 }
 
@@ -242,7 +242,7 @@ func (t *trial) wakeSleeper() {
 
 // ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() {
-	want := fmt.Sprint(t.walk.ttl, t.kind.mode, t.kind.mailed, t.walk.within)
+	want := fmt.Sprint(t.scenario.ttl, t.kind.mode, t.kind.mailed, t.scenario.within)
 	if t.env.worker != nil && t.env.settingsOfWorker == want {
 		return
 	}
@@ -251,10 +251,10 @@ func (t *trial) ensureWorker() {
 	}
 	var err error
 	skew := skewed(t.env.random)
-	if t.walk.within > 0 {
+	if t.scenario.within > 0 {
 		skew = behind
 	}
-	t.env.worker, err = t.env.start(t.walk.ttl, t.kind, skew)
+	t.env.worker, err = t.env.start(t.scenario.ttl, t.kind, skew)
 	proof.Must(err)
 	t.env.settingsOfWorker = want
 }
@@ -263,7 +263,7 @@ func (t *trial) ensureWorker() {
 func (t *trial) settle(what string, so func() bool) {
 	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.overdue("%s: timed out; the run is %+v", what, t.look(0))
+			t.overdue("%s: timed out; the run is %+v", what, t.view(0))
 			return
 		}
 		if t.kind.onHost {

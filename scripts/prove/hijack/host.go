@@ -264,7 +264,7 @@ func (s *hostSiege) see(r testkit.Answer, chance *randv2.Rand) {
 		s.call("ana", "POST", "/runs/"+r.RunID+"/cancel", nil)
 	}
 	s.deliver()
-	s.holdHost()
+	s.checkHostEffects()
 }
 
 func commandOf(args json.RawMessage) string {
@@ -305,14 +305,14 @@ func (s *hostSiege) checkCommand(ap run.ApprovalView) (wrong []string) {
 	return wrong
 }
 
-// holdHost checks the commands that the host received. Ana approved them byte for byte, or they are read-only and print
-// nothing from outside the folders that she named.
-func (s *hostSiege) holdHost() {
-	s.holdBegun(func(command string) bool { return s.granted[command] })
+// checkHostEffects checks the commands that the host received. Ana approved them byte for byte, or they are read-only
+// and print nothing from outside the folders that she named.
+func (s *hostSiege) checkHostEffects() {
+	s.checkStarted(func(command string) bool { return s.granted[command] })
 }
 
-// holdBegun checks each command that the host received. approved reports whether Ana approved its bytes.
-func (s *hostSiege) holdBegun(approved func(command string) bool) {
+// checkStarted checks each command that the host received. approved reports whether Ana approved its bytes.
+func (s *hostSiege) checkStarted(approved func(command string) bool) {
 	proof.Must(filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "cmd" || !strings.Contains(path, ".countersign") {
 			return err
@@ -338,8 +338,8 @@ func (s *hostSiege) holdBegun(approved func(command string) bool) {
 	}))
 }
 
-// settleHost checks the final state.
-func (s *hostSiege) settleHost() {
+// checkFinalHost checks the final state.
+func (s *hostSiege) checkFinalHost() {
 	s.where = "in the end"
 	if now := s.lookAtHosts(); !reflect.DeepEqual(now, s.before) {
 		s.fail("hosts, keys or what is always allowed have changed:\n%s\n%s", s.before, now)
@@ -368,7 +368,7 @@ func besiegeHost(ctx context.Context, r *proof.Run, dir string, every int) (err 
 				}
 			}
 		}
-		s.settleHost()
+		s.checkFinalHost()
 	})
 	if err != nil && ctx.Err() == nil {
 		s.fail("the proof cannot continue: %v", err)

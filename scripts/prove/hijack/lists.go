@@ -65,7 +65,7 @@ func (s *listSiege) attackList(a Attack, way string) {
 	}
 	s.call("ana", "POST", "/runs/"+r.RunID+"/cancel", nil) // in case it has not ended
 	s.deliver()
-	s.holdBegun(func(command string) bool {
+	s.checkStarted(func(command string) bool {
 		s.approved[command]--
 		return s.approved[command] >= 0
 	})
@@ -180,7 +180,7 @@ func besiegeLists(ctx context.Context, r *proof.Run, dir string, every int) (err
 				}
 			}
 		}
-		s.settleHost()
+		s.checkFinalHost()
 	})
 	if err != nil && ctx.Err() == nil {
 		s.fail("the proof cannot continue: %v", err)

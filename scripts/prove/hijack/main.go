@@ -76,7 +76,7 @@ func execute(ctx context.Context, r *proof.Run, every int) (err error) {
 				}
 			}
 		}
-		s.settle()
+		s.checkFinalState()
 	})
 	if err != nil && ctx.Err() == nil {
 		s.fail("the proof cannot continue: %v", err)

@@ -73,7 +73,7 @@ func (s *planSiege) attack(a Attack, place string) {
 	if !p.Deadline.Equal(due) || len(p.Grants) != grants {
 		s.fail("the deadline or the grants have changed: %s", p.raw)
 	}
-	s.holdPlan()
+	s.checkPlanEffects()
 	s.call("ana", "POST", "/runs/"+p.SessionID+"/cancel", nil) // in case it has not ended
 	s.deliver()
 }
@@ -109,9 +109,10 @@ func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 }
 
 // moves changes the file of a patch after its card, and approves the card. The approval covers no commit then, so
-// holdPlan counts a commit as one without approval. It returns false for other cards.
+// checkPlanEffects counts a commit as one without approval. It returns false for other cards.
 func (s *planSiege) moves(card run.ApprovalView) bool {
-	if card.Tool != github.CommitFiles || card.Kind != run.KindApproval || !bytes.Contains(card.Args, []byte(`"edits"`)) {
+	if card.Tool != github.CommitFiles || card.Kind != run.KindApproval ||
+		!bytes.Contains(card.Args, []byte(`"edits"`)) {
 		return false
 	}
 	s.Count("patches whose file has changed", 1)

@@ -80,7 +80,7 @@ func (s *siege) begin() {
 	s.say("bob", s.approval("bob", "Keep "+secret+" for me."), run.ApproveOnce, nil, "")
 	s.deliver()
 	s.bobs = s.approval("bob", "And once more.")
-	s.bob = s.look("bob")
+	s.bob = s.visibleTo("bob")
 	s.mails = len(s.w.Google.Messages())
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("carol@example.com", "Hello", "Hello.")))
 	hello := s.ask("ana", "Say hello to Carol.", "")
@@ -88,7 +88,7 @@ func (s *siege) begin() {
 		s.decide(card, run.ApproveAlways, "", "")
 	}
 	s.deliver()
-	s.hold()
+	s.checkEffects()
 	s.w.SetModel(s.model)
 }
 
@@ -235,7 +235,7 @@ func (s *siege) see(r testkit.Answer, chance *rand.Rand, comment, edit string) t
 	if got.HTTP != 200 {
 		proof.Must(fmt.Errorf("%d %s", got.HTTP, got.Body))
 	}
-	s.hold()
+	s.checkEffects()
 	s.summary(got)
 	return got
 }

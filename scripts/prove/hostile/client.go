@@ -51,7 +51,7 @@ func (s *env) secret(text string) {
 func (s *env) hear(uid, what string, a testkit.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = append(s.heard, heard{uid, what, a})
+	s.heard = append(s.heard, reply{uid, what, a})
 	var decided struct{ ApprovalID, Decision string }
 	if a.HTTP == http.StatusOK && json.Unmarshal(a.Body, &decided) == nil &&
 		strings.HasPrefix(decided.Decision, "approve_") {

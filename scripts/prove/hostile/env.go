@@ -53,7 +53,7 @@ type env struct {
 	problems []string // failed checks
 
 	mu       sync.Mutex
-	heard    []heard
+	heard    []reply
 	approved map[string]bool // IDs of the approvals that their user approved
 	allowed  int             // effects that an allowlist permits
 	secrets  []string        // texts that must not be in any log
@@ -61,8 +61,8 @@ type env struct {
 	runs     map[string]testkit.Answer
 }
 
-// heard is a response, and the user who received it.
-type heard struct {
+// reply is a response, and the user who received it.
+type reply struct {
 	uid  string
 	what string
 	testkit.Answer

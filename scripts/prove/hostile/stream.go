@@ -43,7 +43,7 @@ func (s *env) streams(text string) got {
 	if a.HTTP != http.StatusOK {
 		return gotOf(a)
 	}
-	return s.told(a.Body, text)
+	return s.checkStream(a.Body, text)
 }
 
 // streamed returns the model's stream.
@@ -75,8 +75,8 @@ var (
 	manyDeltas = regexp.MustCompile(`(\d+) (?:deltas|pieces|chunks|words)`)
 )
 
-// told checks the form of a stream: one JSON object a line, one last line that ends it, and the complete text.
-func (s *env) told(body []byte, text string) got {
+// checkStream checks the form of a stream: one JSON object a line, one last line that ends it, and the complete text.
+func (s *env) checkStream(body []byte, text string) got {
 	g := got{status: 200, class: "none"}
 	var deltas strings.Builder
 	lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")

@@ -11,19 +11,20 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Heard is a notification as a receiver got it: a CloudEvent in JSON.
-type Heard []byte
+// Received is a notification as a receiver got it: a CloudEvent in JSON.
+type Received []byte
 
-// Told compares the received notifications, in order, with the run's events. Each notification that follows from an
-// event must have arrived, in order and with the same bytes each time, and no other.
-func Told(ctx context.Context, st store.Store, runID, console string, heard []Heard) ([]Violation, error) {
+// Notifications compares the received notifications, in order, with the run's events. Each notification that follows
+// from an event must have arrived, in order and with the same bytes each time, and no other.
+func Notifications(ctx context.Context, st store.Store, runID, console string,
+	received []Received) ([]Violation, error) {
 	c, err := readEvents(ctx, st, runID)
 	if err != nil {
 		return nil, err
 	}
 	all := event.After(0, c.run, c.state, c.events, console)
 	next := 0
-	for _, h := range heard {
+	for _, h := range received {
 		var got struct{ ID, Subject string }
 		if err := json.Unmarshal(h, &got); err != nil {
 			return nil, err
@@ -57,8 +58,8 @@ func Told(ctx context.Context, st store.Store, runID, console string, heard []He
 	return c.found, nil
 }
 
-// Untold reports whether the run has unpublished notifications.
-func Untold(ctx context.Context, st store.Store, runID string) (bool, error) {
+// Unpublished reports whether the run has unpublished notifications.
+func Unpublished(ctx context.Context, st store.Store, runID string) (bool, error) {
 	c, err := readEvents(ctx, st, runID)
 	if err != nil {
 		return false, err

@@ -19,29 +19,29 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/mailserver"
 )
 
-// letters is the users' mailbox. It outlives the workers.
-type letters struct {
+// mailbox is the users' mailbox. It outlives the workers.
+type mailbox struct {
 	mailserver.Server
 	mu  sync.Mutex
-	got []letter
+	got []receivedMail
 }
 
-type letter struct {
+type receivedMail struct {
 	mailserver.Mail
 	at time.Time
 }
 
-// open starts a mail server. It accepts all mails except those that the fault from torn makes fail.
-func (l *letters) open(torn func() fault) error {
+// open starts a mail server. It accepts all mails except those that the fault from nextFault makes fail.
+func (l *mailbox) open(nextFault func() fault) error {
 	later := &smtp.SMTPError{Code: 451, Message: "try again"}
 	l.Taking = func(m mailserver.Mail) error {
-		how := torn()
+		how := nextFault()
 		if how == fakegoogle.StatusBefore {
 			return later
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.got = append(l.got, letter{m, time.Now()}); how == fakegoogle.StatusAfter {
+		if l.got = append(l.got, receivedMail{m, time.Now()}); how == fakegoogle.StatusAfter {
 			return later
 		}
 		return nil
@@ -50,14 +50,14 @@ func (l *letters) open(torn func() fault) error {
 }
 
 // to returns the accepted mails for an address, in order of arrival.
-func (l *letters) to(address string) []letter {
+func (l *mailbox) to(address string) []receivedMail {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(l.got), func(m letter) bool { return m.To != address })
+	return slices.DeleteFunc(slices.Clone(l.got), func(m receivedMail) bool { return m.To != address })
 }
 
 // addTo configures a worker to send mail through this server.
-func (l *letters) addTo(settings map[string]string) {
+func (l *mailbox) addTo(settings map[string]string) {
 	maps.Copy(settings, map[string]string{"NOTIFY": "mail", "NOTIFY_FROM": "countersign@example.com",
 		"SMTP_URL": "smtp://" + l.Address()})
 }

@@ -87,7 +87,7 @@ func (s *env) alive() error {
 }
 
 // proper checks a response against the contract: the shape of errors, and that it has nothing of another user.
-func (s *env) proper(h heard) error {
+func (s *env) proper(h reply) error {
 	for _, uid := range []string{"userA", "userB"} {
 		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {
 			return fmt.Errorf("%s shows %s data of %s", h.what, h.uid, uid)

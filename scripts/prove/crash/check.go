@@ -10,49 +10,49 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// judge checks all invariants, answers the reviews, and checks again.
-func (t *trial) judge() {
-	t.env.tearNext(fakegoogle.None, 0)
+// checkTrial checks all invariants, answers the reviews, and checks again.
+func (t *trial) checkTrial() {
+	t.env.failNext(fakegoogle.None, 0)
 	t.quiet()
 	for n := range t.started() {
-		if a := t.look(n); len(a.Approvals) > 0 && a.Approvals[0].Kind == "review" {
+		if a := t.view(n); len(a.Approvals) > 0 && a.Approvals[0].Kind == "review" {
 			t.outcome.reviews++
 		}
 	}
-	t.hold()
+	t.checkInvariants()
 	effects := t.count()
 	t.outcome.effects = effects
 	if t.kind.onHost {
-		t.judgeHost()
+		t.checkHost()
 	} else {
-		t.judgeProvided(effects)
+		t.checkProvided(effects)
 	}
 	if t.kind.mailed {
-		t.judgeMailed()
+		t.checkReminders()
 	}
 	if t.answerReviews() {
-		t.hold()
+		t.checkInvariants()
 	}
-	t.judgeTold()
+	t.checkEvents()
 	switch {
 	case t.kind.onHost:
 		t.nextRun()
 	case t.kind.contained:
-		t.judgeContainers()
+		t.checkContainers()
 	}
 }
 
-// judgeProvided checks the number of a provider's effects, and that the user is not asked about outcomes that the
+// checkProvided checks the number of a provider's effects, and that the user is not asked about outcomes that the
 // provider can report.
-func (t *trial) judgeProvided(effects int) {
-	if t.outcome.reviews == 0 && t.torn == fakegoogle.None && !t.slow && !t.walk.effects(effects) {
+func (t *trial) checkProvided(effects int) {
+	if t.outcome.reviews == 0 && t.fault == fakegoogle.None && !t.slow && !t.scenario.effects(effects) {
 		if effects > t.started() {
 			t.problem("%d effects; %s", effects, t.ends())
 		} else {
 			t.overdue("%d effects; %s", effects, t.ends())
 		}
 	}
-	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == fakegoogle.None && !t.walk.ends {
+	if t.outcome.reviews > 0 && t.kind.proves() && t.fault == fakegoogle.None && !t.scenario.ends {
 		t.overdue("the user is asked about an outcome that the provider could report")
 	}
 }
@@ -62,14 +62,14 @@ func (t *trial) judgeProvided(effects int) {
 func (t *trial) answerReviews() (answered bool) {
 	for n := range t.started() {
 		for range 3 {
-			a := t.look(n)
+			a := t.view(n)
 			if len(a.Approvals) == 0 {
 				break
 			}
 			decision := "approve_once"
 			if a.Approvals[0].Kind == "review" {
 				decision = []string{"confirm_done", "start_new"}[t.env.random.IntN(2)]
-				if t.kind.looks { // its effects do not name their action
+				if t.kind.readsOnly { // its effects do not name their action
 					decision = "confirm_done"
 				}
 			}
@@ -107,8 +107,8 @@ func (t *trial) quiet() {
 	}
 }
 
-// hold compares the stored documents with the providers' effects.
-func (t *trial) hold() {
+// checkInvariants compares the stored documents with the providers' effects.
+func (t *trial) checkInvariants() {
 	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true, Strict: []string{run.Terminal, run.Planner}}
 	if t.kind.plans {
 		rules.MaxTurns = 10

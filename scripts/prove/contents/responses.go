@@ -37,7 +37,7 @@ func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefi
 // keptParts checks the earlier runs that are sent verbatim. The conversation must begin with words of the user. Each
 // content of the model must be one that a model has sent, unless a different model is asked now, which gets the earlier
 // runs in words.
-func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
+func (w *scenario) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
 	}
@@ -60,8 +60,8 @@ type answer struct {
 	Output json.RawMessage
 }
 
-// told compares the responses to the model's calls with the user's decisions and the provider's effects.
-func (w *walk) told(contents []fakegemini.Content) {
+// checkResponses compares the responses to the model's calls with the user's decisions and the provider's effects.
+func (w *scenario) checkResponses(contents []fakegemini.Content) {
 	runID := w.runs[promptOf(contents)]
 	if runID == "" {
 		w.fault("the request has no prompt of the user")
@@ -102,7 +102,7 @@ type tried []*run.Action
 
 // actions returns the actions of the run by call, in the model's order. It leaves out the calls of a different model,
 // which the model that is asked now gets in words.
-func (w *walk) actions(runID string) []tried {
+func (w *scenario) actions(runID string) []tried {
 	state := w.state(runID)
 	var out []tried
 	place := map[[2]int]int{}
@@ -122,7 +122,7 @@ func (w *walk) actions(runID string) []tried {
 }
 
 // compare checks one response. The reference is what the provider and the user did, not the recorded events.
-func (w *walk) compare(call json.RawMessage, t tried, a answer) {
+func (w *scenario) compare(call json.RawMessage, t tried, a answer) {
 	w.count["responses compared"]++
 	last := t[len(t)-1]
 	var done []args
@@ -154,7 +154,7 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 }
 
 // edited returns the user's last edited arguments, if any.
-func (w *walk) edited(t tried) []args {
+func (w *scenario) edited(t tried) []args {
 	for _, a := range slices.Backward(t) {
 		if in, ok := w.edits[a.ID]; ok {
 			return []args{in}
@@ -164,7 +164,7 @@ func (w *walk) edited(t tried) []args {
 }
 
 // executed checks that a response contains the executed arguments exactly if they differ from the model's.
-func (w *walk) executed(call json.RawMessage, done []args, a answer) {
+func (w *scenario) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
 	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 ||
 		strings.Contains(string(a.Output), " left out …]") {
@@ -184,7 +184,7 @@ func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	w.count["edits told"]++
 }
 
-func (w *walk) want(ok bool, format string, values ...any) {
+func (w *scenario) want(ok bool, format string, values ...any) {
 	if !ok {
 		w.fault(format, values...)
 	}

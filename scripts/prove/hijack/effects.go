@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// hold checks the effects since the last call. Ana approved each effect byte for byte, or its recipients are all always
-// allowed.
-func (s *siege) hold() {
+// checkEffects checks the effects since the last call. Ana approved each effect byte for byte, or its recipients are
+// all always allowed.
+func (s *siege) checkEffects() {
 	mails, events := s.w.Google.Messages(), s.w.Google.Events()
 	for _, m := range mails[s.mails:] {
 		s.Count("mails sent", 1)
@@ -122,8 +122,8 @@ func (s *siege) summary(r testkit.Answer) {
 	s.Count("summaries put right", 1)
 }
 
-// look returns everything that a user can see.
-func (s *siege) look(uid string) []string {
+// visibleTo returns everything that a user can see.
+func (s *siege) visibleTo(uid string) []string {
 	var out []string
 	for _, path := range []string{"approvals/pending", "threads", "audit?limit=100", "allowlist"} {
 		out = append(out, string(s.call(uid, "GET", "/"+path, nil).Body))
@@ -136,12 +136,11 @@ func (s *siege) look(uid string) []string {
 	return out
 }
 
-// settle checks the final state: Bob sees no change, the allowlist is what Ana made it, and Gemini would have refused
-// no request.
-// was never sent anything that it refuses.
-func (s *siege) settle() {
+// checkFinalState checks the final state: Bob sees no change, the allowlist is what Ana made it, and Gemini would have
+// refused no request.
+func (s *siege) checkFinalState() {
 	s.where = "in the end"
-	if now := s.look("bob"); !reflect.DeepEqual(now, s.bob) {
+	if now := s.visibleTo("bob"); !reflect.DeepEqual(now, s.bob) {
 		s.fail("what Bob sees has changed:\n%s\n%s", s.bob, now)
 	}
 	var list struct{ Entries []policy.Entry }

@@ -25,7 +25,7 @@ func (t *trial) at(to *process) testkit.Client {
 	}
 }
 
-func (t *trial) look(n int) testkit.Answer {
+func (t *trial) view(n int) testkit.Answer {
 	a, err := t.at(t.env.worker).Run(context.Background(), t.runs[n])
 	if err != nil || a.HTTP != 200 {
 		return testkit.Answer{}
@@ -35,13 +35,13 @@ func (t *trial) look(n int) testkit.Answer {
 
 // over reports whether the n-th run has ended or waits for a review.
 func (t *trial) over(n int) bool {
-	a := t.look(n)
+	a := t.view(n)
 	return a.Status == "completed" || a.Status == "failed" || len(a.Approvals) > 0 && a.Approvals[0].Kind == "review"
 }
 
 // asked reports whether the first run has requested its approval, and records the approval.
 func (t *trial) asked() bool {
-	a := t.look(0)
+	a := t.view(0)
 	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
 		t.approval = a.Approvals[0]
 	}
@@ -55,7 +55,7 @@ func (t *trial) expired() bool {
 		return false
 	}
 	time.Sleep(shortTTL / 10)
-	a := t.look(0)
+	a := t.view(0)
 	return a.Status == "failed" || t.approval.ApprovalID == "" || time.Now().After(t.approval.ExpiresAt)
 }
 
@@ -63,9 +63,10 @@ func (t *trial) expired() bool {
 // the moment before its deadline has not rested.
 func (t *trial) rested() bool {
 	for n := range t.started() {
-		a := t.look(n)
+		a := t.view(n)
 		ended := a.Status == "completed" || a.Status == "failed"
-		if !ended && (len(a.Approvals) == 0 || t.walk.within > 0) || ended && !t.written(a) || !t.told(a.RunID) {
+		waits := len(a.Approvals) > 0 && t.scenario.within == 0
+		if !ended && !waits || ended && !t.written(a) || !t.published(a.RunID) {
 			return false
 		}
 	}
@@ -89,7 +90,7 @@ func (t *trial) written(a testkit.Answer) bool {
 func (t *trial) ends() string {
 	var out []string
 	for n := range t.started() {
-		a := t.look(n)
+		a := t.view(n)
 		text := fmt.Sprintf("run %d is %s %s", n+1, a.Status, a.ErrorReason)
 		for _, act := range a.Actions {
 			text += fmt.Sprintf(", its action %s %s", act.Status, act.ErrorReason)
@@ -102,7 +103,7 @@ func (t *trial) ends() string {
 // started returns how many runs the scenario starts.
 func (t *trial) started() int {
 	n := 0
-	for _, s := range t.walk.steps {
+	for _, s := range t.scenario.steps {
 		if strings.HasPrefix(s.name, "start ") {
 			n++
 		}

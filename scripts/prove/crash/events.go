@@ -13,27 +13,27 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// taking is what a topic does with a publish of events.
-type taking string
+// publishOutcome is what a topic does with a publish of events.
+type publishOutcome string
 
 const (
-	taken    taking = "accepted"
-	lost     taking = "lost"
-	partly   taking = "only the first event is accepted"
-	unsaid   taking = "accepted, and the answer is lost"
-	doubled  taking = "accepted twice"
-	overtook taking = "the answer is lost, and it is accepted after the next one"
+	taken    publishOutcome = "accepted"
+	lost     publishOutcome = "lost"
+	partly   publishOutcome = "only the first event is accepted"
+	unsaid   publishOutcome = "accepted, and the answer is lost"
+	doubled  publishOutcome = "accepted twice"
+	overtook publishOutcome = "the answer is lost, and it is accepted after the next one"
 )
 
-// takings is the sequence of outcomes, so that every trial meets some of them.
-var takings = []taking{taken, lost, taken, unsaid, taken, overtook, partly, taken, doubled}
+// publishOutcomes is the sequence of outcomes, so that every trial meets some of them.
+var publishOutcomes = []publishOutcome{taken, lost, taken, unsaid, taken, overtook, partly, taken, doubled}
 
 // topic receives the events about runs, and outlives the workers.
 type topic struct {
-	mu    sync.Mutex
-	heard []invariants.Heard
-	late  []invariants.Heard
-	asked int
+	mu       sync.Mutex
+	received []invariants.Received
+	late     []invariants.Received
+	asked    int
 }
 
 // separator separates the events of a request. Each event is JSON on one line.
@@ -46,38 +46,38 @@ func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	var all []invariants.Heard
+	var all []invariants.Received
 	for event := range bytes.SplitSeq(body, separator) {
-		all = append(all, invariants.Heard(event))
+		all = append(all, invariants.Received(event))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	how := takings[p.asked%len(takings)]
+	how := publishOutcomes[p.asked%len(publishOutcomes)]
 	p.asked++
 	late := p.late
 	p.late = nil
 	switch how {
 	case lost:
 	case partly:
-		p.heard = append(p.heard, all[0])
+		p.received = append(p.received, all[0])
 	case overtook:
 		p.late = all
 	case doubled:
-		p.heard = append(append(p.heard, all...), all...)
+		p.received = append(append(p.received, all...), all...)
 	default:
-		p.heard = append(p.heard, all...)
+		p.received = append(p.received, all...)
 	}
-	p.heard = append(p.heard, late...)
+	p.received = append(p.received, late...)
 	if how != taken && how != doubled {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }
 
 // all returns the received events, in order.
-func (p *topic) all() []invariants.Heard {
+func (p *topic) all() []invariants.Received {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.heard[:len(p.heard):len(p.heard)]
+	return p.received[:len(p.received):len(p.received)]
 }
 
 // struckNotices publishes to the topic, with points around each publish.
@@ -115,11 +115,11 @@ func (n struckNotices) Publish(ctx context.Context, notices ...event.Event) erro
 	return nil
 }
 
-// judgeTold compares the events that the topic received with the runs' events.
-func (t *trial) judgeTold() {
-	heard := t.env.topic.all()
+// checkEvents compares the events that the topic received with the runs' events.
+func (t *trial) checkEvents() {
+	received := t.env.topic.all()
 	for _, id := range t.runs[:t.started()] {
-		found, err := invariants.Told(t.ctx, t.env.store, id, t.env.settings["PUBLIC_URL"], heard)
+		found, err := invariants.Notifications(t.ctx, t.env.store, id, t.env.settings["PUBLIC_URL"], received)
 		proof.Must(err)
 		for _, v := range found {
 			t.problem("%v", v)
@@ -127,9 +127,9 @@ func (t *trial) judgeTold() {
 	}
 }
 
-// told reports whether all events of the run have been published.
-func (t *trial) told(runID string) bool {
-	left, err := invariants.Untold(t.ctx, t.env.store, runID)
+// published reports whether all events of the run have been published.
+func (t *trial) published(runID string) bool {
+	left, err := invariants.Unpublished(t.ctx, t.env.store, runID)
 	proof.Must(err)
 	return !left
 }

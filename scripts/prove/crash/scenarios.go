@@ -21,7 +21,7 @@ type kind struct {
 	name, tool, mode string
 	readable         bool // the mailbox can be read, so sent mails can be found
 	onHost           bool // a command on a host
-	looks            bool // a command that only reads, and needs no approval
+	readsOnly        bool // a command that only reads, and needs no approval
 	plans            bool // part of a plan
 	contained        bool // runs in a container
 	patches          bool // replaces text in a file
@@ -34,13 +34,13 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	atDesk, issue, pull, commit, patch, create, script, edit, reminded,
+	onMCPServer, issue, pull, commit, patch, create, script, edit, reminded,
 }
 
 // commands are the kinds of -on host.
 var commands = []kind{
 	{name: "command", tool: "run_command", mode: "draft", onHost: true},
-	{name: "command that looks", tool: "run_command", mode: "draft", onHost: true, looks: true},
+	{name: "command that looks", tool: "run_command", mode: "draft", onHost: true, readsOnly: true},
 	commandList, upload,
 }
 
@@ -61,7 +61,7 @@ func (k kind) args(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
 		return testkit.Mail("bob@example.org", name, "hello")
-	case "note", deskTool:
+	case "note", mcpTool:
 		return map[string]any{"text": name}
 	case "run_command":
 		return testkit.Command(name)
@@ -81,7 +81,7 @@ func (k kind) edited(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
 		a["body"] = "hello again"
-	case "note", deskTool:
+	case "note", mcpTool:
 		a["text"] = name + ", edited"
 	case "run_command":
 		a["command"] = strings.Replace(name, " run ", " edited run ", 1)
@@ -120,8 +120,8 @@ type step struct {
 	do    func(t *trial, to *process)
 }
 
-// walk is a scenario: a sequence of steps.
-type walk struct {
+// scenario is a scenario: a sequence of steps.
+type scenario struct {
 	name    string
 	ttl     time.Duration // the lifetime of an approval
 	steps   []step
@@ -138,15 +138,15 @@ const (
 )
 
 var (
-	once   = func(n int) bool { return n == 1 }
-	twice  = func(n int) bool { return n == 2 }
-	never  = func(n int) bool { return n == 0 }
-	either = func(n int) bool { return n <= 1 }
-	anyOf  = func(k kind) bool { return !k.looks && !k.plans && !k.mailed }
-	people = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // other tools have no recipient
-	looks  = func(k kind) bool { return k.looks }
+	once      = func(n int) bool { return n == 1 }
+	twice     = func(n int) bool { return n == 2 }
+	never     = func(n int) bool { return n == 0 }
+	either    = func(n int) bool { return n <= 1 }
+	anyOf     = func(k kind) bool { return !k.readsOnly && !k.plans && !k.mailed }
+	people    = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // other tools have no recipient
+	readsOnly = func(k kind) bool { return k.readsOnly }
 	// commands that last, which an upload does not
-	lasting = func(k kind) bool { return k.onHost && !k.looks && k.tool != upload.tool }
+	lasting = func(k kind) bool { return k.onHost && !k.readsOnly && k.tool != upload.tool }
 
 	makesEvents = func(k kind) bool { return k.tool == calendar.Name }
 )
@@ -157,12 +157,12 @@ const (
 	longer  = 8 * time.Second
 )
 
-var walks = slices.Concat([]walk{
+var scenarios = slices.Concat([]scenario{
 	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false, shortly, 0},
 	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false, shortly, 0},
 	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people,
 		twice, false, shortly, 0},
-	{"auto-run", longTTL, []step{start(0), deliver}, looks, once, false, 0, 0},
+	{"auto-run", longTTL, []step{start(0), deliver}, readsOnly, once, false, 0, 0},
 	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never, false, shortly, 0},
 	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false, shortly, 0},
 	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either, true,
@@ -174,7 +174,7 @@ var walks = slices.Concat([]walk{
 	{"take back", longTTL, []step{start(0), decide("approve_once"), deliver, takeBack, approveIt, deliver}, makesEvents,
 		twice, false, shortly, 0},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly, 0},
-}, planWalks, remindWalks)
+}, planScenarios, reminderScenarios)
 
 // want ends the step unless the response has one of the statuses.
 func want(what string, a testkit.Answer, err error, statuses ...int) {

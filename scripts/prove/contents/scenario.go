@@ -35,8 +35,8 @@ type decision struct {
 	comment  string
 }
 
-// walk is one random story: a user, their threads, and processes that die.
-type walk struct {
+// scenario is one random story: a user, their threads, and processes that die.
+type scenario struct {
 	r         *rand.Rand
 	now       time.Time
 	store     store.Store
@@ -67,10 +67,10 @@ type walk struct {
 	faults []string
 }
 
-// newWalk returns a story. over sends its requests; nil stands for a model without a network.
-func newWalk(seed uint64, over *wire) *walk {
+// newScenario returns a story. over sends its requests; nil stands for a model without a network.
+func newScenario(seed uint64, over *wire) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0))
-	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{},
+	w := &scenario{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{},
 		decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
 	w.provider = &provider{r: r, did: map[string]args{}}
 	w.approvals = map[string]store.Doc{}
@@ -88,25 +88,25 @@ func newWalk(seed uint64, over *wire) *walk {
 	return w
 }
 
-func (w *walk) clock() time.Time { return w.now }
+func (w *scenario) clock() time.Time { return w.now }
 
-func (w *walk) flaky() (fails, done bool) { return w.r.IntN(60) == 0, w.r.IntN(2) == 0 }
+func (w *scenario) flaky() (fails, done bool) { return w.r.IntN(60) == 0, w.r.IntN(2) == 0 }
 
-func (w *walk) fault(format string, values ...any) {
+func (w *scenario) fault(format string, values ...any) {
 	w.faults = append(w.faults, clip.Text(fmt.Sprintf(format, values...), 1000))
 }
 
 // Resume implements the queue.
-func (w *walk) Resume(_ context.Context, m queue.Message) error {
+func (w *scenario) Resume(_ context.Context, m queue.Message) error {
 	w.queue = append(w.queue, m)
 	return nil
 }
 
 // Close does nothing.
-func (w *walk) Close() error { return nil }
+func (w *scenario) Close() error { return nil }
 
 // Read makes the story the processes' source of randomness.
-func (w *walk) Read(b []byte) (int, error) {
+func (w *scenario) Read(b []byte) (int, error) {
 	for i := range b {
 		b[i] = byte(w.r.Uint32())
 	}
@@ -115,7 +115,7 @@ func (w *walk) Read(b []byte) (int, error) {
 
 // process starts a process, sometimes of another release. Releases differ in how a rejection ends a run, in the limit
 // of model calls, and in whether one of the tools still exists.
-func (w *walk) process() {
+func (w *scenario) process() {
 	w.life = process{}
 	tools := w.provider.tools()
 	if w.r.IntN(6) == 0 {
@@ -141,8 +141,8 @@ func (w *walk) process() {
 				MaxOpen: 30, MaxPerDay: 200}}}})
 }
 
-// walk takes the given number of random steps.
-func (w *walk) walk(ctx context.Context, steps int) {
+// scenario takes the given number of random steps.
+func (w *scenario) scenario(ctx context.Context, steps int) {
 	for range steps {
 		w.step(ctx)
 		if w.life.dead {
@@ -152,7 +152,7 @@ func (w *walk) walk(ctx context.Context, steps int) {
 	}
 }
 
-func (w *walk) step(ctx context.Context) {
+func (w *scenario) step(ctx context.Context) {
 	switch n := w.r.IntN(100); {
 	case n < 16:
 		w.ask(ctx)
@@ -180,7 +180,7 @@ func (w *walk) step(ctx context.Context) {
 }
 
 // check accepts an expected error: the process died, or the request was refused.
-func (w *walk) check(what string, err error) {
+func (w *scenario) check(what string, err error) {
 	var f *fault.Error
 	switch {
 	case err == nil, errors.Is(err, errDied):
@@ -189,7 +189,7 @@ func (w *walk) check(what string, err error) {
 	}
 }
 
-func (w *walk) ask(ctx context.Context) {
+func (w *scenario) ask(ctx context.Context) {
 	prompt := fmt.Sprintf("prompt %d", len(w.runs)+1)
 	w.runs[prompt] = run.KeyedRunID(uid, prompt)
 	thread := ""
@@ -209,7 +209,7 @@ func (w *walk) ask(ctx context.Context) {
 }
 
 // compress compresses a thread on the user's request.
-func (w *walk) compress(ctx context.Context) {
+func (w *scenario) compress(ctx context.Context) {
 	if len(w.threads) == 0 || !w.verbatim {
 		return
 	}
@@ -220,7 +220,7 @@ func (w *walk) compress(ctx context.Context) {
 }
 
 // look checks that no run ended because its request could not be made.
-func (w *walk) look(v *run.View) {
+func (w *scenario) look(v *run.View) {
 	switch {
 	case v == nil:
 	case v.ErrorReason == "failed":
@@ -231,7 +231,7 @@ func (w *walk) look(v *run.View) {
 }
 
 // chat fills a thread, so that its older messages are cut.
-func (w *walk) chat(ctx context.Context) {
+func (w *scenario) chat(ctx context.Context) {
 	for range 25 {
 		w.ask(ctx)
 	}
@@ -239,7 +239,7 @@ func (w *walk) chat(ctx context.Context) {
 }
 
 // open returns the pending approvals of one thread or of all.
-func (w *walk) open(thread string) []run.Approval {
+func (w *scenario) open(thread string) []run.Approval {
 	var out []run.Approval
 	for _, p := range slices.Sorted(maps.Keys(w.approvals)) {
 		if a := w.approval(p); a.Status == run.ApprovalOpen && (thread == "" || a.ThreadID == thread) {
@@ -249,7 +249,7 @@ func (w *walk) open(thread string) []run.Approval {
 	return out
 }
 
-func (w *walk) approval(path string) (a run.Approval) {
+func (w *scenario) approval(path string) (a run.Approval) {
 	if err := document.Decode(w.approvals[path], &a); err != nil {
 		w.fault("%s cannot be read: %v", path, err)
 	}
@@ -257,7 +257,7 @@ func (w *walk) approval(path string) (a run.Approval) {
 }
 
 // resolve decides about a pending call, mostly validly.
-func (w *walk) resolve(ctx context.Context) {
+func (w *scenario) resolve(ctx context.Context) {
 	open := w.open("")
 	if len(open) == 0 {
 		return
@@ -290,7 +290,7 @@ func (w *walk) resolve(ctx context.Context) {
 	}
 }
 
-func (w *walk) edit(ap run.Approval) args {
+func (w *scenario) edit(ap run.Approval) args {
 	var a args
 	if err := json.Unmarshal(ap.Args, &a); err != nil {
 		w.fault("the arguments of %s cannot be read: %v", ap.ID, err)
@@ -303,7 +303,7 @@ func (w *walk) edit(ap run.Approval) args {
 }
 
 // deliver advances one run of the queue. Some messages are delivered twice.
-func (w *walk) deliver(ctx context.Context) {
+func (w *scenario) deliver(ctx context.Context) {
 	if len(w.queue) == 0 {
 		return
 	}
@@ -317,7 +317,7 @@ func (w *walk) deliver(ctx context.Context) {
 	w.look(v)
 }
 
-func (w *walk) tick(d time.Duration) {
+func (w *scenario) tick(d time.Duration) {
 	before := len(w.open(""))
 	w.now = w.now.Add(d)
 	if d > 24*time.Hour && before > 0 {
@@ -325,7 +325,7 @@ func (w *walk) tick(d time.Duration) {
 	}
 }
 
-func (w *walk) sweep(ctx context.Context) {
+func (w *scenario) sweep(ctx context.Context) {
 	_, err := w.loop.Sweep(ctx)
 	if !w.life.dead {
 		w.check("sweep", err)
@@ -335,7 +335,7 @@ func (w *walk) sweep(ctx context.Context) {
 	}
 }
 
-func (w *walk) cancel(ctx context.Context) {
+func (w *scenario) cancel(ctx context.Context) {
 	if len(w.runs) == 0 {
 		return
 	}
@@ -345,7 +345,7 @@ func (w *walk) cancel(ctx context.Context) {
 }
 
 // state returns the state of a run, folded from its events.
-func (w *walk) state(runID string) *run.State {
+func (w *scenario) state(runID string) *run.State {
 	_, events, err := w.loop.Get(context.Background(), uid, runID)
 	if err != nil {
 		w.fault("run %s cannot be read: %v", runID, err)

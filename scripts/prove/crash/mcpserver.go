@@ -12,14 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// deskTool is a tool of the operator's MCP server. It performs its effect on every call, and cannot be queried
+// mcpTool is a tool of the operator's MCP server. It performs its effect on every call, and cannot be queried
 // afterwards.
-const deskTool = "desk_write"
+const mcpTool = "desk_write"
 
-var atDesk = kind{name: "a server's tool", tool: deskTool, mode: "draft"}
+var onMCPServer = kind{name: "a server's tool", tool: mcpTool, mode: "draft"}
 
-// desk returns the handler of the MCP server. Its calls have the trial's faults.
-func (e *env) desk() http.Handler {
+// mcpServer returns the handler of the MCP server. Its calls have the trial's faults.
+func (e *env) mcpServer() http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "write", Description: "Writes a note down.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`)},
@@ -35,7 +35,7 @@ func (e *env) desk() http.Handler {
 		})
 	all := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: true})
-	torn := e.tearing(all)
+	faulty := e.withFaults(all)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 		if err != nil {
@@ -44,15 +44,15 @@ func (e *env) desk() http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if bytes.Contains(body, []byte(`"tools/call"`)) {
-			torn.ServeHTTP(w, r)
+			faulty.ServeHTTP(w, r)
 			return
 		}
 		all.ServeHTTP(w, r)
 	})
 }
 
-// addDesk writes a file that names the MCP server, and configures workers with that file.
-func (e *env) addDesk(file string) error {
+// addMCPServer writes a file that names the MCP server, and configures workers with that file.
+func (e *env) addMCPServer(file string) error {
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"desk": map[string]any{"type": "http", "url": e.cloud.URL + "/desk"}}})
 	if err != nil {
