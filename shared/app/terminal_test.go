@@ -509,7 +509,7 @@ func TestAPermissionIsTakenBackBeforeTheIntent(t *testing.T) {
 	}
 }
 
-// What the operator denies neither asks nor runs, even if the model wants it. The model is told, and continues.
+// What the operator denies neither asks nor runs, even if the model wants it. The model gets the reason, and continues.
 func TestADeniedCommandIsNotAskedAbout(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "TERMINAL_DENY=reboot,uname")
 	m := &commands{lines: []string{"reboot", "uname -a", "echo a >> witness; reboot", "sh -c 'echo b >> witness'"}}

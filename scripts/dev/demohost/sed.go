@@ -120,7 +120,7 @@ func commandOf(command string, f flags) (edit, error) {
 	}, nil
 }
 
-// substitution reads s/a/b/gi. Any mark may stand between the parts; within them it has a \ before it.
+// substitution reads s/a/b/gi. Any character can separate the parts; inside a part it is escaped with \.
 func substitution(command string) (pattern, with, how string, ok bool) {
 	if len(command) < 2 || command[0] != 's' {
 		return "", "", "", false

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// session is one channel of a connection: one line that is carried out, or a person's shell.
+// session is one channel of a connection: either one command line or an interactive shell.
 type session struct {
 	host    *Host
 	channel ssh.Channel

@@ -87,7 +87,7 @@ func bash(c *call) int {
 	return c.interpret(c.abs(args[0]), args[1:])
 }
 
-// sudo has no one to become: whoever logs in is root.
+// sudo does nothing: every login is root.
 func sudo(c *call) int {
 	args := c.args
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {

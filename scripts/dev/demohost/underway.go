@@ -30,7 +30,8 @@ func (u *underway) end() {
 	}
 }
 
-// close has no program begin any more. It returns how many run, and what is closed when none does. It is called once.
+// close lets no further program begin. It returns the number of running programs, and a channel that is closed when
+// they have ended. It is called once.
 func (u *underway) close() (n int, over <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -35,7 +35,7 @@ func diskUsage(c *call) int {
 	return code
 }
 
-// sum is what a folder holds, and when anything in it was last changed.
+// sum is the size of a folder's contents, and the time of their last change.
 type sum struct {
 	size int64
 	last time.Time

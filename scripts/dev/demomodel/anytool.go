@@ -32,7 +32,7 @@ func calling(find func(*dialogue, text) (*offered, text)) func(*ask) (any, strin
 var (
 	using = lazyregexp.New(`(?i)^` + courtesy + `(?:(?:use|call|run|invoke|try)\s+(?:the\s+)?(?:tool\s+)?)?`)
 	chunk = lazyregexp.New(`[^\s,;:!?"()\x01]+[\s,;:!?]*`)
-	// small are words that may stand among those of a tool's name, and glue those that may stand behind it.
+	// small lists words that can be among the words of a tool's name, and glue the words that can follow the name.
 	small = strings.Fields("a an the my me tool action of for to what what's is are show tell give get make do")
 	glue  = lazyregexp.New(
 		`(?i)^(?:[\s,;:]*\b(?:with|that|saying|to(?:\s+say)?|args|arguments|and|of|for|about|as)\b)*[\s,;:]*`)
@@ -198,7 +198,7 @@ func (f field) pattern() *lazyregexp.Regexp {
 	return anything
 }
 
-// value returns what the text means for the field. What fits no type stays text: the tool has better errors.
+// value returns the field's value that the text names. Text that fits no type stays text: the tool has better errors.
 func (f field) value(said text) any {
 	words := said.plain()
 	for i, option := range f.options() {

@@ -41,7 +41,7 @@ var calendarRules = []rule{{
 	call: bareEvent, tool: eventTool, about: aboutEvent, done: "created",
 }}
 
-// event fills an event from the request, and from what was said of it since.
+// event fills an event from the request and from the user's later words about it.
 func event(a *ask) (any, string) {
 	e := &eventArgs{Attendees: a.text.addresses()}
 	w := findWhen(a.text, a.now)

@@ -91,7 +91,7 @@ func (d *dialogue) last() string {
 	return d.said[len(d.said)-1]
 }
 
-// answer returns what follows from the user's last words and what was done about them since.
+// answer returns the next turn after the user's last words and the calls made for them.
 func (d *dialogue) answer() fakegemini.Turn {
 	prompt := read(d.last())
 	if len(d.last()) > maxPrompt {

@@ -27,7 +27,7 @@ func diskUsage(w *work) {
 	w.complete("%s.", strings.Join(said, ", "))
 }
 
-// disk asks how full the disk of a folder is. Where that cannot be told the task is over.
+// disk asks how full the disk of a folder is. If the output does not show it, the task is over.
 func (w *work) disk(folder, why string) (found filesystem, ok bool) {
 	r, ok := w.run(why, "df -h")
 	if !ok {
@@ -74,7 +74,7 @@ func holding(list []filesystem, folder string) (found filesystem, ok bool) {
 	return found, ok
 }
 
-// cleanUp looks at how full a folder's disk is, proposes to delete what is old in it, and looks again.
+// cleanUp checks the free space of a folder's disk, proposes to delete the folder's old files, and checks again.
 func cleanUp(w *work) {
 	folder, limit := w.folder(), 0
 	if m := aPercent.FindStringSubmatch(w.text.raw); m != nil {
@@ -137,7 +137,7 @@ var (
 	plainPath = lazyregexp.New(`^[\w./@%+,:=-]+$`)
 )
 
-// folder is what the request names, or /tmp.
+// folder returns the folder that the request names, or /tmp.
 func (w *work) folder() string {
 	if m := aFolder.FindStringSubmatch(w.text.raw); m != nil {
 		return path.Clean(m[1])
@@ -145,7 +145,7 @@ func (w *work) folder() string {
 	return "/tmp"
 }
 
-// oldAfter is after how long a file of a temporary folder is proposed to be deleted.
+// oldAfter is the age at which the model proposes to delete a file of a temporary folder.
 const (
 	oldAfter = 7 * 24 * time.Hour
 	bigFrom  = 1024 // KiB

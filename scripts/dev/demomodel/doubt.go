@@ -78,7 +78,7 @@ func (c clock) exists() bool {
 	return c.minute < 60 && (c.hour < 24 || c.hour == 24 && c.minute == 0) && !c.overHalf
 }
 
-// doubt returns the question about an event of which the times are known.
+// doubt returns the question about an event whose times are known.
 func (a *ask) doubtEvent(w when) string {
 	left := w.leftover
 	if m := called.FindStringIndex(left.mask); m != nil {
@@ -113,7 +113,7 @@ func (a *ask) doubtEvent(w when) string {
 
 var someNoun = lazyregexp.New(`(?i)\b(?:` + nouns + `|entry|slot|time|title|titled|long|starting)\b`)
 
-// doubtLead returns what to ask about the words before a request: a condition is none that could be left out.
+// doubtLead returns the question about the words before a request. A condition among them must not be ignored.
 func (a *ask) doubtLead() string {
 	if lead := a.slots["lead"]; condition.MatchString(lead.mask) {
 		return unread(lead.raw)
@@ -131,7 +131,7 @@ var doing = lazyregexp.New(`(?i)(?:\band|&|,)\s+(?:please\s+|then\s+|also\s+)*(?
 	`forward|` +
 	`translate|summari[sz]e)\s+\S`)
 
-// furtherWish returns what to ask about a wish in the words that would name an event.
+// furtherWish returns the question about a wish among the words that would name an event.
 func furtherWish(left text) string {
 	m := doing.FindStringIndex(left.mask)
 	about := topical.FindStringIndex(left.mask)

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A followUp is what a user says of the request before: another time, a further guest, the same to somebody else.
+// A followUp changes the previous request: another time, a further guest, the same mail to somebody else.
 type followUp struct {
 	phrases []phrase
 	use     func(*follow) ([]*ask, bool) // which may decline, and the next one is tried
@@ -55,7 +55,7 @@ var followUps = []followUp{
 	{phrases(rather+change+"{what}", rather+"{time}"), (*follow).moved},
 }
 
-// follows returns what the user's nth words make of the requests before them, and whether they are about these.
+// follows returns the earlier requests as the user's nth words change them, and whether the words are about them.
 func (d *dialogue) follows(n int) ([]*ask, bool) {
 	t := read(d.said[n])
 	if len(t.raw) > maxFollowUp || isQuestion.MatchString(t.mask) && !furtherQuestion.MatchString(t.mask) {
@@ -95,7 +95,7 @@ func (f *follow) changed(a *ask, change func(*since)) *ask {
 	return &next
 }
 
-// again returns a request of before with a change, unless it was carried out.
+// again returns an earlier request with a change, unless that request was executed.
 func (f *follow) again(a *ask, change func(*since)) []*ask {
 	next := f.changed(a, change)
 	if next.question == "" {
@@ -124,7 +124,7 @@ func (f *follow) asking(question string, choices ...*ask) ([]*ask, bool) {
 var places = map[string]int{"first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "last": -1,
 	"latter": -1}
 
-// chosen returns what the user takes of what the question before has offered.
+// chosen returns the user's choice among the options of the previous question.
 func (f *follow) chosen() ([]*ask, bool) {
 	at, placed := places[strings.ToLower(f.slots["which"].plain())]
 	for _, a := range f.before {
@@ -144,7 +144,7 @@ func (f *follow) chosen() ([]*ask, bool) {
 	return f.asking("I do not know which one you mean. Please say what you want as a whole.")
 }
 
-// standing says why what was asked for before cannot become something else, where it was carried out.
+// standing returns the reason why an earlier request cannot be changed, if it was executed.
 func (f *follow) standing() string {
 	n := f.n - 1
 	switch {

@@ -36,7 +36,7 @@ func (f *follow) copied() ([]*ask, bool) {
 	}), true
 }
 
-// reworded returns the mail of before with another text.
+// reworded returns the previous mail with another text.
 func (f *follow) reworded() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	if a == nil {

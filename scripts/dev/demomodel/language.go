@@ -26,7 +26,7 @@ var (
 
 const englishOnly = "I'm Countersign's offline demo model and understand English only, so I did nothing."
 
-// foreign reports whether a request is in another language than English. What is to be written may be in any.
+// foreign reports whether a request is in a language other than English. The text to write can be in any language.
 func foreign(t text) bool {
 	head := t.mask
 	if at := behindSaying.FindStringIndex(head); at != nil {

@@ -25,7 +25,7 @@ const (
 	meetings = `event|events|meeting|meetings|appointment|appointments|plans`
 )
 
-// lookRules know the questions about what is in the calendar.
+// lookRules are the rules for questions about the calendar's contents.
 var lookRules = []rule{{
 	phrases: phrases("(what|what's|whats|anything|is anything|is there anything) [is] [there] "+
 		"(on|in|planned|scheduled|happening) [{rest}]",
@@ -177,7 +177,7 @@ func (d day) before(e day) bool { return d.String() < e.String() }
 
 var noWord = lazyregexp.New(`[^\pL\pN@._+'’-]+`)
 
-// plainWords returns what a text says without signs, articles and courtesies, as words to search for.
+// plainWords returns the search words of a text, without signs, articles and courtesies.
 func plainWords(s string) string {
 	s = strings.Trim(noWord.ReplaceAllString(s, " "), " .'’-")
 	return strings.TrimSpace(article.ReplaceAllString(s+" ", ""))

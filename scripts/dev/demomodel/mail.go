@@ -66,7 +66,7 @@ var mailRules = []rule{{
 	fallback: true, joins: true, goesOn: true, call: mail, tool: mailTool, about: aboutMail, done: "sent",
 }}
 
-// mail fills a mail from the request, and from what was said of it since.
+// mail fills a mail from the request and from the user's later words about it.
 func mail(a *ask) (any, string) {
 	m := &mailArgs{To: a.slots["to"].addresses(), Cc: a.slots["cc"].addresses(), Bcc: a.slots["bcc"].addresses(),
 		Subject: cmp.Or(a.since.name, a.slot("subject", ""))}

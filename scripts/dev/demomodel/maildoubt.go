@@ -42,7 +42,7 @@ const sendsAtOnce = "I can send mail at once and not at a later time, so I did n
 const attachNothing = "I can write mails and attach nothing to them, so I did nothing. What should the mail say " +
 	"instead?"
 
-// doubtMail returns what to ask about a mail.
+// doubtMail returns the question about a mail, if any.
 func (a *ask) doubtMail(now time.Time) string {
 	body := a.slots["body"]
 	head := strings.TrimSuffix(a.text.mask, body.mask)
@@ -60,7 +60,7 @@ func (a *ask) doubtMail(now time.Time) string {
 	return cmp.Or(a.doubtText(), a.beyondMail(), a.doubtLead())
 }
 
-// doubtText returns what to ask about words that stand where the text begins, or behind it, and are none of it.
+// doubtText returns the question about words before or after the text that are not part of it.
 func (a *ask) doubtText() string {
 	body, tail := a.slots["body"].trim(), a.slots["tail"]
 	if m := anotherReader.FindStringSubmatchIndex(body.mask); m != nil {

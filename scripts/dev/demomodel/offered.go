@@ -94,7 +94,7 @@ func highest[T any](list []T, score func(T) int) (best T, ok bool) {
 	return best, ok
 }
 
-// unruled returns the tools of which no rule knows how they are called.
+// unruled returns the tools that no rule can call.
 func (d *dialogue) unruled() []*offered {
 	return slices.DeleteFunc(slices.Clone(d.tools), func(t *offered) bool { return t.onPage() || d.ruled(t) })
 }

@@ -99,7 +99,7 @@ func (a *ask) acted() bool {
 	return slices.ContainsFunc(a.done, func(s step) bool { return !strings.HasPrefix(s.name, actionKind+"_") })
 }
 
-// summary says that everything was done, or what was not, and then what the page shows.
+// summary reports success, or the calls that failed, and then the page's content.
 func (a *ask) summary(done, shown string) (fakegemini.Turn, bool) {
 	if failed := a.failures(); failed != "" {
 		done = failed
@@ -163,7 +163,7 @@ func (a *ask) oneOf(list []item) (found item, first fakegemini.Turn, ok bool) {
 // onSight finds the thing on the page.
 func (a *ask) onSight() (item, bool) { return best(itemsIn(a.state.view), wordsOf(a.what())) }
 
-// press finds the tool that does what is wanted, or the generic one with the matching coordinate.
+// press finds the tool for the wanted action, or the generic one with the matching coordinate.
 func (a *ask) press(kind string, on item, value string, wanted ...string) (fakegemini.Call, bool) {
 	if t := a.find(kind, wanted...); t != nil && t.offers(on.key) {
 		return t.use(on.key, value), true

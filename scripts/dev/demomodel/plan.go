@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// What a session of the planner offers beside what the program has.
+// The tools of a planner's session that other agents do not have.
 const (
 	proposeTool = "propose_plan"
 	reflectTool = "reflect"

@@ -47,7 +47,7 @@ type ask struct {
 	amends   bool   // it is instead of one whose card still waits
 }
 
-// since is what a user has said of a request after it.
+// since holds the user's later words about a request.
 type since struct {
 	times      []text   // in place of those before
 	people     []string // further guests of an event; the readers of a mail in place of those before

@@ -142,7 +142,7 @@ func rate(a *ask) (fakegemini.Turn, bool) {
 	return calls(fakegemini.Call{Name: rating.Name, Args: args})
 }
 
-// rated returns what was rated and with how many stars: as the user said, or as they have changed it since.
+// rated returns the rated item and the number of stars, after the user's later changes.
 func (a *ask) rated(s step) (what, stars string) {
 	what, stars = a.what(), strconv.Itoa(a.count())
 	var args map[string]any

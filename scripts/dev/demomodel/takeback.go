@@ -54,7 +54,7 @@ var whichOne = phrases("[(no|oh|the|please|take back|cancel)] [the] {which|first
 // whichCard begins the question which of several is meant.
 const whichCard = "Which of these do I take back?"
 
-// takingBack returns the turn for words that take back what was proposed before, where the server offers that.
+// takingBack returns the turn for words that revoke an earlier proposal, if the server offers that.
 func (d *dialogue) takingBack(prompt text) (fakegemini.Turn, bool) {
 	if !d.mayTakeBack || len(d.waits) == 0 || len(d.done) > 0 {
 		return declined()
@@ -87,7 +87,7 @@ func (d *dialogue) placed(which string) (numbers []int, all bool) {
 
 var (
 	allOfThem = lazyregexp.New(`\b(?:both|all|everything|them)\b`)
-	// noTitle matches the words of a wish that say nothing of which proposal is meant.
+	// noTitle matches words of a wish that do not identify a proposal.
 	noTitle = lazyregexp.New(`^(?:|it|that|this|the|my|a|an|one|card|cards|please|after|again|thanks|to|with|for|of|` +
 		`about|at|on|in|and|today|tomorrow|tonight|noon|\d+|\d+:\d+|am|pm|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$`)
 	mailCard  = lazyregexp.New(`^(?:e-?mails?|mails?|messages?)$`)

@@ -179,7 +179,7 @@ func (d *dialogue) abilities() string {
 // given matches the examples that the instructions have for the user of the surface.
 var given = lazyregexp.New(`(?m)^` + registry.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
 
-// maxExamples is how many requests are named to try.
+// maxExamples is the maximum number of example requests that the model suggests.
 const maxExamples = 3
 
 // examples returns requests to try: those of the surface, or of the rules whose tools are offered, or the tools' names.

@@ -28,7 +28,7 @@ var terminalRules = []rule{
 	{phrases: phrases("(run|execute) [(this|the)] [command] {command}"), next: onTerminal(runIt)},
 }
 
-// onTerminals is what can be tried on one.
+// onTerminals lists example requests for a terminal.
 var onTerminals = []string{"check disk usage and clean up /tmp if over 50%", "install htop", "what is running?"}
 
 // onTerminal declines requests where there is no terminal to run commands on, unless one is talked about.
@@ -69,7 +69,7 @@ type work struct {
 	over bool // the turn is found
 }
 
-// run returns what came of a command, if it was answered; otherwise the turn is to call it.
+// run returns the result of a command, if there is one; otherwise it makes the turn call the command.
 func (w *work) run(why, command string, seconds ...int) (result, bool) {
 	if w.over {
 		return result{}, false

@@ -66,7 +66,7 @@ func (a *ask) answer(said text) {
 	}
 }
 
-// saidTo returns what words that begin with a mail's readers have the mail say.
+// saidTo returns the text of a mail from words that begin with the mail's readers.
 func (a *ask) saidTo(said text) string {
 	if whole := a.request(read("email "+said.raw), &ask{}); whole != nil {
 		if m, is := whole.args.(*mailArgs); is {

@@ -112,7 +112,7 @@ func (s *hostSiege) addHost(addr string) {
 	s.before = s.lookAtHosts()
 }
 
-// lookAtHosts returns what no model may change: hosts, their keys, and what Ana always allows.
+// lookAtHosts returns the state that no model may change: hosts, their keys, and Ana's always-allow entries.
 func (s *hostSiege) lookAtHosts() []string {
 	return []string{string(s.call("ana", "GET", "/hosts", nil).Body),
 		string(s.call("ana", "GET", "/allowlist", nil).Body)}
@@ -273,7 +273,7 @@ func commandOf(args json.RawMessage) string {
 	return in.Command
 }
 
-// checkCommand returns what the card of a command hides or adds.
+// checkCommand returns the differences between a command and its card.
 func (s *hostSiege) checkCommand(ap run.ApprovalView) (wrong []string) {
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
 	var in struct{ Command, Reasoning string }

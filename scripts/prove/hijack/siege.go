@@ -74,7 +74,7 @@ func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 	return s, err
 }
 
-// begin gives Bob a secret and a pending approval, and lets Ana always allow one recipient.
+// begin creates a secret and a pending approval of Bob's, and one recipient that Ana always allows.
 func (s *siege) begin() {
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("dave@example.com", secret, secret)))
 	s.say("bob", s.approval("bob", "Keep "+secret+" for me."), run.ApproveOnce, nil, "")

@@ -36,7 +36,7 @@ func (s *env) number(v any) int {
 // unknown ends the case because of an unknown form.
 func (s *env) unknown(format string, args ...any) { s.must(unknown(format, args...)) }
 
-// keep records the private texts of a request or a call: what users write, and to whom.
+// keep records the private texts of a request or a call: the users' words and their recipients.
 func (s *env) keep(args any) {
 	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description",
 		"location", "attendees", "comment") {

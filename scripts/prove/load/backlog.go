@@ -96,7 +96,7 @@ func (g *env) completed(ctx context.Context, runs []piled) {
 	}
 }
 
-// taken returns those of the runs of which a message was acknowledged, in that order.
+// taken returns the runs with an acknowledged message, in the order of the acknowledgements.
 func (r *relay) taken(runs []piled) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -51,7 +51,7 @@ func (g *env) askAtOnce(ctx context.Context, uid, threadID string, runs *series)
 	})
 }
 
-// threadOrder returns what is wrong with a thread: its messages are numbered without a gap, and each run has one
+// threadOrder returns the faults of a thread's order: its messages are numbered without a gap, and each run has one
 // question and, later, one answer.
 func (g *env) threadOrder(ctx context.Context, uid, threadID string) (string, error) {
 	type message struct {

@@ -123,8 +123,8 @@ func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) 
 	return &process{w, "http://" + ln.Addr().String() + "/debug/pprof/"}, err
 }
 
-// inheritable returns a copy of the listener that workers can be given. Its File would be made blocking by that, and
-// with it the listener of every process that shares it: an Accept that is under way there would not end with Close.
+// inheritable returns a copy of the listener to pass to workers. The listener's own File would become blocking when it
+// is passed on, and so would the listener of every process that shares it: Close would not end an Accept in progress.
 func inheritable(ln net.Listener) (f *os.File, err error) {
 	raw, err := ln.(*net.TCPListener).SyscallConn()
 	if err != nil {

@@ -148,7 +148,7 @@ func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int
 	return code(errs, err)
 }
 
-// parse parses the flags. It returns the arguments that stand before, between and after them.
+// parse parses the flags. It returns the other arguments, which can be before, between and after the flags.
 func parse(set *flag.FlagSet, args []string) (names []string, err error) {
 	for {
 		if err := set.Parse(args); err != nil || set.NArg() == 0 {

@@ -43,7 +43,7 @@ const (
 	TaskObsolete  TaskStatus = "OBSOLETE"
 )
 
-// Phase is what a session needs next.
+// Phase is the kind of input that a session needs next.
 type Phase string
 
 // The values of Phase.
@@ -143,7 +143,7 @@ func NewSession() *Session {
 		keys: map[string]string{}, revoked: map[string]bool{}}
 }
 
-// Phase returns what the session needs next.
+// Phase returns the kind of input that the session needs next.
 func (s *Session) Phase() Phase {
 	switch {
 	case s.end != "":

@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// CodeReadInPart is the error code of a call that would replace a text of which the model has read only parts.
+// CodeReadInPart is the error code of a call that would replace a text that the model has read only in part.
 const CodeReadInPart fault.Code = "read_in_part"
 
-// readWhole returns an error if the call would replace a whole text of which the model has read only parts: the rest
+// readWhole returns an error if the call would replace a whole text that the model has read only in part: the rest
 // would be lost. A text that the run has not read at all may be replaced.
 func readWhole(tx *unit.Tx, t *tool.Tool, call run.ProposedCall) error {
 	texts, err := t.Replaces(call.Args)

@@ -53,7 +53,7 @@ type TurnCall struct {
 
 // Turn calls the model once, and again if the model's answer needs a correction. First it reads the outcomes of the
 // previous turn's calls from the core. As long as one of these calls is in progress, the reply is the previous turn.
-// The calls of a turn are carried out one after the other, each as a separate durable run. Errors: a ValidationError
+// The calls of a turn run one after the other, each as a separate durable run. Errors: a ValidationError
 // with the field's name; AuthError not_found for a terminal that is not the user's; PolicyError terminal_busy and
 // run_open, after which the client may repeat the request; the errors of the model and of the core.
 func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {

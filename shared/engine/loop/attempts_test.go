@@ -387,7 +387,7 @@ func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 }
 
 // TestAPanicAfterTheYes lets functions of a tool panic that are called at the user's decision and before the approved
-// call is carried out. Nothing is done, and the process lives.
+// call runs. Nothing is done, and the process lives.
 func TestAPanicAfterTheYes(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)

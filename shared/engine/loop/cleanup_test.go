@@ -205,7 +205,7 @@ func TestWhatARunHasLeftIsRemovedBeforeItIsDeleted(t *testing.T) {
 	})
 }
 
-// deletedLater deletes the conversation of a run that has ended and is still due. Nobody sees it any more, and it is
+// deletedLater deletes the conversation of a run that has ended and is still due. No user sees it any more, and it is
 // gone after happen.
 func (w *env) deletedLater(t *testing.T, runID string, happen func()) {
 	t.Helper()
