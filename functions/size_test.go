@@ -52,10 +52,12 @@ type bounds struct {
 //   - events at the time of a new one, models that a request chooses, thoughts as they arrive, and the place in a
 //     picture: 0.1 MB
 //   - signed decisions, senders of an account, host certificates and jump hosts, in functions that move runs: 0.2 MB
+//   - files to and from hosts, searches and tests that run unasked, streams and schemas in more forms, and decisions
+//     signed with Cloud KMS, in functions that move runs: 0.4 MB
 var (
-	ofAll   = bounds{38.8e6, 2.9e6, 9_600}
-	ofPlans = bounds{46.3e6, 3.5e6, 14_050}
-	ofHosts = bounds{37.9e6, 2.9e6, 9_600} // includes SSH
+	ofAll   = bounds{39.2e6, 2.9e6, 9_620}
+	ofPlans = bounds{46.7e6, 3.5e6, 14_070}
+	ofHosts = bounds{38.3e6, 2.9e6, 9_620} // includes SSH
 )
 
 // maxStatic is the maximum memory for variables that begin as zero. A table that is computed at the start without

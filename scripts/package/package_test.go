@@ -169,16 +169,15 @@ func fewer(t *testing.T, root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list struct {
-		Parts     any              `json:"parts"`
-		Functions []map[string]any `json:"functions"`
-	}
+	var list map[string]any
 	if err := json.Unmarshal(body, &list); err != nil {
 		t.Fatal(err)
 	}
-	list.Functions = slices.DeleteFunc(list.Functions, func(f map[string]any) bool {
-		return !slices.Contains(append([]string{"web"}, readAgents...), f["name"].(string))
+	kept := append([]string{"web"}, readAgents...)
+	list["functions"] = slices.DeleteFunc(list["functions"].([]any), func(f any) bool {
+		return !slices.Contains(kept, f.(map[string]any)["name"].(string))
 	})
+	list["profiles"] = map[string][]string{"core": kept}
 	if body, err = json.Marshal(list); err != nil {
 		t.Fatal(err)
 	}

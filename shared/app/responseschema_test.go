@@ -123,7 +123,7 @@ func TestResponseSchemaIsChecked(t *testing.T) {
 		`{"type":"array","items":{"type":"string"}}`: "responseSchema",
 		`true`:     "responseSchema",
 		`"object"`: "responseSchema",
-		`{"type":"object","properties":{"a":{"type":"text"}}}`:                  "responseSchema/properties/a/type",
+		`{"type":"object","properties":{"a":{"type":"picture"}}}`:               "responseSchema/properties/a/type",
 		`{"type":"object","properties":{"a":{"$ref":"https://example.com/a"}}}`: "responseSchema/properties/a/$ref",
 		`{"type":"object","description":"` + strings.Repeat("x", 64<<10) + `"}`: "responseSchema",
 	} {

@@ -616,7 +616,7 @@ func TestTemperatures(t *testing.T) {
 	for name, c := range map[string]struct {
 		temperature float64
 		tools       int
-	}{"terminal": {0.3, 4}, "terminal-chat": {0.7, 0}} {
+	}{"terminal": {0.3, 6}, "terminal-chat": {0.7, 0}} {
 		var asked fakegemini.Request
 		h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 			asked = r

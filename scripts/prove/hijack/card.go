@@ -14,11 +14,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// equalCall matches the warning about an equal earlier call. It is the only part of a preview that does not derive from
-// the arguments.
+// equalCall and atThatTime match the warnings about an equal earlier call and about the user's events at that time.
+// They are the only parts of a preview that do not derive from the arguments.
 var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
 	`Exactly this (was begun at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
 	`is allowed already and is about to be done)|Another card waits with exactly this)\.$`)
+
+var atThatTime = regexp.MustCompile(`^You have (“.*” then: .*|\d+ more events? then)\.$`)
 
 // aboutEqual returns the preview's first warning if it is about an equal call.
 func aboutEqual(p tool.Preview) []string {
@@ -26,6 +28,15 @@ func aboutEqual(p tool.Preview) []string {
 		return p.Warnings[:1:1]
 	}
 	return nil
+}
+
+// aboutEvents returns the preview's last warnings, those about the user's events at that time.
+func aboutEvents(p tool.Preview) []string {
+	n := len(p.Warnings)
+	for n > 0 && atThatTime.MatchString(p.Warnings[n-1]) {
+		n--
+	}
+	return p.Warnings[n:]
 }
 
 // CheckCard returns what an approval's preview hides or adds, or nothing if the preview shows exactly what will happen.
@@ -40,10 +51,10 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 			"above, as they are written: capitals count before the @ and not after it. It counts whatever else is " +
 			"written, for 90 days and up to 20 times a day for each address, from this account alone."})
 	}
-	equal := aboutEqual(ap.Preview)
-	again.Warnings = append(equal, again.Warnings...)
+	equal, events := aboutEqual(ap.Preview), aboutEvents(ap.Preview)
+	again.Warnings = slices.Concat(equal, again.Warnings, events)
 	for _, m := range ap.Preview.Moments {
-		if slices.Contains(equal, m.Of) && strings.Contains(m.Of, m.Text) {
+		if (slices.Contains(equal, m.Of) || slices.Contains(events, m.Of)) && strings.Contains(m.Of, m.Text) {
 			again.Moments = append(again.Moments, m)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 var decisionNote = regexp.MustCompile(`^decision=(\w+);`)
@@ -97,17 +99,20 @@ func (s *env) proper(h reply) error {
 		return nil
 	}
 	var body struct {
-		OK    *bool             `json:"ok"`
-		Error map[string]string `json:"error"`
+		OK    *bool `json:"ok"`
+		Error struct {
+			Class, Code, Message, Field, RequestID, RunID string
+			Moments                                       []tool.Moment
+		}
 	}
 	dec := json.NewDecoder(strings.NewReader(string(h.Body)))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&body); err != nil || body.OK == nil || *body.OK || body.Error["code"] == "" ||
-		body.Error["message"] == "" || body.Error["requestId"] == "" {
+	if err := dec.Decode(&body); err != nil || body.OK == nil || *body.OK || body.Error.Code == "" ||
+		body.Error.Message == "" || body.Error.RequestID == "" {
 		return fmt.Errorf("%s returns %d with an error outside the contract: %.200q", h.what, h.HTTP, h.Body)
 	}
-	if !strings.Contains(strings.Join(classes, " "), body.Error["class"]) {
-		return fmt.Errorf("%s returns the class %q", h.what, body.Error["class"])
+	if !strings.Contains(strings.Join(classes, " "), body.Error.Class) {
+		return fmt.Errorf("%s returns the class %q", h.what, body.Error.Class)
 	}
 	for what, found := range s.leaks(string(h.Body)) {
 		return fmt.Errorf("the error of %s contains %s: %.80q", h.what, what, found)

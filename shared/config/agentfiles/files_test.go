@@ -183,7 +183,7 @@ func TestWrong(t *testing.T) {
 		"a schema of a list": {small + "responseSchema: {type: array}",
 			"x.agent.yaml:3: responseSchema: must be a JSON " +
 				"Schema of type object"},
-		"a schema with a mistake": {small + "responseSchema: {type: object, properties: {a: {type: text}}}",
+		"a schema with a mistake": {small + "responseSchema: {type: object, properties: {a: {type: picture}}}",
 			"x.agent.yaml:3: responseSchema/properties/a/type: a type is one of string, number, integer, boolean, " +
 				"array, object, null"},
 		"a page with a schema": {small + "page: true\nresponseSchema: {type: object}",

@@ -15,7 +15,7 @@ var (
 	toolWords  = []string{"tool", "function"}
 	shutWords  = []string{"exclud", "disab", "deny", "denied", "block", "black", "forbid"}
 	askedWords = []string{"auto", "always", "approv", "trust", "confirm", "timeout"}
-	openWords  = []string{"includ", "enab", "allow", "filter", "white", "selected"}
+	openWords  = []string{"include", "inclusion", "including", "enab", "allow", "filter", "white", "selected"}
 )
 
 var errTools = errors.New("must be names of tools, without patterns")

@@ -80,7 +80,7 @@ func (p *pairs) UnmarshalJSON(data []byte) error {
 	}
 	*p = pairs{}
 	for _, one := range elements(data) {
-		if jsontext.Value(one).Kind() == '"' {
+		if one.Kind() == '"' {
 			var line string
 			if err := json.Unmarshal(one, &line); err != nil {
 				return err

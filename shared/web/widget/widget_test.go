@@ -33,7 +33,8 @@ func TestWidget(t *testing.T) {
 
 // TestSize checks how many files a page loads for each importable module, and their total size in gzip.
 func TestSize(t *testing.T) {
-	for name, most := range map[string]int{"gemini-chat.js": 17_000, "automation.js": 11_000, "client.js": 5_000} {
+	// 300 bytes and a file (clock.js) of two of them say the times in an error in the reader's language and zone
+	for name, most := range map[string]int{"gemini-chat.js": 17_400, "automation.js": 11_000, "client.js": 5_300} {
 		sizes := map[string]int{}
 		load(t, name, sizes)
 		size := 0
@@ -41,8 +42,8 @@ func TestSize(t *testing.T) {
 			size += part
 		}
 		t.Logf("%s: %d files, %d bytes", name, len(sizes), size)
-		if size > most || len(sizes) > 3 {
-			t.Errorf("%s and what it imports are %d files of %d bytes, want at most 3 of %d", name, len(sizes), size,
+		if size > most || len(sizes) > 4 {
+			t.Errorf("%s and what it imports are %d files of %d bytes, want at most 4 of %d", name, len(sizes), size,
 				most)
 		}
 	}
