@@ -129,7 +129,7 @@ func TestCommands(t *testing.T) {
 
 // TestUploads interrupts workers that put files on a host, and interrupts that host. Each file is created once.
 func TestUploads(t *testing.T) {
-	kills := realpart.Trials(6, 40)
+	kills := realpart.Trials(6, 24)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts, of: []kind{upload}})
 	if n := r.Counted(countStruck); n < kills*7/10 {
 		t.Errorf("%d of %d workers were interrupted: too few to prove anything", n, kills)

@@ -26,7 +26,7 @@ type trial struct {
 	terminal    string
 	deadline    time.Time       // the session's deadline
 	nothing     bool            // the first run had no effect, so it cannot be undone
-	slow        bool            // the run ended before it requested approval, because the machine was too slow
+	slow        bool            // the run ended before its card: the machine was too slow, or its host was struck
 	sleeper     *process        // a paused worker
 	sleeperDone <-chan struct{} // closed when the paused worker's request has ended
 	outcome     outcome

@@ -45,7 +45,8 @@ func (t *trial) asked() bool {
 	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
 		t.approval = a.Approvals[0]
 	}
-	t.slow = t.approval.ApprovalID == "" && a.Status == "failed"
+	unasked := a.Status == "failed" || t.kind.tool == upload.tool && a.Status == "completed" // its host was struck
+	t.slow = t.approval.ApprovalID == "" && unasked
 	return t.approval.ApprovalID != "" || t.slow
 }
 
