@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -104,6 +108,40 @@ func TestModelHookStops(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBeforeModelStopsNoCommit checks that the prompt is stored although a hook stops the model call that begins while
+// the prompt's commit is under way.
+func TestBeforeModelStopsNoCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := faulty.Commits(func(ctx context.Context, _ *faulty.Call, next faulty.Next) error {
+			time.Sleep(time.Second)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return next(ctx)
+		})
+		wrong := errors.New("not now")
+		s := newAgent(t, countersign.Options{Provider: newScript(say("Hello.")),
+			Store: faulty.Wrap(memory.New(time.Now), slow),
+			Hooks: countersign.Hooks{BeforeModel: func(context.Context, *countersign.SessionContext,
+				*countersign.ModelRequest) error {
+				return wrong
+			}}}).NewSession()
+		if _, err := s.Send(t.Context(), "hi"); !errors.Is(err, wrong) {
+			t.Fatalf("the hook stops it with %v", err)
+		}
+		wrong = nil
+		var last countersign.Event
+		for e, err := range s.Continue(t.Context()) {
+			if last = e; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if end, ok := last.(*countersign.Finished); !ok || end.Text != "Hello." {
+			t.Errorf("it ends with %+v", last)
+		}
+	})
 }
 
 // TestAfterModelChangesTheText checks that the stream, the result and the next request have the changed text, and that

@@ -97,7 +97,8 @@ func (c *core) contextIn(ctx context.Context) *SessionContext {
 // stopMove makes the step with ctx leave its run, and the call that moves the run return err. It returns the error of
 // the model call that ends with it.
 func stopMove(ctx context.Context, err error) error {
-	if stop, ok := ctx.Value(stopKey{}).(context.CancelCauseFunc); ok {
+	stop, ok := ctx.Value(stopKey{}).(context.CancelCauseFunc)
+	if ok && model.AwaitCommit(ctx) == nil { // stopped before, the commit that the call rests on would be lost
 		stop(programError{err})
 	}
 	return fault.New(fault.Model, model.CodeCancelled, "A function of the program stopped the model call.")
