@@ -27,6 +27,7 @@ type trial struct {
 	deadline    time.Time       // the session's deadline
 	nothing     bool            // the first run had no effect, so it cannot be undone
 	slow        bool            // the run ended before its card: the machine was too slow, or its host was struck
+	upto        time.Time       // when the last mail to the user was made, according to the store
 	sleeper     *process        // a paused worker
 	sleeperDone <-chan struct{} // closed when the paused worker's request has ended
 	outcome     outcome
