@@ -257,7 +257,6 @@ func TestVerify(t *testing.T) {
 
 // TestHandlersInGoAreDeployed registers Go handlers as shared/app/actions describes. The function's archive must
 // contain their code, and the started function must be able to run their actions.
-// starts with them, and carries out their actions.
 func TestHandlersInGoAreDeployed(t *testing.T) {
 	realpart.Long(t, "builds and starts functions")
 	root := checkout(t, 0)

@@ -47,7 +47,7 @@ func onSigningStores(t *testing.T, test func(*testing.T, *signing)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := testkit.Options{Settings: append([]string{"STORE=firestore", "QUEUE=embedded",
+		o := testkit.Options{Dir: t.TempDir(), Settings: append([]string{"STORE=firestore", "QUEUE=embedded",
 			"FIRESTORE_EMULATOR_HOST=" + host, "GOOGLE_CLOUD_PROJECT=demo-" + strings.ToLower(rand.Text()[:20]),
 			"DECISION_KMS_KEY=" + fakekms.Version, "DECISION_PUBLIC_KEYS=" + public}, testkit.Unlimited...),
 			App: []app.Option{app.Replace(signs.With(service.Client()...))}}

@@ -220,7 +220,7 @@ func (l *loader) docker(c *Config) {
 	c.Docker.Network = l.text("DOCKER_NETWORK", "", "the name of one of the engine's networks, but not its host's",
 		isNetwork)
 	c.Docker.PackageHosts = l.list("DOCKER_PACKAGE_HOSTS", "up to 20 hosts or registries with commas between them, "+
-		"such as registry.npmjs.org or go=https://proxy.golang.org", 20, isPackageHost)
+		"such as packages.example.com or go=https://go.example.com", 20, isPackageHost)
 	c.Docker.CertPath = l.text("DOCKER_CERT_PATH", "", certs, isPath)
 	const text = "in PEM: the certificates of a CA and of a client, and that one's private key"
 	c.Docker.Certs = l.secret("DOCKER_CERTS", text, isCerts)

@@ -203,12 +203,12 @@ func TestPairs(t *testing.T) {
 		"two keys for receipts": {nil, map[string]string{"RECEIPT_JWKS": `{"keys":[{"kty":"OKP"}]}`,
 			"RECEIPT_KEY": chatKey, "RECEIPT_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k/" +
 				"cryptoKeyVersions/1"}, "RECEIPT_KEY"},
-		"decisions that nobody could check": {deployed, map[string]string{
+		"a signing key without public keys": {deployed, map[string]string{
 			"DECISION_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"},
 			"DECISION_PUBLIC_KEYS"},
-		"signatures that nobody could check": {deployed, map[string]string{"DECISIONS": "sign"},
+		"signing without keys": {deployed, map[string]string{"DECISIONS": "sign"},
 			"DECISION_PUBLIC_KEYS"},
-		"decisions that nobody could sign": {nil, map[string]string{"DECISION_PUBLIC_KEYS": publicKey},
+		"public keys without a signing key": {nil, map[string]string{"DECISION_PUBLIC_KEYS": publicKey},
 			"DECISION_KMS_KEY"},
 		"receipts that nobody could verify": {deployed, map[string]string{"RECEIPT_KEY": chatKey}, "RECEIPT_JWKS"},
 		"an OAuth client without secret": {nil,

@@ -49,7 +49,7 @@ func (t *typed[In, Out]) warnings(ctx context.Context, c Call) ([]Warning, error
 	return t.Warn(ctx, c, v)
 }
 
-// Warning returns the preview with the warnings after its own.
+// With returns the preview with the warnings after its own.
 func (p Preview) With(all []Warning) Preview {
 	if len(all) == 0 {
 		return p
