@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type agent struct {
 
 	mu    sync.Mutex
 	typed *keys     // nil if no command runs
-	asks  bool      // the command waits for input
+	asks  bool      // the command waits for input that is not yet typed
 	half  bool      // the input since the question does not end with a line end
 	stray time.Time // until then, typed keys may be the rest of an answer to a command that has ended
 }
@@ -53,15 +54,36 @@ func (a *agent) takes(b []byte) (*keys, []byte) {
 		a.stray = time.Time{}
 		b = b[enter+1:]
 	}
-	if bytes.ContainsAny(b, lineEnds) {
+	n := answers(b)
+	if n > 0 {
 		a.asks, a.half = false, false
 	} else {
 		a.half = a.half || a.asks
+	}
+	if a.typed != nil {
+		a.typed.answers += n
 	}
 	return a.typed, b
 }
 
 const lineEnds = "\r\n"
+
+// answers returns the number of line ends in typed keys.
+func answers(b []byte) (n int) {
+	for _, c := range b {
+		if strings.IndexByte(lineEnds, c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// sent records that the host has received the keys for a command, or never will.
+func (a *agent) sent(k *keys, b []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k.answers -= answers(b)
+}
 
 // set directs keys to a command.
 func (a *agent) set(k *keys) {
@@ -70,12 +92,13 @@ func (a *agent) set(k *keys) {
 	a.typed, a.asks, a.half = k, false, false
 }
 
-// ask records whether the command that owns k waits for input.
+// ask records whether the command that owns k waits for input. A question that the host reported while an answer was on
+// its way is the one that this answer is for.
 func (a *agent) ask(k *keys, asks bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.typed == k {
-		a.asks = asks
+		a.asks = asks && k.answers == 0
 	}
 }
 
@@ -97,7 +120,7 @@ func (a *agent) clear(k *keys) {
 func (a *agent) next(k *keys) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	k.drop()
+	k.answers -= answers(k.drop())
 	if a.typed == k && (a.asks || a.half) {
 		a.stray = time.Now().Add(pause)
 	}
@@ -283,6 +306,7 @@ func (t *socket) typeInto(ctx context.Context, at *position, typed *keys) {
 				break // it has them, or never will
 			}
 		}
+		t.agent.sent(typed, b[:n])
 		if err != nil && !at.inList() {
 			return // a command that has ended reads nothing
 		}

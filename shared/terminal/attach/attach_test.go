@@ -560,6 +560,36 @@ func TestHalfAnAnswer(t *testing.T) {
 	}
 }
 
+// TestAnAnswerOnItsWay reports a question after its answer was typed, and then ends the command. The keys typed next are
+// a line for the shell. After a new question they are not.
+func TestAnAnswerOnItsWay(t *testing.T) {
+	answer, line := []byte("some secret\r"), "ls\r"
+	for name, c := range map[string]struct {
+		arrived, dropped bool // the answer has arrived at the host, or an earlier command of a list left it unread
+		shell            string
+	}{
+		"the question that was answered": {shell: line},
+		"a new question":                 {arrived: true},
+		"a new command's question":       {dropped: true},
+	} {
+		a, k := &agent{}, newKeys()
+		a.set(k)
+		to, b := a.takes(answer)
+		to.put(t.Context(), b)
+		switch {
+		case c.arrived:
+			a.sent(k, answer)
+		case c.dropped:
+			a.next(k)
+		}
+		a.ask(k, true)
+		a.clear(k)
+		if to, b := a.takes([]byte(line)); to != nil || string(b) != c.shell {
+			t.Errorf("%s: the shell receives %q", name, b)
+		}
+	}
+}
+
 // TestWhatARunHasPrinted attaches after commands of an open run have ended. The screen shows their output.
 func TestWhatARunHasPrinted(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})

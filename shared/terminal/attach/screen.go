@@ -188,6 +188,8 @@ type keys struct {
 	typed   []byte
 	over    bool
 	changed chan struct{}
+
+	answers int // the line ends on their way to the host. The agent's lock guards it.
 }
 
 func newKeys() *keys { return &keys{changed: make(chan struct{})} }
@@ -220,12 +222,14 @@ func (k *keys) put(ctx context.Context, b []byte) {
 	k.change()
 }
 
-// drop removes the keys that nothing has read.
-func (k *keys) drop() {
+// drop removes the keys that nothing has read, and returns them.
+func (k *keys) drop() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	dropped := k.typed
 	k.typed = nil
 	k.change()
+	return dropped
 }
 
 // Read returns the available keys, and waits for the first one.

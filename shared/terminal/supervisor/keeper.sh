@@ -962,9 +962,9 @@ strike() {
 look() {
 	was=$size
 	size=$(wc -c <"$j/out")
-	if [ "$size" != "$was" ] || ! waits; then
+	if [ "$size" != "$was" ] || ! waits || [ -e "$j/typed" ]; then
 		quiet_since=$now asked=''
-		rm -f "$j/asks"
+		rm -f "$j/asks" "$j/typed"
 		return
 	fi
 	if [ -z "$asked" ]; then
@@ -1087,6 +1087,7 @@ input() {
 	elif [ ! -e "$j/begun" ]; then # nothing holds the FIFO yet: what is typed would be lost
 		why=refused:absent
 	else
+		true 1<>"$j/typed" # before the bytes: a watcher that is just looking does not see them in time
 		cat 1<>"$j/in"
 		rm -f "$j/asks"
 		why=over

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -80,6 +81,45 @@ func TestHold(t *testing.T) {
 	}
 	if err := <-attached; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTypedWhileItLooks types the answer while the host is looking whether the command waits for it. The command then
+// works without printing anything, and is not reported as waiting.
+func TestTypedWhileItLooks(t *testing.T) {
+	path := sshd.Without(t, "stty")
+	stty, err := exec.LookPath("stty")
+	check(t, err)
+	slow := fmt.Sprintf("#!/bin/sh\nout=$(%s \"$@\")\nstatus=$?\n"+
+		"if [ \"$1\" = -a ] && [ -e ~/hold ]; then true >~/looks; while [ -e ~/hold ]; do sleep 0.05; done; fi\n"+
+		"printf '%%s\\n' \"$out\"\nexit $status\n", stty)
+	check(t, os.WriteFile(filepath.Join(path, "stty"), []byte(slow), 0o700))
+	s := sshd.Start(t, sshd.Options{Path: path})
+	k := open(t, s)
+	k.Times.Quiet = 100 * time.Millisecond
+	home := func(name string) string { return filepath.Join(s.Home, name) }
+	check(t, os.WriteFile(home("hold"), nil, 0o600))
+	c := a("slow-look", "read -rs x; true >got; while [ ! -e go ]; do sleep 0.05; done; echo got $x")
+	var asked atomic.Bool
+	c.Asks = func(asks bool) { asked.Store(asked.Load() || asks) }
+	ended := make(chan supervisor.Result, 1)
+	go func() {
+		r, err := k.Start(t.Context(), c, io.Discard)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- r
+	}()
+	await.That(t, "the host looks", func() bool { return there(home("looks")) })
+	check(t, open(t, s).Input(t.Context(), c.ID, []byte("x\n")))
+	await.That(t, "it has the answer", func() bool { return there(home("got")) })
+	check(t, os.Remove(home("looks")))
+	check(t, os.Remove(home("hold")))
+	journal := home(filepath.Join(".countersign", c.ID))
+	await.That(t, "the look is over", func() bool { return !there(filepath.Join(journal, "typed")) })
+	check(t, os.WriteFile(home("go"), nil, 0o600))
+	if r := <-ended; r.Exit != 0 || asked.Load() {
+		t.Errorf("reported as waiting: %t; ended as %+v", asked.Load(), r)
 	}
 }
 
