@@ -560,8 +560,8 @@ func TestHalfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOnItsWay reports a question after its answer was typed, and then ends the command. The keys typed next are
-// a line for the shell. After a new question they are not.
+// TestAnAnswerOnItsWay reports a question after its answer was typed, and then ends the command. The keys typed next
+// are a line for the shell. After a new question they are not.
 func TestAnAnswerOnItsWay(t *testing.T) {
 	answer, line := []byte("some secret\r"), "ls\r"
 	for name, c := range map[string]struct {
