@@ -86,7 +86,7 @@ type Words struct {
 
 // Words returns the user's message if it is the newest one.
 func (r Request) Words() (w Words, err error) {
-	at := len(r.Messages) - 1
+	at := stream.Newest(r.Messages)
 	if at < 0 {
 		return w, nil
 	}

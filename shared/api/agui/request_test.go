@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/agui"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/visible"
@@ -76,11 +77,14 @@ var requests = map[string]struct{ body, want string }{
 	"words": {said(`"one"`), "messages/0/content one"},
 	"in parts": {said(`[{"type":"text","text":"one"},{"type":"text","text":"two"}]`),
 		"messages/0/content one\n\ntwo"},
-	"the newest":   {`"messages":[{"role":7},{"role":"user","content":"one"}]`, "messages/1/content one"},
-	"nothing new":  {`"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, ""},
-	"no messages":  {`"unheardOf":1`, ""},
-	"blank words":  {said(`" \n"`), "messages/0/content"},
-	"no such part": {said(`[{"type":"text","text":"x"},{"type":"hologram"}]`), "messages/0/content/1"},
+	"the newest": {`"messages":[{"role":7},{"role":"user","content":"one"}]`, "messages/1/content one"},
+	"before the developer's": {`"messages":[{"role":"user","content":"one"},{"role":"system","content":"x"},` +
+		`{"role":"developer","content":"Be brief."}]`, "messages/0/content one"},
+	"the system's alone": {`"messages":[{"role":"system","content":"Be brief."}]`, ""},
+	"nothing new":        {`"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, ""},
+	"no messages":        {`"unheardOf":1`, ""},
+	"blank words":        {said(`" \n"`), "messages/0/content"},
+	"no such part":       {said(`[{"type":"text","text":"x"},{"type":"hologram"}]`), "messages/0/content/1"},
 	"an image": {said(`[{"type":"image","source":{"type":"data","value":"YQ==","mimeType":"image/png"},` +
 		`"metadata":{"filename":"a.png"}},{"type":"text","text":"x"}]`),
 		`messages/0/content/0/source/value "a.png" a; messages/0/content x`},
@@ -190,7 +194,8 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%v", err)
 		case err == nil && words.Field != "" && visible.Blank(words.Text):
 			t.Errorf("%s has no words", words.Field)
-		case err == nil && words.Field != "" && words.Field != fmt.Sprintf("messages/%d/content", len(r.Messages)-1):
+		case err == nil && words.Field != "" &&
+			words.Field != fmt.Sprintf("messages/%d/content", stream.Newest(r.Messages)):
 			t.Errorf("%s is not the newest", words.Field)
 		}
 	})

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
@@ -26,4 +27,18 @@ func Decode(data []byte, request any) (messages []json.RawMessage, err error) {
 		return nil, err
 	}
 	return messages, strictjson.DecodeKnown(rest, request)
+}
+
+// Newest returns the index of the newest message, or -1 if there is none. Clients may add their instructions for the
+// model (role system or developer) behind the user's message. The server ignores these, and so does Newest.
+func Newest(messages []json.RawMessage) int {
+	for at, raw := range slices.Backward(messages) {
+		var m struct {
+			Role string `json:"role"`
+		}
+		if json.Unmarshal(raw, &m) != nil || m.Role != "system" && m.Role != "developer" {
+			return at
+		}
+	}
+	return -1
 }

@@ -68,10 +68,10 @@ func (r Request) Newest() (n Newest, err error) {
 	if err := stream.CheckID("id", r.ID); err != nil {
 		return n, err
 	}
-	if len(r.Messages) == 0 {
-		return n, fault.Invalid("messages", "a message is required")
+	at := stream.Newest(r.Messages)
+	if at < 0 {
+		return n, fault.Invalid("messages", "a message of the user is required")
 	}
-	at := len(r.Messages) - 1
 	field := fmt.Sprintf("messages/%d", at)
 	var newest message
 	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
@@ -144,7 +144,7 @@ const maxEarlier = 20
 // also keeps answers there that were recorded long ago. An unreadable message is skipped.
 func (r Request) Earlier() (answers []Answer) {
 	known := map[string]bool{}
-	for at := len(r.Messages) - 2; at >= 0; at-- {
+	for at := stream.Newest(r.Messages) - 1; at >= 0; at-- {
 		var m message
 		if json.Unmarshal(r.Messages[at], &m) != nil || m.Role != "assistant" {
 			continue

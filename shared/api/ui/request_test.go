@@ -56,7 +56,11 @@ func TestNewest(t *testing.T) {
 			want: "messages/0/parts/0/url"},
 		"a file alone": {messages: `{"id":"m1","role":"user","parts":[{"type":"file","url":"data:,a"}]}`,
 			want: "messages/0/parts"},
-		"of nobody":          {messages: `{"id":"m1","role":"system","parts":[]}`, want: "messages/0/role"},
+		"of the system alone": {messages: `{"id":"m1","role":"system","parts":[]}`, want: "messages"},
+		"of an unknown role":  {messages: `{"id":"m1","role":"data","parts":[]}`, want: "messages/0/role"},
+		"words before the system's": {messages: words + `,{"id":"m2","role":"system",` +
+			`"parts":[{"type":"text","text":"Be brief."}]}`,
+			want: "m1 one\n\ntwo []"},
 		"of another type":    {messages: `{"id":"m1","role":"user","parts":"x"}`, want: "messages/0/parts"},
 		"nothing new":        {messages: words + `,{"id":"m2","role":"assistant","parts":[]}`, want: "messages/1"},
 		"an unbound yes":     {messages: asked(answer(runID+"-1", "true")), want: "messages/0/parts/1/approval/id"},
