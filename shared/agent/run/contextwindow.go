@@ -50,9 +50,10 @@ type ContextWindow struct {
 	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, successful or not
 }
 
-// AddContents appends the contents of an ended run to the thread. by is the signer of the contents, s is the
-// run's state, and recorded reports that the contents include lines of the server. It returns the chunks that must be
-// written with the thread. The error is that of encoding an entry.
+// AddContents appends the contents of an ended run to the thread. by is the signer of the contents, s is the run's
+// state, and recorded reports that the contents include lines of the server. The model's visible thoughts are left
+// out, because they are stored no longer than their run. It returns the chunks that must be written with the thread.
+// The error is that of encoding an entry.
 func (t *Thread) AddContents(runID, by string, s *State, contents []json.RawMessage,
 	recorded bool) ([]document.Chunk[Content], error) {
 	t.Window.follow(s, contents)
@@ -62,6 +63,7 @@ func (t *Thread) AddContents(runID, by string, s *State, contents []json.RawMess
 	entries := make([]Content, len(contents))
 	size := 0
 	for i, raw := range contents {
+		raw = model.WithoutThoughts(raw)
 		size += len(raw)
 		entries[i] = Content{At: t.Window.Count + int64(i) + 1, Raw: raw}
 	}

@@ -79,7 +79,7 @@ func TestCompress(t *testing.T) {
 		if v.ModelCalls != 2 || v.Usage.Prompt != 5500 {
 			t.Errorf("%d calls of the model in turns, and %+v in all", v.ModelCalls, v.Usage)
 		}
-		want := append(told, w.content(v), words("and?"))
+		want := append(kept(told...), w.content(v), words("and?"))
 		_, next := w.ask("and?", counted("Ok.", 1600))
 		begins(t, next, want)
 		if th := w.threadDoc(); th.Window.First != 7 || th.Contents.Count != 14 ||
@@ -137,7 +137,7 @@ func TestCompressResults(t *testing.T) {
 			t.Errorf("result %d: cut is %v, with %d bytes", n, cut, len(response))
 		}
 	}
-	want := append(told, w.content(v), words("and?"))
+	want := append(kept(told...), w.content(v), words("and?"))
 	_, next := w.ask("and?", script.Turn{Text: "Ok."})
 	begins(t, next, want)
 }
