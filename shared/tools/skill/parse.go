@@ -3,6 +3,8 @@ package skill
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -160,10 +162,11 @@ func (p *parser) read(folder string) {
 	p.invocation()
 }
 
-// name reads the skill's name. Invalid characters become hyphens. A skill without a name gets the name of its folder.
+// name reads the skill's name. Invalid characters become hyphens. A skill without a name gets the name of its folder. A
+// name in another script, which the model's calls cannot contain, becomes a number that is always the same.
 func (p *parser) name(folder string) {
 	written, n := p.text("name", maxName), p.values["name"]
-	name := usable(cmp.Or(written, folder))
+	name := cmp.Or(usable(written), usable(folder), numbered(cmp.Or(written, folder)))
 	p.skill.Name = name
 	switch {
 	case name == "":
@@ -183,6 +186,14 @@ func (p *parser) name(folder string) {
 func usable(name string) string {
 	name = strings.Trim(otherRunes.ReplaceAllString(name, "-"), "-")
 	return name[:min(len(name), maxName)]
+}
+
+// numbered returns a name for a text without any valid character, or "" for an empty text.
+func numbered(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("skill-%08x", crc32.ChecksumIEEE([]byte(text)))
 }
 
 // text returns a text of at most the given number of characters, or "" if the key is missing.

@@ -140,6 +140,22 @@ func TestOne(t *testing.T) {
 	}
 }
 
+// TestOtherScripts loads skills whose names and folders have no letter that a call can contain. Each has its own name,
+// and a warning says which.
+func TestOtherScripts(t *testing.T) {
+	l, err := skill.Load(skill.FS(files(map[string]string{
+		"合同/SKILL.md": fmt.Sprintf(bare, "合同审查", "contracts"), "邮件/SKILL.md": fmt.Sprintf(bare, "邮件", "mails")})))
+	if err != nil || len(l.Skills()) != 2 || len(l.Warnings()) != 2 {
+		t.Fatal(err, l)
+	}
+	for i, s := range l.Skills() {
+		if !strings.HasPrefix(s.Name, "skill-") || !strings.Contains(errors.Join(l.Warnings()...).Error(),
+			"the skill is loaded as "+s.Name) || s.Name == l.Skills()[1-i].Name {
+			t.Errorf("%s; warnings: %v", s.Name, l.Warnings())
+		}
+	}
+}
+
 // TestBroken has each mistake reported with its line.
 func TestBroken(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("é", n) }
@@ -229,6 +245,7 @@ func TestLenient(t *testing.T) {
 			"My-Skill-v2", "b", "[]", "the skill is loaded as My-Skill-v2",
 		},
 		"name: ../../x: y\ndescription: b":                      {"x-y", "b", "[]", "the skill is loaded as x-y"},
+		"name: 合同审查\ndescription: b":                            {"a", "b", "[]", "the skill is loaded as a"},
 		"name: 12\ndescription: 1.5":                            {"12", "1.5", "[]", `the folder is called "a"`},
 		"name: " + strings.Repeat("a", 65) + "\ndescription: b": {strings.Repeat("a", 64), "b", "[]", "65 characters"},
 		"name: a\ndescription: Does it. Use when: it's on": {
