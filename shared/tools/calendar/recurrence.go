@@ -144,6 +144,11 @@ func parseRule(line string) (map[string]string, string) {
 		return nil, "BYMONTHDAY cannot be combined with FREQ=WEEKLY; use FREQ=MONTHLY, or BYDAY"
 	case rule["BYSETPOS"] != "" && rule["BYDAY"]+rule["BYMONTHDAY"]+rule["BYMONTH"] == "":
 		return nil, "BYSETPOS needs BYDAY, BYMONTHDAY or BYMONTH"
+	// Calendars read the next two in different ways, so the card could show other dates than those of the event.
+	case rule["BYSETPOS"] != "" && (rule["FREQ"] == "DAILY" || rule["FREQ"] == "WEEKLY"):
+		return nil, "BYSETPOS needs FREQ=MONTHLY or FREQ=YEARLY; use BYDAY alone"
+	case rule["BYMONTHDAY"] != "" && rule["BYMONTH"] == "" && rule["FREQ"] == "YEARLY":
+		return nil, "BYMONTHDAY with FREQ=YEARLY needs BYMONTH; for a day of each month use FREQ=MONTHLY"
 	}
 	return rule, ""
 }
