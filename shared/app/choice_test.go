@@ -80,6 +80,29 @@ func TestAChosenModelStaysWithItsRun(t *testing.T) {
 	}
 }
 
+// TestAModelLeavesTheList takes a model off the operator's list while a run of it waits. The run goes on with its agent's
+// own model, which does not get the signature of the other (the fake refuses it).
+func TestAModelLeavesTheList(t *testing.T) {
+	o := testkit.Options{Dir: t.TempDir(), Settings: []string{"GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b"}}
+	w := deployWith(t, o)
+	var asked []string
+	next := testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "Hello", "Hi."))
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		asked = append(asked, r.Model)
+		return next(r)
+	})
+	a := w.call("POST", "/api/agent/run", `{"prompt":"please do it","model":"gemini-b"}`)
+	o.Settings = o.Settings[:1]
+	w.restart(o, func() {})
+	w.approve(a)
+	v := w.call("GET", "/api/agent/runs/"+a.RunID, "")
+	holds(t, "the run", string(v.Body), `"modelName":"gemini-b"`, `"status":"completed"`)
+	w.sent(1)
+	if got, wrong := strings.Join(asked, " "), w.Gemini.Refused(); got != "gemini-b gemini-a" || len(wrong) > 0 {
+		t.Errorf("asked %s; refused %v", got, wrong)
+	}
+}
+
 // TestAPagesConversationKeepsItsModel checks that the model of a conversation that its page keeps cannot change.
 func TestAPagesConversationKeepsItsModel(t *testing.T) {
 	w := deploy(t, "GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b")
