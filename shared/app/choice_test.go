@@ -80,8 +80,8 @@ func TestAChosenModelStaysWithItsRun(t *testing.T) {
 	}
 }
 
-// TestAModelLeavesTheList takes a model off the operator's list while a run of it waits. The run goes on with its agent's
-// own model, which does not get the signature of the other (the fake refuses it).
+// TestAModelLeavesTheList takes a model off the operator's list while a run of it waits. The run goes on with its
+// agent's own model, which does not get the signature of the other (the fake refuses it).
 func TestAModelLeavesTheList(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir(), Settings: []string{"GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b"}}
 	w := deployWith(t, o)

@@ -129,6 +129,11 @@ export class Run {
     await this.event('action.started', { action: a, status: 'executing' });
   }
 
+  /** thinks is a piece of the model's thoughts. */
+  async thinks(text) {
+    await tell('line', `/api/agent/runs/${this.id}/events`, { type: 'thought', delta: text });
+  }
+
   async prints(actionId, offset, text) {
     await tell('line', `/api/agent/runs/${this.id}/events`,
       { type: 'output', actionId, offset, data: Buffer.from(text).toString('base64') });

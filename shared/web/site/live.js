@@ -38,10 +38,12 @@ export class Live {
   #reason = '';
   #stop = new AbortController();
   #words = el('p', { class: 'live-text', hidden: true });
+  #thoughts = el('p', { class: 'quiet live-text' });
+  #folded = el('details', { hidden: true }, el('summary', {}, 'Thoughts'), this.#thoughts);
   #list = el('div', { class: 'live-cards' });
   #foot = el('div', { class: 'live-foot' });
   #error = el('p', { class: 'error', role: 'alert' });
-  node = el('li', { class: 'live' }, this.#words, this.#list, this.#foot, this.#error);
+  node = el('li', { class: 'live' }, this.#folded, this.#words, this.#list, this.#foot, this.#error);
 
   /**
    * @param {object} from a question to pose, or a run to follow
@@ -160,7 +162,7 @@ export class Live {
   #asks() {
     const { prompt, key, threadId, agent, terminalId, attachments, region } = /** @type {Question} */ (this.question);
     return client.stream(prompt, { key, signal: this.#stop.signal, threadId: threadId || undefined, agent, terminalId,
-      attachments: attachments?.map(({ name, data }) => ({ name, data })), ...region });
+      attachments: attachments?.map(({ name, data }) => ({ name, data })), thoughts: true, ...region });
   }
 
   // told handles an update of the run.
@@ -170,11 +172,17 @@ export class Live {
     const { runId, threadId } = e.run ?? e;
     if (runId && !this.runId) this.#known(runId, threadId);
     if (e.type === 'status') this.#enter(e.status);
+    else if (e.type === 'thought') this.#show(() => this.#think(e.delta));
     else if (e.type === 'delta') this.#show(() => { this.#text += e.delta; });
     else if (e.type === 'action') this.#show(() => this.#take(e.action));
     else if (e.type === 'output') this.#show(() => this.#print(e));
     else if (e.type === 'run') this.#show(() => this.#state(e.run));
     else if (e.seq) this.#show(() => this.#event(e));
+  }
+
+  #think(text) {
+    this.#thoughts.append(text);
+    this.#folded.hidden = false;
   }
 
   #print({ actionId, offset, bytes }) {
@@ -221,6 +229,7 @@ export class Live {
     if (status === this.status) return;
     this.status = status;
     if (status === 'planning' && this.#text) this.#text += '\n\n';
+    if (status === 'planning' && !this.#folded.hidden) this.#thoughts.append('\n\n');
     if (status === 'awaiting_confirmation') say(`Needs your decision: ${this.#waiting.join('; ') || 'a question'}.`);
     changed();
     this.on.changed?.(this);

@@ -31,6 +31,14 @@ export const agent = {
     expect(`it is the agent's (${JSON.stringify(question)})`,
       question.agent === 'terminal' && question.prompt === disk.prompt && question.threadId === undefined);
     await page.getByRole('button', { name: '■ Stop' }).waitFor();
+    for (const piece of ['The disk ', 'may be full.']) await disk.thinks(piece);
+    const thoughts = talk(page).locator('.live > details:visible');
+    expect('thoughts are asked for', question.thoughts === true);
+    await thoughts.getByText('Thoughts').waitFor();
+    expect('and folded', !(await thoughts.getByText('The disk').isVisible()));
+    await thoughts.getByText('Thoughts').click();
+    await thoughts.getByText('The disk may be full.').waitFor();
+    await thoughts.getByText('Thoughts').click();
     await disk.runs('df00000000000001', df);
     const first = talk(page).getByRole('article', { name: 'Command' }).first();
     await first.getByText('$ df -h').waitFor();

@@ -4000,10 +4000,12 @@ var Live = class {
   #reason = "";
   #stop = new AbortController();
   #words = el("p", { class: "live-text", hidden: true });
+  #thoughts = el("p", { class: "quiet live-text" });
+  #folded = el("details", { hidden: true }, el("summary", {}, "Thoughts"), this.#thoughts);
   #list = el("div", { class: "live-cards" });
   #foot = el("div", { class: "live-foot" });
   #error = el("p", { class: "error", role: "alert" });
-  node = el("li", { class: "live" }, this.#words, this.#list, this.#foot, this.#error);
+  node = el("li", { class: "live" }, this.#folded, this.#words, this.#list, this.#foot, this.#error);
   /**
    * @param {object} from a question to pose, or a run to follow
    * @param {Question} [from.question]
@@ -4113,6 +4115,7 @@ var Live = class {
       agent,
       terminalId,
       attachments: attachments2?.map(({ name, data }) => ({ name, data })),
+      thoughts: true,
       ...region2
     });
   }
@@ -4125,6 +4128,7 @@ var Live = class {
     const { runId, threadId } = e.run ?? e;
     if (runId && !this.runId) this.#known(runId, threadId);
     if (e.type === "status") this.#enter(e.status);
+    else if (e.type === "thought") this.#show(() => this.#think(e.delta));
     else if (e.type === "delta") this.#show(() => {
       this.#text += e.delta;
     });
@@ -4132,6 +4136,10 @@ var Live = class {
     else if (e.type === "output") this.#show(() => this.#print(e));
     else if (e.type === "run") this.#show(() => this.#state(e.run));
     else if (e.seq) this.#show(() => this.#event(e));
+  }
+  #think(text2) {
+    this.#thoughts.append(text2);
+    this.#folded.hidden = false;
   }
   #print({ actionId, offset, bytes }) {
     this.#shown.print(this.runId, actionId, this.#actions.get(actionId), offset, bytes);
@@ -4171,6 +4179,7 @@ var Live = class {
     if (status === this.status) return;
     this.status = status;
     if (status === "planning" && this.#text) this.#text += "\n\n";
+    if (status === "planning" && !this.#folded.hidden) this.#thoughts.append("\n\n");
     if (status === "awaiting_confirmation") say(`Needs your decision: ${this.#waiting.join("; ") || "a question"}.`);
     changed();
     this.on.changed?.(this);

@@ -54,6 +54,8 @@ export interface Ask {
   terminalId?: string;
   /** Files of the prompt, at most 16 with 1.5 MiB in all; data is base64. */
   attachments?: { name: string; data: string }[];
+  /** For summaries of the model's thoughts, in updates of the type thought. */
+  thoughts?: boolean;
   timeZone?: string;
   locale?: string;
   key?: string;
@@ -92,6 +94,7 @@ export interface Decision {
 export type Update =
   | { type: 'run'; run: Run } // the current state, with its cards when it waits, and at the end
   | { type: 'status'; status: string; runId: string; threadId: string }
+  | { type: 'thought'; delta: string } // a piece of the thoughts, before the text
   | { type: 'delta'; delta: string } // a piece of the answer
   | { type: 'action'; action: any }
   | { type: 'output'; actionId: string; offset?: number; bytes: Uint8Array } // output of an action
