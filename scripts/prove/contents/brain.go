@@ -42,6 +42,12 @@ func (w *scenario) turn(noTools bool) fakegemini.Turn {
 	return t
 }
 
+// answered records an answer. Its thought is the first part, if it has one.
+func (w *scenario) answered(content json.RawMessage) {
+	w.sent[string(content)] = true
+	w.kept[strings.Replace(string(content), `{"text":"hm","thought":true},`, "", 1)] = true
+}
+
 func (w *scenario) some(s string) string {
 	if w.r.IntN(3) == 0 {
 		return s
@@ -138,7 +144,7 @@ func (d direct) Generate(ctx context.Context, req model.Request, _ func(string))
 	if err != nil {
 		return nil, err
 	}
-	d.w.sent[string(content)] = true
+	d.w.answered(content)
 	reply := &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "direct"}
 	if d.w.r.IntN(3) > 0 {
 		for _, c := range req.Contents {
@@ -181,7 +187,7 @@ func (w *wire) Generate(ctx context.Context, req model.Request, delta func(strin
 		w.walk.fault("refused: %s", r)
 	}
 	if err == nil {
-		w.walk.sent[string(reply.Content)] = true
+		w.walk.answered(reply.Content)
 	}
 	return reply, err
 }

@@ -35,19 +35,27 @@ func promptAt(contents []fakegemini.Content) (at int) {
 func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") }
 
 // keptParts checks the earlier runs that are sent verbatim. The conversation must begin with words of the user. Each
-// content of the model must be one that a model has sent, unless a different model is asked now, which gets the earlier
-// runs in words.
+// content of the model must be one that a model has sent, without its thoughts if its run is an earlier one, unless a
+// different model is asked now, which gets the earlier runs in words.
 func (w *scenario) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
 	}
+	own := promptAt(contents)
+	if w.asksSummary { // of earlier runs
+		own = len(contents)
+	}
 	for i, c := range contents {
+		sent := w.sent
+		if i < own {
+			sent = w.kept
+		}
 		switch {
 		case c.Role != "model" && strings.Contains(string(raw[i]), "You called "):
 			w.count["told in words"]++
 		case c.Role != "model" && strings.Contains(string(raw[i]), " left out …]"):
 			w.count["results cut"]++
-		case c.Role != "model" || w.sent[string(raw[i])]:
+		case c.Role != "model" || sent[string(raw[i])]:
 		case !w.changed || strings.Contains(string(raw[i]), "functionCall"):
 			w.fault("no model has sent %s", raw[i])
 		}

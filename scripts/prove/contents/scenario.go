@@ -53,6 +53,7 @@ type scenario struct {
 	changed     bool            // the model was changed
 	asksSummary bool            // the present request is for a summary
 	sent        map[string]bool // the models' answers
+	kept        map[string]bool // the same without their thoughts, as later runs get them
 
 	queue   []queue.Message
 	threads []string
@@ -75,7 +76,8 @@ func newScenario(seed uint64, over *wire) *scenario {
 	w.provider = &provider{r: r, did: map[string]args{}}
 	w.approvals = map[string]store.Doc{}
 	w.store = faulty.Wrap(memory.New(w.clock), w.stored, faulty.Commits(faulty.After(w.sawApprovals)))
-	w.model, w.sent, w.signer = direct{w}, map[string]bool{}, "direct"
+	w.model, w.signer = direct{w}, "direct"
+	w.sent, w.kept = map[string]bool{}, map[string]bool{}
 	w.verbatim, w.window = r.IntN(2) == 0, pick(r, 4_000, 4_000, 4_000, 10_000, 10_000, 10_000, 20_000, 20_000, 150_000)
 	w.provider.long = w.verbatim && w.window > 100_000
 	if over == nil && r.IntN(3) == 0 {
