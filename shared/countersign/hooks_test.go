@@ -97,16 +97,22 @@ func TestModelHookStops(t *testing.T) {
 				t.Fatalf("got the error %v and the events %+v after %d requests", got, events, len(m.Requests()))
 			}
 			wrong = nil
-			var last countersign.Event
-			for e, err := range s.Continue(t.Context()) {
-				if last = e; err != nil {
-					t.Fatal(err)
-				}
-			}
-			if end, ok := last.(*countersign.Finished); !ok || end.Text != "Hello." {
-				t.Errorf("it ends with %+v", last)
-			}
+			saysHello(t, s)
 		})
+	}
+}
+
+// saysHello continues the session, whose run ends with the text "Hello.".
+func saysHello(t *testing.T, s *countersign.Session) {
+	t.Helper()
+	var last countersign.Event
+	for e, err := range s.Continue(t.Context()) {
+		if last = e; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if end, ok := last.(*countersign.Finished); !ok || end.Text != "Hello." {
+		t.Errorf("it ends with %+v", last)
 	}
 }
 
@@ -132,15 +138,7 @@ func TestBeforeModelStopsNoCommit(t *testing.T) {
 			t.Fatalf("the hook stops it with %v", err)
 		}
 		wrong = nil
-		var last countersign.Event
-		for e, err := range s.Continue(t.Context()) {
-			if last = e; err != nil {
-				t.Fatal(err)
-			}
-		}
-		if end, ok := last.(*countersign.Finished); !ok || end.Text != "Hello." {
-			t.Errorf("it ends with %+v", last)
-		}
+		saysHello(t, s)
 	})
 }
 
