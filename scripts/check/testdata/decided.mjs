@@ -7,7 +7,9 @@ import { uncovered } from './looks/covered.mjs';
 const { BASE_URL } = process.env;
 const phone = { width: 390, height: 844 };
 const undo = (page) => page.locator('#main').getByRole('button', { name: 'Undo' });
-const announced = (page) => page.locator('#announce').textContent();
+/** told waits until a screen reader has been told: what it says comes with the answer, after what is drawn. */
+const told = (page, words) => settled(`it is told: ${words}`, async () =>
+  words.test(await page.locator('#announce').textContent()));
 
 /** begin has the user's assistant ask for something, without the page. */
 const begin = (page, prompt) => page.evaluate(async (words) => {
@@ -37,14 +39,13 @@ await run({
     expect('Undo is in sight', await inSight(undo(page)));
     expect('its row is where its card was',
       (await page.locator('#main li').nth(1).getAttribute('class'))?.includes('live'));
-    expect(`it is told: ${await announced(page)}`,
-      /Approved\. Undo within \d+ seconds\./.test(await announced(page)));
+    await told(page, /Approved\. Undo within \d+ seconds\./);
     expect('the next card has the focus', await page.evaluate(() =>
       document.activeElement?.closest('li') === document.querySelectorAll('#main li')[2]));
     await accessible(page, 'an inbox with a row that can be undone');
     await page.keyboard.press('u');
     await page.locator('#main .live').getByText('Undone, nothing was done').waitFor();
-    expect('it is told that it was taken back', /Approval undone/.test(await announced(page)));
+    await told(page, /Approval undone/);
     expect(`${title} still stands there`, (await cards(page).count()) === 9);
     await uncovered(page, 'an inbox with what was undone');
   },
@@ -148,7 +149,7 @@ await run({
     await page.locator('h1').click();
     await page.keyboard.press('a');
     await page.locator('.hint').getByText('Choose one with j and k').waitFor();
-    expect('for the ear too', /Choose one with j and k/.test(await announced(page)));
+    await told(page, /Choose one with j and k/);
     await page.keyboard.press('u');
     await page.locator('.hint').getByText('Nothing can be undone').waitFor();
     await page.keyboard.press('Escape');
@@ -165,7 +166,7 @@ await run({
     await newThread(page);
     await ask(page, 'email xia@example.com that the demo is at ten');
     await cards(page).first().waitFor();
-    await settled('the card is told', async () => /Needs your decision: Send an e-mail/.test(await announced(page)));
+    await told(page, /Needs your decision: Send an e-mail/);
     await page.getByRole('heading', { level: 2, name: /^You/ }).waitFor();
   },
 
@@ -182,7 +183,7 @@ await run({
     await page.getByText('No conversation has this.').waitFor();
     await newThread(page);
     await ask(page, 'hello');
-    await settled('an answer is told', async () => /Countersign says: /.test(await announced(page)));
+    await told(page, /Countersign says: /);
     await page.getByRole('heading', { level: 2, name: /^Countersign/ }).waitFor();
   },
 }, { held: true });

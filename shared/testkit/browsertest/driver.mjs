@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const { BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, SCREENSHOT_DIR } = process.env;
+const { ANSWERS_LATE = '0', BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, SCREENSHOT_DIR } = process.env;
 const library = createRequire(join(PLAYWRIGHT_DIR, 'x.js'));
 const { chromium } = library('playwright-core');
 const axe = readFileSync(library.resolve('axe-core/axe.min.js'), 'utf8');
@@ -23,6 +23,19 @@ const browser = await chromium.launch({
 const stepTime = 300000;
 const patience = 240000;
 
+/**
+ * late keeps each answer to a change from the page for some milliseconds. What the change did arrives by a stream or a
+ * poll before it, as it may on a busy machine: a script that is right waits for what it looks at.
+ */
+function late(ms) {
+  const { fetch } = window;
+  if (ms) window.fetch = async (what, options) => {
+    const answer = await fetch(what, options);
+    if (options?.method && options.method !== 'GET') await new Promise((go) => setTimeout(go, ms));
+    return answer;
+  };
+}
+
 /** problems are script errors, violations of the page's policy, and requests to anybody else. */
 export const problems = [];
 
@@ -37,6 +50,7 @@ export async function visit({ begin, others = [], ...options } = {}) {
       serviceWorkers: 'block', ...options });
   await begin?.(context);
   context.setDefaultTimeout(patience);
+  await context.addInitScript(late, Number(ANSWERS_LATE));
   await context.addInitScript(() =>
     document.addEventListener('securitypolicyviolation',
       (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
