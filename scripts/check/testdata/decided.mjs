@@ -1,6 +1,6 @@
 // Decides on many cards, and takes decisions back. Run by TestDecided.
 
-import { accessible, ask, cards, expect, inSight, hold, lain, newThread, run, settled, signIn, view }
+import { accessible, ask, cards, caughtUp, expect, inSight, hold, lain, newThread, run, settled, signIn, view }
   from './driver.mjs';
 import { uncovered } from './looks/covered.mjs';
 
@@ -97,6 +97,31 @@ await run({
     const said = page.locator('.message.assistant').last();
     await said.getByText('took your approval back').first().waitFor();
     expect('and not that it was rejected', !/reject/i.test(await page.locator('.messages').innerText()));
+  },
+
+  'an answer that comes after the end of the run takes nothing back': async (page) => {
+    await newThread(page);
+    await ask(page, 'email wim@example.com that the demo is at ten');
+    let answer = () => {};
+    const end = new Promise((resolve) => { answer = resolve; });
+    const slow = async (r) => {
+      const { holdSeconds, ...now } = r.request().postDataJSON();
+      const response = await r.fetch({ postData: now });
+      await end;
+      await r.fulfill({ response });
+    };
+    await page.route('**/approvals/resolve', slow);
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    const ended = page.locator('.live[data-status=completed]');
+    await ended.waitFor();
+    const answered = page.waitForResponse('**/approvals/resolve');
+    answer();
+    await answered;
+    await caughtUp(page);
+    expect('the run has still ended', (await ended.count()) === 1);
+    expect('and the next can be asked', await page.getByRole('button', { name: 'Send', exact: true }).isEnabled());
+    await page.unroute('**/approvals/resolve', slow);
   },
 
   'a comment that an approval does not carry out is asked about': async (page) => {

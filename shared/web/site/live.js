@@ -201,13 +201,15 @@ export class Live {
     this.on.moved?.(this);
   }
 
+  // state takes a state of the run. The answer to a decision can arrive after events that are newer than it.
   #state(run) {
     this.runId = run.runId;
-    this.#last = Math.max(this.#last, run.lastEvent ?? 0);
+    for (const a of run.actions ?? []) this.#take(a);
+    if (run.lastEvent < this.#last) return;
+    this.#last = run.lastEvent ?? 0;
     this.#message = run.message ?? '';
     this.#reason = run.errorReason ?? '';
     this.#questions = new Map((run.calls ?? []).map((c) => [c.callId, c]));
-    for (const a of run.actions ?? []) this.#take(a);
     for (const a of run.approvals ?? []) this.#approvals.set(a.actionId, a);
     this.#enter(run.status);
   }

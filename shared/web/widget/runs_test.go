@@ -34,13 +34,6 @@ func (s *chatServer) set(id string, events int, status string, action object) ob
 	return s.runs[id]
 }
 
-// expires ends a run after d.
-func (s *chatServer) expires(id string, d time.Duration) {
-	s.Lock()
-	defer s.Unlock()
-	s.expire[id] = time.Now().Add(d)
-}
-
 func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
 	var in object
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -75,6 +68,8 @@ func (s *chatServer) decide(w http.ResponseWriter, in object) {
 		s.set(id, 3, "completed", object{"decision": "approve_once"})
 		refuse(w, http.StatusConflict, "already_resolved", "It is too late to undo this.")
 		return
+	case decision == "expire": // no decision of a user, but what the sweep does
+		s.set(id, 3, "failed", object{})
 	case decision == "undo", decision == "reject", id == "yes":
 		s.set(id, 3, "completed", object{"decision": decision})
 	case hold == 0:

@@ -86,6 +86,7 @@ export const approvals = {
     await ask(page, 'late');
     const { buttons, told } = await over;
     expect(`it has no buttons (${buttons}), and is told (${told})`, buttons === 0 && /expired/.test(told ?? ''));
+    await elsewhere(page, 'late', 'expire');
     await log(page).getByText('That has expired.').waitFor();
     expect('nothing was decided', (await seen(page)).resolved === null);
   },
