@@ -2,8 +2,8 @@
 // account.
 //
 // The server is the command in the folder local. That command links all of Countersign, so its first build takes a
-// minute or two. This small command builds at once. It checks that the port is free, says that it compiles, and
-// replaces itself with `go run` of the server, with the same flags.
+// minute or two. This small command builds at once. It checks that the port is free, compiles the server, says how far
+// it is, and replaces itself with the server, with the same flags.
 package main
 
 import (
@@ -26,7 +26,6 @@ func main() {
 			os.Exit(1)
 		}
 	}
-	fmt.Fprintln(os.Stderr, "Compiling the local server: a minute or two the first time, a second or two afterwards.")
 	env := os.Environ()
 	if pid := gorun.Parent(); pid != 0 {
 		env = append(env, fmt.Sprintf("DEV_PARENT=%d", pid))
@@ -36,7 +35,7 @@ func main() {
 	switch {
 	case err == nil:
 	case errors.As(err, &ended):
-		os.Exit(ended.ExitCode()) // the server has printed the error
+		os.Exit(ended.ExitCode()) // the go command or the server has printed the error
 	default:
 		fmt.Fprintln(os.Stderr, "dev:", err)
 		os.Exit(1)
@@ -49,12 +48,16 @@ func asksForHelp(args []string) bool {
 	})
 }
 
-// launch replaces this process with go run of the server. It returns only if that fails or, on systems that cannot
-// replace a process, when the server has exited.
+// launch compiles the server and replaces this process with it. It returns only if that fails or, on systems that
+// cannot replace a process, when the server has exited.
 func launch(args, env []string) error {
 	tool, err := exec.LookPath("go")
 	if err != nil {
-		return fmt.Errorf("running go run: %w", err)
+		return fmt.Errorf("compiling the local server: %w", err)
 	}
-	return become(tool, append([]string{"go", "run", server}, args...), env)
+	program, err := compile(tool, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return become(program, append([]string{program}, args...), env)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -10,28 +11,83 @@ import (
 	"testing"
 )
 
-// TestLaunch starts the launcher with a fake go command that prints its arguments. The launcher must say that it
-// compiles, and pass on flags, output and exit status.
+// TestLaunch starts the launcher with a fake go command. The launcher must say how far the compilation is, pass on what
+// the go command says, and become the program with its flags, its output and its exit status.
 func TestLaunch(t *testing.T) {
-	dir := t.TempDir()
-	program := filepath.Join(dir, "launcher")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	launcher := built(t)
+	for name, c := range map[string]struct {
+		packages int
+		want     string
+	}{
+		"first": {250, "Compiling 250 packages of the local server: a minute or two the first time, a second or two " +
+			"afterwards.\ngo: downloading example.org/x v1.0.0\nCompiled 25 of 250 packages.\n" +
+			"Compiled 50 of 250 packages.\nCompiled 75 of 250 packages.\nCompiled 100 of 250 packages.\n" +
+			"Compiled 125 of 250 packages.\nCompiled 150 of 250 packages.\nCompiled 175 of 250 packages.\n" +
+			"Compiled 200 of 250 packages.\nCompiled 225 of 250 packages.\n"},
+		"one edit": {3, "Compiling 3 packages of the local server.\ngo: downloading example.org/x v1.0.0\n"},
+		"again":    {0, "Starting the local server.\ngo: downloading example.org/x v1.0.0\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fakeGo(t, dir, c.packages, "exit 0")
+			cmd := exec.CommandContext(t.Context(), launcher, "-addr", "127.0.0.1:9000")
+			cmd.Env = []string{"PATH=" + dir, "HOME=" + dir}
+			var out, errs strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, io.Writer(&errs)
+			err := cmd.Run()
+			if cmd.ProcessState.ExitCode() != 3 || out.String() != "served -addr 127.0.0.1:9000\n" {
+				t.Errorf("%v, output %q", err, out.String())
+			}
+			if errs.String() != c.want {
+				t.Errorf("it says %q,\nwant %q", errs.String(), c.want)
+			}
+		})
+	}
+}
+
+// TestACompilationThatFails passes on what the compiler says, and starts nothing.
+func TestACompilationThatFails(t *testing.T) {
+	launcher, dir := built(t), t.TempDir()
+	fakeGo(t, dir, 1, "echo 'local/main.go:3:1: syntax error' >&2; exit 1")
+	cmd := exec.CommandContext(t.Context(), launcher)
+	cmd.Env = []string{"PATH=" + dir, "HOME=" + dir, "PORT=9000"}
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.HasSuffix(string(out), "\nlocal/main.go:3:1: syntax error\n") {
+		t.Errorf("exit status %d, output %q", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func built(t *testing.T) string {
+	t.Helper()
+	launcher := filepath.Join(t.TempDir(), "launcher")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", launcher, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building the launcher: %v\n%s", err, out)
 	}
-	script := "#!/bin/sh\necho \"go $*\"\nexit 3\n"
+	return launcher
+}
+
+// fakeGo writes a go command to dir. It lists a number of stale packages, names each when it builds, and then does as
+// end says. Its program prints its arguments.
+func fakeGo(t *testing.T, dir string, packages int, end string) {
+	t.Helper()
+	script := fmt.Sprintf(`#!/bin/sh
+i=0
+case $1 in
+list)
+	while [ $i -lt %d ]; do i=$((i+1)); printf 'true\tp%%s\t/x\n' $i; done
+	printf 'false\tfmt\t/x\ntrue\t%[2]s\t/src\n' ;;
+build)
+	echo 'go: downloading example.org/x v1.0.0' >&2
+	while [ $i -lt %[1]d ]; do i=$((i+1)); echo p$i >&2; done
+	echo %[2]s >&2
+	while [ "$1" != -o ]; do shift; done
+	printf '#!/bin/sh\necho "served $*"\nexit 3\n' >"$2"
+	/bin/chmod +x "$2"
+	%[3]s ;;
+esac
+`, packages, server, end)
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:9000")
-	cmd.Env = []string{"PATH=" + dir}
-	var out, errs strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, io.Writer(&errs)
-	err := cmd.Run()
-	if cmd.ProcessState.ExitCode() != 3 || out.String() != "go run "+server+" -addr 127.0.0.1:9000\n" {
-		t.Errorf("%v, output %q", err, out.String())
-	}
-	if !strings.HasPrefix(errs.String(), "Compiling the local server: a minute or two") {
-		t.Errorf("it says %q", errs.String())
 	}
 }
 
