@@ -1,7 +1,7 @@
 // Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by
 // TestPlans.
 
-import { accessible, cards, expect, lain, restart, run, settled, shot, signIn, view } from './driver.mjs';
+import { accessible, cards, caughtUp, expect, lain, restart, run, settled, shot, signIn, view } from './driver.mjs';
 
 const decide = async (page, name) => {
   await lain(page);
@@ -25,10 +25,29 @@ await run({
   },
   'a refinement makes another plan, and confirms nothing': async (page) => {
     const before = await cards(page).getAttribute('data-version');
+    let answer = () => {};
+    const shown = new Promise((resolve) => { answer = resolve; });
+    await page.route('**/approvals/resolve', async (r) => { // the answer comes after the other plan
+      const response = await r.fetch();
+      await shown;
+      await r.fulfill({ response });
+    });
     await page.getByLabel('What should be different?').fill('make step 2 smaller');
     await decide(page, 'Ask for another plan');
     await settled('another plan waits', async () => (await cards(page).count()) === 1
       && (await cards(page).getAttribute('data-version')) !== before);
+    expect('its card does not repeat what was asked',
+      (await page.getByLabel('What should be different?').inputValue()) === '');
+    await page.getByLabel('What should be different?').fill('and say why');
+    const answered = page.waitForResponse('**/approvals/resolve');
+    answer();
+    await answered;
+    await page.unroute('**/approvals/resolve');
+    await caughtUp(page);
+    await page.reload();
+    await settled('what was typed since is kept',
+      async () => (await page.getByLabel('What should be different?').inputValue()) === 'and say why');
+    await page.getByLabel('What should be different?').fill('');
     const different = page.getByRole('region', { name: 'Changed since the previous plan' });
     expect('it shows what is different', (await different.getByRole('listitem').count()) > 0);
   },

@@ -116,9 +116,9 @@ export function card(a, done, wait = 0) {
         strict, rejects,
     };
     try {
-      const run = await busy(node.querySelectorAll('button, input, textarea'), used,
+      const answer = busy(node.querySelectorAll('button, input, textarea'), used,
         () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
-      taken(run, body);
+      taken(await (decision === 'refine' ? plan?.asked(answer) : answer), body);
       changed();
     } catch (err) {
       if (outbox.keepable(err, body)) {

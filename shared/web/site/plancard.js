@@ -47,6 +47,9 @@ export class PlanParts {
     return this.#words.words;
   }
 
+  /** asked waits for the answer to a request for another plan. @template T @param {Promise<T>} answer */
+  asked = (answer) => this.#words.sent(answer);
+
   // slot names what is stored for this version of the card, until it is decided.
   #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
 

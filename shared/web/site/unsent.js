@@ -22,13 +22,15 @@ export async function passOver(decision, words) {
     `You wrote ${said}. ${effects[decision] ?? asShown}`, yes[decision] ?? 'Confirm as shown', 'Go back');
 }
 
+const underway = new Set(); // slots whose words were sent, and not answered yet
+
 /** Typed is a field whose words survive a reload, until they are sent or dropped. */
 export class Typed {
   /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot stores the words */
   constructor(box, slot) {
     this.box = box;
     this.slot = slot;
-    box.value = drafts.get(slot) ?? '';
+    if (!underway.has(slot)) box.value = drafts.get(slot) ?? '';
     box.addEventListener('input', () => drafts.set(slot, box.value));
   }
 
@@ -36,9 +38,22 @@ export class Typed {
     return this.box.value.trim();
   }
 
-  /** forget drops the words. */
+  /**
+   * sent keeps the words out of a later card with the same slot, which can be shown before the answer is here.
+   * @template T @param {Promise<T>} answer @returns {Promise<T>}
+   */
+  async sent(answer) {
+    underway.add(this.slot);
+    try {
+      return await answer;
+    } finally {
+      underway.delete(this.slot);
+    }
+  }
+
+  /** forget drops the words, but not others that were typed into a later card. */
   forget() {
-    drafts.set(this.slot, undefined);
+    if (drafts.get(this.slot) === this.box.value) drafts.set(this.slot, undefined);
     this.box.value = '';
   }
 }

@@ -2967,20 +2967,33 @@ async function passOver(decision, words3) {
     "Go back"
   );
 }
+var underway = /* @__PURE__ */ new Set();
 var Typed = class {
   /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot stores the words */
   constructor(box, slot3) {
     this.box = box;
     this.slot = slot3;
-    box.value = drafts.get(slot3) ?? "";
+    if (!underway.has(slot3)) box.value = drafts.get(slot3) ?? "";
     box.addEventListener("input", () => drafts.set(slot3, box.value));
   }
   get words() {
     return this.box.value.trim();
   }
-  /** forget drops the words. */
+  /**
+   * sent keeps the words out of a later card with the same slot, which can be shown before the answer is here.
+   * @template T @param {Promise<T>} answer @returns {Promise<T>}
+   */
+  async sent(answer2) {
+    underway.add(this.slot);
+    try {
+      return await answer2;
+    } finally {
+      underway.delete(this.slot);
+    }
+  }
+  /** forget drops the words, but not others that were typed into a later card. */
   forget() {
-    drafts.set(this.slot, void 0);
+    if (drafts.get(this.slot) === this.box.value) drafts.set(this.slot, void 0);
     this.box.value = "";
   }
 };
@@ -3051,6 +3064,8 @@ var PlanParts = class {
   get words() {
     return this.#words.words;
   }
+  /** asked waits for the answer to a request for another plan. @template T @param {Promise<T>} answer */
+  asked = (answer2) => this.#words.sent(answer2);
   // slot names what is stored for this version of the card, until it is decided.
   #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
   // tick makes a checkbox that remembers its state.
@@ -3326,12 +3341,12 @@ function card(a, done, wait = 0) {
       rejects
     };
     try {
-      const run = await busy(
+      const answer2 = busy(
         node.querySelectorAll("button, input, textarea"),
         used,
         () => patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w }))
       );
-      taken(run, body2);
+      taken(await (decision === "refine" ? plan?.asked(answer2) : answer2), body2);
       changed();
     } catch (err) {
       if (keepable(err, body2)) {
