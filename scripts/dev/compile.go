@@ -90,8 +90,8 @@ func announcement(packages int) string {
 		"a second or two afterwards.", packages)
 }
 
-// progress reads what go build says until it ends. It writes a line for each tenth of the packages, and passes on what
-// is not the name of one.
+// progress reads the messages of go build until it ends. It writes a line for each tenth of the packages, and passes on
+// messages that are no package's name.
 func progress(said io.Reader, out io.Writer, stale map[string]bool) {
 	all := len(stale)
 	done := 0

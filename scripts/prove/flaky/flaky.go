@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +32,9 @@ func Proof() proof.Proof {
 		Tries: "tests, many times on a busy machine in a random order: a test that fails once is a finding",
 		Takes: "about three times as long as go test for each round; name packages or set -n and -short for less",
 		About: `The tests are built once. In each round every package runs in its own directory, as go test runs it, beside a busy
-loop on each core: with GOMAXPROCS=1 in the first round, with 2 in the next, and so on. A test's first failure is
-printed when it happens. The seed of a round is that of -shuffle: go test -shuffle SEED repeats the order.`,
+loop on each core: with GOMAXPROCS=1 in the first round, with 2 in the next, and so on. In rounds 2, 5, 8 and
+so on, browsers get the answers to changes a second late, and in rounds 3, 6 and so on what they read. A test's first
+failure is printed when it happens. The seed of a round is that of -shuffle: go test -shuffle SEED repeats the order.`,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&o.rounds, "n", o.rounds, "run each package in this many `rounds`")
 			f.BoolVar(&o.short, "short", false, "run the tests with -short")
@@ -128,7 +130,7 @@ func (o options) args(seed uint64) []string {
 
 // repeat returns the command that repeats a package's tests as they ran in the round.
 func (o options) repeat(p proof.Package, t turn) string {
-	args := append([]string{fmt.Sprintf("GOMAXPROCS=%d go test -count=1", t.procs)}, o.flags()...)
+	args := append(append(slices.Clone(t.env), "go test -count=1"), o.flags()...)
 	for _, arg := range o.args(t.seed)[2:] {
 		args = append(args, strings.Replace(arg, "-test.", "-", 1))
 	}

@@ -67,8 +67,9 @@ func TestATestThatFailsOnce(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, printed)
 	}
 	for _, want := range []string{"round 1 of 3: GOMAXPROCS=1, -shuffle=7, 1 packages, 0 failures, in ",
-		"FINDING phase TestWanes: in round 2: GOMAXPROCS=2 go test -count=1 -shuffle=8 -short ./phase\n" +
-			"    phase_test.go:17: it is new\n", "round 2 of 3: GOMAXPROCS=2, -shuffle=8, 1 packages, 1 failures, in ",
+		"FINDING phase TestWanes: in round 2: GOMAXPROCS=2 CHANGES_LATE=1000 go test -count=1 -shuffle=8 -short " +
+			"./phase\n    phase_test.go:17: it is new\n",
+		"round 2 of 3: GOMAXPROCS=2 CHANGES_LATE=1000, -shuffle=8, 1 packages, 1 failures, in ",
 		"phase TestWanes failed in 1 of 3 rounds: 2\n", "flaky: 1 findings, 2 held, 0 skipped"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the report lacks %q:\n%s", want, printed)

@@ -41,15 +41,27 @@ func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
 	s.tests, s.binary[p.Name] = append(s.tests, p), file
 }
 
-// turn is one round: its number, and the settings of its tests.
+// turn is one round: its number, the seed of its order, and the variables that its tests run with.
 type turn struct {
-	n, procs int
-	seed     uint64
+	n    int
+	seed uint64
+	env  []string
+}
+
+func turnOf(n int, seed uint64) turn {
+	t := turn{n: n, seed: seed + uint64(n) - 1, env: []string{fmt.Sprintf("GOMAXPROCS=%d", 2-n%2)}}
+	switch n % 3 { // for package browsertest
+	case 2:
+		t.env = append(t.env, "CHANGES_LATE=1000")
+	case 0:
+		t.env = append(t.env, "READS_LATE=1000")
+	}
+	return t
 }
 
 // round runs each package once.
 func (s *soaking) round(ctx context.Context, n int) {
-	began, t, before := time.Now(), turn{n: n, procs: 2 - n%2, seed: s.Seed + uint64(n) - 1}, s.Counted("failures")
+	began, t, before := time.Now(), turnOf(n, s.Seed), s.Counted("failures")
 	each(s.tests, func(_ int, p proof.Package) {
 		printed, err := s.run(ctx, p, t)
 		switch {
@@ -60,9 +72,8 @@ func (s *soaking) round(ctx context.Context, n int) {
 			s.Held(p.Name, "in round %d", n)
 		}
 	})
-	s.Note("round %d of %d: GOMAXPROCS=%d, -shuffle=%d, %d packages, %d failures, in %.0f s", n, s.rounds,
-		t.procs, t.seed,
-		len(s.tests), s.Counted("failures")-before, time.Since(began).Seconds())
+	s.Note("round %d of %d: %s, -shuffle=%d, %d packages, %d failures, in %.0f s", n, s.rounds,
+		strings.Join(t.env, " "), t.seed, len(s.tests), s.Counted("failures")-before, time.Since(began).Seconds())
 }
 
 // run runs the tests of a package as go test does, and returns their output. It kills processes that the tests left
@@ -70,7 +81,7 @@ func (s *soaking) round(ctx context.Context, n int) {
 func (s *soaking) run(ctx context.Context, p proof.Package, t turn) (string, error) {
 	cmd := exec.CommandContext(ctx, s.binary[p.Name], s.args(t.seed)...)
 	cmd.Dir, cmd.WaitDelay = p.Dir, time.Minute
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", t.procs), "PWD="+p.Dir)
+	cmd.Env = append(append(os.Environ(), t.env...), "PWD="+p.Dir)
 	subprocess.Own(cmd)
 	cmd.Cancel = func() error { subprocess.Kill(cmd.Process); return nil }
 	out, err := cmd.CombinedOutput()

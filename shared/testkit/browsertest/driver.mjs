@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const { ANSWERS_LATE = '0', BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, SCREENSHOT_DIR } = process.env;
+const { BASE_URL, CHANGES_LATE, CHROMIUM, PLAYWRIGHT_DIR, READS_LATE, SCREENSHOT_DIR } = process.env;
 const library = createRequire(join(PLAYWRIGHT_DIR, 'x.js'));
 const { chromium } = library('playwright-core');
 const axe = readFileSync(library.resolve('axe-core/axe.min.js'), 'utf8');
@@ -24,14 +24,16 @@ const stepTime = 300000;
 const patience = 240000;
 
 /**
- * late keeps each answer to a change from the page for some milliseconds. What the change did arrives by a stream or a
- * poll before it, as it may on a busy machine: a script that is right waits for what it looks at.
+ * late keeps answers from the page for some milliseconds: those to changes, those to reads, or both. On a busy machine,
+ * what a change did can arrive by a stream before its answer, and a state can be old when it arrives. A script that is
+ * right waits for what it looks at, and a page that is right never goes back to an earlier state.
  */
-function late(ms) {
+function late([change, read]) {
   const { fetch } = window;
-  if (ms) window.fetch = async (what, options) => {
+  if (change || read) window.fetch = async (what, options) => {
     const answer = await fetch(what, options);
-    if (options?.method && options.method !== 'GET') await new Promise((go) => setTimeout(go, ms));
+    const ms = (options?.method ?? 'GET') === 'GET' ? read : change;
+    if (ms) await new Promise((go) => setTimeout(go, ms));
     return answer;
   };
 }
@@ -50,7 +52,7 @@ export async function visit({ begin, others = [], ...options } = {}) {
       serviceWorkers: 'block', ...options });
   await begin?.(context);
   context.setDefaultTimeout(patience);
-  await context.addInitScript(late, Number(ANSWERS_LATE));
+  await context.addInitScript(late, [Number(CHANGES_LATE ?? 0), Number(READS_LATE ?? 0)]);
   await context.addInitScript(() =>
     document.addEventListener('securitypolicyviolation',
       (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
