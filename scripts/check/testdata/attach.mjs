@@ -182,6 +182,12 @@ await run({
   'a request that is asked again has its files again': async (page) => {
     await emptied(page);
     await pick(page, file('again.txt', 'again'));
+    let answer = () => {};
+    const pressed = new Promise((resolve) => { answer = resolve; });
+    await page.route('**/messages?*', async (r) => { // the conversation itself is late
+      await pressed;
+      await r.continue();
+    });
     await ask(page, 'email kim@example.org that lunch is ready');
     await page.locator('.card').waitFor();
     await page.locator('.live').getByRole('button', { name: 'Cancel', exact: true }).click();
@@ -191,6 +197,8 @@ await run({
     await pick(page, file('draft.txt', 'draft'));
     const [files] = await Promise.all([sent(page), again.click()]);
     expect('the same file', files.length === 1 && files[0].name === 'again.txt' && String(files[0].data) === 'again');
+    answer();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.locator('.card').waitFor();
     expect('a draft keeps its own', (await names(page)).join() === 'draft.txt');
   },

@@ -1,6 +1,6 @@
 // Decides on many cards, and takes decisions back. Run by TestDecided.
 
-import { accessible, ask, cards, caughtUp, expect, inSight, hold, lain, newThread, run, settled, signIn, view }
+import { accessible, ask, cards, caughtUp, expect, hold, inSight, lain, newThread, press, run, settled, signIn, view }
   from './driver.mjs';
 import { uncovered } from './looks/covered.mjs';
 
@@ -34,7 +34,7 @@ await run({
     const title = await second.locator('dd').first().innerText();
     await second.scrollIntoViewIfNeeded();
     await lain(page);
-    await second.getByRole('button', { name: 'Approve once' }).click();
+    await press(second.getByRole('button', { name: 'Approve once' }));
     await undo(page).waitFor();
     expect('Undo is in sight', await inSight(undo(page)));
     expect('its row is where its card was',
@@ -61,7 +61,7 @@ await run({
     };
     await page.route('**/approvals/resolve', slow);
     await lain(page);
-    await cards(page).nth(1).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).nth(1).getByRole('button', { name: 'Approve once' }));
     await page.locator(`#views .count[aria-label="${before - 1} waiting"]`).waitFor({ state: 'attached' });
     expect('the card waits for its answer', (await cards(page).count()) === before && (await undo(page).count()) === 0);
     answer();
@@ -74,7 +74,7 @@ await run({
   'always allow can be undone as long, and then nothing is allowed': async (page) => {
     await page.setViewportSize(phone);
     await lain(page);
-    await cards(page).nth(3).getByRole('button', { name: 'Always allow' }).click();
+    await press(cards(page).nth(3).getByRole('button', { name: 'Always allow' }));
     await undo(page).waitFor();
     expect('there is one way to undo it, in sight', (await undo(page).count()) === 1 && await inSight(undo(page)));
     await page.locator('.always').getByText('always allowed for 90 days').waitFor();
@@ -92,7 +92,7 @@ await run({
     await newThread(page);
     await ask(page, 'email zoe@example.com that the demo is at ten');
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await undo(page).click();
     const said = page.locator('.message.assistant').last();
     await said.getByText('took your approval back').first().waitFor();
@@ -112,7 +112,7 @@ await run({
     };
     await page.route('**/approvals/resolve', slow);
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     const ended = page.locator('.live[data-status=completed]');
     await ended.waitFor();
     const answered = page.waitForResponse('**/approvals/resolve');
@@ -140,9 +140,30 @@ await run({
     await page.keyboard.press('Enter'); // on what has the focus, which is the way back
     expect('it still waits', (await cards(page).count()) === 1);
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Reject' }).click(); // the comment goes with it
+    await press(cards(page).getByRole('button', { name: 'Reject' })); // the comment goes with it
     await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
     await view(page, 'Inbox');
+  },
+
+  'a conversation in the list keeps the focus when the list is loaded again': async (page) => {
+    await page.setViewportSize({ width: 1280, height: 860 });
+    await newThread(page);
+    let answer = () => {};
+    const focused = new Promise((resolve) => { answer = resolve; });
+    await page.route('**/api/agent/threads?*', async (r) => {
+      await focused;
+      await r.continue();
+    });
+    await ask(page, 'hello');
+    const link = await page.locator('.thread').nth(1).elementHandle();
+    await link.focus();
+    const loaded = page.waitForResponse('**/api/agent/threads?*');
+    answer();
+    await loaded;
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.locator('.thread[aria-current]').waitFor();
+    expect('it has the focus', await link.evaluate((a) => document.activeElement === a));
+    await hold(page, 60);
   },
 
   'a conversation is found by its words, its people and its state, however many are newer': async (page) => {

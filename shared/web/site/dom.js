@@ -37,17 +37,25 @@ export const button = (words, onclick, kind = '', more = {}) =>
   el('button', { type: 'button', class: kind || undefined, onclick, ...more }, words);
 
 /**
- * arrange makes these the children, and moves only what has to be moved: what has the focus keeps it.
+ * arrange makes these the children of a list with cards. Cards that moved decide nothing for a while.
  * @param {Element} parent @param {Element[]} nodes
  */
 export function arrange(parent, nodes) {
+  if (reorder(parent, nodes)) moved();
+}
+
+/**
+ * reorder makes these the children, and moves only what has to be moved: what has the focus keeps it.
+ * @param {Element} parent @param {Element[]} nodes @returns {boolean} whether anything has changed
+ */
+export function reorder(parent, nodes) {
   const wanted = new Set(nodes);
   const before = [...parent.children];
   for (const child of before) if (!wanted.has(child)) child.remove();
   nodes.forEach((node, i) => {
     if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] ?? null);
   });
-  if (before.some((child, i) => child !== nodes[i]) || before.length !== nodes.length) moved();
+  return before.some((child, i) => child !== nodes[i]) || before.length !== nodes.length;
 }
 
 /**

@@ -1,7 +1,7 @@
 // The list of conversations, beside every view.
 
 import { call } from './api.js';
-import { byId, el, say, trouble } from './dom.js';
+import { byId, el, reorder, say, trouble } from './dom.js';
 import { day } from './time.js';
 import { count } from './words.js';
 
@@ -101,22 +101,30 @@ export function reset() {
   user++;
   all = [];
   cursor = '';
+  links.clear();
   /** @type {HTMLFormElement} */ (byId('threads-form')).reset();
   search({});
 }
 
+const none = el('li', { class: 'quiet small-text' });
+
 function render() {
   const shown = found ? found.threads : all;
-  const none = found?.busy ? 'Searching…' : found ? 'No conversation has this.' : 'No conversations yet.';
-  byId('threads').replaceChildren(...(shown.length ? shown.map(row)
-    : [el('li', { class: 'quiet small-text' }, none)]));
+  none.textContent = found?.busy ? 'Searching…' : found ? 'No conversation has this.' : 'No conversations yet.';
+  reorder(byId('threads'), shown.length ? shown.map(row) : [none]);
   byId('threads-form').hidden = all.length < 2 && !found;
   byId('threads-more').hidden = found ? found.busy || !found.cursor : !cursor;
 }
 
-const row = (t) =>
-  el('li', {},
-  el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title,
-  'aria-current': t.threadId === open && 'page' },
-  el('span', { class: 'thread-title' }, t.title || '(no title)'),
-    el('span', { class: 'thread-day' }, day(t.updatedAt))));
+/** @type {Map<string, HTMLElement>} the links, which keep the focus when the list is loaded again */
+const links = new Map();
+
+function row(t) {
+  const link = links.get(t.threadId) ?? el('a', { href: `#/t/${t.threadId}`, class: 'thread' });
+  links.set(t.threadId, link);
+  link.title = t.title;
+  link.ariaCurrent = t.threadId === open ? 'page' : null;
+  link.replaceChildren(el('span', { class: 'thread-title' }, t.title || '(no title)'),
+    el('span', { class: 'thread-day' }, day(t.updatedAt)));
+  return link.closest('li') ?? el('li', {}, link);
+}

@@ -157,7 +157,8 @@ export class Transcript {
       this.render();
     },
     changed: () => this.render(),
-    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe, this.#messageOf(l)),
+    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe,
+      this.#messageOf(l) ?? { runId: l.runId, attachments: l.question?.attachments }),
     asked: (l) => this.#promptOf(l),
     moved: (l) => this.on.moved?.(l),
     ended: async (l, err) => {

@@ -530,13 +530,16 @@ function el(name, attributes = {}, ...children) {
 var there = (c) => c !== void 0 && c !== null && c !== false && c !== "";
 var button = (words3, onclick, kind = "", more2 = {}) => el("button", { type: "button", class: kind || void 0, onclick, ...more2 }, words3);
 function arrange(parent, nodes) {
+  if (reorder(parent, nodes)) moved();
+}
+function reorder(parent, nodes) {
   const wanted2 = new Set(nodes);
   const before = [...parent.children];
   for (const child of before) if (!wanted2.has(child)) child.remove();
   nodes.forEach((node, i) => {
     if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] ?? null);
   });
-  if (before.some((child, i) => child !== nodes[i]) || before.length !== nodes.length) moved();
+  return before.some((child, i) => child !== nodes[i]) || before.length !== nodes.length;
 }
 function say(...words3) {
   const place = byId("announce");
@@ -1780,10 +1783,10 @@ async function audit(main, runId, signal) {
 async function all(place, signal) {
   const error = el("p", { class: "error", role: "alert" });
   const list2 = el("div", { class: "stories" });
-  const none = el("p", { class: "empty-view", hidden: true });
+  const none2 = el("p", { class: "empty-view", hidden: true });
   const more2 = button("Show older", () => older2(searches2), "small", { hidden: true });
   const filter = new AuditFilter(() => begin4());
-  place.append(filter.node, error, list2, none, more2);
+  place.append(filter.node, error, list2, none2, more2);
   const stories = /* @__PURE__ */ new Map();
   let cursor2 = "";
   let searches2 = 0;
@@ -1801,9 +1804,9 @@ async function all(place, signal) {
       }
       cursor2 = page3.nextCursor ?? "";
       more2.hidden = !cursor2;
-      none.hidden = stories.size > 0;
-      none.textContent = !filter.query ? "No entries yet. What you approve appears here, step by step." : cursor2 ? "No match among the newest entries. Older ones may match." : "No entry matches.";
-      if (filter.query) say(stories.size ? `${stories.size} found.` : none.textContent);
+      none2.hidden = stories.size > 0;
+      none2.textContent = !filter.query ? "No entries yet. What you approve appears here, step by step." : cursor2 ? "No match among the newest entries. Older ones may match." : "No entry matches.";
+      if (filter.query) say(stories.size ? `${stories.size} found.` : none2.textContent);
     } catch (err) {
       if (!signal.aborted && search3 === searches2) trouble(error, err, () => older2(search3));
     }
@@ -1814,7 +1817,7 @@ async function all(place, signal) {
     cursor2 = "";
     stories.clear();
     list2.replaceChildren();
-    more2.hidden = none.hidden = true;
+    more2.hidden = none2.hidden = true;
     return older2(searches2);
   };
   await begin4();
@@ -2183,31 +2186,30 @@ function reset2() {
   user3++;
   all2 = [];
   cursor = "";
+  links.clear();
   byId("threads-form").reset();
   search({});
 }
+var none = el("li", { class: "quiet small-text" });
 function render() {
   const shown4 = found2 ? found2.threads : all2;
-  const none = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "No conversations yet.";
-  byId("threads").replaceChildren(...shown4.length ? shown4.map(row) : [el("li", { class: "quiet small-text" }, none)]);
+  none.textContent = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "No conversations yet.";
+  reorder(byId("threads"), shown4.length ? shown4.map(row) : [none]);
   byId("threads-form").hidden = all2.length < 2 && !found2;
   byId("threads-more").hidden = found2 ? found2.busy || !found2.cursor : !cursor;
 }
-var row = (t) => el(
-  "li",
-  {},
-  el(
-    "a",
-    {
-      href: `#/t/${t.threadId}`,
-      class: "thread",
-      title: t.title,
-      "aria-current": t.threadId === open && "page"
-    },
+var links = /* @__PURE__ */ new Map();
+function row(t) {
+  const link = links.get(t.threadId) ?? el("a", { href: `#/t/${t.threadId}`, class: "thread" });
+  links.set(t.threadId, link);
+  link.title = t.title;
+  link.ariaCurrent = t.threadId === open ? "page" : null;
+  link.replaceChildren(
     el("span", { class: "thread-title" }, t.title || "(no title)"),
     el("span", { class: "thread-day" }, day3(t.updatedAt))
-  )
-);
+  );
+  return link.closest("li") ?? el("li", {}, link);
+}
 
 // site/named.js
 var Named = class {
@@ -4418,7 +4420,11 @@ var Transcript = class {
       this.render();
     },
     changed: () => this.render(),
-    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe, this.#messageOf(l)),
+    again: (l, safe) => this.on.again?.(
+      this.#promptOf(l),
+      safe,
+      this.#messageOf(l) ?? { runId: l.runId, attachments: l.question?.attachments }
+    ),
     asked: (l) => this.#promptOf(l),
     moved: (l) => this.on.moved?.(l),
     ended: async (l, err) => {
@@ -5080,7 +5086,7 @@ async function inbox(main, signal) {
   const list2 = el("ul", { class: "stack plain", "aria-label": "Waiting, and just decided" });
   const holds2 = el("div", { class: "stack", role: "group", "aria-label": "Approved a moment ago" });
   const error = el("p", { class: "error", role: "alert" });
-  const none = el(
+  const none2 = el(
     "p",
     { class: "empty-view", hidden: true },
     "Nothing is waiting. Anything with an effect outside appears here before it happens."
@@ -5088,7 +5094,7 @@ async function inbox(main, signal) {
   const more2 = button("Show older", () => older(), "small", { hidden: true });
   const kept = el("div", { class: "stack" });
   const offers = deployed("allowlist") ? [offer(error), offer2(error)] : [];
-  main.replaceChildren(heading("Waiting for you"), error, holds2, kept, list2, none, more2, ...offers);
+  main.replaceChildren(heading("Waiting for you"), error, holds2, kept, list2, none2, more2, ...offers);
   const cards2 = /* @__PURE__ */ new Map();
   const rows = /* @__PURE__ */ new Map();
   const lives = /* @__PURE__ */ new Map();
@@ -5129,7 +5135,7 @@ async function inbox(main, signal) {
       rows.get(a.approvalId)
     )));
     arrange(kept, known6.error ? cardless(main, kept) : []);
-    none.hidden = !known6.loaded || shown4.length > 0 || held.length > 0;
+    none2.hidden = !known6.loaded || shown4.length > 0 || held.length > 0;
     more2.hidden = !known6.more;
   }, signal);
   await changed();
