@@ -1,6 +1,7 @@
 // Reads cards in the language of the browser and by its clock. Run by TestClocks.
 
-import { accessible, ask, cards, expect, lain, newThread, run, settled, shot, signIn, view, visit } from './driver.mjs';
+import { accessible, ask, cards, expect, lain, newThread, press, run, settled, shot, signIn, view, visit }
+  from './driver.mjs';
 
 const english = /day\b|\b(Jan|Febr)uary|\b(AM|PM)\b|UTC/; // of the server's own words for times
 const german = /(Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch/;
@@ -11,7 +12,7 @@ const times = async (card) => [...await card.locator('dd').allInnerTexts(),
 
 async function approve(page) {
   await lain(page);
-  await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+  await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
   await settled('it is done', async () => await cards(page).count() === 0);
 }
 

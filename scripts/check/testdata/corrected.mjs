@@ -1,6 +1,6 @@
 // A card that is corrected in words while it waits. Run by TestCorrected.
 
-import { accessible, ask, cards, expect, hold, lain, newThread, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, expect, hold, lain, newThread, press, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 import { ended, rows } from './console/console.mjs';
 
@@ -24,7 +24,7 @@ await run({
     await settled('the link leads to the other card',
       () => page.evaluate(() => document.activeElement?.matches('.card:nth-child(1), li:nth-child(2) > .card')));
     await lain(page);
-    await page.getByRole('button', { name: both }).click();
+    await press(page.getByRole('button', { name: both }));
     await settled('no card waits', async () => (await cards(page).count()) === 0);
     await rows(page, 'completed').waitFor();
     await page.getByRole('link', { name: /standup/i }).first().click();
@@ -47,12 +47,12 @@ await run({
     };
     await page.route('**/approvals/resolve', faster);
     await lain(page);
-    await page.getByRole('button', { name: both }).click();
+    await press(page.getByRole('button', { name: both }));
     await page.getByText(/The earlier card was approved at .* Nothing was decided about this one/).waitFor();
     await page.unroute('**/approvals/resolve', faster);
     await settled('it is offered no more', async () => !(await page.getByRole('button', { name: both }).isVisible()));
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
   },
 
@@ -65,14 +65,14 @@ await run({
     await ask(page, 'make it say that the demo is at eleven');
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     await lain(page);
-    await page.getByRole('button', { name: both }).click();
+    await press(page.getByRole('button', { name: both }));
     await page.getByRole('button', { name: 'Undo' }).click();
     await cards(page).getByText('You undid the approval of the newer card, which had replaced this one.').waitFor();
     expect('one card waits', (await cards(page).count()) === 1);
     await cards(page).getByText('The demo is at ten').first().waitFor();
     await shot(page, 'waits-again');
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
     await page.context().close();
   },
@@ -95,7 +95,7 @@ await run({
     await view(page, 'Inbox');
     await settled('ten of sixty are shown', async () => (await cards(page).count()) === 10);
     await lain(page);
-    await page.getByRole('button', { name: 'Approve this, reject the 2 earlier ones' }).click();
+    await press(page.getByRole('button', { name: 'Approve this, reject the 2 earlier ones' }));
     await rows(page, 'completed').waitFor();
     await settled('neither earlier one waits', () => page.evaluate(async () => {
       const { user } = await import('./session.js');

@@ -1,7 +1,7 @@
 // Uses terminals in Chromium as a newcomer would, on the demo host. Run by TestTerminal. A line "restart" asks the test
 // to kill the server with -9 and to start it again.
 
-import { accessible, cards, expect, lain, restart, run, settled, shot, signIn, view, visit } from './driver.mjs';
+import { accessible, cards, expect, lain, press, restart, run, settled, shot, signIn, view, visit } from './driver.mjs';
 import { panes } from './panes.mjs';
 
 const witness = '/srv/witness'; // a file that the agent's commands write to
@@ -51,7 +51,7 @@ await run({
     await card.getByRole('button', { name: 'Edit before approving' }).click();
     await card.getByLabel('Command', { exact: true }).last().fill(`echo edited >> ${witness}`);
     await lain(page);
-    await card.getByRole('button', { name: 'Approve changes' }).click();
+    await press(card.getByRole('button', { name: 'Approve changes' }));
     await step(page, 'demo', `echo edited >> ${witness}`).getByText('Exit code 0').waitFor();
     expect('the other command is not shown as one that ran',
       (await step(page, 'demo', `echo asked >> ${witness}`).count()) === 0);

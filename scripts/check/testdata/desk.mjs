@@ -1,7 +1,7 @@
 // What users do beside deciding: they link accounts, name conversations, copy, and take back. Run by TestDesk. Each
 // step has a user of its own.
 
-import { accessible, ask, cards, copies, expect, hold, lain, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, copies, expect, hold, lain, press, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 
 const wish = 'email ana@example.com that the demo is at ten';
@@ -78,7 +78,7 @@ await run({
     await unlink(other, 'leo');
     await other.close();
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await cards(page).getByText('No Google account is linked. Please link one first.').waitFor();
     await accessible(page, 'a card without an account');
     await shot(page, 'link-card');
@@ -98,7 +98,7 @@ await run({
         && (await entry.locator('.thread-title').textContent()) === what);
     const done = async (n) => {
       await lain(page);
-      await cards(page).getByRole('button', { name: 'Approve once' }).click();
+      await press(cards(page).getByRole('button', { name: 'Approve once' }));
       await settled('it is done', async () => (await page.locator('.live[data-status=completed]').count()) === n);
     };
     await ask(page, wish);
@@ -152,7 +152,7 @@ await run({
       const send = page.getByRole('button', { name: 'Send', exact: true });
       await settled('another request can be sent while the card waits', () => send.isEnabled());
       await lain(page);
-      await cards(page).getByRole('button', { name: 'Approve once' }).click();
+      await press(cards(page).getByRole('button', { name: 'Approve once' }));
       await page.getByText(/^Sending in \d+ s$/).waitFor();
       expect('and none while it is held', await send.isDisabled());
       await view(page, 'Inbox');
@@ -180,7 +180,7 @@ await run({
     const send = page.getByRole('button', { name: 'Send', exact: true });
     await settled('another request can be sent', () => send.isEnabled());
     await lain(page);
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await page.getByText(/^Sending in \d+ s$/).waitFor();
     expect('the other card waits', (await cards(page).count()) === 1);
     expect('and none while it is held', await send.isDisabled());

@@ -65,6 +65,18 @@ export const inbox = (page) => page.evaluate(() => void (location.hash = '#/inbo
 
 export const cards = (page) => page.locator('.card');
 
+/**
+ * press takes a decision of a card. A card that has moved just before ignores the press, as it should, and is pressed
+ * again: on a busy machine a card can move between the look at it and the press.
+ */
+export const press = (decision) => driver.settled('the card takes the press', async () => {
+  const button = await decision.elementHandle();
+  await button.evaluate((b) => b.addEventListener('click', () => { b.taken = b.ariaDisabled !== 'true'; },
+    { capture: true, once: true }));
+  await button.click().catch(() => {}); // another one has taken its place
+  return button.evaluate((b) => b.taken === true);
+});
+
 /** lain waits until the cards have lain where they are for long enough to be decided. */
 export const lain = (page) => page.waitForFunction(() => {
   const all = [...document.querySelectorAll('.card [data-decision]')];

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 
-import { accessible, expect, lain, run, settled, signIn, view } from './driver.mjs';
+import { accessible, expect, lain, press, run, settled, signIn, view } from './driver.mjs';
 
 const { BASE_URL } = process.env;
 
@@ -35,7 +35,7 @@ async function remember(page, words, decision = 'Approve once') {
   const card = page.locator('.card');
   await card.getByText('Remember a note').waitFor();
   await lain(page);
-  await card.getByRole('button', { name: decision }).click();
+  await press(card.getByRole('button', { name: decision }));
   await page.locator('.action').getByText('Done').waitFor();
 }
 

@@ -1,6 +1,6 @@
 // Decisions that are made while the server cannot be reached. Run by TestOffline.
 
-import { accessible, ask, cards, expect, inbox, lain, newThread, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, expect, inbox, lain, newThread, press, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 import { ended, mails, rows } from './console/console.mjs';
 
@@ -23,7 +23,7 @@ async function approveUnsent(page, name, button = 'Approve once') {
   await cards(page).first().waitFor();
   const mend = await cut(page);
   await lain(page);
-  await cards(page).getByRole('button', { name: button }).click();
+  await press(cards(page).getByRole('button', { name: button }));
   await unsent(page).waitFor();
   return mend;
 }
@@ -35,14 +35,14 @@ await run({
     await cards(page).first().waitFor();
     await lain(page);
     await page.context().setOffline(true);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await unsent(page).getByText('Approved, and waiting to be sent').waitFor();
     expect('it has no other buttons', !(await cards(page).getByRole('button', { name: 'Reject' }).isVisible()));
     await accessible(page, 'a decision that waits');
     await shot(page, 'offline');
     await unsent(page).getByRole('button', { name: 'Undo' }).click();
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await unsent(page).waitFor();
     await view(page, 'Inbox');
     await unsent(page).waitFor();
@@ -67,7 +67,7 @@ await run({
     await signIn(other, 'otto');
     await view(other, 'Inbox');
     await lain(other);
-    await cards(other).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(other).getByRole('button', { name: 'Reject' }));
     await rows(other, 'rejected').waitFor();
     await mend();
     await page.getByText(/Your decision on “.*” was refused: Already decided: reject/).waitFor();
@@ -83,7 +83,7 @@ await run({
     await page.getByText('This has changed since you decided while offline. That decision was not sent.').waitFor();
     await mend();
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
     mend = await approveUnsent(page, 'ed');
     // no moment without a route: the page tries by itself, too
@@ -93,7 +93,7 @@ await run({
     await page.getByText(/was refused: This approval has expired; nothing was done/).first().waitFor();
     await mend();
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
     expect('still two mails', (await mails(page)).length === 2);
   },

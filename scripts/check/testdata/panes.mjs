@@ -1,6 +1,6 @@
 // What the scripts that use terminals have in common: the parts of the view, and what people do there.
 
-import { lain, settled } from './driver.mjs';
+import { lain, press, settled } from './driver.mjs';
 
 /**
  * panes returns the words for terminals.
@@ -36,7 +36,7 @@ export function panes(standard) {
     await lain(page);
     const sure = card.getByLabel('To approve, type');
     if (await sure.count()) await sure.fill(standard);
-    await card.getByRole('button', { name: decision }).click();
+    await press(card.getByRole('button', { name: decision }));
   }
 
   return { pane, talk, stop, rows, screen, shows, idle, type, ask, decide };

@@ -1,7 +1,7 @@
 // What makes the console easy to live with: cards that fit, keys, colours, one sign-in, links that lead somewhere. Run
 // by TestPeople.
 
-import { accessible, ask, cards, copies, expect, inSight, newThread, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, copies, expect, inSight, newThread, press, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 
 const { BASE_URL } = process.env;
@@ -44,7 +44,7 @@ await run({
           document.documentElement.scrollWidth - document.documentElement.clientWidth);
         expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
         await accessible(page, `a card at ${width}`);
-        await cards(page).getByRole('button', { name: 'Reject' }).click();
+        await press(cards(page).getByRole('button', { name: 'Reject' }));
         await ended(page);
       }
       await page.context().close();
@@ -59,7 +59,7 @@ await run({
     await view(other, 'Inbox');
     await ask(page, 'email ana@example.com that the demo is at ten');
     await cards(other).getByRole('button', { name: 'Approve once' }).waitFor();
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await settled('it is decided there too', async () => (await cards(other).count()) === 0);
     for (const device of [page, other]) await device.context().close();
   },
@@ -179,7 +179,7 @@ await run({
     await page.locator('.message.user').getByText('tell ida@example.org').waitFor();
     await page.getByRole('link', { name: '‹ Inbox' }).click();
     await page.getByRole('heading', { name: 'Waiting for you' }).waitFor();
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await page.getByText('Nothing is waiting.').waitFor();
     await settled('the focus is on the view', () => focused(page, 'h1'));
   },
@@ -219,10 +219,10 @@ await run({
     await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');
     await shows(2);
     await awake(other);
-    await cards(other).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(other).first().getByRole('button', { name: 'Reject' }));
     await shows(1);
     await awake(page);
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await shows(0);
     await ask(page, 'tell ida@example.org that this waits');
     await shows(1);

@@ -1,7 +1,7 @@
 // Uses the view of plans in Chromium. Run by TestPlansView, on an API that says what this script tells it to. The steps
 // follow one another on one page.
 
-import { accessible, cards, expect, lain, run, settled, shot, view } from './driver.mjs';
+import { accessible, cards, expect, lain, press, run, settled, shot, view } from './driver.mjs';
 import { asked, doc, Run } from './fakeapi.mjs';
 import { uncovered } from './looks/covered.mjs';
 import { signIn } from './terminal/stage.mjs';
@@ -144,7 +144,7 @@ await run({
     await doc(`POST ${resolve}`, it.view());
     await lain(page);
     await page.getByLabel('What should be different?').fill('Looks good, go');
-    await page.getByRole('button', { name: 'Ask for another plan' }).click();
+    await press(page.getByRole('button', { name: 'Ask for another plan' }));
     await settled('it is refined', async () => (await sent(resolve)).length === 1);
     const [body] = await sent(resolve);
     expect('it refines and does not confirm',
@@ -166,7 +166,7 @@ await run({
     const asks = page.getByRole('dialog');
     const press = async (name, title, said) => {
       await lain(page);
-      await cards(page).getByRole('button', { name }).click();
+      await press(cards(page).getByRole('button', { name }));
       await asks.getByRole('heading', { name: title }).waitFor();
       for (const one of said) expect(`${name} tells ${one}`, (await asks.innerText()).includes(one));
     };
@@ -178,7 +178,7 @@ await run({
     await press('Ask for another plan', 'Ask without this comment?', ['Not before noon']);
     await asks.getByRole('button', { name: 'Go back' }).click();
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
+    await press(cards(page).getByRole('button', { name: 'Edit before approving' }));
     await press('Approve changes', 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
     await asks.getByRole('button', { name: 'Go back' }).click();
     expect('nothing was sent', (await sent(resolve)).length === before);
@@ -190,7 +190,7 @@ await run({
     await settled('another revision has them too',
       async () => (await words.inputValue()) === 'Do not open an issue yet');
     await lain(page);
-    await page.getByRole('button', { name: 'Ask for another plan' }).click();
+    await press(page.getByRole('button', { name: 'Ask for another plan' }));
     await settled('they are sent', async () => (await sent(resolve)).at(-1).comment === 'Do not open an issue yet');
     expect('once, and confirm nothing', (await sent(resolve)).length === before + 1
       && (await sent(resolve)).at(-1).decision === 'refine');
@@ -217,7 +217,7 @@ await run({
     await page.getByLabel('May create at most 2 issues (g2).').uncheck();
     await lain(page);
     expect('the button says so', (await yes.textContent()) === `Confirm plan: it may ${allows}`);
-    await page.getByRole('button', { name: 'Edit before approving' }).click();
+    await press(page.getByRole('button', { name: 'Edit before approving' }));
     const form = cards(page).locator('form');
     const words = await form.innerText();
     expect('who edits has it left out too', words.includes('(g1)') && !words.includes('(g2)'));

@@ -1,11 +1,12 @@
 // Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by
 // TestPlans.
 
-import { accessible, cards, caughtUp, expect, lain, restart, run, settled, shot, signIn, view } from './driver.mjs';
+import { accessible, cards, caughtUp, expect, lain, press, restart, run, settled, shot, signIn, view }
+  from './driver.mjs';
 
 const decide = async (page, name) => {
   await lain(page);
-  await page.getByRole('button', { name }).click();
+  await press(page.getByRole('button', { name }));
 };
 
 await run({

@@ -1,6 +1,6 @@
 // Uses the agent of README in Chromium: chosen by its link, it asks before it writes its note. Run by TestReadme.
 
-import { accessible, ask, cards, expect, run, settled, shot, signIn } from './driver.mjs';
+import { accessible, ask, cards, expect, press, run, settled, shot, signIn } from './driver.mjs';
 
 await run({
   'the agent of a file, its tool, and a yes': async (page) => {
@@ -12,7 +12,7 @@ await run({
     await card.getByText('Write down: the demo is at ten').waitFor();
     await accessible(page, 'a card of a tool of one\'s own');
     await shot(page, 'own-tool');
-    await card.getByRole('button', { name: 'Approve once' }).click();
+    await press(card.getByRole('button', { name: 'Approve once' }));
     await page.locator('.message.assistant').getByText('“note_write” was done.').waitFor();
     expect('nothing waits any more', (await cards(page).count()) === 0);
     await shot(page, 'own-tool-done');

@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 
-import { accessible, ask, cards, expect, run, settled, shot, signIn, view, visit } from './driver.mjs';
+import { accessible, ask, cards, expect, press, run, settled, shot, signIn, view, visit } from './driver.mjs';
 
 const { BASE_URL } = process.env;
 const opened = (page) => page.locator('.opened').first();
@@ -16,7 +16,7 @@ await run({
     await ask(page, 'email ana@example.com that the demo is at ten');
     await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
     await cards(page).getByLabel('Message').fill('The demo is at eleven.');
-    await cards(page).getByRole('button', { name: 'Approve changes' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve changes' }));
     await page.locator('.live[data-status=completed]').waitFor();
     await opened(page).locator('summary').click();
     await opened(page).getByText('The demo is at eleven.').waitFor();
@@ -90,7 +90,7 @@ await run({
     await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
     const ends = cards(page).getByLabel('Ends');
     await ends.fill((await ends.inputValue()).replace('T13:00', 'T14:00'));
-    await cards(page).getByRole('button', { name: 'Approve changes' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve changes' }));
     await page.locator('.live[data-status=completed]').waitFor();
     const other = await page.context().newPage();
     await other.goto(page.url());
@@ -113,7 +113,7 @@ await run({
     await opened(other).getByRole('link', { name: 'Waiting for you, or running' }).waitFor();
     expect('the other tab offers it no longer',
       (await opened(other).getByRole('button', { name: 'Delete the event' }).count()) === 0);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2);
     const { events } = await page.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
     const own = events.filter((e) => e.user.startsWith('eda'));
@@ -134,7 +134,7 @@ await run({
     await ask(page, 'email ana@example.com that the demo is at ten');
     await cards(page).getByText('Add a comment').click();
     await cards(page).getByLabel('Comment').fill('Not to Ana.');
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await settled('it is rejected', async () => (await page.locator('.action.off').count()) === 1);
     await opened(page).locator('summary').click();
     await opened(page).getByText('Not to Ana.').waitFor();
@@ -146,7 +146,7 @@ await run({
     const page = await visit();
     await signIn(page, 'ras');
     await ask(page, 'email kim@example.org that lunch is ready');
-    await cards(page).getByRole('button', { name: /Always allow/ }).click();
+    await press(cards(page).getByRole('button', { name: /Always allow/ }));
     await page.locator('.live[data-status=completed]').first().waitFor();
     await ask(page, 'email kim@example.org that dinner is ready');
     await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2);
@@ -173,7 +173,7 @@ await run({
     const page = await visit();
     await signIn(page, 'ray');
     await ask(page, 'email ana@example.com that the demo is at ten');
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await page.locator('.live[data-status=completed]').waitFor();
     await view(page, 'Audit');
     const story = page.locator('.story').filter({ hasText: 'Send an e-mail' });

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 
-import { accessible, ask, cards, expect, newThread, run, settled, shot, view } from './driver.mjs';
+import { accessible, ask, cards, expect, newThread, press, run, settled, shot, view } from './driver.mjs';
 
 async function atTheIssuer(page, uid) {
   await page.waitForURL('**/dev/issuer/authorize?**');
@@ -50,7 +50,7 @@ await run({
       const user = JSON.parse(sessionStorage.getItem('countersign.user'));
       sessionStorage.setItem('countersign.user', JSON.stringify({ ...user, token: 'run.out.x' }));
     });
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await page.getByText('Your sign-in has expired').waitFor();
     await shot(page, 'run-out');
     await accessible(page, 'a sign-in that has run out');
@@ -59,7 +59,7 @@ await run({
     await cards(page).first().waitFor();
     expect('it is the same place', page.url() === was);
     expect('half typed words are kept', (await page.getByLabel('Your request').inputValue()) === 'half typed');
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await page.locator('.message.assistant').getByText('was sent').waitFor();
   },
 
@@ -118,7 +118,7 @@ await run({
     });
     await page.reload();
     await ask(page, 'tell ana@example.com that this is rejected');
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await page.getByText('Rejected, nothing was done').waitFor();
     for (const [name, own] of [['Audit', 'audit'], ['Linked accounts', 'connections'],
       ['Always allowed', 'allowlist']]) {

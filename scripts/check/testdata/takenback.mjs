@@ -1,6 +1,6 @@
 // What can be taken back later, and what cannot any more. Run by TestTakenBack.
 
-import { accessible, ask, cards, expect, inbox, lain, newThread, run, settled, signIn, view, visit }
+import { accessible, ask, cards, expect, inbox, lain, newThread, press, run, settled, signIn, view, visit }
   from './driver.mjs';
 import { ended } from './console/console.mjs';
 
@@ -10,7 +10,7 @@ async function always(page, prompt) {
   await newThread(page);
   await ask(page, prompt);
   await lain(page);
-  await cards(page).getByRole('button', { name: 'Always allow' }).click();
+  await press(cards(page).getByRole('button', { name: 'Always allow' }));
   await ended(page);
 }
 
@@ -33,7 +33,7 @@ await run({
     await newThread(page);
     await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await ended(page);
     await page.locator('.opened summary').last().click();
     const offered = page.getByRole('button', { name: 'Delete the event' });

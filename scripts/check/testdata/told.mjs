@@ -3,7 +3,7 @@
 import { createDecipheriv, createECDH, hkdfSync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 
-import { accessible, cards, expect, run, settled, signIn, visit } from './driver.mjs';
+import { accessible, cards, expect, press, run, settled, signIn, visit } from './driver.mjs';
 
 const { BASE_URL } = process.env;
 
@@ -90,7 +90,7 @@ await run({
       self.dispatchEvent(new NotificationEvent('notificationclick', { notification }));
     });
     await page.waitForURL(/#\/t\//);
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await deliver(2);
     await settled('nothing is shown of what is decided', async () => (await shown()).length === 0);
 

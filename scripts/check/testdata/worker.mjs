@@ -1,6 +1,6 @@
 // Opens the console a second time, without a server, and after a deployment. Run by TestWorker.
 
-import { accessible, cards, expect, lain, run, settled, shot, visit } from './driver.mjs';
+import { accessible, cards, expect, lain, press, run, settled, shot, visit } from './driver.mjs';
 import { asked, doc } from './fakeapi.mjs';
 import { disk, one, rm, signIn } from './terminal/stage.mjs';
 
@@ -57,7 +57,7 @@ await run({
     await cards(page).first().waitFor();
     await lain(page);
     await enter('off');
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await unsent(page).waitFor();
     const again = await page.reload();
     expect('the stored page has the policy of the server', policyOf(again) === policyOf(reloaded));

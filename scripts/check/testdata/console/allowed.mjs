@@ -1,6 +1,6 @@
 // What is allowed beforehand, and asked by an agent of another program.
 
-import { accessible, ask, cards, expect, lain, newThread, settled, shot, view } from '../driver.mjs';
+import { accessible, ask, cards, expect, lain, newThread, press, settled, shot, view } from '../driver.mjs';
 import { ended, mails, mcp } from './console.mjs';
 
 export const allowed = {
@@ -19,14 +19,14 @@ export const allowed = {
     await line.getByRole('button', { name: 'Undo' }).click();
     await line.getByText('no longer always allowed').waitFor();
     await ask(page, 'tell ken@example.org that dinner is ready');
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
     expect('nothing more was sent', (await mails(page)).length === before + 1);
     await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
     await cards(page).getByRole('heading', { name: 'Create a calendar event with 1 guest' }).waitFor();
     await cards(page).getByRole('button',
       { name: 'Always allow invitations to ana@example.com (90 days)', exact: true }).waitFor();
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
   },
 
@@ -34,7 +34,7 @@ export const allowed = {
     await newThread(page);
     const before = (await mails(page)).length;
     await ask(page, 'tell kim@example.org that lunch is ready');
-    await cards(page).first().getByRole('button', { name: 'Always allow' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Always allow' }));
     await settled('the mail is there', async () => (await mails(page)).length === before + 1);
     await ended(page);
     await ask(page, 'tell kim@example.org that dinner is ready');
@@ -48,7 +48,7 @@ export const allowed = {
     await page.getByText('No entries. You are asked each time.').waitFor();
     await newThread(page);
     await ask(page, 'tell kim@example.org that supper is ready');
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await ended(page);
     expect('nothing more was sent', (await mails(page)).length === before + 2);
   },
@@ -74,7 +74,7 @@ export const allowed = {
       (await cards(page).first().getByRole('button', { name: 'Always allow' }).count()) === 0);
     await accessible(page, 'the card of an agent');
     await shot(page, 'agent-card');
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await ended(page);
     expect('one mail was sent', (await mails(page)).length === before + 1);
     const done = await mcp(token, 'wait_for_approval', { runId: asked.runId });

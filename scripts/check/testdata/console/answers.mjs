@@ -1,6 +1,6 @@
 // What comes of a request: words, another agent, an end without an effect.
 
-import { accessible, ask, cards, expect, newThread, settled, shot } from '../driver.mjs';
+import { accessible, ask, cards, expect, newThread, press, settled, shot } from '../driver.mjs';
 import { ended } from './console.mjs';
 
 export const answers = {
@@ -40,7 +40,7 @@ export const answers = {
     const again = page.waitForRequest('**/run/stream');
     await ask(page, 'schedule lunch with ida@example.org tomorrow at noon');
     expect('the conversation stays with its agent', (await again).postDataJSON().agent === 'concierge');
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await ended(page);
     await page.route('**/run/stream',
       (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), agent: 'butler' }) }));
@@ -84,7 +84,7 @@ export const answers = {
     await page.unrouteAll({ behavior: 'wait' });
     await page.getByRole('button', { name: 'Ask again' }).click();
     await settled('it was asked again', async () => (await page.locator('.message.user').count()) === 2);
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await ended(page);
   },
 };

@@ -1,6 +1,6 @@
 // Reloads, killed servers, lost lines.
 
-import { accessible, ask, cards, expect, newThread, restart, settled, shot, view } from '../driver.mjs';
+import { accessible, ask, cards, expect, newThread, press, restart, settled, shot, view } from '../driver.mjs';
 import { ended, mails } from './console.mjs';
 
 export const lost = {
@@ -28,7 +28,7 @@ export const lost = {
     const again = page.waitForRequest((r) => /\/events\?after=[1-9]/.test(r.url()));
     await restart();
     await again;
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await settled('the mail is there', async () => (await mails(page)).length === before + 1);
     await ended(page);
     expect('it went to Eve', (await mails(page)).at(-1).to.join() === 'eve@example.org');
@@ -45,7 +45,7 @@ export const lost = {
     await page.keyboard.press('Enter');
     await answering; // its head is there, and not its end
     await page.reload();
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await ended(page);
     await settled('it was asked once',
       async () => (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
@@ -69,7 +69,7 @@ export const lost = {
     await told;
     await shot(page, 'lost');
     await cards(page).first().waitFor();
-    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
     await ended(page);
     await settled('the mail was sent once', async () => (await mails(page)).length === before + 1);
     expect(`the lines were lost (${lost})`, lost >= 2);
@@ -111,7 +111,7 @@ export const lost = {
     await ask(page, 'tell mia@example.org that we are back');
     await page.getByText('Nothing is lost; trying again').waitFor();
     await page.context().setOffline(false);
-    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).first().getByRole('button', { name: 'Reject' }));
     await ended(page);
   },
 };

@@ -1,6 +1,7 @@
 // What a newcomer does: asks, sees, changes, approves, takes back.
 
-import { accessible, ask, cards, expect, hold, newThread, restart, settled, shot, signIn, visit } from '../driver.mjs';
+import { accessible, ask, cards, expect, hold, newThread, press, restart, settled, shot, signIn, visit }
+  from '../driver.mjs';
 import { ended, mails, rows } from './console.mjs';
 
 export const newcomer = {
@@ -69,7 +70,7 @@ export const newcomer = {
     await mail.getByLabel('Subject').fill('Demo, moved');
     await to.fill('no-address,');
     await mail.getByRole('button', { name: 'Remove ana@example.com' }).click();
-    await mail.getByRole('button', { name: 'Approve changes' }).click();
+    await press(mail.getByRole('button', { name: 'Approve changes' }));
     const wrong = mail.locator('dd', { has: page.getByLabel('To', { exact: true }) }).getByRole('alert');
     await wrong.filter({ hasText: /[a-z]/ }).waitFor();
     expect(`it stands at its field, without a path: ${await wrong.innerText()}`,
@@ -87,15 +88,15 @@ export const newcomer = {
     expect('the JSON has the changes',
       (await mail.getByLabel('All of it as JSON').inputValue()).includes('"Demo, moved"'));
     await mail.getByLabel('All of it as JSON').fill('{');
-    await mail.getByRole('button', { name: 'Approve changes' }).click();
+    await press(mail.getByRole('button', { name: 'Approve changes' }));
     await mail.getByText('is not valid JSON').waitFor();
     await mail.getByLabel('All of it as JSON')
       .fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
     await mail.getByRole('button', { name: 'Edit as fields' }).click();
     expect('the fields have the JSON', (await mail.getByLabel('Message').inputValue()) === 'At noon.');
-    await mail.getByRole('button', { name: 'Approve changes' }).click();
+    await press(mail.getByRole('button', { name: 'Approve changes' }));
     await settled('one card waits', async () => (await cards(page).count()) === 1);
-    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
     await ended(page);
     const last = (await mails(page)).at(-1);
     expect('the changed mail was sent', last.subject === 'Demo, moved' && last.to.join() === 'bob@example.com');
@@ -118,7 +119,7 @@ export const newcomer = {
     await starts.press('Tab');
     await settled('the end has gone along', async () => (await ends.inputValue()).endsWith('T16:30'));
     await ends.fill(before.replace('T12:00', 'T15:00'));
-    await card.getByRole('button', { name: 'Approve changes' }).click();
+    await press(card.getByRole('button', { name: 'Approve changes' }));
     await card.locator('dd', { has: there.getByLabel('Ends') }).getByRole('alert')
       .getByText('The end must be later than the start').waitFor();
     await accessible(there, 'an event that is changed');
@@ -126,7 +127,7 @@ export const newcomer = {
     await ends.fill(before.replace('T12:00', 'T16:00'));
     await settled('what was mended is not told as wrong',
       async () => (await card.locator('dd .error:not(:empty)').count()) === 0);
-    await card.getByRole('button', { name: 'Approve changes' }).click();
+    await press(card.getByRole('button', { name: 'Approve changes' }));
     await ended(there);
     const { events } = await there.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
     const own = events.filter((e) => e.summary === 'Late lunch');
@@ -142,7 +143,7 @@ export const newcomer = {
     await ask(there, 'tell joe@example.org that this is undone');
     const asked = []; // as the console asks, before the driver changes it
     there.on('request', (r) => r.url().endsWith('/approvals/resolve') && asked.push(r.postDataJSON().holdSeconds));
-    await cards(there).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(there).getByRole('button', { name: 'Approve once' }));
     await there.getByText(/Sending in \d+ s/).waitFor();
     expect(`the console asks for ten seconds (${asked})`, asked.join() === '10');
     const joes = async () => (await mails(there)).filter((m) => m.to.join() === 'joe@example.org')
@@ -156,7 +157,7 @@ export const newcomer = {
     await ended(there);
     await hold(there, 30);
     await ask(there, 'tell joe@example.org that this is sent');
-    await cards(there).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(there).getByRole('button', { name: 'Approve once' }));
     await there.getByText(/Sending in \d+ s/).waitFor();
     await restart(); // a hold outlives the server that holds it
     await rows(there, 'completed').getByText('Done').waitFor();

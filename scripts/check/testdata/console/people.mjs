@@ -1,6 +1,6 @@
 // Strangers' words, the keyboard alone, another user, another clock, the end.
 
-import { accessible, ask, cards, expect, newThread, settled, shot, signIn, view, visit } from '../driver.mjs';
+import { accessible, ask, cards, expect, newThread, press, settled, shot, signIn, view, visit } from '../driver.mjs';
 import { ended, mails } from './console.mjs';
 
 export const people = {
@@ -11,7 +11,7 @@ export const people = {
     await card.waitFor();
     expect('the markup is shown', (await card.innerText()).includes('<b>bold</b>'));
     expect('and is none', (await page.locator('main b, main img').count()) === 0);
-    await card.getByRole('button', { name: 'Reject' }).click();
+    await press(card.getByRole('button', { name: 'Reject' }));
     await ended(page);
   },
 
@@ -68,7 +68,7 @@ export const people = {
     await fits('a card');
     await accessible(page, 'a card, narrow and dark');
     await shot(page, 'narrow');
-    await card.getByRole('button', { name: 'Approve once' }).click();
+    await press(card.getByRole('button', { name: 'Approve once' }));
     await ended(page);
     for (const hash of ['#/inbox', '#/audit', '#/accounts', '#/allowed', '#/agents', '#/mailbox']) {
       await page.evaluate((h) => { location.hash = h; }, hash);
@@ -106,7 +106,7 @@ export const people = {
     await same.getByRole('link', { name: 'Details' }).click();
     await here.getByText(/^Asia\/(Kolkata|Calcutta)$/).waitFor();
     await here.context().close();
-    await card.getByRole('button', { name: 'Reject' }).click();
+    await press(card.getByRole('button', { name: 'Reject' }));
     await ended(there);
     await there.context().close();
   },

@@ -1,6 +1,6 @@
 // The inbox, warnings, runs with their events, accounts.
 
-import { accessible, cards, expect, settled, shot, view } from '../driver.mjs';
+import { accessible, cards, expect, press, settled, shot, view } from '../driver.mjs';
 import { mails } from './console.mjs';
 
 export const records = {
@@ -27,7 +27,7 @@ export const records = {
     };
     await page.route('**/approvals/resolve', patient);
     const answer = page.waitForResponse('**/approvals/resolve');
-    await cards(page).filter({ hasText: 'page11@' }).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).filter({ hasText: 'page11@' }).getByRole('button', { name: 'Approve once' }));
     expect(`the answer waited for the end (${waits})`, (await (await answer).json()).status === 'completed'
       && (await answer).headers()['preference-applied'] === 'wait=50' && waits.join() === 'wait=5');
     await page.unroute('**/approvals/resolve', patient);
@@ -48,7 +48,7 @@ export const records = {
     });
     expect(`what slid into its place is not decided (${left})`, left === 0);
     for (let i = 1; i < 11; i++) {
-      await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+      await press(cards(page).first().getByRole('button', { name: 'Reject' }));
       await settled('one less', async () => (await cards(page).count()) === 10 - i);
     }
     await page.getByText('Nothing is waiting.').waitFor();

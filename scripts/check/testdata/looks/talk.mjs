@@ -1,12 +1,12 @@
 // A conversation: from the sign-in to what came of it.
 
-import { ask, cards, hold, lain, newThread, settled, signIn } from '../driver.mjs';
+import { ask, cards, hold, lain, newThread, press, settled, signIn } from '../driver.mjs';
 import { look, picture } from './look.mjs';
 
 /** decide presses a button of the only card. */
 export async function decide(page, name) {
   await lain(page);
-  await cards(page).first().getByRole('button', { name }).click();
+  await press(cards(page).first().getByRole('button', { name }));
 }
 
 /** done waits until so many requests have come to their end. */

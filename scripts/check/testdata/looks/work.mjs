@@ -1,6 +1,6 @@
 // Longer work: plans and terminals.
 
-import { cards, lain, settled, view } from '../driver.mjs';
+import { cards, lain, press, settled, view } from '../driver.mjs';
 import { panes } from '../panes.mjs';
 import { look, picture } from './look.mjs';
 
@@ -26,7 +26,7 @@ export const work = {
     const first = page.getByRole('checkbox').first();
     await first.uncheck();
     await lain(page);
-    await page.getByRole('button', { name: /^Confirm plan/ }).click();
+    await press(page.getByRole('button', { name: /^Confirm plan/ }));
     await cards(page).getByRole('button', { name: 'Approve once' }).waitFor();
     await lain(page);
     await look(page, 'plan-running');
@@ -34,7 +34,7 @@ export const work = {
 
   'a plan that is done': async (page) => {
     await lain(page);
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
     await page.getByRole('region', { name: 'Outcome' }).getByRole('link').first().waitFor();
     await page.locator('main dd .chip', { hasText: 'Completed' }).waitFor();
     await look(page, 'plan-done');

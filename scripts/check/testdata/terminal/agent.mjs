@@ -1,6 +1,6 @@
 // The agent: its steps, the cards that wait, questions, and how it is stopped.
 
-import { accessible, cards, expect, lain, settled, shot } from '../driver.mjs';
+import { accessible, cards, expect, lain, press, settled, shot } from '../driver.mjs';
 import { asked, doc, frame, posed, Run } from '../fakeapi.mjs';
 import { ask, df, disk, one, pane, rm, style, talk } from './stage.mjs';
 
@@ -78,12 +78,12 @@ export const agent = {
   'the host\'s name is typed for what destroys': async (page) => {
     const card = cards(page).first();
     await lain(page);
-    await card.getByRole('button', { name: 'Approve once' }).click();
+    await press(card.getByRole('button', { name: 'Approve once' }));
     await card.getByText('Type web-1 to approve it').waitFor();
     expect('nothing was sent', (await asked('POST', '/api/agent/approvals/resolve')).length === 0);
     await doc('POST /api/agent/approvals/resolve', { ...disk.view(), status: 'executing', approvals: [] });
     await card.getByLabel('To approve, type web-1').fill('web-1');
-    await card.getByRole('button', { name: 'Approve once' }).click();
+    await press(card.getByRole('button', { name: 'Approve once' }));
     await settled('the yes is sent', async () => (await asked('POST', '/api/agent/approvals/resolve')).length === 1);
     const [{ body }] = await asked('POST', '/api/agent/approvals/resolve');
     expect('bound to what was shown', body.argsHash === 'abcdef0123456789' && body.decision === 'approve_once');

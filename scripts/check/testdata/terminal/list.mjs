@@ -1,6 +1,6 @@
 // A list of commands: its card with a checkbox for each command, how one is edited, and its step.
 
-import { accessible, cards, expect, lain, settled, shot } from '../driver.mjs';
+import { accessible, cards, expect, lain, press, settled, shot } from '../driver.mjs';
 import { asked, doc, Run } from '../fakeapi.mjs';
 import { ask, disk, one, talk } from './stage.mjs';
 
@@ -75,7 +75,7 @@ export const list = {
     await card.getByRole('group', { name: 'Command 3', exact: true })
       .getByRole('button', { name: 'Leave this out' }).click();
     await accessible(page, 'a list that is edited');
-    await card.getByRole('button', { name: 'Approve changes' }).click();
+    await press(card.getByRole('button', { name: 'Approve changes' }));
     await settled('the yes is sent', async () => (await resolved()).length === before + 1);
     const { body } = (await resolved()).at(-1);
     expect(`it covers the changed commands (${JSON.stringify(body.editedArgs)})`, body.decision === 'approve_with_edits'
