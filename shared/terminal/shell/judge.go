@@ -130,9 +130,10 @@ type look struct {
 	warnings []Warning
 	lightest int // the last of the warnings that weigh least
 	names    []string
-	seen     map[any]bool // names, inner texts and pipelines that were looked at
-	within   *span        // the position of the examined text within the command, if it is not the whole command
-	depth    int          // of texts in texts
+	seen     map[any]bool    // names, inner texts and pipelines that were looked at
+	counts   map[string]span // variables of loops that hold numbers, with the loops
+	within   *span           // the position of the examined text within the command, if it is not the whole command
+	depth    int             // of texts in texts
 }
 
 // deepest is the maximum depth at which nested texts are examined. The outer text has a warning in any case.
@@ -184,10 +185,13 @@ func (l *look) text(command string, file *syntax.File) {
 	if i := strings.IndexByte(command, '\r'); i >= 0 {
 		l.warn(span{i, i + 1}, Opaque, "carriage_return", "Shells differ in what a carriage return is to them.")
 	}
+	outer := l.counts
+	l.counts = counters(file)
 	syntax.Walk(file, func(n syntax.Node) bool {
 		l.node(n)
 		return true
 	})
+	l.counts = outer
 	l.continued(command)
 }
 
@@ -242,17 +246,18 @@ func (l *look) node(n syntax.Node) {
 		l.warn(place(n), Opaque, "substitution", "The output of a command becomes a part of this one.")
 	case *syntax.ParamExp:
 		l.variable(n)
-	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
+	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop, *syntax.TestClause:
 		l.arithmetic(n)
+	case *syntax.ArrayElem:
+		l.index(n.Index, place(n))
+	case *syntax.WordIter:
+		l.sets(n.Name.Value, place(n.Name))
 	case *syntax.BinaryCmd:
 		l.pipeline(n)
 	case *syntax.Redirect:
 		l.redirect(n)
 	case *syntax.DeclClause:
-		l.name(n.Variant.Value)
-		for _, a := range n.Args {
-			l.assign(a)
-		}
+		l.declares(n)
 	case *syntax.CallExpr:
 		for _, a := range n.Assigns {
 			l.assign(a)
@@ -260,38 +265,6 @@ func (l *look) node(n syntax.Node) {
 		if len(n.Args) > 0 {
 			l.call(n.Args)
 		}
-	}
-}
-
-func (l *look) variable(p *syntax.ParamExp) {
-	if p.Excl || p.Exp != nil && p.Exp.Op == syntax.OtherParamOps {
-		l.warn(place(p), Opaque, "indirect", "It runs or looks up what a variable holds.")
-		return
-	}
-	l.warn(place(p), Change, "variable", "What the variable holds cannot be seen here.")
-}
-
-// arithmetic warns of expressions with names: bash evaluates the value of a variable, and therefore runs substitutions
-// in the brackets of an index.
-func (l *look) arithmetic(n syntax.Node) {
-	for inner := range syntax.Preorder(n) {
-		if w, ok := inner.(*syntax.Word); ok {
-			value, unclear := literal(w)
-			if unclear != nil || strings.ContainsAny(value, "[$`") {
-				l.warn(place(n), Opaque, "evaluated",
-					"The shell evaluates this expression, which may run commands.")
-				return
-			}
-		}
-	}
-}
-
-func (l *look) assign(a *syntax.Assign) {
-	if a.Name == nil || a.Naked {
-		return
-	}
-	if name := a.Name.Value; steers(name) {
-		l.warn(place(a), Opaque, "environment", "%s decides which programs run, or what they load.", name)
 	}
 }
 
@@ -338,6 +311,9 @@ func namesIn(s *syntax.Stmt) (names []string) {
 }
 
 func (l *look) redirect(r *syntax.Redirect) {
+	if r.N != nil {
+		l.sets(strings.Trim(r.N.Value, "{}"), place(r))
+	}
 	target, unclear := "", (*unclear)(nil)
 	if r.Word != nil {
 		target, unclear = literal(r.Word)

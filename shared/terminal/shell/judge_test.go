@@ -136,6 +136,8 @@ func TestReadOnly(t *testing.T) {
 		"sed -E 's|a/(b)|\\1|g; /^ *$/d' f":          "sed -E 's|a/(b)|\\1|g; /^ *$/d' f",
 		"find . ! -name x":                           "find . '!' -name x",
 		"find":                                       "find",
+		"[ -d .git ] && ls || [ ! -f 'a b' ]":        "[ -d .git ] && ls || [ '!' -f 'a b' ]",
+		"test -d .git":                               "test -d .git",
 		"find a b -xdev -maxdepth 2 -ls":             "find a b -xdev -maxdepth 2 -ls",
 		"diff -u a b":                                "diff -u a b",
 		"docker ps -a":                               "docker ps -a",

@@ -18,6 +18,7 @@ type piece struct {
 	after string       // redirections of its output, with a space before each
 	input string       // the file that it reads as its input, or nothing
 	fed   bool         // its input is a pipe or a file, so that it waits for no keys
+	test  bool         // it is test in its form with brackets
 
 	reads []int // the places in argv of the files whose content it prints
 }
@@ -87,7 +88,7 @@ func (p *piece) spell(args []*syntax.Word) bool {
 	for i, w := range args {
 		word, unclear := literal(w)
 		if bracket && i == 0 {
-			word, unclear = "test", nil // its other form
+			word, unclear, p.test = "test", nil, true
 		}
 		if unclear != nil && i > 0 && isOption(w.Lit()) {
 			word = w.Lit() // no file has the name of an option, which the shell would need to expand it
@@ -238,6 +239,10 @@ func (p *piece) text(home string, names []string) string {
 		default:
 			words[i] = Quote([]string{w})
 		}
+	}
+	if p.test {
+		words[0] = "["
+		words = append(words, "]")
 	}
 	text := p.joint + strings.Join(words, " ")
 	if p.input != "" {

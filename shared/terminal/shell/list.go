@@ -44,7 +44,7 @@ func denied(at span, format string, args ...any) error {
 
 // Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of git log -5,
 // and not of git logger. Only options and operands that are known to be harmless may follow an entry, so "git log" does
-// not allow git log --output=FILE. Nothing may follow the entry of an unknown program. Any words may follow an entry
+// not allow git log --output=FILE, and "find" allows no find -fprint FILE. Nothing may follow the entry of an unknown program. Any words may follow an entry
 // whose last word is [Anything].
 type Allowed [][]string
 
@@ -117,14 +117,20 @@ func begins(argv, entry []string) bool {
 	return len(argv) >= len(entry) && slices.Equal(argv[:len(entry)], entry)
 }
 
-// surplus returns the first word after the first n that could make the program do more than the n words say. For an
-// unknown program that is any word; for a known one, an option that is unlisted or risky. It returns "" if there is
-// none.
+// surplus returns a word after the first n that could make the program do more than the n words say, or "" if there is
+// none. A program that the tables of read-only commands contain must match them. For another known program, an option
+// must be listed and have no risk. Nothing may follow the words for an unknown program.
 func surplus(argv []string, n int) string {
 	if len(argv) == n {
 		return ""
 	}
 	name := argv[0]
+	if looks := (&Judgment{}).looks(&piece{argv: slices.Clone(argv), fed: true}); looks || isLooker(name) {
+		if looks {
+			return ""
+		}
+		return argv[n]
+	}
 	p, ok := programs()[name]
 	if len(argv) > 1 && (!ok || n > 1) {
 		if sub, isSub := programs()[name+"/"+argv[1]]; isSub {

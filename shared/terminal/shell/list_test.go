@@ -96,7 +96,8 @@ func TestDenied(t *testing.T) {
 // What follows an entry allows nothing that the entry does not.
 func TestSurplus(t *testing.T) {
 	allowed, err := shell.Allow("git log", "git diff", "go test", "go vet", "sort", "find", "tar", "make", "sed -n",
-		"curl", "rg", "ls", "npm test", "sh -c ...")
+		"curl", "rg", "ls", "npm test", "sh -c ...", "uniq", "date", "hostname", "shuf", "xxd", "journalctl -u",
+		"iptables -L", "ps", "docker")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +108,12 @@ func TestSurplus(t *testing.T) {
 		"find . -exec x {} +", "find . -delete", "tar --to-command=x -xf f", "tar -Ix -xf f", "make SHELL=x",
 		"make -f f",
 		"sed -n 'w f'", "sed -n 1e g", "curl -o f u", "curl -K f", "rg --pre x y", "npm test -- -x", "ls --frob",
+		"find . -fprintf f x", "find . -fls f", "uniq a b", "date -s x", "date 01010101", "hostname x", "shuf -o f g",
+		"xxd -r a b", "journalctl -u a --cursor-file=f", "iptables -L -Z", "ps eww", "docker rm a", "tar tf h:f",
+		"tar -C / -xf f", "sort -o/tmp/f g", "sort -no/tmp/f g", "curl -o/tmp/f u", "curl -sSo/tmp/f u",
+		"curl -D f u", "curl -D/tmp/f u", "curl --dump-header f u", "curl -c f u", "curl --trace-ascii f u",
+		"curl --stderr f u", "curl --etag-save f u", "curl --hsts f u", "curl --alt-svc f u",
+		"curl --remote-name-all u", "curl -w '%output{f}x' u",
 	} {
 		if list, err := allowed.Parse(command); err == nil {
 			t.Errorf("%s is allowed: %v", command, list)
@@ -115,7 +122,8 @@ func TestSurplus(t *testing.T) {
 	for _, command := range []string{"git log -5 --oneline --stat -p a..b -- f", "git log --format=%h --author=x -n 3",
 		"git diff --stat HEAD~1", "go test -race -run 'A|B' -count=1 ./...", "go vet ./...", "sort -t, -k2 f",
 		"ls -la a",
-		"find . -name x", "tar -tzf f", "make", "npm test", "sh -c 'exit 3' x", "curl -sSf https://x.example"} {
+		"find . -name x", "tar -tzf f", "make", "npm test", "sh -c 'exit 3' x", "curl -sSf https://x.example",
+		"rg -n x src", "uniq -c a", "date +%s", "ps aux", "docker ps -a", "sort a | uniq -c | sort -rn"} {
 		if _, err := allowed.Parse(command); err != nil {
 			t.Errorf("%s: %v", command, err)
 		}

@@ -168,6 +168,77 @@ pv x
 make-it
 /home/u/evil/touch a
 TAR_OPTIONS=--to-command=x tar xf f
+TAPE=h:f tar x
+MAGIC=x file f
+DBUS_SYSTEM_BUS_ADDRESS=unixexec:path=./x systemctl restart a
+export DBUS_SESSION_BUS_ADDRESS=unixexec:path=./x
+printf -v PATH %s .
+printf -vPATH %s .
+printf $x
+read -r PATH
+read -aPATH
+read "$x"
+mapfile -t PATH
+readarray PATH
+getopts a PATH
+wait -p PATH
+unset PATH
+unset "$x"
+for PATH in .; do ls; done
+select PATH in .; do ls; done
+ls {PATH}>f
+: ${PATH:=.}
+echo "${LD_PRELOAD=./x.so}"
+((PATH = 1))
+let PATH=1
+export 'PATH=.'
+export "LD_PRELOAD=./x.so"
+readonly 'BASH_ENV=x'
+declare -x "PATH=."
+typeset 'PATH=.'
+f() { local 'PATH=.'; ls; }
+export "$x"
+declare -n a=PATH
+declare -i a=b
+typeset -i a
+a='b[$(x)]'; ((a))
+a='b[$(x)]'; echo $((a + 1))
+a='b[$(x)]'; echo $[a]
+a='b[$(x)]'; let a
+a='b[$(x)]'; [[ a -eq 1 ]]
+a='b[$(x)]'; [[ 1 -lt 'a' ]]
+a='b[$(x)]'; echo ${c:a:1}
+a='b[$(x)]'; echo ${c[a]}
+a='b[$(x)]'; c[a]=1
+a='b[$(x)]'; c=([a]=1)
+for ((i = 0; i < 2; i++)); do i='b[$(x)]'; ((i)); done
+for ((i = 0; i < 2; i++)); do read i; ((i)); done
+for ((i = 0; i < 2; i++)); do ls; done; ((i))
+false && for ((i = 0; ; )); do ls; done; ((i))
+test -v "$a"
+[ -v "$a" ]
+compgen -W '$(x)'
+jobs -x touch f
+tar xf h:f
+tar -cf h.example.com:/f a
+tar --file=h:f -x
+dpkg -i a.deb
+dpkg --unpack a.deb
+dpkg --root=a -r b
+apt install ./a.deb
+apt-get install -y /tmp/a.deb
+systemctl enable ./a.service
+systemctl link /tmp/a.service
+systemctl --user start ../a.service
+systemctl set-environment LD_PRELOAD=x
+systemctl import-environment
+systemctl set-property a b=c
+systemctl switch-root /x
+curl --unix-socket /var/run/docker.sock http://x/containers/create
+curl --cert pkcs11:x u
+curl --ntlm-wb u
+ip link set dev a xdp obj ./x.o
+ip link set dev a xdpgeneric obj ./x.o
 RSYNC_RSH=x ls
 MANPAGER=x ls
 SYSTEMD_EDITOR=x ls
@@ -213,7 +284,6 @@ systemctl status nginx --no-pager
 journalctl -u nginx -n 50 --no-pager
 apt-get update
 apt-get install -y --no-install-recommends htop
-dpkg -i a.deb
 ip addr add 10.0.0.1/8 dev a
 ip -brief address
 ss -tulpn
@@ -230,6 +300,18 @@ test -f a
 printf '%s\n' a
 cd /srv
 export A=b
+export -n A
+unset A
+read -p 'Name: ' a
+printf '%s\n' "$a"
+for ((i = 0; i < 3; i++)); do echo ${a[i]}; done
+for i in 1 2; do ls $i; done
+echo ${a[1]} ${a[@]} ${a:1:2} $((1 + 2))
+[[ a == b ]]
+[ "$a" -eq 1 ]
+tar xf ./a:b
+tar --force-local -xf a:b
+apt install nginx
 touch $x
 gzip -9 f
 kill -l

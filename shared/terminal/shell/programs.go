@@ -160,6 +160,7 @@ func (l *look) program(args []string, words []*syntax.Word) {
 			l.warn(at, r.class, r.code, "%s", r.text)
 		}
 	}
+	l.variables(append([]string{name}, args[1:]...), words)
 	if indexed[name] && slices.ContainsFunc(args[1:], func(a string) bool { return strings.Contains(a, "[") }) {
 		l.warn(span{at.Start, place(words[len(words)-1]).End}, Opaque, "evaluated",
 			"Bash evaluates the text in the brackets, and may run it.")
@@ -172,7 +173,29 @@ func (l *look) program(args []string, words []*syntax.Word) {
 	case name == "sed" && !printsLines(args[1:]):
 		l.warn(at, Opaque, "runs", "A script of sed can run commands and write files.")
 	}
+	if at := carrier(name, args); at > 0 {
+		l.warn(place(words[at]), Opaque, "runs", "%s", texts["runs"])
+	}
 	if i := textIn(args); i > 0 && textual[name] {
 		l.inner(args[i], Bash, place(words[i]))
 	}
+}
+
+// carrier returns the index of an operand that decides which programs run: an archive on another machine, which tar has
+// another program read or write, or a file with a package or a unit. It returns 0 if there is none.
+func carrier(name string, args []string) int {
+	var carries func(string) bool
+	switch name {
+	case "tar":
+		carries = func(a string) bool {
+			machine, _, remote := strings.Cut(strings.TrimPrefix(a, "--file="), ":")
+			return remote && !strings.HasPrefix(machine, "--") && !strings.Contains(machine, "/") &&
+				!slices.Contains(args, "--force-local")
+		}
+	case "apt", "apt-get", "aptitude", "systemctl":
+		carries = func(a string) bool { return strings.Contains(a, "/") && a[0] != '-' }
+	default:
+		return 0
+	}
+	return slices.IndexFunc(args[1:], carries) + 1
 }

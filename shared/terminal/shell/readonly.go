@@ -57,6 +57,15 @@ func (j *Judgment) looks(p *piece) bool {
 	return j.uses(p)
 }
 
+// isLooker reports whether the tables say with which arguments a program, or one of its verbs, only reads.
+func isLooker(name string) bool {
+	_, looks := lookers[name]
+	_, searches := searchers[name]
+	return looks || searches || slices.ContainsFunc(usesOf()[name], func(u use) bool {
+		return len(u.verbs) == 0 && (len(u.operands) > 0 || len(u.letters) > 0)
+	})
+}
+
 // fits reports whether the program permits the arguments, and records which files and folders it reads.
 func (l looker) fits(j *Judgment, p *piece) bool {
 	argv := p.argv

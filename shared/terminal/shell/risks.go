@@ -65,7 +65,7 @@ destructive unmounts: losetup | -d*, -D, --detach*
 destructive unmounts: vgchange lvchange | -an*, -aln*, --activate n
 destructive unmounts: hdiutil diskutil | detach, eject, unmount*
 destructive power: shutdown reboot halt poweroff init telinit kexec
-destructive power: systemctl | reboot, poweroff, halt, kexec, suspend*, hibernate, hybrid-sleep, soft-reboot, rescue, emergency, isolate
+destructive power: systemctl | switch-root, reboot, poweroff, halt, kexec, suspend*, hibernate, hybrid-sleep, soft-reboot, rescue, emergency, isolate
 destructive power: loginctl machinectl | reboot, poweroff, halt, suspend*, hibernate, hybrid-sleep, terminate, remove
 destructive power: VBoxManage | poweroff, savestate, VERB
 destructive power: vagrant qm pct pvesm pveum | halt, free, f, des*, del*, sh, shu*, reb*, unm*, unlink, stop, shutdown, reboot, suspend, VERB
@@ -121,7 +121,7 @@ destructive accounts: semodule | -r, --remove*
 destructive accounts: auditctl | -D, -d, -W
 destructive accounts: gh zerotier-cli tailscale | logout, leave, VERB
 destructive accounts: chmod chown chgrp | -R, --recursive
-destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R, -X, -d, -e, -f, --append, --delete, --flush, --insert, --policy
+destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R, -X, -Z, -d, -e, -f, --append, --delete, --flush, --insert, --policy, --zero
 destructive network: nft ip route ufw ifconfig | add, append, change, create, del, delete, destroy, flush, insert, down, replace, enable, disable, reset, allow, deny, reject
 destructive network: nft | -f, --file
 destructive network: route | -f
@@ -145,6 +145,7 @@ destructive tracks: dmesg | -C, -c, --clear, --read-clear
 
 change overwrites: mv cp install tee ln | | It may overwrite files.
 change overwrites: sort curl wget | -o, -O, --output* | It writes to a file.
+change overwrites: curl | -D, --dump-header*, -c, --cookie-jar*, --trace*, --stderr*, --etag-save*, --hsts*, --alt-svc*, --libcurl*, --remote-name*, --ssl-sessions*, %output* | It writes to a file.
 change service: systemctl service rc-service launchctl | stop, disable, mask, kill, restart, unload, bootout, remove | It stops or restarts a service.
 
 opaque interpreter: sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox
@@ -160,8 +161,11 @@ opaque runs: install | -s, --strip*
 opaque runs: sdiff diff3 | --diff-program*, -o, --output*
 opaque runs: dmesg | -H, --human
 opaque runs: systemctl timedatectl hostnamectl loginctl journalctl | edit, -H*, --host*, -M*, --machine*, --image*, --root*
+opaque runs: systemctl | link, bind, mount-image, switch-root, daemon-reexec, set-environment, import-environment, set-property, add-wants, add-requires, set-default | It decides what the system runs later, or with which variables.
 opaque runs: apt apt-get apt-cache apt-mark aptitude | -o*, --option*, -c*, --config-file*, -b, --build, --compile, build-dep, edit-sources, changelog
+opaque runs: dpkg | -i, --install, --unpack, --configure, --triggers-only, --root*, --instdir*, --admindir* | It runs the scripts of packages.
 opaque runs: dpkg | --pre-invoke*, --post-invoke*, --status-logger*, --command-fd*
+opaque runs: ip | xdp*, bpf | It loads a program into the kernel.
 opaque runs: ip | netns, netn, vrf, vr, -b, -batch*
 opaque runs: iptables ip6tables | -M, --modprobe*
 opaque runs: tcpdump | -z*
@@ -172,7 +176,8 @@ opaque runs: tar | -T, --files-from*, --rmt-command*, --checkpoint-action*, --to
 opaque runs: sort | --compress-program*
 opaque runs: rsync | -e, -e*, --rsh*, --rsync-path*
 opaque runs: zip | -T, -TT, --test, --unzip-command*
-opaque runs: curl | -K*, --config*, --engine*
+opaque runs: curl | -K*, --config*, --engine*, --ntlm-wb, pkcs11:*
+opaque runs: curl | --unix-socket*, --abstract-unix-socket* | The program behind the socket may run others.
 opaque runs: wget | -e*, --execute*, --config*, --use-askpass*
 opaque runs: rpm | --pipe*, --eval*, -E
 opaque runs: man | -P, -P*, --pager*, -H*
@@ -181,8 +186,9 @@ opaque elsewhere: ssh mosh rsh telnet nc ncat netcat socat docker podman nerdctl
 opaque later: at batch crontab systemd-run
 opaque later: screen tmux dtach abduco | | What it leaves running is ended when the command ends, unless a server of your own runs it.
 opaque background: nohup setsid disown daemonize start-stop-daemon bg
-opaque shell: mapfile readarray compgen compopt | -C*, -c*, -F*
-opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete fc coproc
+opaque shell: mapfile readarray compopt | -C*, -c*, -F*
+opaque shell: jobs | -x*
+opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete compgen fc coproc
 `
 
 // risksOf returns the risks by the program's name.
@@ -232,10 +238,10 @@ var indexed = words(`test [ printf read unset wait mapfile readarray declare loc
 // steering are variables that decide which programs a shell or a program runs, or what these load.
 var steering = words(`PATH IFS ENV BASH_ENV SHELL SHELLOPTS BASHOPTS PROMPT_COMMAND PS0 PS1 PS2 PS4 CDPATH PAGER
 	MANPAGER EDITOR VISUAL BROWSER LESSOPEN LESSCLOSE TAR_OPTIONS NODE_OPTIONS RUBYOPT RUBYLIB PERL5OPT PERL5LIB
-	PERL5DB JAVA_TOOL_OPTIONS HOME`)
+	PERL5DB JAVA_TOOL_OPTIONS HOME TAPE MAGIC GZIP BZIP BZIP2 UNZIP ZIPINFO XZ_DEFAULTS HISTFILE MAILPATH`)
 
 var steeringPrefixes = []string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "SSH_", "SUDO_", "DOCKER_",
-	"npm_config_", "XDG_", "LESS", "SYSTEMD_"}
+	"npm_config_", "XDG_", "LESS", "SYSTEMD_", "DBUS_", "DPKG_", "OPENSSL_", "NSS_"}
 
 var steeringSuffixes = []string{"_OPTIONS", "_OPTS", "OPT", "OPTS", "PAGER", "EDITOR", "_RSH", "_SSH", "_COMMAND",
 	"_CMD", "_CONFIG", "_CONF", "_HOME", "_PATH", "PATH", "SHELL", "BROWSER", "ASKPASS", "RC", "_PROGRAM"}
@@ -288,12 +294,27 @@ func given(p program, args []string, word string) bool {
 			return true
 		case strings.HasSuffix(word, "*") && len(word) > 1 && strings.HasPrefix(a, strings.TrimSuffix(word, "*")):
 			return true
-		case len(word) == 2 && word[0] == '-' && word[1] != '-' && cluster(a) && !p.names[a] &&
-			strings.Contains(a, word[1:]):
+		case len(word) == 2 && word[0] == '-' && word[1] != '-' && !p.names[a] &&
+			(cluster(a) && strings.Contains(a, word[1:]) || strings.Contains(p.flags(a), word[1:])):
 			return true
 		}
 	}
 	return false
+}
+
+// flags returns the letters of an argument that are flags of the program: the last one may have a value behind it.
+func (p program) flags(a string) string {
+	if len(a) < 2 || a[0] != '-' || a[1] == '-' {
+		return ""
+	}
+	for i, c := range []byte(a[1:]) {
+		if valued, ok := p.letters[c]; !ok {
+			return a[1 : i+1]
+		} else if valued {
+			return a[1 : i+2]
+		}
+	}
+	return a[1:]
 }
 
 // textIn returns the index of the text after -c, which may be among other letters (-lc) and before other flags. It

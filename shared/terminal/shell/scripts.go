@@ -208,6 +208,9 @@ func listsArchive(j *Judgment, p *piece) bool {
 		return false
 	}
 	letters := strings.TrimPrefix(p.argv[1], "-")
+	if machine, _, remote := strings.Cut(p.argv[2], ":"); remote && !strings.Contains(machine, "/") {
+		return false // an archive on another machine
+	}
 	return strings.Trim(letters, "tvzjJf") == "" && strings.Contains(letters, "t") &&
 		strings.HasSuffix(letters, "f") && isPath(p.argv[2]) && j.path(p, 2, true)
 }

@@ -255,9 +255,18 @@ func (o operand) is(word string) bool {
 		return isName(word) && !isCount(word)
 	case "PORT":
 		return isPort(word)
+	case "SOCKET":
+		return !slices.ContainsFunc(strings.Fields(word), func(w string) bool { return !isSocket(w) })
 	}
 	return false
 }
 
 // isPort reports whether s is a selection of lsof's by protocol and port.
 var isPort = lazyregexp.New(`^(?:[46]?(?i:tcp|udp)?(?::[0-9a-z,-]+)?)$`).MatchString
+
+// isSocket reports whether s is a part of a filter of ss's: a word of its language, an address in digits, or a port. A
+// name would be looked up.
+var isSocket = lazyregexp.New(`^(?:state|exclude|all|connected|synchronized|bucket|big|established|syn-(?:sent|recv)|` +
+	`fin-wait-[12]|time-wait|closed?|close-wait|last-ack|listen(?:ing)?|closing|new|src|dst|sport|dport|and|or|not|` +
+	`eq|ne|neq|[lg][te]|[!=<>()&|]+|:[a-z0-9*-]+|[0-9.*]+(?:/[0-9]+)?(?::[a-z0-9*-]+)?|` +
+	`\[(?:[0-9a-f]*:){2,}[0-9a-f]*](?:/[0-9]+)?(?::[a-z0-9*-]+)?)$`).MatchString
