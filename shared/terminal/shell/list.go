@@ -44,8 +44,8 @@ func denied(at span, format string, args ...any) error {
 
 // Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of git log -5,
 // and not of git logger. Only options and operands that are known to be harmless may follow an entry, so "git log" does
-// not allow git log --output=FILE, and "find" allows no find -fprint FILE. Nothing may follow the entry of an unknown program. Any words may follow an entry
-// whose last word is [Anything].
+// not allow git log --output=FILE, and "find" does not allow find -fprint FILE. Nothing may follow the entry of an
+// unknown program. Any words may follow an entry whose last word is [Anything].
 type Allowed [][]string
 
 // Allow returns the commands that begin with one of the entries, each written as a simple command. The error lists all

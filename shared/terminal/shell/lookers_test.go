@@ -75,6 +75,7 @@ func TestMoreThanALook(t *testing.T) {
 find -L .
 find -H l
 find . -exec ls {} +
+find /proc -type f -exec file {} +
 find . -fprint x
 find . -name
 find . -files0-from f

@@ -85,8 +85,7 @@ func findsManuals(_ *Judgment, p *piece) bool {
 
 // foundLookers are the programs that find may run for the files that it finds. They print no content and follow no link
 // if they have one of these flags, or if no flag is named here.
-var foundLookers = map[string]string{"ls": "ld", "stat": "", "du": "", "file": "", "echo": "", "basename": "",
-	"dirname": ""}
+var foundLookers = map[string]string{"ls": "ld", "stat": "", "du": "", "echo": "", "basename": "", "dirname": ""}
 
 // noLinks reports whether the tests select only files or folders.
 func noLinks(tests []string) bool {

@@ -263,7 +263,10 @@ open_paths() {
 	set +f
 	set -- $looks # also the names that a pattern stands for
 	set -f
-	for f; do unmounted "$f" || refuse mounted; done
+	for f; do
+		unmounted "$f" || refuse mounted
+		! of_kernel "$(readlink -f -- "$f")" || refuse special # file reads what it describes
+	done
 	roots=''
 	for f in $folders; do roots=$roots$(readlink -f -- "$f")$newline; done
 	[ -z "$paths" ] || open_each
@@ -413,7 +416,7 @@ open_each() {
 	for f in $paths; do
 		f=$(readlink -f -- "$f") && [ -e "$f" ] || refuse missing
 		allowed "$f" || refuse outside
-		ordinary "$f" || refuse special # nothing is read of a pipe, but to open one may wait
+		ordinary "$f" && ! of_kernel "$f" && ! searches_kernel "$f" || refuse special # nothing is read of a pipe, but to open one may wait
 		eval 'command exec '$fd'<"$f"' 2>/dev/null || refuse missing
 		[ "$(readlink "/proc/$$/fd/$fd")" = "$f" ] || refuse outside # it was changed meanwhile
 		ordinary "/proc/$$/fd/$fd" || refuse special
@@ -474,17 +477,45 @@ mounted() {
 	return 1
 }
 
-# read_mounts sets $mounts to where such file systems are; if the root is one, all of the host is.
+# of_kernel reports whether reading a file takes something away, waits or shows memory: the kernel answers for it, though
+# it looks like an ordinary one.
+of_kernel() {
+	[ -n "$mounts_read" ] || read_mounts
+	for point in $traces; do
+		case $1/ in "$point"/*) return 0 ;; esac
+	done
+	for point in $kernels; do
+		case $1/ in "$point"/kmsg/ | "$point"/kcore/) return 0 ;; esac
+	done
+	return 1
+}
+
+# searches_kernel reports whether a command that reads what lies below a folder would read such files.
+searches_kernel() {
+	[ -n "$walks$private" ] && [ -d "$1" ] || return 1
+	for point in $kernels$traces; do
+		case $1/,$point/ in "$point"/*,* | *,"${1%/}"/*) return 0 ;; esac
+	done
+	return 1
+}
+
+# read_mounts sets $mounts to where such file systems are; if the root is one, all of the host is. It sets $kernels to
+# where the kernel shows its state, and $traces to where it shows what it has recorded.
 read_mounts() {
-	mounts_read=1 mounts=''
+	mounts_read=1 mounts='' kernels='' traces=''
 	unset IFS
 	while read -r _ point type _; do
+		case $point in
+		*\\*)
+			point=$(printf '%b.' "$(printf %s "$point" | sed 's/\\\([0-7][0-7][0-7]\)/\\0\1/g')")
+			point=${point%.}
+			;;
+		esac
 		case $point,$type in
 		/,* | *,fuse.lxcfs) ;;
-		*,fuse* | *,autofs)
-			decoded=$(printf '%b.' "$(printf %s "$point" | sed 's/\\\([0-7][0-7][0-7]\)/\\0\1/g')")
-			mounts=$mounts${decoded%.}$newline
-			;;
+		*,fuse* | *,autofs) mounts=$mounts$point$newline ;;
+		*,proc | *,sysfs) kernels=$kernels$point$newline ;;
+		*,debugfs | *,tracefs) traces=$traces$point$newline ;;
 		esac
 	done <"${COUNTERSIGN_MOUNTS:-/proc/self/mounts}" 2>/dev/null
 	IFS=$newline

@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -63,6 +64,59 @@ func TestMountedOnDemand(t *testing.T) {
 			if !errors.Is(err, want) || want == nil && err != nil {
 				t.Errorf("%q (%d): %v; want %v", path, i, err, want)
 			}
+		}
+	}
+}
+
+// TestKernelFiles lets a host report file systems whose files the kernel answers for. A command that runs without
+// approval reads none that a reader empties, such as a pipe of traces, and searches none of these folders.
+func TestKernelFiles(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts := filepath.Join(dir, "mounts")
+	table := "a DIR/proc proc rw 0 0\nb DIR/sys sysfs rw 0 0\nc DIR/sys/trace\\040d tracefs rw 0 0\n"
+	err = errors.Join(err, os.WriteFile(mounts, []byte(strings.ReplaceAll(table, "DIR", dir)), 0o600))
+	for _, name := range []string{"proc", "proc2", "sys/trace d/cpu0", "srv/sub"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
+	for _, name := range []string{"proc/kmsg", "proc/kcore", "proc/cpuinfo", "proc2/kmsg", "sys/uevent",
+		"sys/trace d/cpu0/trace_pipe", "srv/f"} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte("x\n"), 0o600))
+	}
+	if err := errors.Join(err, os.Symlink("../proc/kmsg", filepath.Join(dir, "srv/link"))); err != nil {
+		t.Fatal(err)
+	}
+	s := sshd.Start(t, sshd.Options{Env: []string{"COUNTERSIGN_MOUNTS=" + mounts}})
+	k, err := supervisor.Open(t.Context(), s.Dial())
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(id string, o supervisor.Opens) error {
+		_, err := k.Start(t.Context(), supervisor.Start{ID: id, Command: "true", Grammar: shell.Bash, Plain: true,
+			Limit: time.Minute, Cwd: dir, Opens: o}, io.Discard)
+		return err
+	}
+	if err := start("look", supervisor.Opens{Looks: []string{"srv/link"}}); !errors.Is(err, supervisor.ErrSpecial) {
+		t.Errorf("a look at such a file: %v", err)
+	}
+	if err := start("walk", supervisor.Opens{Looks: []string{"proc"}, Walks: true}); err != nil {
+		t.Errorf("a search by name: %v", err)
+	}
+	n := 0
+	for path, want := range map[string]error{"proc/kmsg": supervisor.ErrSpecial, "proc/kcore": supervisor.ErrSpecial,
+		"srv/link": supervisor.ErrSpecial, "proc/cpuinfo": nil, "proc2/kmsg": nil, "sys/uevent": nil, "srv/f": nil,
+		"sys/trace d/cpu0/trace_pipe": supervisor.ErrSpecial, "sys/trace d": supervisor.ErrSpecial, "WALK srv": nil,
+		"WALK srv/f": nil, "WALK proc": supervisor.ErrSpecial, "WALK sys/trace d/cpu0": supervisor.ErrSpecial,
+		"WALK proc/cpuinfo": nil, "WALK ": supervisor.ErrSpecial, "WALK proc2": nil} {
+		name, walks := strings.CutPrefix(path, "WALK ")
+		n++
+		err := start(fmt.Sprintf("k%d", n), supervisor.Opens{Within: []string{dir}, Walks: walks,
+			Paths: []supervisor.Path{{Name: strings.TrimSuffix(dir+"/"+name, "/"), Shown: "x"}}})
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%q: %v; want %v", path, err, want)
 		}
 	}
 }
