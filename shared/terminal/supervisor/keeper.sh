@@ -263,10 +263,7 @@ open_paths() {
 	set +f
 	set -- $looks # also the names that a pattern stands for
 	set -f
-	for f; do
-		unmounted "$f" || refuse mounted
-		! of_kernel "$(readlink -f -- "$f")" || refuse special # file reads what it describes
-	done
+	for f; do unmounted "$f" || refuse mounted; ! of_kernel "$at" || refuse special; done # file reads what it describes
 	roots=''
 	for f in $folders; do roots=$roots$(readlink -f -- "$f")$newline; done
 	[ -z "$paths" ] || open_each
