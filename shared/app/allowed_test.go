@@ -48,7 +48,9 @@ func TestALinkThatReadersFollowAsks(t *testing.T) {
 	w := alwaysAllowed(t)
 	for i, body := range []string{"paypa1-verify.com/login", "paypa1-verify.com", "http:host/x", "https:/host/x",
 		`http:\\host`, "ht\ttps://host", "evil。com", "http://3232235777/", "[run](/evil/malware/releases/x)",
-		"fixes #12", "evil/malware#1", "<a href=/evil/malware>x</a>"} {
+		"fixes #12", "evil/malware#1", "<a href=/evil/malware>x</a>", "[run][]\n\n[run]: /evil/malware",
+		"[run](%2e%2e/%2e%2e/evil/malware)", "fixes **#12**", "<a href='%2e%2e/evil'>x</a>", "bitcoin:1BoatSLRHtKN",
+		"[run](any-app:open)"} {
 		if a := w.mailsBob(fmt.Sprintf("%d: look at %s", i, body)); a.Status != "awaiting_confirmation" {
 			t.Errorf("%s is sent unasked: %s", body, a.Body)
 		}

@@ -19,7 +19,7 @@ var (
 	calling = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./-])(@[\p{L}\p{N}][\p{L}\p{N}_-]*(?:/[\p{L}\p{N}_-]+)?)`)
 	project = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./@:-])([\p{L}\p{N}][\p{L}\p{N}-]{0,38}/[\p{L}\p{N}._-]+)(#\p{N}+|@[0-9a-f]{7,40})?(/?)`)
 	// closing finds references after a closing word, and references to an issue as GH-1.
-	closing = lazyregexp.New(`\b(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? (#[0-9]+|gh-[0-9]+)|(gh-[0-9]+))\b`)
+	closing = lazyregexp.New(`\b(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[ :*_~\[]{1,6}(#[0-9]+|gh-[0-9]+)|(gh-[0-9]+))\b`)
 	// isFile matches the end of a file name. A name like this counts as a repository only if a number or a commit
 	// follows it.
 	isFile = lazyregexp.New(`\.\p{L}{1,5}$`)
@@ -45,9 +45,18 @@ func mentions(s string) (all []mention) {
 	decoded := html.UnescapeString(s)
 	forms := []string{s, decoded, strings.ReplaceAll(decoded, `\`, "")}
 	for _, form := range slices.Compact(forms) {
-		mentionsIn(bare(form), add)
+		mentionsIn(bareLines(form), add)
 	}
 	return all
+}
+
+// bareLines is [bare] for each line of a text: Markdown's references to links begin a line.
+func bareLines(s string) string {
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
+	for i, l := range lines {
+		lines[i] = bare(l)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // addLinks adds the links of a text, including those in HTML, and returns the text without them.
@@ -55,7 +64,7 @@ func addLinks(form string, add func(text string, ends boundary)) (rest string) {
 	found, rest := visible.Targets(form)
 	if strings.Contains(form, "<") {
 		for _, l := range visible.Links(form) {
-			if strings.ContainsAny(l.Target, `:\`) || strings.HasPrefix(l.Target, "/") || strings.Contains(l.Target, "..") {
+			if visible.LeadsOut(l.Target) {
 				found = append(found, l.Target)
 			}
 		}

@@ -28,15 +28,19 @@ const special = `\b(?:` + http + `|` + ftp + `|` + ws + `)` + gap + `:(?:` + gap
 
 var (
 	// absolute matches an address that is a link in any context: with a scheme, or starting with // or www.
-	absolute = lazyregexp.New(`(?i)` + special + `|(?:\b[a-z][a-z0-9+.-]{1,20}:)?//` + further + `+|\\\\[a-z0-9.-]{2,}\\\w` +
-		further + `*|\bwww\.` + further + `+|\b(?:mailto|xmpp|tel|sms|callto|facetime|sips?|javascript|vbscript|magnet|` +
+	absolute = lazyregexp.New(`(?i)` + special + `|(?:\b[a-z][a-z0-9+.-]{1,20}:)?//` + further + `+|\\\\[a-z0-9._@-]{2,}\\\w` +
+		further + `*|\bwww\.` + further + `+|\bfile:[/\\]` + further + `+|\b(?:search-ms|` +
+		`ms-(?:word|excel|powerpoint|visio|access|project|msdt|appinstaller|officecmd|settings|search)|itms[a-z-]*|tg|` +
+		`whatsapp|zoommtg|msteams|otpauth|bitcoin|ethereum|lightning|outlook|onenote|nntp|gopher|telnet|ldap|smb|upi|mailto|xmpp|tel|sms|callto|facetime|sips?|javascript|vbscript|magnet|` +
 		`webcal|view-source|intent|skype):` + further + `+|\bdata:[^\s<>"\x60]*[;,]` + further + `*`)
 	// name matches a possible host name without a scheme, and the rest of its address. isHost checks the suffix.
 	name = lazyregexp.New(`(?:^|[^\p{L}\p{N}/\\@])((?:[\p{L}\p{N}](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?\.)+` +
 		`(?:xn--[a-zA-Z0-9-]+|[\p{L}\p{N}]+))(:[0-9]{1,5})?(\.?[/?#]` + further + `*)?`)
 	// inline and reference match the targets of Markdown links, including relative ones.
-	inline    = lazyregexp.New(`\]\(\s*<?\s*([^)\s<>]+)`)
-	reference = lazyregexp.New(`(?m)^[ >]{0,8}\[[^\]\n]+\]:[ \t]*\n?[ \t]*<?([^\s<>]+)`)
+	inline    = lazyregexp.New(`\]\(\s*(?:<([^<>\n]+)>|<?\s*([^)\s<>]+))`)
+	reference = lazyregexp.New(`(?m)^(?:[ \t>*+-]|[0-9]{1,9}[.)][ \t])*\[(?:[^\[\]\\]|\\.)+\]:[ \t]*\n?[ \t>]*<?([^\s<>]+)`)
+	scheme    = lazyregexp.New(`^(?i:[a-z][a-z0-9+.-]+:)[^:]`)
+	ignored   = strings.NewReplacer("%2e", ".", "%2E", ".", " ", "", "\t", "", "\r", "", "\n", "")
 )
 
 // tail lists the characters that end a sentence or a Markdown form, not a link.
@@ -66,7 +70,7 @@ func Targets(text string) (found []string, rest string) {
 // foldedDots replaces full stops, colons and slashes of other scripts with the characters that URL parsers read them
 // as.
 func foldedDots(text string) string {
-	if !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2024 && r <= 0x2026 || r == '。' || r > 0xff00 }) {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2024 && r <= 0x24ff || r == '。' || r > 0xff00 }) {
 		return text
 	}
 	return strings.ReplaceAll(norm.NFKC.String(text), "。", ".")
@@ -77,7 +81,7 @@ func targetsIn(text string) (found []string, rest string) {
 		return nil, text
 	}
 	for _, m := range inline.FindAllStringSubmatch(text, -1) {
-		found = appendIf(found, m[1], leadsOut(m[1]))
+		found = appendIf(found, m[1]+m[2], leadsOut(m[1]+m[2]))
 	}
 	if strings.Contains(text, "]:") {
 		for _, m := range reference.FindAllStringSubmatch(text, -1) {
@@ -115,17 +119,23 @@ func appendIf(all []string, s string, is bool) []string {
 	return all
 }
 
-// leadsOut reports whether a relative address leads out of its folder: to the root of the host or upwards.
+// leadsOut reports whether the target of a Markdown link leads out of its folder: to another program or host, to the
+// root of the host, or upwards. URL parsers take %2e for a dot, and ignore white space.
 func leadsOut(target string) bool {
-	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) || strings.Contains(target, "..")
+	target = ignored.Replace(target)
+	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) || strings.Contains(target, "..") ||
+		scheme.MatchString(target)
 }
+
+// LeadsOut reports whether the target of a link in HTML leads out of its folder.
+func LeadsOut(target string) bool { return leadsOut(target) || strings.ContainsAny(target, `:\`) }
 
 // isHost reports whether a name with this port and path is an address.
 func isHost(host, port, path string) bool {
 	labels := strings.Split(strings.ToLower(host), ".")
 	end := labels[len(labels)-1]
 	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.Is4() && (port != "" || strings.HasPrefix(path, "/"))
+		return ip.Is4() && (port != "" || strings.HasPrefix(path, "/") || strings.HasPrefix(path, "?"))
 	}
 	suffix, known := publicsuffix.PublicSuffix(ascii(labels))
 	switch {

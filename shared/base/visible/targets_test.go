@@ -60,6 +60,23 @@ func TestTargets(t *testing.T) {
 		"[run](../../../evil/malware)":           "../../../evil/malware",
 		"[run]\n\n[run]: /evil/malware":          "/evil/malware",
 		"[run](evil.com)":                        "evil.com",
+		"[run](bitcoin-cash:1abc)":               "bitcoin-cash:1abc",
+		"[run](<ht\ttp:evil>)":                   "ht\ttp:evil",
+		"[run](%2e%2e/%2E%2e/evil/malware)":      "%2e%2e/%2E%2e/evil/malware",
+		"[run](.%2e/evil)":                       ".%2e/evil",
+		"a\n- [run]: /evil/malware":              "/evil/malware",
+		"a\n\n 10. [run]:\n/evil/malware":        "/evil/malware",
+		"> * [run\nnow]: /evil/malware":          "/evil/malware",
+		`[a\]b]: /evil/malware`:                  "/evil/malware",
+		"search-ms:query=x&crumb=location:evil":  "search-ms:query=x&crumb=location:evil",
+		"ms-word:ofe|u|x":                        "ms-word:ofe|u|x",
+		"itms-services:?action=x":                "itms-services:?action=x",
+		"bitcoin:1BoatSLRHtKN?amount=1":          "bitcoin:1BoatSLRHtKN?amount=1",
+		"tg:resolve?domain=x":                    "tg:resolve?domain=x",
+		"file:/srv/x":                            "file:/srv/x",
+		`\\evil@SSL\share`:                       `\\evil@SSL\share`,
+		"1.2.3.4?x=1":                            "1.2.3.4?x=1",
+		"ⓔⓥⓘⓛ.ⓒⓞⓜ":                               "evil.com",
 		"![](//evil/p.png)":                      "//evil/p.png",
 		"<https://evil.com>":                     "https://evil.com",
 		"git+ssh://host/x":                       "git+ssh://host/x",
@@ -79,7 +96,7 @@ func TestNoTargets(t *testing.T) {
 		"run.sh lib.rs index.html style.css package.json foo.tar.gz a.out Dr.Who Ph.D U.S. example.coma "+
 		"foo.123 localhost and/or path:to:file.pm /path/to/file.pl image.jpg Makefile.am config.h.in "+
 		"os.open user.name fmt.Println self.id app.run() main.rs:12 README.md#install ana@example.com "+
-		"@eve 3.14 12:30 5.5.2027 example.invalid fileName.ext [x](docs/a.md) [x](#top) C:\\Users\\x"),
+		"x[i](a:b) [x](a::b) [INFO] file:main.go -ms-transform:x @eve 3.14 12:30 5.5.2027 example.invalid fileName.ext [x](docs/a.md) [x](#top) C:\\Users\\x"),
 		"a sentence ends.\nAnother begins.", "yes... no", "at 3.30 p.m. sharp", "") {
 		if got, rest := Targets(text); len(got) > 0 || rest != text {
 			t.Errorf("%q: %q", text, got)
