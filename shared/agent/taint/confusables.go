@@ -46,9 +46,24 @@ const lookAlikes = "2 ƨϩᒿꙅꛯꝛ\n" +
 	"y ɣʏυγуүყꭹꮍᶌỿⲩꓬꭚ\U000102b2\U000118c4\U000118dc\U00016f43\n" +
 	"z ζꮓᴢꓜ\U000102f5\U000118c9\U000118c4\U000118e5"
 
-// lookAlike maps each character of [lookAlikes] to its letter or digit.
+// smallCapitals are letters in the order of the alphabet that their names call small capitals. They look like capitals.
+const smallCapitals = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡ×ʏᴢ"
+
+// enclosed are the first characters of alphabets in dark circles, dark squares, and of the letters of flags, whose NFKC
+// is not the letter.
+var enclosed = []rune{0x1f150, 0x1f170, 0x1f1e6}
+
+// lookAlike maps each character of [lookAlikes], [smallCapitals] and [enclosed] to its letter or digit.
 var lookAlike = sync.OnceValue(func() map[rune]byte {
-	of := map[rune]byte{}
+	of := map[rune]byte{'ǫ': 'q'}
+	for i, r := range []rune(smallCapitals) {
+		of[r] = byte('a' + i)
+	}
+	for _, first := range enclosed {
+		for i := range rune(26) {
+			of[first+i] = byte('a' + i)
+		}
+	}
 	for line := range strings.Lines(lookAlikes) {
 		for _, r := range strings.TrimSpace(line[2:]) {
 			if _, known := of[r]; !known {

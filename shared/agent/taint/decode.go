@@ -1,6 +1,8 @@
 package taint
 
 import (
+	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"html"
@@ -25,13 +27,19 @@ var (
 	percentRuns = lazyregexp.New(`(?:%[0-9a-fA-F]{2})+`)
 	quotedRuns  = lazyregexp.New(`(?:=[0-9a-fA-F]{2})+`)
 	softBreaks  = lazyregexp.New(`=\r?\n`)
-	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2})+`)
-	hexRuns     = lazyregexp.New(`(?:0x)?[0-9a-fA-F]{2}(?:[ :,\n]{0,2}(?:0x)?[0-9a-fA-F]{2}){3,}`)
+	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2}|` +
+		`\\U[0-9a-fA-F]{8}|%u[0-9a-fA-F]{4})+`)
+	pointRuns   = lazyregexp.New(`(?i:u\+[0-9a-f]{4,6}[ ,;]{0,2})+`)
+	hexRuns     = lazyregexp.New(`(?:0x)?[0-9a-fA-F]{2}(?:[ :,;|_\n-]{0,2}(?:0x)?[0-9a-fA-F]{2}){3,}`)
+	decimalRuns = lazyregexp.New(`\b[0-9]{1,3}(?:[ ,;]{1,2}[0-9]{1,3}){7,}\b`)
+	binaryRuns  = lazyregexp.New(`\b[01]{8}(?:[ ,;]{0,2}[01]{8}){7,}\b`)
+	tags        = lazyregexp.New(`</?[a-zA-Z!][^<>]{0,500}>`)
 )
 
-// decodings returns the readings of a text with percent signs, HTML entities, quoted-printable, escapes of programming
-// languages, base64 and hex decoded, also when nested. For base64 and hex, a reading consists only of the decoded runs,
-// which have at least least characters.
+// decodings returns the readings of a text without HTML tags, and with percent signs, HTML entities, quoted-printable,
+// escapes of programming languages, base64, base32 and codes of characters (hex, decimal, binary) decoded, also when
+// nested. For base64, base32 and codes, a reading consists only of the decoded runs, which have at least least
+// characters.
 func decodings(s string, least int) (all []string) {
 	seen := map[string]bool{s: true}
 	next := []string{s}
@@ -63,8 +71,14 @@ func decodedOnce(s string, least int) (all []string) {
 		all = append(all, quotedRuns.ReplaceAllStringFunc(softBreaks.ReplaceAllString(s, ""),
 			func(r string) string { return octets(r, "=") }))
 	}
-	if strings.Contains(s, `\`) {
+	if strings.Contains(s, "<") {
+		all = append(all, tags.ReplaceAllString(s, ""))
+	}
+	if strings.Contains(s, `\`) || strings.Contains(s, "%u") {
 		all = append(all, escapeRuns.ReplaceAllStringFunc(s, escaped))
+	}
+	if strings.Contains(s, "U+") || strings.Contains(s, "u+") {
+		all = append(all, pointRuns.ReplaceAllStringFunc(s, points))
 	}
 	base, pairs := runsIn(s, least)
 	for i, run := range base {
@@ -72,15 +86,21 @@ func decodedOnce(s string, least int) (all []string) {
 	}
 	all = append(all, strings.TrimSpace(strings.Join(base, "\n")))
 	if pairs {
-		var runs []string
-		for _, run := range hexRuns.FindAllString(s, -1) {
-			if len(run) >= least {
-				runs = append(runs, fromHex(run))
-			}
-		}
-		all = append(all, strings.TrimSpace(strings.Join(runs, "\n")))
+		all = append(all, codes(s, least, hexRuns, fromHex), codes(s, least, decimalRuns, fromDecimal),
+			codes(s, least, binaryRuns, fromBinary))
 	}
 	return all
+}
+
+// codes decodes the runs of one kind that are long enough.
+func codes(s string, least int, kind *lazyregexp.Regexp, decode func(string) string) string {
+	var runs []string
+	for _, run := range kind.FindAllString(s, -1) {
+		if len(run) >= least {
+			runs = append(runs, decode(run))
+		}
+	}
+	return strings.TrimSpace(strings.Join(runs, "\n"))
 }
 
 // runsIn returns the base64 runs that are long enough, and whether the text may contain a hex run.
@@ -97,7 +117,7 @@ func runsIn(s string, least int) (base []string, pairs bool) {
 			if digits++; digits >= min(least, 16) {
 				pairs = true
 			}
-		case strings.IndexByte(" :,\nxX", c) < 0:
+		case strings.IndexByte(" :,;|_-\nxX", c) < 0:
 			digits = 0
 		}
 		switch {
@@ -126,8 +146,45 @@ func octets(run, sign string) string {
 	return run
 }
 
-func fromHex(run string) string {
-	return textOf(hexBytes(strings.NewReplacer(" ", "", ":", "", ",", "", "\n", "", "0x", "").Replace(run)))
+var separators = strings.NewReplacer(" ", "", ":", "", ",", "", ";", "", "|", "", "_", "", "-", "", "\n", "", "0x", "")
+
+func fromHex(run string) string { return textOf(hexBytes(separators.Replace(run))) }
+
+func fromDecimal(run string) string {
+	var b []byte
+	for n := range strings.FieldsFuncSeq(run, func(r rune) bool { return r < '0' || r > '9' }) {
+		code, err := strconv.ParseUint(n, 10, 8)
+		if err != nil {
+			return ""
+		}
+		b = append(b, byte(code))
+	}
+	return textOf(b)
+}
+
+func fromBinary(run string) string {
+	var b []byte
+	for digits := separators.Replace(run); len(digits) >= 8; digits = digits[8:] {
+		code, err := strconv.ParseUint(digits[:8], 2, 8)
+		if err != nil {
+			return ""
+		}
+		b = append(b, byte(code))
+	}
+	return textOf(b)
+}
+
+// points decodes a run of code points, such as U+0041 U+0042.
+func points(run string) string {
+	var b strings.Builder
+	for p := range strings.FieldsFuncSeq(run, func(r rune) bool { return strings.ContainsRune("uU+ ,;", r) }) {
+		n, err := strconv.ParseInt(p, 16, 32)
+		if err != nil {
+			n = unicode.ReplacementChar
+		}
+		b.WriteRune(rune(n))
+	}
+	return b.String()
 }
 
 func hexBytes(digits string) []byte {
@@ -149,6 +206,8 @@ func escaped(run string) string {
 			digits = run[3 : size-1]
 		case run[1] == 'u':
 			size, digits = 6, run[2:6]
+		case run[1] == 'U':
+			size, digits = 10, run[2:10]
 		case run[1] == 'x':
 			digits = run[2:4]
 		default:
@@ -164,12 +223,19 @@ func escaped(run string) string {
 	return b.String()
 }
 
+const base32Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
 var plainBase64 = strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/")
 
 // fromBase64 decodes a run, or a part of it that begins a little later, because other characters may precede the
 // encoded part.
 func fromBase64(run string, least int) string {
 	run = plainBase64.Replace(run)
+	if upper := strings.ToUpper(run); strings.Trim(upper, base32Letters) == "" {
+		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(upper); err == nil && textOf(b) != "" {
+			return textOf(b)
+		}
+	}
 	parts := []string{run}
 	if at := strings.LastIndexByte(run, '/'); at >= 0 {
 		parts = append(parts, run[at+1:])
@@ -190,8 +256,11 @@ func fromBase64(run string, least int) string {
 	return ""
 }
 
-// textOf returns the bytes as a string if they are text, or "".
+// textOf returns the bytes as a string if they are text, or "". ASCII in UTF-16 is text, too.
 func textOf(b []byte) string {
+	if zeros := bytes.Count(b, []byte{0}); zeros > 0 && zeros == len(b)/2 {
+		b = bytes.ReplaceAll(b, []byte{0}, nil)
+	}
 	s := string(b)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && !unicode.IsSpace(r) || r == utf8.RuneError

@@ -96,7 +96,8 @@ func TestNoTargets(t *testing.T) {
 		"run.sh lib.rs index.html style.css package.json foo.tar.gz a.out Dr.Who Ph.D U.S. example.coma "+
 		"foo.123 localhost and/or path:to:file.pm /path/to/file.pl image.jpg Makefile.am config.h.in "+
 		"os.open user.name fmt.Println self.id app.run() main.rs:12 README.md#install ana@example.com "+
-		"x[i](a:b) [x](a::b) [INFO] file:main.go -ms-transform:x @eve 3.14 12:30 5.5.2027 example.invalid fileName.ext [x](docs/a.md) [x](#top) C:\\Users\\x"),
+		"x[i](a:b) [x](a::b) [INFO] file:main.go -ms-transform:x @eve 3.14 12:30 5.5.2027 example.invalid "+
+		"fileName.ext [x](docs/a.md) [x](#top) C:\\Users\\x"),
 		"a sentence ends.\nAnother begins.", "yes... no", "at 3.30 p.m. sharp", "") {
 		if got, rest := Targets(text); len(got) > 0 || rest != text {
 			t.Errorf("%q: %q", text, got)
