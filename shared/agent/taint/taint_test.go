@@ -277,6 +277,7 @@ func TestHidden(t *testing.T) {
 		fmt.Fprintf(&hexed, "%02x ", r)
 	}
 	base := base64.StdEncoding.EncodeToString([]byte(text))
+	wide := each(text, func(r rune) string { return string(r) + "\x00" })
 	for name, as := range map[string]string{
 		"full stops":       dotted.String(),
 		"one each 25":      text[:25] + "." + text[25:50] + "." + text[50:],
@@ -312,7 +313,7 @@ func TestHidden(t *testing.T) {
 		"comments":         strings.ReplaceAll(text, "e", "e<!-- x -->"),
 		"hex with dashes":  strings.ReplaceAll(strings.TrimSpace(hexed.String()), " ", "-"),
 		"hex of UTF-16":    each(text, func(r rune) string { return fmt.Sprintf("%04x", r) }),
-		"base64 of UTF-16": base64.StdEncoding.EncodeToString([]byte(strings.Join(strings.Split(text, ""), "\x00") + "\x00")),
+		"base64 of UTF-16": base64.StdEncoding.EncodeToString([]byte(wide)),
 		"base32":           base32.StdEncoding.EncodeToString([]byte(text)),
 		"decimal":          each(text, func(r rune) string { return fmt.Sprintf("%d, ", r) }),
 		"binary":           each(text, func(r rune) string { return fmt.Sprintf("%08b ", r) }),
