@@ -72,7 +72,7 @@ const (
 		`removed|updated|changed|cancell?ed|moved|rescheduled|submitted|posted|published|committed|pushed|merged|` +
 		`opened|closed|invited|notified|informed|messaged|saved|uploaded|deployed|installed|restarted|paid|ordered|` +
 		`purchased|placed|renamed|approved|executed|completed|finished|done|set up|told|written|rated|shared|` +
-		`registered|reserved|archived|filed|confirmed|processed|transferred|accepted|declined|taken care of)`
+		`registered|reserved|archived|filed|confirmed|processed|transferred|accepted|declined|pinged|noted|taken care of)`
 	german = `(?:gesendet|versendet|verschickt|geschickt|abgeschickt|gemailt|beantwortet|weitergeleitet|erstellt|` +
 		`angelegt|eingetragen|hinzugefügt|geplant|vereinbart|gebucht|gelöscht|entfernt|aktualisiert|geändert|` +
 		`verschoben|abgesagt|storniert|veröffentlicht|eingeladen|benachrichtigt|informiert|gespeichert|hochgeladen|` +
@@ -97,19 +97,22 @@ const (
 		`отправ(?:лен[оаы]?|ил[аи]?)|посла(?:н[оаы]?|л[аи]?)|созда(?:н[оаы]?|л[аи]?)|добав(?:лен[оаы]?|ил[аи]?)|` +
 		`удал(?:[её]н[оаы]?|ил[аи]?)|обнов(?:л[её]н[оаы]?|ил[аи]?)|заплан(?:ирован[оаы]?|ировал[аи]?)|` +
 		`выполн(?:ен[оаы]?|ил[аи]?)|сдела(?:н[оаы]?|л[аи]?)|готово|` +
-		`надісла(?:н[оаі]|в|ла)|відправ(?:лен[оаі]|ив|ила)|створ(?:ен[оаі]|ив|ила)|видал(?:ен[оаі]|ив|ила))`
+		`надісла(?:н[оаі]|в|ла)|відправ(?:лен[оаі]|ив|ила)|створ(?:ен[оаі]|ив|ила)|видал(?:ен[оаі]|ив|ила)|` +
+		`poslal[ai]?|poslán[oaiy]?|poslan[oaei]?|poslat[oaei]?|изпрат(?:ен[оаи]?|их)|послат[оаи]?)`
 	others = `(?:gönderildi|gönderdim|yolladım|oluşturuldu|oluşturdum|eklendi|ekledim|silindi|sildim|güncellendi|` +
-		`tamamlandı|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε|` +
+		`tamamlandı|lähetin|sendur|sendi|saadetud|saatsin|išsiųst[ai]s?|išsiunčiau|nosūtīts?|nosūtīju|imetumwa|` +
+		`nimetuma|naipadala|enviat|bidali|mandei|prévenue?s?|avertie?s?|avisad[oa]s?|dihantar|gửi rồi|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε|` +
 		`đã (?:được )?(?:gửi|tạo|thêm|xóa|cập nhật|đặt)|` +
-		`(?:telah|sudah) (?:dikirim|dibuat|dihapus|ditambahkan|mengirim|membuat))`
+		`(?:telah|sudah) (?:dikirim|dihantar|dibuat|dihapus|ditambahkan|mengirim|membuat))`
 	// languages without spaces between words, or whose words have prefixes
-	unspaced = `(?:已(?:经|經)?(?:成功)?(?:发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
-		`邀请|邀請|回复|回覆)|(?:发送|發送|创建|添加|删除|更新|预订|安排|提交)(?:成功|完成|完毕|好)?了|` +
+	unspaced = `(?:已(?:经|經)?(?:成功)?(?:发邮件|發郵件|发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
+		`邀请|邀請|回复|回覆)|(?:我发|我發|寄出|发送|發送|创建|添加|删除|更新|预订|安排|提交)(?:成功|完成|完毕|好)?了|` +
 		`(?:送信|送付|返信|作成|追加|登録|予約|削除|更新|変更|キャンセル|投稿|公開|保存|完了|実行|注文|招待|設定)(?:を)?` +
-		`(?:しました|いたしました|されました|しておきました|済み|完了)|送りました|お送りしました|作りました|入れました|完了です|` +
+		`(?:しました|いたしました|されました|しておきました|済み|完了)|送っておきました|送りました|お送りしました|作りました|入れました|完了です|` +
 		`(?:보냈|전송했|발송했|전송되었|발송되었|생성했|만들었|추가했|등록했|예약했|삭제했|업데이트했|변경했|취소했|완료했|완료되었|저장했)(?:습니다|어요|다)|` +
 		`ส่งแล้ว|ส่งอีเมล(?:.*)แล้ว|สร้างแล้ว|ลบแล้ว|` +
-		`تم (?:إرسال|ارسال|إنشاء|انشاء|حذف|إضافة|تحديث|حجز)|أرسلت|שלחתי|נשלחה?|יצרתי|נוצרה?|` +
+		`تم (?:الإرسال|إرسال|ارسال|إنشاء|انشاء|حذف|إضافة|تحديث|حجز)|أرسلت|שלחתי|נשלחה?|יצרתי|נוצרה?|` +
+		`ارسال شد|فرستاده شد|بھیج دی|পাঠানো হয়েছে|পাঠিয়েছি|அனுப்பப்பட்டது|அனுப்பினேன்|` +
 		`भेज (?:दिया|दी)|भेजा गया|बना (?:दिया|दी))`
 )
 
@@ -121,6 +124,8 @@ var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully
 var claimed = wordForms(
 	`(?:i|we)(?:'ve|’ve| have| did| just| already| now| also| successfully|'m| am)* `+
 		`(?:`+english+`|wrote|ran|put)\b`,
+	`(?:i|we)(?:'ve|’ve| have| went ahead and)* let \S+ know\b`,
+	`(?:is|it's|it’s) on (?:its|the) way\b`, `consider it `+english+`\b`,
 	`(?:was|were|has|have|had|is|are|been|got|gets)(?: now| just| already| been| successfully|`+
 		` all)* `+english+`\b`,
 	`(?:e-?mails?|mails?|messages?|events?|invit(?:ation|e)s?|meetings?|appointments?|issues?|`+
@@ -129,7 +134,7 @@ var claimed = wordForms(
 	word(german), word(french), word(spanish), word(italian), word(portuguese), word(dutch),
 	word(nordic), word(slavic), word(others),
 	word(`(?:erledigt|fertig|fatto|hecho|listo|feito|pronto|klaar|gedaan|gotowe|zrobione|klart|valmis|hotovo|tamam|`+
-		`c'est fait|c’est fait|envié|mandé|creé|añadí|eliminé|ho inviato|enviei|criei|完成|完了|전송 완료)`),
+		`c'est fait|c’est fait|envié|mandé|avisé|creé|añadí|eliminé|ho inviato|enviei|criei|完成|完了|전송 완료)`),
 )
 
 // denials lists the forms of words whose sentences claim nothing.
