@@ -95,7 +95,8 @@ func (r Request) Words() (w Words, err error) {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
 	}
-	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
+	used := strictjson.Pick(strictjson.Mend(r.Messages[at]), "role", "content")
+	if err := strictjson.DecodeKnown(used, &newest); err != nil {
 		return w, fault.Within(field, err)
 	}
 	if newest.Role != "user" {

@@ -73,8 +73,8 @@ func (r Request) Newest() (n Newest, err error) {
 		return n, fault.Invalid("messages", "a message of the user is required")
 	}
 	field := fmt.Sprintf("messages/%d", at)
-	var newest message
-	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
+	newest, err := readMessage(r.Messages[at])
+	if err != nil {
 		return n, fault.Within(field, err)
 	}
 	switch newest.Role {
@@ -87,6 +87,31 @@ func (r Request) Newest() (n Newest, err error) {
 		err = fault.Invalid(field+"/role", "the newest message is the user's, or the assistant's with answers")
 	}
 	return n, err
+}
+
+// readMessage decodes the fields of a message that count. The rest of it, such as the output of a tool or a part of
+// data, may be anything.
+func readMessage(raw json.RawMessage) (m message, err error) {
+	raw = strictjson.Pick(strictjson.Mend(raw), "id", "role", "parts", "content", "experimental_attachments")
+	rest, parts, err := strictjson.Split(raw, "parts")
+	if err == nil {
+		err = strictjson.DecodeKnown(rest, &m)
+	}
+	if err != nil {
+		return m, err
+	}
+	m.Parts = make([]part, len(parts))
+	for i, raw := range parts {
+		var kind struct{ Type, State string }
+		if json.Unmarshal(raw, &kind) == nil && kind.Type != "text" && kind.Type != "file" && kind.State != answered {
+			continue
+		}
+		used := strictjson.Pick(raw, "type", "text", "filename", "url", "data", "state", "approval")
+		if err := strictjson.DecodeKnown(used, &m.Parts[i]); err != nil {
+			return m, fault.Within(fmt.Sprintf("parts/%d", i), err)
+		}
+	}
+	return m, nil
 }
 
 // words returns the user's words and files.

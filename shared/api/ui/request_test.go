@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/api/ui"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 func TestNewest(t *testing.T) {
@@ -22,7 +22,15 @@ func TestNewest(t *testing.T) {
 	asked := func(parts ...string) string {
 		return `{"id":"m2","role":"assistant","parts":[{"type":"step-start"},` + strings.Join(parts, ",") + `]}`
 	}
+	deep := strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)
 	for name, c := range map[string]struct{ id, messages, want string }{
+		"a yes beside the output of a tool": {messages: asked(`{"type":"tool-x","state":"output-available","output":`+
+			deep+`,"approval":"x","url":7}`, answer(runID+"-1~h", "true")), want: "[" + runID + "-1 h true]"},
+		"words beside anything": {messages: `{"id":"m1","role":"user","metadata":` + deep + `,"createdAt":{"a":1,"a":2},` +
+			`"parts":[{"type":"data-x","text":[],"data":` + deep + `},null,{"type":"text","text":"one",` +
+			`"providerMetadata":{"\ud83d":1e999}}]}`, want: "m1 one []"},
+		"words twice": {messages: `{"id":"m1","role":"user","parts":[{"type":"text","text":"one","text":"two"}]}`,
+			want: "messages/0/parts/0/text"},
 		"words": {messages: words, want: "m1 one\n\ntwo []"},
 		"words after all else": {messages: asked(answer(runID+"-1~h", "true")) + "," + words,
 			want: "m1 one\n\ntwo []"},
@@ -76,7 +84,8 @@ func TestNewest(t *testing.T) {
 			}
 			var r ui.Request
 			body := fmt.Sprintf(`{"id":%q,"messages":[%s],"unheardOf":1}`, id, c.messages)
-			if err := strictjson.DecodeKnown([]byte(body), &r); err != nil {
+			var err error
+			if r.Messages, err = stream.Decode([]byte(body), &r); err != nil {
 				t.Fatal(err)
 			}
 			n, err := r.Newest()

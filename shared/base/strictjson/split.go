@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -67,4 +68,34 @@ func Mend(value json.RawMessage) json.RawMessage {
 		return value
 	}
 	return json.RawMessage(out)
+}
+
+// Pick returns a JSON object with only the named members, each as often as the object has it. The values of all other
+// members may be anything that Check refuses. Input that is not a JSON object is returned unchanged.
+func Pick(object json.RawMessage, names ...string) json.RawMessage {
+	dec := jsontext.NewDecoder(bytes.NewReader(object), tolerant, jsontext.AllowDuplicateNames(true))
+	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
+		return object
+	}
+	picked := []byte{'{'}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadValue()
+		if err != nil {
+			return object
+		}
+		name = bytes.Clone(name)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return object
+		}
+		plain, err := jsontext.AppendUnquote(nil, name)
+		if err != nil || !slices.Contains(names, string(plain)) {
+			continue
+		}
+		if len(picked) > 1 {
+			picked = append(picked, ',')
+		}
+		picked = append(append(append(picked, name...), ':'), value...)
+	}
+	return append(picked, '}')
 }

@@ -55,3 +55,21 @@ func TestMend(t *testing.T) {
 		}
 	}
 }
+
+// TestPick keeps only named members, among others that Check refuses.
+func TestPick(t *testing.T) {
+	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+	for in, want := range map[string]string{
+		`{"a":1,"b":` + deep + `,"c":{"a":2}}`: `{"a":1,"c":{"a":2}}`,
+		`{"a":1,"b":{"x":1,"x":2},"a":2}`:      `{"a":1,"a":2}`, // which Check refuses
+		`{"\u0061":1,"b":"\ud83d"}`:            `{"\u0061":1}`,
+		`{"b":1}`:                              `{}`,
+		`[1]`:                                  `[1]`,
+		`{"a":`:                                `{"a":`,
+		`{"b" 1}`:                              `{"b" 1}`,
+	} {
+		if got := string(Pick([]byte(in), "a", "c")); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
