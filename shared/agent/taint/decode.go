@@ -232,8 +232,9 @@ var plainBase64 = strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/")
 func fromBase64(run string, least int) string {
 	run = plainBase64.Replace(run)
 	if upper := strings.ToUpper(run); strings.Trim(upper, base32Letters) == "" {
-		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(upper); err == nil && textOf(b) != "" {
-			return textOf(b)
+		b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(upper)
+		if s := textOf(b); err == nil && s != "" {
+			return s
 		}
 	}
 	parts := []string{run}
