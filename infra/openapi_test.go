@@ -88,7 +88,7 @@ var (
 		"ChatStatusLine": "api.chatStatusLine", "HostKey": "terminal.HostKey", "HostAuth": "api.authView",
 		"Host": "api.hostView", "AddedHost": "api.hostAnswer", "Hosts": "api.getHosts", "Scanned": "api.postScan",
 		"Checked": "api.postCheck", "Terminal": "api.terminalView", "OpenedTerminal": "api.terminalAnswer",
-		"Session": "planner.Session", "SessionTask": "planner.Task", "LogEntry": "plan.LogEntry",
+		"Session": "planner.Session", "SessionTask": "planner.Task", "LogEntry": "planner.LogEntry",
 		"LogAction": "plan.Action", "SessionHead": "planner.Listed", "Sessions": "api.getPlans",
 		"ContinueLine": "api.continueLine",
 		"Terminals":    "api.getTerminals", "Connections": "api.connectionsAnswer"}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -121,6 +122,11 @@ func TestProviderFaults(t *testing.T) {
 			}
 			if c.fault.Text == retryLater && !strings.Contains(a.Message, "after 05:01 UTC on 28 November 2126") {
 				t.Errorf("the user is not told until when: %q", a.Message)
+			}
+			if until := slices.ContainsFunc(a.Moments, func(m tool.Moment) bool {
+				return m.At == "2126-11-28T05:01:02Z" || m.At == "2126-11-28T05:01:00Z"
+			}); until != (c.fault.Text == retryLater) {
+				t.Errorf("the times of %q are %v", a.Message, a.Moments)
 			}
 			if kind := pendingKind(w); kind != c.kind {
 				t.Errorf("%q waits, want %q", kind, c.kind)

@@ -106,7 +106,7 @@ func TestAMailIntoAThreadAnswersItsNewestMail(t *testing.T) {
 	w, id := answering(t, asked)
 	r, card := w.proposes(map[string]any{"to": []string{"ben@example.com"}, "subject": "Re: Lunch plan",
 		"body": "Noon is fine.", "threadId": id, "inReplyTo": "<evil@example.com>"})
-	holds(t, "the card", card, "“Lunch plan”, from Ben")
+	holds(t, "the card", card, "“Lunch plan”, from Ben", `"moments":[{"text":"20`)
 	raw := w.sends(r)
 	holds(t, "the mail", raw, "In-Reply-To: <2@example.com>", "References: <1@example.com> <2@example.com>")
 	if strings.Contains(raw, "evil") || strings.Contains(raw, "Is noon fine") {

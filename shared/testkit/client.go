@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
 // Client sends a request to the HTTP API as one user; its methods are the API's operations. A string body is sent
@@ -88,6 +90,8 @@ type Answer struct {
 // Action is an action of an answer.
 type Action struct {
 	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
+
+	Moments []tool.Moment
 }
 
 // Approval is an approval of an answer.

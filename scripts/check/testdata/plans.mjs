@@ -303,10 +303,20 @@ await run({
     },
   'in the end: links, what is unknown, and a way to go on': async (page) => {
     const artifacts = ['https://github.com/demo/site/issues/9', 'javascript:alert(1)'];
-    await put('DEADLINE_EXCEEDED',
-      { tasks: [task('FAILED')], artifacts, log: [{ ...done, executionStatus: 'unknown' }] });
+    const until = 'It can be tried again after 13:30 UTC on 8 January 2027.';
+    const moments = [{ text: '13:30 UTC on 8 January 2027', at: '2027-01-08T13:30:00Z' }];
+    const refused = { ...done, seq: 6, step: 2, executionStatus: 'failed', moments,
+      observation: { error: { class: 'ToolExecutionError', code: 'provider_limited', message: `Enough. ${until}` } } };
+    await put('DEADLINE_EXCEEDED', { artifacts, moments, summary: `Not now. ${until}`,
+      tasks: [{ ...task('FAILED'), error: `Later. ${until}`, moments }],
+      log: [{ ...done, executionStatus: 'unknown' }, refused] });
     await it.over('failed');
     await page.getByRole('link', { name: artifacts[0] }).waitFor();
+    await page.getByText(/^Step 2/).click();
+    for (const words of ['Enough.', 'Later.', 'Not now.']) {
+      const told = await page.locator('p', { hasText: words }).innerText();
+      expect(`the time is in the reader's words: ${told}`, told.includes('Friday') && !told.includes('UTC on'));
+    }
     expect('only web addresses are links', (await page.locator('main a[href^=javascript]').count()) === 0);
     await page.getByRole('region', { name: 'Outcome' }).getByText('Outcome unknown').waitFor();
     await page.getByRole('link', { name: 'Continue' }).click();

@@ -55,7 +55,7 @@ func (b Bind) addChanges(card *tool.Preview, p Plan, zone *time.Location) {
 	}
 	for _, c := range d.Grants {
 		card.AddLine("Change", c.Sentence(zone))
-		card.Fields[len(card.Fields)-1].Moments = c.moments(zone)
+		card.NameMoments(c.moments(zone)...)
 	}
 	if d.Questions {
 		card.AddField("Change", "The questions changed")

@@ -31,6 +31,8 @@ type LogEntry struct {
 	ApprovalID      string    `json:"approvalId,omitempty"`
 	GrantID         string    `json:"grantId,omitempty"`
 	ExecutionStatus Execution `json:"executionStatus"`
+
+	Error *Trouble `json:"-"` // the error in Observation, if any
 }
 
 // observation returns the outcome of the call: its result, its error, or both if it returned something before it
@@ -73,6 +75,9 @@ func (s *Session) Log() []LogEntry {
 	for _, a := range s.log {
 		e := LogEntry{Seq: a.Seq, At: a.At, Step: a.step, Triplet: a.triplet(), Source: a.Source,
 			ApprovalID: a.ApprovalID, GrantID: a.Grant, ExecutionStatus: a.Execution}
+		if a.Over {
+			e.Error = a.Error
+		}
 		if t := s.taskOf[a.ID]; t != nil {
 			e.TaskID = t.ID
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // Limits bound the usage of one user. Zero means no limit.
@@ -88,12 +89,35 @@ func overBudget(now time.Time, format string, limit int) error {
 }
 
 // Tomorrow returns a sentence that says when a daily limit allows more.
-func Tomorrow(now time.Time) string { return "More is possible from " + tomorrow(now).Text + "." }
+func Tomorrow(now time.Time) string {
+	return moreFrom + now.Add(UntilTomorrow(now)).UTC().Format(dayAndTime) + "."
+}
 
-// tomorrow returns the beginning of the next day (UTC). It has no time zone, so clients show it by the reader's clock.
-func tomorrow(now time.Time) tool.Moment {
-	at := now.Add(UntilTomorrow(now)).UTC()
-	return tool.Moment{Text: at.Format("2 January, 15:04 MST"), At: at.Format(time.RFC3339)}
+const (
+	moreFrom   = "More is possible from "
+	dayAndTime = "2 January, 15:04 MST"
+)
+
+var tomorrows = lazyregexp.New(moreFrom + `(\d{1,2} [A-Z][a-z]+, \d\d:\d\d UTC)\.`)
+
+// tomorrowMoments returns the times of the sentences of [Tomorrow] in the text. A sentence has no year; of all years,
+// it means the one that makes the time closest to near. The moments have no time zone, so clients show them by the
+// reader's clock.
+func tomorrowMoments(text string, near time.Time) (all []tool.Moment) {
+	for _, found := range tomorrows.FindAllStringSubmatch(text, -1) {
+		at, err := time.Parse(dayAndTime, found[1])
+		if err != nil {
+			continue
+		}
+		closest := at.AddDate(near.UTC().Year()-at.Year(), 0, 0)
+		for _, years := range []int{-1, 1} {
+			if other := closest.AddDate(years, 0, 0); other.Sub(near).Abs() < closest.Sub(near).Abs() {
+				closest = other
+			}
+		}
+		all = append(all, tool.Moment{Text: found[1], At: closest.Format(time.RFC3339)})
+	}
+	return all
 }
 
 // UntilTomorrow returns the time until the next day (UTC).

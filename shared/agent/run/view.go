@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
@@ -33,6 +34,7 @@ type View struct {
 	ErrorCode   fault.Class        `json:"errorCode,omitempty"`
 	ErrorReason fault.Code         `json:"errorReason,omitempty"`
 	Message     string             `json:"message,omitempty"`
+	Moments     []tool.Moment      `json:"moments,omitempty"` // points in time that Summary, Record and Message mention
 	ModelCalls  int                `json:"modelCalls"`
 	Usage       model.Usage        `json:"usage"`
 	LastEvent   int64              `json:"lastEvent"`
@@ -95,17 +97,20 @@ type ActionView struct {
 	ErrorReason      fault.Code   `json:"errorReason,omitempty"`
 	Message          string       `json:"message,omitempty"`
 	Field            string       `json:"field,omitempty"`
-	ExecutionStatus  Execution    `json:"executionStatus"`
-	PolicyDecision   string       `json:"policyDecision,omitempty"`
-	Ran              bool         `json:"ran,omitempty"`     // failed after it started; its effects until then remain
-	Unasked          bool         `json:"unasked,omitempty"` // it had an effect, and the user was not asked
-	InputHash        string       `json:"inputHash,omitempty"`
-	ModelName        string       `json:"modelName,omitempty"`
-	Step             *tool.Step   `json:"step,omitempty"`     // set if the tool's calls are shown as steps
-	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // end of the undo window, before the call starts
-	ReplacedBy       string       `json:"replacedBy,omitempty"`
-	PlannedAt        time.Time    `json:"plannedAt"`
-	UpdatedAt        time.Time    `json:"updatedAt"`
+
+	Moments []tool.Moment `json:"moments,omitempty"` // points in time that Message mentions
+
+	ExecutionStatus Execution  `json:"executionStatus"`
+	PolicyDecision  string     `json:"policyDecision,omitempty"`
+	Ran             bool       `json:"ran,omitempty"`     // failed after it started; its effects until then remain
+	Unasked         bool       `json:"unasked,omitempty"` // it had an effect, and the user was not asked
+	InputHash       string     `json:"inputHash,omitempty"`
+	ModelName       string     `json:"modelName,omitempty"`
+	Step            *tool.Step `json:"step,omitempty"`     // set if the tool's calls are shown as steps
+	HeldUntil       time.Time  `json:"heldUntil,omitzero"` // end of the undo window, before the call starts
+	ReplacedBy      string     `json:"replacedBy,omitempty"`
+	PlannedAt       time.Time  `json:"plannedAt"`
+	UpdatedAt       time.Time  `json:"updatedAt"`
 
 	Record *ActionRecord `json:"record,omitempty"` // in GET /runs/{id} ([View.AddRecords])
 }
@@ -134,10 +139,11 @@ func NewView(r Run, s *State, summary string) *View {
 		}
 	}
 	if s.End != nil {
-		v.Summary, v.Record = s.End.Summary, s.End.Record
+		v.Summary, v.Record, v.Moments = s.End.Summary, s.End.Record, slices.Clone(s.End.Moments)
 		if info := s.End.Error; info != nil {
 			v.ErrorCode, v.ErrorReason, v.Message = info.Class, info.Code, info.Message
 			v.Overrun = info.Overrun
+			v.Moments = addMoments(v.Moments, v.Message, MomentsOf(info.Message, r.UpdatedAt))
 		}
 	}
 	return v
@@ -160,6 +166,7 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	}
 	if info := a.Error; info != nil {
 		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field
+		v.Moments = MomentsOf(info.Message, a.UpdatedAt)
 	}
 	return v
 }

@@ -1,9 +1,9 @@
 package tool
 
 import (
-	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
@@ -22,19 +22,32 @@ func MomentOf(t time.Time, zone string) Moment {
 }
 
 // retry is the layout of the sentence that says when a provider accepts calls again.
-const retry = " It can be tried again after 15:04 UTC on 2 January 2006."
+const retry = " It can be tried again after " + retryTime + "."
+
+const retryTime = "15:04 UTC on 2 January 2006"
 
 // RetrySentence returns the sentence that says when a provider accepts calls again, with a space before it.
 func RetrySentence(t time.Time) string { return t.UTC().Format(retry) }
 
-// RetryMoment returns the time in a message that ends with [RetrySentence].
-func RetryMoment(message string) (m Moment, ok bool) {
-	i := strings.LastIndex(message, retry[:len(" It can")])
-	if i < 0 {
-		return m, false
+var retryTimes = lazyregexp.New(`\b\d\d:\d\d UTC on \d{1,2} [A-Z][a-z]+ \d{4}\b`)
+
+// RetryMoments returns the times that a text contains in the form of [RetrySentence].
+func RetryMoments(text string) (all []Moment) {
+	for _, found := range retryTimes.FindAllString(text, -1) {
+		if at, err := time.Parse(retryTime, found); err == nil {
+			all = append(all, Moment{Text: found, At: at.Format(time.RFC3339)})
+		}
 	}
-	at, err := time.Parse(retry, message[i:])
-	return Moment{Text: at.Format("15:04 UTC on 2 January 2006"), At: at.Format(time.RFC3339)}, err == nil
+	return all
+}
+
+// StampMoment returns the moment of a text that contains an instant in RFC 3339, as the server stores it. It returns
+// nil if s is not an instant.
+func StampMoment(s string) []Moment {
+	if _, err := time.Parse(time.RFC3339, s); err != nil {
+		return nil
+	}
+	return []Moment{{Text: s, At: s}}
 }
 
 // DayOf returns the day of t as a card shows it.

@@ -27,6 +27,9 @@ func (p *Preview) AddText(label, s string) {
 	p.addText(Field{Label: label, Value: shown, Long: true}, s, hidden)
 }
 
+// NameMoments sets the points in time that the value of the newest field names.
+func (p *Preview) NameMoments(moments ...Moment) { p.Fields[len(p.Fields)-1].Moments = moments }
+
 // AddDiff adds a unified diff in visible form, with warnings about hidden characters. A folded one is opened on demand.
 func (p *Preview) AddDiff(label, diff string, folded bool) {
 	shown, hidden := visible.Text(diff)

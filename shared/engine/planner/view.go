@@ -29,8 +29,9 @@ type Session struct {
 	Changes    []plan.Change      `json:"changes"` // changes that applied without an approval, oldest first
 	Approvals  []run.ApprovalView `json:"approvals"`
 	Artifacts  []string           `json:"artifacts"` // URLs in the results of completed effects
-	Log        []plan.LogEntry    `json:"log"`
+	Log        []LogEntry         `json:"log"`
 	Summary    string             `json:"summary"`
+	Moments    []tool.Moment      `json:"moments,omitempty"`     // points in time that Summary mentions
 	ErrorCode  string             `json:"errorReason,omitempty"` // why the session ended early
 	ModelCalls int                `json:"modelCalls"`
 	Usage      model.Usage        `json:"usage"`
@@ -51,7 +52,14 @@ type Task struct {
 	DoneWhen        string          `json:"doneWhen"`
 	Result          string          `json:"result,omitempty"`
 	Error           string          `json:"error,omitempty"`
-	RawReactHistory string          `json:"rawReactHistory"` // [{reason, action, observation}]: JSON in a string
+	Moments         []tool.Moment   `json:"moments,omitempty"` // points in time that Error mentions
+	RawReactHistory string          `json:"rawReactHistory"`   // [{reason, action, observation}]: JSON in a string
+}
+
+// A LogEntry is one call of the session, with the points in time that the message of its error mentions.
+type LogEntry struct {
+	plan.LogEntry
+	Moments []tool.Moment `json:"moments,omitempty"`
 }
 
 // A Grant is a grant of the confirmed plan with its usage, or a grant of the waiting plan.
@@ -70,9 +78,10 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	s := &Session{OK: true, SessionID: v.RunID, RunID: v.RunID, ThreadID: v.ThreadID, Status: of.Status(),
 		Prompt: in.Prompt, RepoURL: in.Session.Repo, Deadline: in.Session.Deadline, Revision: of.Revision,
 		Tasks: []Task{}, Questions: []string{}, Grants: []Grant{}, Changes: []plan.Change{},
-		Approvals: append([]run.ApprovalView{}, waiting...), Artifacts: artifacts(state), Log: of.Log(),
-		Summary: v.Summary, ErrorCode: string(v.ErrorReason), ModelCalls: of.ModelCalls, Usage: v.Usage,
-		LastEvent: v.LastEvent, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt}
+		Approvals: append([]run.ApprovalView{}, waiting...), Artifacts: artifacts(state), Log: logOf(of),
+		Summary: v.Summary, Moments: v.Moments, ErrorCode: string(v.ErrorReason),
+		ModelCalls: of.ModelCalls, Usage: v.Usage, LastEvent: v.LastEvent, CreatedAt: v.CreatedAt,
+		UpdatedAt: v.UpdatedAt}
 	for _, c := range of.Changes {
 		s.Changes = append(s.Changes, c.Changes...)
 	}
@@ -92,6 +101,7 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 		}
 		task := viewTask(v.RunID, t.Task, t.Status)
 		task.Result, task.Error, task.RawReactHistory = t.Result, t.Error, history
+		task.Moments = run.MomentsOf(t.Error, v.UpdatedAt)
 		s.Tasks = append(s.Tasks, task)
 	}
 	for _, g := range of.Grants() {
@@ -101,6 +111,18 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 		s.propose(of.Proposal, zone)
 	}
 	return s, nil
+}
+
+func logOf(of *plan.Session) []LogEntry {
+	log := []LogEntry{}
+	for _, e := range of.Log() {
+		entry := LogEntry{LogEntry: e}
+		if e.Error != nil {
+			entry.Moments = run.MomentsOf(e.Error.Message, e.At)
+		}
+		log = append(log, entry)
+	}
+	return log
 }
 
 // propose adds the waiting plan to the view: its hash, grants and questions, and the tasks that it would add.

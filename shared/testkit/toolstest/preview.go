@@ -64,7 +64,15 @@ func names(t *testing.T, text string, moments []tool.Moment) {
 			t.Fatalf("%q has the moment %+v", text, m)
 		}
 	}
+	for _, stamp := range instants.FindAllString(text, -1) {
+		if !slices.ContainsFunc(moments, func(m tool.Moment) bool { return m.Text == stamp }) {
+			t.Fatalf("%q names %s, but has only the moments %+v", text, stamp, moments)
+		}
+	}
 }
+
+// instants match what the server stores as a time. On a card it is a moment, which each client shows in its own way.
+var instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)`)
 
 // shows checks that the field shows the text so that the text can be restored from it, and that a warning points out
 // any invisible characters.

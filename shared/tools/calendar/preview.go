@@ -39,7 +39,7 @@ type view struct{ tool.Preview }
 func (v *view) times(a Args) {
 	s, err := parseSpan(a)
 	if err != nil {
-		v.AddField("Time", a.Start+" to "+a.End)
+		v.dated("Time", a.Start+" to "+a.End, append(tool.StampMoment(a.Start), tool.StampMoment(a.End)...)...)
 		return
 	}
 	if a.AllDay {
@@ -67,7 +67,7 @@ func (v *view) days(s span) {
 // dated adds a value with the instants that it names.
 func (v *view) dated(label, value string, moments ...tool.Moment) {
 	v.AddField(label, value)
-	v.Fields[len(v.Fields)-1].Moments = moments
+	v.NameMoments(moments...)
 }
 
 func (v *view) moment(label string, t time.Time, zone string) {

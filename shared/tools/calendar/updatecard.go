@@ -77,7 +77,9 @@ func (v *view) ends(start, end string, a Args) {
 	switch {
 	case err != nil:
 		v.AddLine(start, a.Start)
+		v.NameMoments(tool.StampMoment(a.Start)...)
 		v.AddLine(end, a.End)
+		v.NameMoments(tool.StampMoment(a.End)...)
 	case a.AllDay:
 		first, last := tool.DayOf(s.start), tool.DayOf(s.end.AddDate(0, 0, -1))
 		v.dated(start, first.Text, first)

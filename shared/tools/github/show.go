@@ -43,6 +43,7 @@ func (c *card) body(s string) {
 func (c *card) seen(at string) {
 	if at != "" {
 		c.AddField("Only if unchanged since", at)
+		c.NameMoments(tool.StampMoment(at)...)
 	}
 }
 

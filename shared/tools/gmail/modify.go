@@ -270,13 +270,15 @@ func previewModify(a ModifyArgs) tool.Preview {
 		return p
 	}
 	var mails []string
+	var dates []tool.Moment
 	for _, m := range a.Filing.Mails {
 		line := fmt.Sprintf("“%s”, from %s, %s", m.Subject, m.From, m.Date)
 		if a.Filing.done(m.Labels) {
 			line += " (is so already)"
 		}
-		mails = append(mails, line)
+		mails, dates = append(mails, line), append(dates, tool.StampMoment(m.Date)...)
 	}
 	p.AddText("Mails", strings.Join(mails, "\n"))
+	p.NameMoments(dates...)
 	return p
 }

@@ -63,6 +63,7 @@ func addOrigin(p *tool.Preview, a Args) {
 		label = "Forwards"
 	}
 	p.AddText(label, "“"+o.Subject+"”, from "+o.From+", "+o.Date)
+	p.NameMoments(tool.StampMoment(o.Date)...)
 	if o.Because != "" {
 		p.AddLine("Goes to them because", o.Because)
 		if o.redirected() {

@@ -10,6 +10,7 @@ import { opened, unasked } from './opened.js';
 import { plain, Printed } from './printed.js';
 import { question } from './question.js';
 import { Step } from './step.js';
+import { told } from './widget/clock.js';
 import { actionState, lasts, toolIcon, toolName } from './words.js';
 
 /**
@@ -79,7 +80,7 @@ function line(a, state, approval, runId) {
   const settled = ['done', 'fail', 'off'].includes(state.kind) && (a.approvalId || a.executionStatus !== 'not_started');
   const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock',
     review: 'alert' }[state.kind];
-  const reason = state.kind === 'fail' ? a.message : '';
+  const reason = state.kind === 'fail' && a.message ? told(a.message, a.moments) : '';
   return el('div', { class: `action ${state.kind}`, 'data-status': a.status },
     icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, (approval ?? a.record)?.preview?.title ?? toolName(a.tool)),

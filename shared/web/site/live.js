@@ -8,6 +8,7 @@ import { changed } from './pending.js';
 import { asked } from './session.js';
 import { end } from './step.js';
 import { hurry, over } from './widget/client.js';
+import { told } from './widget/clock.js';
 import { actionState, given, lasts, runWords, toolName } from './words.js';
 
 /**
@@ -207,7 +208,7 @@ export class Live {
     for (const a of run.actions ?? []) this.#take(a);
     if (run.lastEvent < this.#last) return;
     this.#last = run.lastEvent ?? 0;
-    this.#message = run.message ?? '';
+    this.#message = told(run.message ?? '', run.moments);
     this.#reason = run.errorReason ?? '';
     this.#questions = new Map((run.calls ?? []).map((c) => [c.callId, c]));
     for (const a of run.approvals ?? []) this.#approvals.set(a.actionId, a);

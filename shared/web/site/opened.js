@@ -146,5 +146,5 @@ export const records = (run) => run.actions.filter((a) => a.record).map((a) => e
  * retold returns a text about a run or its receipt, with the times of its calls in the reader's language.
  * @param {string|undefined} text @param {any} run
  */
-export const retold = (text, run) => told(text ?? '', run.actions.flatMap((a) => a.record?.preview?.fields ?? [])
-  .flatMap((f) => f.moments ?? []));
+export const retold = (text, run) => told(text ?? '', [...run.moments ?? [], ...run.actions.flatMap((a) =>
+  [...a.moments ?? [], ...(a.record?.preview?.fields ?? []).flatMap((f) => f.moments ?? [])])]);

@@ -130,7 +130,8 @@ const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this p
     el('dt', {}, 'Deadline'),
     el('dd', {}, clocked(s.deadline), !over(s) && ' · ',
       !over(s) && el('time-left', { until: s.deadline, plain: true }))),
-  s.summary && !s.approvals.length && el('p', { class: 'done-words' }, s.summary), // a card says what it waits for
+  s.summary && !s.approvals.length // a card says what it waits for
+    && el('p', { class: 'done-words' }, localised(s.summary, s.moments)),
   s.errorReason && el('p', { class: 'quiet' }, `Ended before it was finished: ${s.errorReason}`),
     toLink(s.errorReason, 'propose_plan', s.updatedAt));
 
@@ -141,7 +142,7 @@ const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidd
       el('span', { class: `chip ${taskMoods[t.status] ?? ''}`, 'data-status': t.status },
         taskWords[t.status] ?? t.status)),
     el('p', {}, t.goal), t.result && el('p', {}, `Result: ${t.result}`),
-      t.error && el('p', { class: 'error' }, t.error),
+      t.error && el('p', { class: 'error' }, localised(t.error, t.moments)),
     ...s.log.filter((l) => l.taskId === t.id).map(step))))),
   s.log.some((l) => !l.taskId)
     && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),
@@ -168,6 +169,7 @@ const told = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.s
   el('summary', {}, l.step ? `Step ${l.step}: ${toolName(l.action.tool)}` : toolName(l.action.tool),
     l.executionStatus === 'unknown' ? ' (outcome unknown)' : ''),
   l.reason && el('p', {}, `Why: ${l.reason}`),
+  l.observation?.error?.message && el('p', { class: 'error' }, localised(l.observation.error.message, l.moments)),
   part('Arguments', l.action.args),
   l.observation !== null && l.observation !== undefined
     && part(l.source ? `Result, from ${l.source}` : 'Result', l.observation));

@@ -72,7 +72,7 @@ function describe(run, failed) {
       given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', clocked(run.createdAt)],
       ['Until the last step', took(ms)],
     ['Files', files(run, failed)], ['Model calls', String(run.modelCalls)], ['Model', models],
-      ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''],
+      ['Why', run.status === 'failed' && !given[run.errorReason] ? retold(run.message, run) : ''],
       ['Answer', retold(run.summary, run)], ['On record', retold(run.record, run)],
     ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')],
       ['ID', el('code', {}, run.runId)],

@@ -6,6 +6,7 @@ import { button, busy, el, say, trouble } from './dom.js';
 import { save } from './files.js';
 import { icon } from './icons.js';
 import { took } from './time.js';
+import { told } from './widget/clock.js';
 import { actionState, sized } from './words.js';
 import { plain, Printed } from './printed.js';
 
@@ -154,7 +155,7 @@ function command(step, a, state) {
       ? el('ol', { class: 'step-list' }, ...step.commands.map((one) => el('li', {}, line(one), outcome(one))))
       : step.command && line(step),
     step.file && transferred(step.file),
-    a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, a.message),
+    a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, told(a.message, a.moments)),
     step.leftBehind && el('p', { class: 'step-why' }, leftBehind(step)),
     el('p', { class: 'quiet small-text' }, facts.filter(Boolean).join(' · ')),
   ].filter(Boolean);
