@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,15 +66,19 @@ func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
 func TestKeysInOtherBase64(t *testing.T) {
 	w := newTold(t)
 	b, id := w.subscribed("ana")
-	for name, e := range map[string]*base64.Encoding{"padded": base64.URLEncoding, "standard": base64.RawStdEncoding,
-		"standard, padded": base64.StdEncoding} {
+	wrapped := func(raw []byte) string { // as MIME has it
+		return regexp.MustCompile(".{1,64}").ReplaceAllString(base64.StdEncoding.EncodeToString(raw), "$0\r\n")
+	}
+	for name, encode := range map[string]func([]byte) string{"padded": base64.URLEncoding.EncodeToString,
+		"standard":         base64.RawStdEncoding.EncodeToString,
+		"standard, padded": base64.StdEncoding.EncodeToString, "in lines": wrapped} {
 		other := pushservice.Browser{Endpoint: b.Endpoint, P256dh: b.P256dh, Auth: b.Auth}
 		for _, key := range []*string{&other.P256dh, &other.Auth} {
 			raw, err := webpush.Decode(*key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			*key = e.EncodeToString(raw)
+			*key = encode(raw)
 		}
 		if got := w.subscribe("ana", &other); got != id {
 			t.Errorf("%s: it is another device, %s", name, got)

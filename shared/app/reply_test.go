@@ -82,6 +82,10 @@ func TestAReplyIsDerivedFromTheMail(t *testing.T) {
 		"to another address": {"Reply-To: billing@pay.example\r\n" + asked, false,
 			[]string{"Reply-To says billing@pay.example, and not the sender ben@example.com"},
 			[]string{"To: billing@pay.example\r\n"}},
+		"to a sender whose header has another form": {"From: ben@example.com <ben@example.com>;\r\n" +
+			"To: Cleo [Acme] <cleo@example.com>; Dan, Sales <dan@example.com>\r\nSubject: Lunch plan\r\n\r\nHi",
+			true, []string{"the mail is from ben@example.com"},
+			[]string{"To: ben@example.com\r\n", "Cc: cleo@example.com, dan@example.com\r\n"}},
 		"to oneself": {strings.Replace(asked, "Ben <ben@example.com>", "ana@example.com", 1), false,
 			[]string{"you wrote the mail that this answers"}, []string{"cleo@example.com"}},
 	} {

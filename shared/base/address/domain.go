@@ -14,8 +14,11 @@ import (
 // that it imitates.
 func asciiDomain(s string) (ascii, why string) {
 	lower := strings.ToLower(s)
-	if isASCII(lower) {
+	switch {
+	case isASCII(s):
 		return lower, ""
+	case strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 && unicode.ToLower(r) < 0x80 }):
+		return "", standIn
 	}
 	lower = norm.NFC.String(lower)
 	for label := range strings.SplitSeq(lower, ".") {
@@ -28,10 +31,12 @@ func asciiDomain(s string) (ascii, why string) {
 		return "", "the domain is not a host name"
 	}
 	if back, err := idna.Lookup.ToUnicode(ascii); err != nil || back != lower {
-		return "", "the domain contains characters that stand for others; write it in plain letters"
+		return "", standIn
 	}
 	return ascii, ""
 }
+
+const standIn = "the domain contains characters that stand for others; write it in plain letters"
 
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })

@@ -29,9 +29,9 @@ const (
 var Encoding = base64.RawURLEncoding.Strict()
 
 // Decode decodes a key in base64url, as browsers write it, or in standard base64, as other programs do. Padding is
-// optional.
+// optional. Spaces at its ends, and line breaks, do not count.
 func Decode(key string) ([]byte, error) {
-	unpadded := strings.TrimSuffix(strings.TrimSuffix(key, "="), "=")
+	unpadded := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(key), "="), "=")
 	return Encoding.DecodeString(strings.NewReplacer("+", "-", "/", "_").Replace(unpadded))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/address"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // Origin is the mail that a mail answers or forwards, as the server has read it. No model writes it: derive replaces
@@ -180,12 +181,12 @@ func bare(header string) (all []string, err error) {
 	if strings.TrimSpace(header) == "" {
 		return nil, nil
 	}
-	list, err := parser.ParseList(header)
+	list, err := listed(header)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range list {
-		one, err := address.Normalize(a.Address)
+		one, err := address.Normalize(a)
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +196,51 @@ func bare(header string) (all []string, err error) {
 	}
 	return all, nil
 }
+
+// listed returns the addresses in a header. If the header breaks the grammar of RFC 5322, listed reads it as other mail
+// programs do.
+func listed(header string) (all []string, err error) {
+	list, err := parser.ParseList(header)
+	if err != nil {
+		return lenient(header, err)
+	}
+	for _, a := range list {
+		all = append(all, a.Address)
+	}
+	return all, nil
+}
+
+var (
+	quotedNames = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
+	inBrackets  = lazyregexp.New(`<\s*([^<>\s]*)\s*>`)
+)
+
+// lenient returns the addresses in a header that has no valid grammar: those in angle brackets, and words with an @
+// that stand alone between commas or semicolons. Other words are names. It returns why if a part of the header could
+// mean something else.
+func lenient(header string, why error) (all []string, err error) {
+	for _, part := range strings.FieldsFunc(quotedNames.ReplaceAllString(header, ""), isSeparator) {
+		part = strings.TrimSpace(part)
+		bracketed := inBrackets.FindAllStringSubmatch(part, -1)
+		rest := inBrackets.ReplaceAllString(part, "")
+		switch {
+		case len(bracketed) > 1 || strings.ContainsAny(rest, `<>"`):
+			return nil, why
+		case len(bracketed) == 1:
+			all = append(all, bracketed[0][1])
+		case strings.ContainsAny(rest, " \t\r\n") && strings.Contains(rest, "@"):
+			return nil, why
+		case strings.Contains(rest, "@"):
+			all = append(all, rest)
+		}
+	}
+	if len(all) == 0 {
+		return nil, why
+	}
+	return all, nil
+}
+
+func isSeparator(r rune) bool { return r == ',' || r == ';' }
 
 // without returns the addresses that are not among the others, each once. Capitals make no difference.
 func without(all, others []string) (rest []string) {

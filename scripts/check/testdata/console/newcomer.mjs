@@ -83,6 +83,16 @@ export const newcomer = {
     await mail.getByRole('button', { name: 'Approve changes' }).waitFor();
     expect('what was typed is still there', (await mail.getByLabel('Subject').inputValue()) === 'Demo, moved');
     await to.press('Backspace');
+    await to.pressSequentially('Cleo Cruz <cleo@example.com>, ');
+    await to.fill('"Drew, Dan" <dan@example.com>; <mailto:eve@example.com> fay@example.com '
+      + 'gil@example.com <hal@example.com>');
+    await to.press('Enter');
+    const shown = (await mail.locator('.address > span').allInnerTexts()).join(' ');
+    expect(`addresses are read as people paste them: ${shown}`, shown
+      === ['cleo', 'dan', 'eve', 'fay', 'gil', 'hal'].map((who) => `${who}@example.com`).join(' '));
+    for (const who of ['cleo', 'dan', 'eve', 'fay', 'gil', 'hal']) {
+      await mail.getByRole('button', { name: `Remove ${who}@example.com` }).click();
+    }
     await to.fill('bob@example.com');
     await mail.getByRole('button', { name: 'Edit as JSON' }).click();
     expect('the JSON has the changes',

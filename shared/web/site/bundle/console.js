@@ -2109,8 +2109,8 @@ async function examplesOf(name) {
 var examples = (all3, use) => all3.length > 0 && el("div", { class: "examples" }, ...all3.map((words3) => button(words3, () => use(words3), "example")));
 function withExamples(text2, known6) {
   const lines3 = text2.split("\n");
-  const named4 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
-  return [lines3.filter((l) => !named4.includes(l)).join("\n"), named4.map((l) => l.slice(2))];
+  const named5 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
+  return [lines3.filter((l) => !named5.includes(l)).join("\n"), named5.map((l) => l.slice(2))];
 }
 
 // site/threads.js
@@ -2350,8 +2350,19 @@ var ListParts = class {
 
 // site/chips.js
 var ends = /[\s,;]+/;
+var named4 = /((?:"[^"]*"|[^<>])*)<\s*([^<>]*?)\s*>/g;
+function addresses(text2) {
+  const bracketed = [];
+  const words3 = (s) => s.split(ends).map((w) => w.replace(/^mailto:/i, "")).filter(Boolean);
+  const alone2 = (s) => words3(s.replace(/"[^"]*"/g, "")).filter((w) => w.includes("@"));
+  const rest2 = text2.replace(named4, (_, before, address2) => {
+    bracketed.push(...alone2(before), ...words3(address2));
+    return "";
+  });
+  return bracketed.length ? [.../* @__PURE__ */ new Set([...bracketed, ...alone2(rest2)])] : words3(rest2);
+}
 function chips(id3, name, value, label2) {
-  let all3 = [...value];
+  let all3 = [...new Set(value)];
   const box = (
     /** @type {HTMLInputElement} */
     el("input", { id: id3, type: "text", inputmode: "email", autocomplete: "off", spellcheck: "false" })
@@ -2359,29 +2370,31 @@ function chips(id3, name, value, label2) {
   const list2 = el("ul", { class: "chips", "aria-label": `${label2}: addresses` });
   const node = el("div", { class: "chip-field" }, list2, box);
   const changed4 = () => node.dispatchEvent(new Event("input", { bubbles: true }));
-  const draw = () => list2.replaceChildren(...all3.map((address2) => el(
+  const draw = (some) => list2.append(...some.map((address2) => el(
     "li",
     { class: "address" },
     el("span", {}, address2),
     button("×", () => drop2(address2), "chip-drop", { "aria-label": `Remove ${address2}` })
   )));
   const drop2 = (address2) => {
+    list2.children[all3.indexOf(address2)].remove();
     all3 = all3.filter((a) => a !== address2);
-    draw();
     box.focus();
     say(`${address2} is removed.`);
     changed4();
   };
   const take2 = () => {
-    const typed = box.value.split(ends).filter(Boolean);
+    const typed = addresses(box.value);
     box.value = "";
-    all3 = [.../* @__PURE__ */ new Set([...all3, ...typed])];
-    draw();
+    const more2 = [...new Set(typed)].filter((a) => !all3.includes(a));
+    all3 = [...all3, ...more2];
+    draw(more2);
     if (typed.length) changed4();
   };
   box.addEventListener("keydown", (e) => {
     if (e.isComposing) return;
-    if (["Enter", ",", ";", " "].includes(e.key) && box.value.trim()) {
+    const unfinished = e.key !== "Enter" && (!box.value.includes("@") || /<[^>]*$/.test(box.value));
+    if (["Enter", ",", ";", " "].includes(e.key) && box.value.trim() && !unfinished) {
       e.preventDefault();
       take2();
     } else if (e.key === "Backspace" && !box.value && all3.length) {
@@ -2391,12 +2404,12 @@ function chips(id3, name, value, label2) {
   });
   box.addEventListener("blur", () => box.value.trim() && take2());
   box.addEventListener("paste", () => setTimeout(() => ends.test(box.value) && take2()));
-  draw();
+  draw(all3);
   return {
     name,
     node,
     box,
-    value: () => [.../* @__PURE__ */ new Set([...all3, ...box.value.split(ends).filter(Boolean)])],
+    value: () => [.../* @__PURE__ */ new Set([...all3, ...addresses(box.value)])],
     mark: (i) => list2.children[i]?.classList.add("wrong")
   };
 }
@@ -4509,7 +4522,7 @@ var who = (m) => m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(
 function bubble(role, text2, m, files2, known6 = [], use) {
   const mine2 = role === "user";
   const told4 = mine2 ? text2 : said2(text2, m);
-  const [words3, named4] = mine2 || !use ? [told4, []] : withExamples(told4, known6);
+  const [words3, named5] = mine2 || !use ? [told4, []] : withExamples(told4, known6);
   return el(
     "li",
     { class: `message ${mine2 ? "user" : "assistant"}` },
@@ -4522,7 +4535,7 @@ function bubble(role, text2, m, files2, known6 = [], use) {
     el("p", { class: "text" }, words3),
     files2,
     recorded(text2, m),
-    examples(named4, use)
+    examples(named5, use)
   );
 }
 function said2(text2, m) {
@@ -4726,8 +4739,8 @@ var Conversation = class {
     const files2 = live.question?.attachments ?? [];
     if (!this.#attached.files.length) this.#attached.show(files2);
     this.#refusal = true;
-    const named4 = err.message.replace(/^attachments\[(\d+)\]\.\w+/i, (field3, n) => files2[n]?.name ?? field3);
-    trouble(this.#error, new Error(named4));
+    const named5 = err.message.replace(/^attachments\[(\d+)\]\.\w+/i, (field3, n) => files2[n]?.name ?? field3);
+    trouble(this.#error, new Error(named5));
     if (err.status === 404 && this.threadId) {
       this.#error.append(button("New conversation", () => this.#anew(), "small"));
     }
@@ -5510,10 +5523,10 @@ function form(from) {
   until.setAttribute("aria-describedby", reading.id);
   let set = Boolean(known6.set);
   const readWish = () => {
-    const named4 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
-    if (named4?.at) until.value = local3(named4.at.getTime());
-    until.setCustomValidity(named4 && !named4.at ? `Set the deadline: “${named4.said}” is ambiguous.` : "");
-    reading.textContent = !named4 ? "" : named4.at ? `From your wish: “${named4.said}”. Change it if that is not what you mean.` : `Which deadline is “${named4.said}”? Please set it.`;
+    const named5 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
+    if (named5?.at) until.value = local3(named5.at.getTime());
+    until.setCustomValidity(named5 && !named5.at ? `Set the deadline: “${named5.said}” is ambiguous.` : "");
+    reading.textContent = !named5 ? "" : named5.at ? `From your wish: “${named5.said}”. Change it if that is not what you mean.` : `Which deadline is “${named5.said}”? Please set it.`;
   };
   const submit = el("button", { class: "primary" }, "Propose a plan");
   const error = el("p", { class: "error", role: "alert" });
