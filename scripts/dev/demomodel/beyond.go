@@ -40,6 +40,7 @@ var (
 		`use\s+(?:the|my|our|a)\s+(?:\S+\s+)?(?:font|template|signature|letterhead|account|address)|` +
 		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
 		`(?:cc|bcc|copy)\s+\S+|` +
+		`no\s+(?:attachments?|copies|signature|reply)\b|` +
 		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
 	// notSent matches words anywhere that forbid sending the mail at once.
 	notSent = lazyregexp.New(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
@@ -47,7 +48,7 @@ var (
 	// fashion matches a wish at the end of a text about the form or the priority of the mail.
 	fashion = lazyregexp.New(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
 		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
-		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|tone|style|` +
+		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|smileys?|tone|style|` +
 		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
 	// notYet matches a condition that somebody must fulfil first.
 	notYet = lazyregexp.New(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
@@ -55,10 +56,12 @@ var (
 		`made|been)\b(?:[^.\n]|\.\S)*)`)
 	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
 	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
+		`bold|italic|colou?rful|fancy|beautiful|long|longer|detailed|formal|informal|polite|funny|illustrated|hidden|` +
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
 		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
 	// described matches a text that is described and not given: “a long apology”.
 	described = lazyregexp.New(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
+		`what\s+(?:i|we|you|he|she|they)\s|` +
 		`(?:some|any)thing\b)`)
 	aVerb = lazyregexp.New(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
 		`would|can|cannot|could|may|might|must|should|shall|do|does|did|\pL+n['’]t|` +
@@ -76,6 +79,13 @@ var (
 	eventCondition = lazyregexp.New(`(?i)[\s,(]((?:(?:but\s+)?only\s+)?(?:if|unless|when|whenever|once|` +
 		`provided|in\s+case|as\s+(?:long|soon)\s+as|depending\s+on|until|` +
 		`after\s+(?:\S+\s+){1,3}?(?:has|have))\s+\S.*)$`)
+	// eventFashion matches a wish at the end about how an event is shown.
+	eventFashion = lazyregexp.New(`(?i)[\s,(]((?:(?:marked\s+|shown\s+|set\s+)?as|in)\s+(?:an?\s+)?(?:private|public|` +
+		`confidential|tentative|provisional|busy|free|optional|important|urgent|red|blue|green|yellow|orange|purple|` +
+		`pink|gr[ae]y|black|white))[\s.!)]*$`)
+	reserved = lazyregexp.New(`(?i)[\s,.;(]((?:but|optional(?:ly)?)\s+\S.*|` +
+		`(?:location|place|where|description|notes?|details|agenda|colou?r|status|reminder|url|link|guests|attendees)` +
+		`:\s*\S.*)$`)
 	aCalendar   = lazyregexp.New(`(?i)\b(?:in|into|on|to|onto)\s+((?:\S+\s+){1,3}?)(?:calendar|diary|agenda)s?\b`)
 	preposition = lazyregexp.New(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
 )
@@ -139,6 +149,12 @@ func beyondEvent(left text) string {
 		if whose != "my" && whose != "the" && whose != "my own" {
 			return cannot(oneSpace(m[0]), "I can put events into your own calendar alone.") + "."
 		}
+	}
+	if m := eventFashion.FindStringSubmatch(left.mask); m != nil {
+		return cannot(oneSpace(m[1]), "I put a plain event into your calendar.") + "."
+	}
+	if m := reserved.FindStringSubmatch(left.mask); m != nil {
+		return unread(oneSpace(m[1]))
 	}
 	if m := eventCondition.FindStringSubmatch(left.mask); m != nil {
 		return cannot(oneSpace(m[1]), "I put an event into your calendar as soon as you approve it.") + "."

@@ -14,7 +14,10 @@ import (
 
 var (
 	vague = lazyregexp.New(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +
-		`next\s+(?:week|month|year|quarter)|weekend|(?:in|after)\s+\S+\s+(?:months?|years?)|some\s*time|later|asap|` +
+		`next\s+(?:week|month|year|quarter)|weekend|(?:in|after)\s+\S+\s+(?:months?|years?)|fortnight|ish|` +
+		`christmas(?:\s+\S+)?|easter|thanksgiving|halloween|new\s+year\S*|` +
+		`(?:end|start|beginning|middle)\s+of\s+(?:the\s+|this\s+|next\s+)?(?:day|week|month|quarter|year)|` +
+		`in\s+an?\s+few\s+\S+|some\s*time|later|asap|` +
 		`soon|separately|individually|one\s+by\s+one|except|unless|biweekly)\b|` +
 		`\b(?:before|after|around|approximately|roughly)\s{4,}`) // of a time that was taken
 	condition = lazyregexp.New(`(?i)^\W*(?:if|unless|when|once|after|before|until|as\s+soon\s+as|while|whenever|` +
@@ -113,9 +116,11 @@ func (a *ask) doubtEvent(w when) string {
 
 var someNoun = lazyregexp.New(`(?i)\b(?:` + nouns + `|entry|slot|time|title|titled|long|starting)\b`)
 
-// doubtLead returns the question about the words before a request. A condition among them must not be ignored.
+// doubtLead returns the question about the words before a request. Neither a condition nor an address among them may be
+// ignored.
 func (a *ask) doubtLead() string {
-	if lead := a.slots["lead"]; condition.MatchString(lead.mask) {
+	lead := a.slots["lead"]
+	if condition.MatchString(lead.mask) || len(lead.addresses()) > 0 {
 		return unread(lead.raw)
 	}
 	return ""

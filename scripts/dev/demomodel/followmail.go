@@ -42,7 +42,9 @@ func (f *follow) reworded() ([]*ask, bool) {
 	if a == nil {
 		return nil, false
 	}
-	return f.again(a, func(s *since) { s.body = endsInstead.ReplaceAllString(f.slots["body"].raw, "") }), true
+	return f.again(a, func(s *since) {
+		s.body = toDo.ReplaceAllString(endsInstead.ReplaceAllString(f.slots["body"].raw, ""), "Please ")
+	}), true
 }
 
 // retimed returns the mail of before with another time in its text, where that has one time and the words another.
@@ -73,7 +75,10 @@ func theClock(t text) []int {
 	return []int{max(all[0][2], all[0][4]), max(all[0][3], all[0][5])}
 }
 
-var endsInstead = lazyregexp.New(`(?i)[\s,]+instead[\s.!]*$`)
+var (
+	endsInstead = lazyregexp.New(`(?i)[\s,]+instead[\s.!]*$`)
+	toDo        = lazyregexp.New(`^(?i:to)\s+`) // “tell him to bring cake”
+)
 
 // extended returns the mail of before with a further sentence.
 func (f *follow) extended() ([]*ask, bool) {

@@ -26,7 +26,7 @@ const (
 	aMail   = " [(a|an|the|my|another)] [(short|quick|brief|new|nice)] (email|e-mail|mail|message|note|letter|line) "
 	reader  = "[" + aMail + "] [(to|for)] [(the list|the address)] {to}"
 	copies  = " [[and] [with] [a] (cc|copy [to]|copying) {cc}] [[and] [please] bcc {bcc}] "
-	copies2 = " [[(and|please|with)] (cc|copy|copying) {cc2}] [[(and|please|with)] bcc {bcc2}] "
+	copies2 = " [[(and|please|with)] (cc|cc'ing|ccing|copy|copying|a copy to) {cc2}] [[(and|please|with)] bcc {bcc2}] "
 	topic   = " (about|regarding|concerning|on the subject of|[with] [(a|the)] (subject|title) [line] [is]|titled|re) "
 	saying  = " ((that|which) says [that]|that|saying [that]|say [that]|to say [that]|" +
 		"telling (them|him|her|everyone) [that]|(that|which) reads|reading|" +
@@ -39,6 +39,8 @@ var mailRules = []rule{{
 	phrases: phrases(
 		"… remind {to} to {todo}"+copies2,
 		"… ask {to} to {todo}"+copies2,
+		"… tell {to} to {todo}"+copies2,
+		"[(and|also|oh and)] tell {them} to {todo}"+copies2,
 		"… thank {to} for {thanks}"+copies2,
 		"… wish {to} {wishes}"+copies2,
 		"… congratulate {to} on {feat}"+copies2,

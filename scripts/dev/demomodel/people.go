@@ -22,7 +22,7 @@ var besideGuests = lazyregexp.New(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus
 // strangers takes guests out of a text who are named without an address, and returns what the first is called. What
 // an event is about is none of them.
 func strangers(left text) (rest text, name string) {
-	rest = left.without(inviting)
+	rest = left.without(invited).without(inviting)
 	end := len(rest.mask)
 	if m := topical.FindStringIndex(rest.mask); m != nil {
 		end = m[0]

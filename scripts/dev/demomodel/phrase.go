@@ -105,7 +105,18 @@ func (p phrase) match(t text) (slots map[string]text, at int, ok bool) {
 		if name = strings.TrimRight(name, "0123456789"); name == "" || m[2*i] < 0 {
 			continue
 		}
-		slots[name] = slots[name].and(t.slice(m[2*i], m[2*i+1]))
+		slots[name] = slots[name].and(t.slice(m[2*i], closed(t.mask, m[2*i], m[2*i+1])))
 	}
 	return slots, len(slots["lead"].raw), true
+}
+
+// closed returns the end of a slot, behind the parenthesis that closes one in it.
+func closed(mask string, start, end int) int {
+	open := func() bool {
+		return strings.Count(mask[start:end], "(") > strings.Count(mask[start:end], ")")
+	}
+	for end < len(mask) && mask[end] == ')' && open() {
+		end++
+	}
+	return end
 }

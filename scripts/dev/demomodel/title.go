@@ -7,7 +7,9 @@ import (
 )
 
 var (
-	called   = lazyregexp.New(`(?i)\b(?:called|named|titled|entitled)\s+`)
+	called = lazyregexp.New(`(?i)\b(?:called|named|titled|entitled)\s+`)
+	// invited matches guests behind a word that invites them: names before an address do not reach over that word.
+	invited  = lazyregexp.New(`(?i)(?:,\s*)?\b(?:and\s+)?(?:(?:with|invite|inviting|for)\s+|w/\s*)` + addressList)
 	inviting = lazyregexp.New(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+|` +
 		`\bw/\s*)?` + addressList)
 	withThem = lazyregexp.New(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
@@ -41,7 +43,7 @@ func title(t, left text) string {
 	if m := called.FindStringIndex(left.mask); m != nil {
 		left = left.blank(0, m[1])
 	}
-	for _, re := range []*lazyregexp.Regexp{inviting, withThem, inMine, startVerb} {
+	for _, re := range []*lazyregexp.Regexp{invited, inviting, withThem, inMine, startVerb} {
 		for _, m := range re.FindAllStringIndex(left.mask, -1) {
 			left = left.blank(m[0], m[1])
 		}
