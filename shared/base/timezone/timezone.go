@@ -21,12 +21,14 @@ const MaxName = 64
 // the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
 var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
-// reported matches the names that browsers report: a place in an area of tzdata or CLDR, or no time zone.
-var reported = lazyregexp.New(`^(Factory|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
+// reported matches the names that browsers report: a place in an area of tzdata or CLDR, no time zone, or one of the
+// old names without a place.
+var reported = lazyregexp.New(`^(Factory|GMT|[CEMW]ET|[EHM]ST|EST5EDT|CST6CDT|MST7MDT|PST8PDT|(` +
+	`Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
 	`Chile|Etc|Europe|Indian|Mexico|Pacific|SystemV|US)/[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)?)$`)
 
 // Reported reports whether a browser may report the name although [Load] does not know it: a place that only a newer
-// tzdata has, an old alias, or Etc/Unknown on a machine without a time zone.
+// tzdata has, an old alias, Etc/Unknown on a machine without a time zone, or a name such as CET, which Load refuses.
 func Reported(name string) bool {
 	if len(name) > MaxName || !reported.MatchString(name) {
 		return false
