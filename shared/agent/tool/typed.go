@@ -114,7 +114,7 @@ func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err
 			return nil, err
 		}
 	}
-	if err = t.in.check(args); err != nil {
+	if err = t.in.checkAs(args, t.in.explainArguments); err != nil {
 		return nil, err
 	}
 	if t.Normalize != nil {

@@ -163,7 +163,7 @@ func TestCheckoutSuite(t *testing.T) {
 			"Read by: your GitHub account"}}},
 		Refused: map[string]toolstest.Refused{"a branch": bad("commit", "main"), "a path": bad("repo", "a/b"),
 			"dots": bad("repo", ".."), "no account": bad("owner", "-a"),
-			"a token":        {Change: checkout(map[string]any{"token": "x"}), Field: "options/checkout"},
+			"a token":        {Change: checkout(map[string]any{"token": "x"}), Field: "options/checkout/token"},
 			"with a command": {Change: command, Field: "options/command"}},
 	}.Run(t)
 	args := `{"options":{"env":["A=1"],"image":"` + image + `","checkout":{"commit":"` + aCommit +

@@ -71,7 +71,7 @@ var refused = map[string]toolstest.Refused{
 	"the same in UTF-8":          {Change: map[string]any{"body": strings.Repeat("ü", 100<<10+1)}, Field: "body"},
 	"HTML that is too long": {Change: map[string]any{"htmlBody": strings.Repeat("b", 200<<10+1)},
 		Field: "htmlBody"},
-	"a sender": {Change: map[string]any{"from": "ceo@corp.com"}, Field: ""},
+	"a sender": {Change: map[string]any{"from": "ceo@corp.com"}, Field: "from"},
 	"free headers": {Change: map[string]any{"headers": map[string]string{"Bcc": "evil@x.com"}},
 		Field: "headers"},
 	"a mailbox": {Change: map[string]any{"userId": "userB@example.com"}, Field: "userId"},
