@@ -21,7 +21,7 @@ const module = "github.com/countersign-run/countersign/"
 
 // promised are the packages of the SDK whose exported names are a promise.
 var promised = []string{module + "shared/countersign", module + "shared/countersign/agenttest",
-	module + "shared/countersign/mcp", module + "shared/countersign/offline"}
+	module + "shared/countersign/eval", module + "shared/countersign/mcp", module + "shared/countersign/offline"}
 
 // maxNames is how many names package countersign may export, constants counted.
 const maxNames = 92

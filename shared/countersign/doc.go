@@ -51,10 +51,11 @@
 // # Tests
 //
 // Package offline provides a scripted model that is as strict as the service, for programs without a key. Package
-// agenttest provides the same scripts for tests, and recordings of the real model.
+// agenttest provides the same scripts for tests, and recordings of the real model. Package eval measures an agent with
+// cases from files.
 //
 // # Promise
 //
-// Package countersign, its packages agenttest, mcp and offline, and package shared/store with its backends and
+// Package countersign, its packages agenttest, eval, mcp and offline, and package shared/store with its backends and
 // storetest keep their exported names stable. You can import all other packages of this module, but they may change.
 package countersign

@@ -287,6 +287,18 @@ func previewOf(p tool.Preview) Preview {
 
 func init() {
 	bridge.Environment = environment
+	bridge.Replace = func(t any, with func(*tool.Tool) *tool.Tool) any {
+		own := *t.(*Tool)
+		bind := own.bind
+		own.bind = func(c *core) (*tool.Tool, error) {
+			made, err := bind(c)
+			if err != nil {
+				return nil, err
+			}
+			return with(made), nil
+		}
+		return &own
+	}
 	bridge.NewTool = func(t bridge.Tool) any {
 		made := &Tool{stop: t.Close}
 		made.bind = func(*core) (*tool.Tool, error) { return t.Tool, t.Wrong }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/countersign/agenttest"
+	"github.com/countersign-run/countersign/shared/countersign/eval"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -375,5 +376,25 @@ func TestTwoAgents(t *testing.T) {
 	}
 	if said != "Done." || visited != 1 {
 		t.Errorf("%q after %d visits", said, visited)
+	}
+}
+
+// TestEval evaluates the weather agent: the tool is not called, and a case that does not pass fails the test with the
+// table.
+func TestEval(t *testing.T) {
+	run := func(turns ...agenttest.Turn) []string {
+		return watched(t, func(t testing.TB) {
+			agenttest.Eval(t, "testdata/weather", countersign.Options{Provider: agenttest.Script(t, turns...),
+				Tools: []*countersign.Tool{weather}}, eval.Options{})
+		})
+	}
+	porto := agenttest.Call("get_weather", Place{"Porto"}) // the tool itself knows only Lisbon
+	if said := run(porto, agenttest.Say("It is 18 degrees.")); len(said) > 0 {
+		t.Errorf("%q", said)
+	}
+	said := run(agenttest.Say("It is 20 degrees."))
+	if len(said) != 1 || !strings.Contains(said[0], "0 of 1 cases passed") ||
+		!strings.Contains(said[0], `expected exact: get_weather {"city":"Porto"}; the calls were: none`) {
+		t.Errorf("%q", said)
 	}
 }

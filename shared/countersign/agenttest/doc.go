@@ -57,4 +57,6 @@
 // An effect that waits for approval is an ordinary result: pass its Approvals to Agent.Resolve, and then
 // Session.Continue continues with the script's next turn. To simulate a crash, close the agent in the middle of a run,
 // and create a second agent with the same Options.Store and the same script.
+//
+// [Eval] is a test with the cases of a folder, which package eval describes.
 package agenttest

@@ -58,3 +58,7 @@ type Tool struct {
 
 // NewTool returns the *countersign.Tool; package countersign sets it.
 var NewTool func(Tool) any
+
+// Replace returns a copy of a *countersign.Tool that is another tool in each agent: the one that the function returns
+// for the original. Package countersign sets it.
+var Replace func(t any, with func(*tool.Tool) *tool.Tool) any

@@ -1,0 +1,194 @@
+// Command eval evaluates an agent of this deployment with the cases in a folder: whether its model makes the expected
+// calls, and gives the expected answers. `go doc ./shared/countersign/eval` describes the files, and reads those of
+// Google's ADK too.
+//
+//	go run ./scripts/eval DIR                      the agent that each file names, else the assistant
+//	go run ./scripts/eval -agent concierge -agents agents -n 5 -out last.json DIR
+//	go run ./scripts/eval -offline DIR             with the offline demo model, without a key
+//
+// The agent runs as it does when it is deployed, with the environment's settings, in memory. No tool is called: the
+// case has the results, or the model reads that the call was not run. -reads names tools that only read and that are
+// really called.
+//
+// It prints a table with the pass rates, why cases failed, and what got worse or better since the last results. The
+// exit code is 1 if a case failed or a file has a mistake, and 2 if nothing was evaluated.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/countersign/eval"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	passed, err := evaluate(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "eval:", err)
+		os.Exit(2)
+	case !passed:
+		os.Exit(1)
+	}
+}
+
+// flags are the flags of the command.
+type flags struct {
+	dir, agent, agents, out, against, only, reads, results, judge string
+
+	offline  bool
+	repeat   int
+	parallel int
+	timeout  time.Duration
+}
+
+const usage = `usage: go run ./scripts/eval [flags] DIR
+
+Evaluates an agent with the cases in DIR: NAME.eval.yaml, and ADK's NAME.evalset.json and NAME.test.json.
+
+`
+
+// parse reads the flags. With a help flag it prints the help and returns flag.ErrHelp.
+func parse(args []string, out io.Writer) (f flags, err error) {
+	set := flag.NewFlagSet("eval", flag.ContinueOnError)
+	set.SetOutput(io.Discard) // errors are returned
+	set.StringVar(&f.agent, "agent", "assistant", "the `name` of the agent for cases whose file names none")
+	set.StringVar(&f.agents, "agents", "", "the `folder` of declared agents (default AGENTS)")
+	set.IntVar(&f.repeat, "n", 1, "`runs` of each case whose file does not state them")
+	set.StringVar(&f.out, "out", "", "write the results to this `file`, and compare them with its earlier contents")
+	set.StringVar(&f.against, "against", "", "compare the results with those in this `file`")
+	set.StringVar(&f.only, "case", "",
+		"run only the cases whose FILE/NAME contains this `text` or matches this pattern")
+	set.StringVar(&f.reads, "reads", "", "the `names` of tools that only read and that are really called, with commas")
+	set.StringVar(&f.results, "results", "", "a `file` with results of tools, for cases that have none")
+	set.StringVar(&f.judge, "judge", "", "the `model` that judges, whatever the files say")
+	set.BoolVar(&f.offline, "offline", false, "use the offline demo model, which needs no key and judges nothing")
+	set.IntVar(&f.parallel, "parallel", 4, "conversations at the same time")
+	set.DurationVar(&f.timeout, "timeout", 5*time.Minute, "the longest `time` of one run")
+	err = set.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, usage)
+		set.SetOutput(out)
+		set.PrintDefaults()
+		return f, err
+	case err != nil:
+		return f, fmt.Errorf("%w; -h prints the flags", err)
+	case set.NArg() != 1:
+		return f, errors.New("one folder or file of cases was expected; -h prints the flags")
+	}
+	f.dir = set.Arg(0)
+	return f, nil
+}
+
+// evaluate runs the command, and reports whether all cases passed. The error means that nothing was evaluated.
+func evaluate(ctx context.Context, args []string, getenv func(string) string, out, progress io.Writer) (passed bool,
+	err error) {
+	f, err := parse(args, out)
+	if err != nil {
+		return false, err
+	}
+	set, err := eval.Load(f.dir)
+	if err != nil {
+		return false, err
+	}
+	if f.results != "" {
+		if err := set.AddResults(f.results); err != nil {
+			return false, err
+		}
+	}
+	if err := choose(set, f.only); err != nil {
+		return false, err
+	}
+	last, err := f.last()
+	if err != nil {
+		return false, err
+	}
+	d, err := open(ctx, f, getenv)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	o := eval.Options{Repeat: f.repeat, Parallel: f.parallel, Timeout: f.timeout, Judge: d.judge}
+	if f.reads != "" {
+		o.Reads = strings.Split(f.reads, ",")
+	}
+	o.Done = func(c *eval.Case, r eval.RunResult) {
+		said := "passed"
+		if !r.Passed {
+			said = "failed"
+		}
+		fmt.Fprintf(progress, "%s %s\n", said, c.ID())
+	}
+	report, err := eval.Run(ctx, d.evaluated(), set, o)
+	if err != nil {
+		return false, err
+	}
+	return report.Passed(), f.write(out, report, last)
+}
+
+// choose keeps the cases that the user wants.
+func choose(set *eval.Set, only string) error {
+	if only == "" {
+		return nil
+	}
+	var kept []*eval.Case
+	for _, c := range set.Cases {
+		matched, err := path.Match(only, c.ID())
+		if err != nil {
+			return fmt.Errorf("-case is %q: %w", only, err)
+		}
+		if matched || strings.Contains(c.ID(), only) {
+			kept = append(kept, c)
+		}
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("-case is %q; none of the %d cases has it", only, len(set.Cases))
+	}
+	set.Cases = kept
+	return nil
+}
+
+// last returns the results to compare with, or nil.
+func (f flags) last() (*eval.Report, error) {
+	if f.against != "" {
+		return eval.ReadReport(f.against)
+	}
+	if f.out == "" {
+		return nil, nil
+	}
+	last, err := eval.ReadReport(f.out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return last, err
+}
+
+// write prints the report, compares it, and stores it.
+func (f flags) write(out io.Writer, r, last *eval.Report) error {
+	if err := r.Table(out); err != nil {
+		return err
+	}
+	if last != nil {
+		if err := r.Compare(out, last); err != nil {
+			return err
+		}
+	}
+	if f.out == "" {
+		return nil
+	}
+	return r.Write(f.out)
+}

@@ -1,0 +1,104 @@
+package eval_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/countersign/agenttest"
+	"github.com/countersign-run/countersign/shared/countersign/eval"
+)
+
+// TestADK reads each form of ADK's files, and measures the same conversation by each.
+func TestADK(t *testing.T) {
+	const criteria = `{"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}`
+	for name, text := range map[string]string{
+		"a.evalset.json": `{"eval_set_id": "s", "name": null, "description": null, "eval_cases": [{
+			"eval_id": "/home/somebody/eval/weather.test.json", "creation_timestamp": 1.5, "session_input": {"app_name": "w", "user_id": "u",
+			"state": {}}, "conversation": [{"invocation_id": "1", "user_content": {"role": "user", "parts": [
+			{"text": "How is Porto?", "inline_data": null, "thought": null}]},
+			"final_response": {"role": "model", "parts": [{"text": "It is\n18 degrees."}]},
+			"intermediate_data": {"tool_uses": [{"id": null, "name": "get_weather", "args": {"city": "Porto"}}],
+			"tool_responses": [{"id": "x", "name": "get_weather", "response": {"celsius": 18}}],
+			"intermediate_responses": [["root", [{"text": "Let me look."}]]]}}]}]}`,
+		"b.evalset.json": `{"evalSetId": "s", "evalCases": [{"evalId": "weather", "conversation": [{"invocationId": "1",
+			"userContent": {"parts": [{"text": "How is Porto?"}]}, "finalResponse": {"parts": [{"text": "secret", "thought": true},
+			{"text": "It is 18 degrees."}]}, "intermediateData": {"invocationEvents": [{"author": "root", "content": {"parts": [
+			{"functionCall": {"name": "get_weather", "args": {"city": "Porto"}}}]}}, {"author": "root", "content": {"parts": [
+			{"functionResponse": {"name": "get_weather", "response": {"celsius": 18}}}]}}]}}]}]}`,
+		"c.test.json": `[{"query": "How is Porto?", "reference": "It is 18 degrees.", "expected_intermediate_agent_responses": [],
+			"expected_tool_use": [{"tool_name": "get_weather", "tool_input": {"city": "Porto"}, "mock_tool_output": {"celsius": 18}}]}]`,
+		"d.evalset.json": `[{"name": "weather", "initial_session": {"state": {}}, "data": [{"query": "How is Porto?",
+			"reference": "It is 18 degrees.", "expected_tool_use": [{"tool_name": "get_weather", "tool_input": {"city": "Porto"},
+			"mock_tool_output": {"celsius": 18}}]}]}]`,
+		"e.evalset.json": `{"evalCases": [{"evalId": "weather", "conversation": [{"userContent": {"role": "user", "content":
+			"How is Porto?"}, "finalResponse": {"role": "assistant", "content": "It is 18 degrees."}, "tools": [
+			{"name": "get_weather", "arguments": {"city": "Porto"}, "result": {"celsius": 18}}]}]}]}`,
+	} {
+		set := load(t, map[string]string{name: text, "test_config.json": criteria})
+		report, _, m := held(t, set, eval.Options{}, porto, agenttest.Say("It's 18 degrees."))
+		scores := report.Cases[0].Runs[0].Measures
+		if !report.Passed() || len(set.Skipped) > 0 || len(scores) != 2 || scores[eval.Calls].Need != 1 ||
+			scores[eval.Similar].Need != 0.5 || !strings.HasSuffix(report.Cases[0].ID(), map[bool]string{true: "/c",
+			false: "/weather"}[name == "c.test.json"]) {
+			t.Errorf("%s: %+v, %q", name, report.Cases, set.Skipped)
+		}
+		if last := string(m.Requests()[1].Contents[2]); !strings.Contains(last, `"celsius":18`) {
+			t.Errorf("%s: %s", name, last)
+		}
+		if report, _, _ := held(t, set, eval.Options{}, agenttest.Say("18")); report.Passed() {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}
+
+// TestADKCriteria reads thresholds, match types and rubrics, of the case too, and names the parts that are left out.
+func TestADKCriteria(t *testing.T) {
+	const turn = `"conversation": [{"user_content": {"parts": [{"text": "How is Porto?"},
+		{"file_data": {"file_uri": "gs://x/y"}}]}, "final_response": {"parts": [{"text": "18"}]},
+		"intermediate_data": {"tool_uses": [{"name": "get_weather", "args": {"city": "Porto"}}]}}]`
+	set := load(t, map[string]string{
+		"in/a.evalset.json": `{"eval_set_id": "s", "eval_cases": [
+			{"eval_id": "one", "session_input": {"app_name": "w", "user_id": "u", "state": {"today": "Monday"}}, ` + turn + `,
+			 "rubrics": [{"rubric_id": "r2", "rubric_content": {"text_property": "It is short."}, "type": "FINAL_RESPONSE_QUALITY"}]},
+			{"eval_id": "two", "conversation_scenario": {"starting_prompt": "Hi.", "conversation_plan": "Ask."}}]}`,
+		"in/test_config.json": `{"criteria": {
+			"tool_trajectory_avg_score": {"threshold": 0.9, "match_type": "ANY_ORDER"},
+			"final_response_match_v2": {"threshold": 0.8, "judgeModelOptions": {"judgeModel": "gemini-judge", "numSamples": 3}},
+			"rubric_based_final_response_quality_v1": {"threshold": 0.7, "rubrics": [{"rubricId": "r1",
+				"rubricContent": {"textProperty": "It is polite."}}], "judge_model_options": {"judge_model": "ollama/x"}},
+			"hallucinations_v1": 0.5}, "user_simulator_config": {}}`,
+		"out/b.evalset.json": `{"eval_cases": [{"eval_id": "three", ` + strings.Replace(turn, `"final_response"`,
+			`"was"`, 1) + `}]}`,
+	})
+	report, _, _ := held(t, set, eval.Options{}, lisbon, porto, done, done)
+	one, three := report.Cases[0].Runs[0], report.Cases[1].Runs[0]
+	if !one.Passed || one.Measures[eval.Calls].Need != 0.9 || one.Measures[eval.Equivalent].Need != 0.8 ||
+		one.Measures[eval.Rubric].Need != 0.7 || len(one.Measures) != 3 {
+		t.Errorf("%+v", one)
+	}
+	// The other folder has no criteria, and its case no reference.
+	if three.Passed || len(three.Measures) != 1 || three.Measures[eval.Calls].Need != 1 {
+		t.Errorf("%+v", three)
+	}
+	all := strings.Join(report.Skipped, "\n")
+	for _, want := range []string{
+		"in/test_config.json: hallucinations_v1: this metric is not measured here",
+		"in/test_config.json: rubric_based_final_response_quality_v1: the judge ollama/x is not a Gemini model",
+		"in/a.evalset.json/one: session_input.state: ",
+		"in/a.evalset.json/one: eval_cases[0].conversation[0].user_content.parts[1].file_data: only the texts",
+		"in/a.evalset.json/two: conversation_scenario: a simulated user is not supported",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("missing %q in\n%s", want, all)
+		}
+	}
+	if len(report.Skipped) != 6 {
+		t.Errorf("%q", report.Skipped)
+	}
+	set, err := eval.Load(folder(t, map[string]string{"a.evalset.json": `{"eval_cases": [{` + turn + `}]}`,
+		"test_config.json": "{\"criteria\": {\"response_match_score\":\n{\"threshold\": 8}}}"}))
+	if err != nil || len(set.Problems) != 1 || set.Problems[0].Error() !=
+		"test_config.json:2: criteria.response_match_score.threshold: a number from 0 to 1 was expected" {
+		t.Errorf("%v %v", err, set)
+	}
+}
