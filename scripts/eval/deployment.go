@@ -210,7 +210,7 @@ func (c closer) Close() error { return c() }
 
 // begin is [eval.Agent.Begin].
 func (d *deployment) begin(ctx context.Context, s *eval.Stage) (none eval.Conversation, err error) {
-	a, err := d.at(ctx, s.Case().Now())
+	a, err := d.at(ctx, s.Case().Now)
 	if err != nil {
 		return none, err
 	}
@@ -252,8 +252,9 @@ const maxMoves = 100
 
 // send is [eval.Conversation.Send].
 func (t *talk) send(ctx context.Context, prompt string) (answer string, calls []eval.Call, err error) {
+	c := t.stage.Case()
 	v, err := t.loop.Start(ctx, loop.StartRequest{UID: t.thread, Agent: t.agent, ThreadID: t.thread, Opens: true,
-		Title: prompt}, loop.Prompt{Text: prompt})
+		Title: prompt, Locale: run.Locale{TimeZone: c.TimeZone, Language: c.Language}}, loop.Prompt{Text: prompt})
 	if err != nil {
 		return "", nil, err
 	}

@@ -46,10 +46,21 @@ func TestExample(t *testing.T) {
 		!strings.Contains(out, "day.evalset.json/lunch_and_thanks  100% of 1") || strings.Contains(out, "Since") {
 		t.Fatalf("%v %v\n%s", passed, err, out)
 	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out[:strings.Index(out, "\n\n")+1]) {
+		if !strings.Contains(string(readme), "    "+line) {
+			t.Errorf("README.md has not the line %q", line)
+		}
+	}
 	if out, _, err = command(t, nil, append(flags, "-case", "lunch", "example")...); err != nil ||
-		!strings.Contains(out, "no longer there: calendar.eval.yaml/rejected") ||
-		!strings.Contains(out, "2 of 2 cases") {
+		!strings.Contains(out, "no difference") || !strings.Contains(out, "2 of 2 cases") {
 		t.Errorf("%v\n%s", err, out)
+	}
+	if r, err := eval.ReadReport(last); err != nil || len(r.Cases) != 4 {
+		t.Errorf("the results of the other cases are gone: %v %+v", err, r)
 	}
 	dir := t.TempDir()
 	wrote(t, dir, "calendar.eval.yaml", `
@@ -171,5 +182,30 @@ cases:
 	}
 	if refused := gemini.Refused(); len(refused) > 0 {
 		t.Errorf("%q", refused)
+	}
+}
+
+// TestPlaceAndTime gives the model the time, the time zone and the language of the case's user, each case its own.
+func TestPlaceAndTime(t *testing.T) {
+	gemini := httptest.NewServer(fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: r.System}
+	}))
+	defer gemini.Close()
+	dir := t.TempDir()
+	wrote(t, dir, "a.eval.yaml", `
+cases:
+  - name: lisbon
+    prompt: Hi.
+    now: 2027-07-01T23:30:00Z
+    timeZone: Europe/Lisbon
+    language: pt-PT
+    answer: {contains: [Thursday 2027-07-01 23:30 UTC, time zone is Europe/Lisbon; there it was, 2 July 2027, pt-PT]}
+  - {name: tokyo, prompt: Hi., now: "2026-12-31T15:00:00Z", timeZone: Asia/Tokyo, answer: {contains: [1 January 2027]}}
+  - {name: now, prompt: Hi., answer: {lacks: [2027-07, Asia]}}
+`)
+	out, passed, err := command(t, map[string]string{"GEMINI_API_KEY": "a-key-of-the-fake-gemini",
+		"GOOGLE_GEMINI_BASE_URL": gemini.URL}, dir)
+	if err != nil || !passed {
+		t.Errorf("%v %v\n%s", passed, err, out)
 	}
 }

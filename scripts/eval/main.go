@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -110,7 +111,7 @@ func evaluate(ctx context.Context, args []string, getenv func(string) string, ou
 			return false, err
 		}
 	}
-	if err := choose(set, f.only); err != nil {
+	if err := f.choose(set); err != nil {
 		return false, err
 	}
 	last, err := f.last()
@@ -124,7 +125,7 @@ func evaluate(ctx context.Context, args []string, getenv func(string) string, ou
 	defer func() { err = errors.Join(err, d.Close()) }()
 	o := eval.Options{Repeat: f.repeat, Parallel: f.parallel, Timeout: f.timeout, Judge: d.judge}
 	if f.reads != "" {
-		o.Reads = strings.Split(f.reads, ",")
+		o.Reads = strings.FieldsFunc(f.reads, func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	o.Done = func(c *eval.Case, r eval.RunResult) {
 		said := "passed"
@@ -137,58 +138,76 @@ func evaluate(ctx context.Context, args []string, getenv func(string) string, ou
 	if err != nil {
 		return false, err
 	}
-	return report.Passed(), f.write(out, report, last)
+	passed = report.Passed() // of the cases that ran
+	return passed, f.write(out, report, last)
 }
 
 // choose keeps the cases that the user wants.
-func choose(set *eval.Set, only string) error {
-	if only == "" {
-		return nil
+func (f flags) choose(set *eval.Set) error {
+	if _, err := path.Match(f.only, ""); err != nil {
+		return fmt.Errorf("-case is %q: %w", f.only, err)
 	}
-	var kept []*eval.Case
-	for _, c := range set.Cases {
-		matched, err := path.Match(only, c.ID())
-		if err != nil {
-			return fmt.Errorf("-case is %q: %w", only, err)
-		}
-		if matched || strings.Contains(c.ID(), only) {
-			kept = append(kept, c)
-		}
+	all := len(set.Cases)
+	set.Cases = slices.DeleteFunc(set.Cases, func(c *eval.Case) bool { return !f.wants(c.ID()) })
+	if len(set.Cases) == 0 && all > 0 {
+		return fmt.Errorf("-case is %q; none of the %d cases has it", f.only, all)
 	}
-	if len(kept) == 0 {
-		return fmt.Errorf("-case is %q; none of the %d cases has it", only, len(set.Cases))
-	}
-	set.Cases = kept
 	return nil
+}
+
+// wants reports whether the user wants the case.
+func (f flags) wants(id string) bool {
+	matched, _ := path.Match(f.only, id) // choose has checked the pattern
+	return matched || strings.Contains(id, f.only)
+}
+
+// earlier returns the results in a file, or nil if it does not exist.
+func earlier(name string) (*eval.Report, error) {
+	r, err := eval.ReadReport(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return r, err
 }
 
 // last returns the results to compare with, or nil.
 func (f flags) last() (*eval.Report, error) {
-	if f.against != "" {
+	switch {
+	case f.against != "":
 		return eval.ReadReport(f.against)
+	case f.out != "":
+		return earlier(f.out)
 	}
-	if f.out == "" {
-		return nil, nil
-	}
-	last, err := eval.ReadReport(f.out)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return last, err
+	return nil, nil
 }
 
-// write prints the report, compares it, and stores it.
+// write prints the report, compares it, and stores it. The file keeps the results of cases that the user did not want
+// this time.
 func (f flags) write(out io.Writer, r, last *eval.Report) error {
 	if err := r.Table(out); err != nil {
 		return err
 	}
+	unwanted := func(c eval.CaseResult) bool { return !f.wants(c.ID()) }
 	if last != nil {
-		if err := r.Compare(out, last); err != nil {
+		compared := *last
+		compared.Cases = slices.DeleteFunc(slices.Clone(last.Cases), unwanted)
+		if err := r.Compare(out, &compared); err != nil {
 			return err
 		}
 	}
 	if f.out == "" {
 		return nil
+	}
+	old, err := earlier(f.out)
+	if err != nil {
+		return err
+	}
+	if old != nil && f.only != "" {
+		for _, c := range old.Cases {
+			if unwanted(c) {
+				r.Cases = append(r.Cases, c)
+			}
+		}
 	}
 	return r.Write(f.out)
 }

@@ -48,8 +48,11 @@ type Case struct {
 	Name  string // unique within the file
 	Agent string // name of the agent that the file names; empty: any
 
-	foreign   bool      // the file was written for another agent, whose tools can have other names
-	now       time.Time // when the conversation takes place; zero: at the present
+	Now      time.Time // when the conversation takes place; zero: at the present
+	TimeZone string    // of the user, such as Europe/Lisbon; empty: unknown
+	Language string    // of the user, a BCP 47 tag; empty: unknown
+
+	foreign   bool // the file was written for another agent, whose tools can have other names
 	turns     []turn
 	never     []string // tools that must not be called
 	results   map[string][]recorded
@@ -63,9 +66,6 @@ type Case struct {
 
 // ID returns the file and the name.
 func (c *Case) ID() string { return c.File + "/" + c.Name }
-
-// Now returns the time at which the conversation takes place, or zero for the present.
-func (c *Case) Now() time.Time { return c.now }
 
 // turn is a prompt, and the expectations about the answer.
 type turn struct {

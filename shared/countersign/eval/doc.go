@@ -16,6 +16,8 @@
 //
 //	agent: concierge                  # for scripts/eval: a declared agent; default: its flag -agent
 //	now: 2027-03-01T09:00:00Z         # for scripts/eval: when the conversations take place
+//	timeZone: Europe/Lisbon           # for scripts/eval: the user's
+//	language: pt-PT                   # for scripts/eval: the user's
 //	repeat: 5                         # runs of each case
 //	passes: 0.8                       # share of the runs that must pass; default: 1
 //	thresholds: {similar: 0.6}        # least score of a measure in a run; default: 1, for similar 0.8

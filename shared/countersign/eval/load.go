@@ -12,7 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
+	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
 // maxADKFile is the maximum size of a JSON file of ADK, in bytes.
@@ -141,13 +144,16 @@ func parse(root *os.Root, name string) (*node, error) {
 	return parseJSON(name, data)
 }
 
+// optionKeys are the keys of a file that each case can have, too.
+var optionKeys = []string{"agent", "now", "timeZone", "language", "repeat", "passes", "thresholds", "judge", "rubrics",
+	"approvals", "tools", "never"}
+
 // ownCases reads the cases of a NAME.eval.yaml.
 func ownCases(_ *Set, _ *os.Root, n *node) (all []*Case) {
 	if !n.object() {
 		return nil
 	}
-	n.only("agent", "description", "now", "repeat", "passes", "thresholds", "judge", "rubrics", "approvals", "tools",
-		"never", "cases")
+	n.only(append([]string{"description", "cases"}, optionKeys...)...)
 	if n.get("cases") == nil {
 		n.fail("cases is missing; a list of cases was expected")
 	}
@@ -156,8 +162,7 @@ func ownCases(_ *Set, _ *os.Root, n *node) (all []*Case) {
 		if !c.object() {
 			continue
 		}
-		c.only("name", "agent", "now", "repeat", "passes", "thresholds", "judge", "rubrics", "approvals", "tools",
-			"never", "turns", "prompt", "calls", "answer")
+		c.only(append([]string{"name", "turns", "prompt", "calls", "answer"}, optionKeys...)...)
 		one := Case{File: n.file.name}
 		if one.Name = c.get("name").text(200); one.Name == "" {
 			one.Name = fmt.Sprint(i + 1)
@@ -179,7 +184,7 @@ func (c *Case) options(own, shared *node) {
 		return shared.get(name)
 	}
 	c.Agent = of("agent").text(100)
-	c.now = moment(of("now"))
+	c.Now, c.TimeZone, c.Language = moment(of("now")), zone(of("timeZone")), tongue(of("language"))
 	c.repeat = of("repeat").whole(0, 1, maxRepeat)
 	c.passes = of("passes").number(1, 0, 1)
 	c.never = append(shared.get("never").texts(100), own.get("never").texts(100)...)
@@ -227,6 +232,27 @@ func moment(n *node) time.Time {
 		n.fail("a time such as 2027-03-01T09:00:00Z was expected")
 	}
 	return t
+}
+
+// zone reads a time zone.
+func zone(n *node) string {
+	name := n.text(100)
+	if name == "" {
+		return ""
+	}
+	if _, err := timezone.Load("", name); err != nil {
+		n.fail("a time zone such as Europe/Lisbon was expected")
+	}
+	return name
+}
+
+// tongue reads a language tag.
+func tongue(n *node) string {
+	name := n.text(100)
+	if _, err := language.Parse(name); name != "" && err != nil {
+		n.fail("a language such as pt-PT was expected")
+	}
+	return name
 }
 
 // resultsOf reads the recorded results of a tool: one, or a list.

@@ -65,8 +65,9 @@ func (p *Program) Close() error { return p.agent.Close() }
 
 // begin is [Agent.Begin].
 func (p *Program) begin(_ context.Context, s *Stage) (talk Conversation, err error) {
-	if !s.Case().Now().IsZero() {
-		return talk, errors.New("now: an agent of a program has the present time; remove now from the case")
+	if c := s.Case(); !c.Now.IsZero() || c.TimeZone != "" || c.Language != "" {
+		return talk, errors.New("now, timeZone and language are for agents of a deployment; remove them from the " +
+			"case, because an agent of a program has its own instructions")
 	}
 	session := p.agent.NewSession()
 	p.mu.Lock()

@@ -74,12 +74,22 @@ func checkReads(reads []string, tools map[string]bool) error {
 	return nil
 }
 
-// checkNames returns a problem for each name of a tool that would silently have no meaning.
+// checkNames returns a problem for each name that no tool has. Such a name would silently have no meaning.
 func (c *Case) checkNames(tools map[string]bool) (problems []string) {
 	if c.foreign {
 		return nil
 	}
-	for key, names := range map[string][]string{"never": c.never, "tools": slices.Collect(maps.Keys(c.results)),
+	var expected []string
+	for _, t := range c.turns {
+		if t.calls == nil {
+			continue
+		}
+		for _, e := range t.calls.expect {
+			expected = append(expected, e.tool)
+		}
+	}
+	for key, names := range map[string][]string{"calls": expected, "never": c.never,
+		"tools":     slices.Collect(maps.Keys(c.results)),
 		"approvals": slices.Collect(maps.Keys(c.approvals))} {
 		for _, name := range names {
 			if _, known := tools[name]; !known {
@@ -88,5 +98,5 @@ func (c *Case) checkNames(tools map[string]bool) (problems []string) {
 		}
 	}
 	slices.Sort(problems)
-	return problems
+	return slices.Compact(problems)
 }

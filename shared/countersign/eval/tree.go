@@ -20,7 +20,7 @@ type node struct {
 	line   int
 	value  json.RawMessage  // the value as JSON
 	fields map[string]*node // of an object
-	items  []*node          // of a list
+	items  []*node          // of a list, not nil
 	file   *file
 }
 
@@ -72,7 +72,7 @@ func (n *node) list(most int) []*node {
 	switch {
 	case n.null():
 		return nil
-	case n.items == nil && string(n.value) != "[]":
+	case n.items == nil:
 		n.fail("a list was expected")
 	case len(n.items) > most:
 		n.fail("%d entries; the limit is %d", len(n.items), most)
@@ -177,17 +177,32 @@ func (n *node) only(names ...string) {
 
 // parseJSON reads a JSON file.
 func parseJSON(name string, data []byte) (*node, error) {
-	f := &file{name: name}
-	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(false))
-	n, err := f.json(dec, data, "", 0)
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin a file with it
+	r := &jsonReader{Decoder: jsontext.NewDecoder(bytes.NewReader(data)), data: data, file: &file{name: name}}
+	n, err := r.node("", 0)
 	if err == nil {
-		if _, err = dec.ReadToken(); errors.Is(err, io.EOF) {
+		if _, err = r.ReadToken(); errors.Is(err, io.EOF) {
 			return n, nil
 		}
 		err = errors.New("unexpected data after the JSON value")
 	}
-	line := 1 + bytes.Count(data[:min(int(dec.InputOffset()), len(data))], []byte("\n"))
-	return nil, &strictyaml.Problem{File: name, Line: line, Text: "this is not JSON: " + reason(err)}
+	return nil, &strictyaml.Problem{File: name, Line: r.line(), Text: "this is not JSON: " + reason(err)}
+}
+
+// jsonReader reads nodes from JSON, and counts the lines until the last token.
+type jsonReader struct {
+	*jsontext.Decoder
+	data    []byte
+	file    *file
+	counted int64 // bytes in which the lines are counted
+	lines   int
+}
+
+// line returns the line of the last token.
+func (r *jsonReader) line() int {
+	r.lines += bytes.Count(r.data[r.counted:r.InputOffset()], []byte("\n"))
+	r.counted = r.InputOffset()
+	return 1 + r.lines
 }
 
 // reason returns the error without the name of the decoding library.
@@ -196,41 +211,48 @@ func reason(err error) string { return strings.TrimPrefix(err.Error(), "jsontext
 // maxDepth limits how deep a file is nested.
 const maxDepth = 64
 
-func (f *file) json(dec *jsontext.Decoder, data []byte, at string, depth int) (*node, error) {
+func (r *jsonReader) node(at string, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
-	kind := dec.PeekKind()
-	begin := dec.InputOffset()
-	n := &node{at: at, file: f}
-	open := kind == '{' || kind == '['
-	if !open {
-		v, err := dec.ReadValue()
-		n.value = append(json.RawMessage(nil), v...)
-		n.line = lineAt(data, dec.InputOffset())
+	n := &node{at: at, file: r.file}
+	kind := r.PeekKind()
+	if kind != '{' && kind != '[' {
+		v, err := r.ReadValue()
+		n.value, n.line = bytes.Clone(v), r.line()
 		return n, err
 	}
-	if _, err := dec.ReadToken(); err != nil {
+	if _, err := r.ReadToken(); err != nil {
 		return nil, err
 	}
-	n.line = lineAt(data, dec.InputOffset())
-	begin = dec.InputOffset() - 1
-	if kind == '{' {
-		n.fields = map[string]*node{}
+	n.line = r.line()
+	begin := r.InputOffset() - 1
+	if err := r.inside(n, kind, depth); err != nil {
+		return nil, err
 	}
-	for dec.PeekKind() != '}' && dec.PeekKind() != ']' {
-		path, key := fmt.Sprintf("%s[%d]", at, len(n.items)), ""
+	_, err := r.ReadToken()
+	n.value = r.data[begin:r.InputOffset()]
+	return n, err
+}
+
+// inside reads the fields or the items of a node.
+func (r *jsonReader) inside(n *node, kind jsontext.Kind, depth int) error {
+	if n.items = []*node{}; kind == '{' {
+		n.fields, n.items = map[string]*node{}, nil
+	}
+	for k := r.PeekKind(); k != '}' && k != ']'; k = r.PeekKind() {
+		path, key := fmt.Sprintf("%s[%d]", n.at, len(n.items)), ""
 		if kind == '{' {
-			token, err := dec.ReadToken()
+			token, err := r.ReadToken()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			key = token.String()
-			path = strings.TrimPrefix(at+"."+key, ".")
+			path = strings.TrimPrefix(n.at+"."+key, ".")
 		}
-		v, err := f.json(dec, data, path, depth+1)
+		v, err := r.node(path, depth+1)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if kind == '{' {
 			n.fields[key] = v
@@ -238,15 +260,8 @@ func (f *file) json(dec *jsontext.Decoder, data []byte, at string, depth int) (*
 			n.items = append(n.items, v)
 		}
 	}
-	_, err := dec.ReadToken()
-	n.value = json.RawMessage(data[begin:dec.InputOffset()])
-	if len(n.fields)+len(n.items) == 0 && kind == '[' {
-		n.value = json.RawMessage("[]")
-	}
-	return n, err
+	return nil
 }
-
-func lineAt(data []byte, offset int64) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }
 
 // parseYAML reads a YAML file with strictyaml's limits.
 func parseYAML(name string, data []byte) (*node, error) {
@@ -277,6 +292,7 @@ func (f *file) yaml(d *strictyaml.Document, from *yaml.Node, at string) (*node, 
 			}
 		}
 	case yaml.SequenceNode:
+		n.items = []*node{}
 		for i, c := range from.Content {
 			item, err := f.yaml(d, c, fmt.Sprintf("%s[%d]", at, i))
 			if err != nil {
