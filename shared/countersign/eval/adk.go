@@ -3,9 +3,7 @@ package eval
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -233,34 +231,47 @@ type criteria struct {
 	judge   judging
 }
 
-// configs are the files that have the criteria, in the folder of the cases.
+// configs are the names of files with criteria.
 var configs = []string{"test_config.json", "eval_config.json"}
+
+// findConfig returns the file with the criteria for a file: in its folder, or else in the nearest folder above, as far
+// as folders are read. It returns "" if there is none.
+func findConfig(root *os.Root, file string) string {
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		for _, name := range configs {
+			name = path.Join(dir, name)
+			if _, err := root.Stat(name); err == nil {
+				return name
+			}
+		}
+		if dir == "." {
+			return ""
+		}
+	}
+}
 
 // adkCriteria reads the criteria. Without a file, they are ADK's defaults.
 func adkCriteria(s *Set, root *os.Root, n *node) criteria {
 	c := criteria{needs: map[string]float64{Calls: 1, Similar: 0.8}, match: matchExact, judge: judging{samples: 5}}
-	for _, name := range configs {
-		name = path.Join(path.Dir(n.file.name), name)
-		if _, err := root.Stat(name); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		from, err := parse(root, name)
-		if err != nil {
-			n.file.wrong = append(n.file.wrong, err)
-			return c
-		}
-		c.needs = map[string]float64{}
-		if from.object() && from.get("criteria") == nil {
-			from.fail("criteria is missing; an object was expected")
-		}
-		for metric, v := range fieldsOf(from.get("criteria")) {
-			c.add(s, metric, v)
-		}
-		n.file.wrong = append(n.file.wrong, from.file.wrong...)
-		slices.Sort(s.Skipped)
-		s.Skipped = slices.Compact(s.Skipped)
+	name := findConfig(root, n.file.name)
+	if name == "" {
 		return c
 	}
+	from, err := parse(root, name)
+	if err != nil {
+		n.file.wrong = append(n.file.wrong, err)
+		return c
+	}
+	c.needs = map[string]float64{}
+	if from.object() && from.get("criteria") == nil {
+		from.fail("criteria is missing; an object was expected")
+	}
+	for metric, v := range fieldsOf(from.get("criteria")) {
+		c.add(s, metric, v)
+	}
+	n.file.wrong = append(n.file.wrong, from.file.wrong...)
+	slices.Sort(s.Skipped)
+	s.Skipped = slices.Compact(s.Skipped)
 	return c
 }
 
@@ -314,7 +325,8 @@ func adkMatch(n *node) string {
 // rubricsOf reads the texts of rubrics.
 func rubricsOf(n *node) (all []string) {
 	for _, r := range n.list(maxRubrics) {
-		text := r.get("rubric_content", "rubricContent").get("text_property", "textProperty").text(maxPrompt)
+		text := r.get("rubric_content", "rubricContent", "content").get("text_property", "textProperty",
+			"text").text(maxPrompt)
 		if text == "" {
 			r.fail("rubric_content.text_property is missing; a statement was expected")
 			continue

@@ -57,7 +57,7 @@ func TestADKCriteria(t *testing.T) {
 		{"file_data": {"file_uri": "gs://x/y"}}]}, "final_response": {"parts": [{"text": "18"}]},
 		"intermediate_data": {"tool_uses": [{"name": "get_weather", "args": {"city": "Porto"}}]}}]`
 	set := load(t, map[string]string{
-		"in/a.evalset.json": `{"eval_set_id": "s", "eval_cases": [
+		"in/sets/a.evalset.json": `{"eval_set_id": "s", "eval_cases": [
 			{"eval_id": "one", "session_input": {"app_name": "w", "user_id": "u", "state": {"today": "Monday"}}, ` + turn + `,
 			 "rubrics": [{"rubric_id": "r2", "rubric_content": {"text_property": "It is short."}, "type": "FINAL_RESPONSE_QUALITY"}]},
 			{"eval_id": "two", "conversation_scenario": {"starting_prompt": "Hi.", "conversation_plan": "Ask."}}]}`,
@@ -84,9 +84,9 @@ func TestADKCriteria(t *testing.T) {
 	for _, want := range []string{
 		"in/test_config.json: hallucinations_v1: this metric is not measured here",
 		"in/test_config.json: rubric_based_final_response_quality_v1: the judge ollama/x is not a Gemini model",
-		"in/a.evalset.json/one: session_input.state: ",
-		"in/a.evalset.json/one: eval_cases[0].conversation[0].user_content.parts[1].file_data: only the texts",
-		"in/a.evalset.json/two: conversation_scenario: a simulated user is not supported",
+		"in/sets/a.evalset.json/one: session_input.state: ",
+		"in/sets/a.evalset.json/one: eval_cases[0].conversation[0].user_content.parts[1].file_data: only the texts",
+		"in/sets/a.evalset.json/two: conversation_scenario: a simulated user is not supported",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("missing %q in\n%s", want, all)

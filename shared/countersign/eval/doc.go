@@ -65,10 +65,10 @@
 // # Files of ADK
 //
 // The evalsets and tests of Google's Agent Development Kit are read as they are: an EvalSet in snake_case or camelCase,
-// and the two earlier forms. Criteria are in test_config.json or eval_config.json in the same folder; without one they
-// are ADK's defaults. These criteria are measured: tool_trajectory_avg_score with its match types,
-// response_match_score, final_response_match_v2, rubric_based_final_response_quality_v1 and
-// rubric_based_tool_use_quality_v1. Other criteria, simulated users, session states and parts of messages without text
-// are named in [Report.Skipped]. The tool_responses and mock_tool_output of a file are the results of its tools;
-// [Set.AddResults] adds others.
+// and the two earlier forms. Criteria are in test_config.json or eval_config.json in the same folder, or in the nearest
+// one above it that is read; without one they are ADK's defaults. These criteria are measured:
+// tool_trajectory_avg_score with its match types, response_match_score, final_response_match_v2,
+// rubric_based_final_response_quality_v1 and rubric_based_tool_use_quality_v1. Other criteria, simulated users, session
+// states and parts of messages without text are named in [Report.Skipped]. The tool_responses and mock_tool_output of a
+// file are the results of its tools; [Set.AddResults] adds others.
 package eval

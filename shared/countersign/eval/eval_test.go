@@ -200,7 +200,13 @@ cases:
 	if err := report.Table(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a.eval.yaml/mostly  50% of 4   50%    0.50   -\n",
+	empty, _, _ := held(t, load(t, map[string]string{"b.eval.yaml": "cases: [{name: x, prompt: Hi.}]"}),
+		eval.Options{}, done)
+	if err := empty.Table(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"b.eval.yaml/x: it has no expectations",
+		"1 of 1 cases passed, and 1 of these without a measure\n", "a.eval.yaml/mostly  50% of 4   50%    0.50   -\n",
 		"a.eval.yaml/always  100% of 1  100%   -      0.67\n", "2 of 3 cases passed\n",
 		"words: 0.00, needs 1.00. turn 1: the answer has \"sorry\": \"18 degrees, sorry.\"\n",
 		"a.eval.yaml/never, run 1:\n  error: turn 1: ModelError refused: "} {

@@ -86,11 +86,14 @@ func (r *Report) Table(w io.Writer) error {
 	var out strings.Builder
 	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	used := slices.DeleteFunc(slices.Clone(Measures), func(m string) bool { return !r.has(m) })
-	fmt.Fprintf(t, "case\tpassed\tneeds\t%s\n", strings.Join(used, "\t"))
-	failed := 0
+	fmt.Fprintln(t, strings.Join(append([]string{"case", "passed", "needs"}, used...), "\t"))
+	passed, unmeasured := 0, 0
 	for _, c := range r.Cases {
-		if !c.Passed() {
-			failed++
+		if c.Passed() {
+			passed++
+			if !slices.ContainsFunc(Measures, func(m string) bool { _, ok := c.Mean(m); return ok }) {
+				unmeasured++
+			}
 		}
 		fmt.Fprintf(t, "%s\t%.0f%% of %d\t%.0f%%", oneLine(c.ID()), 100*c.PassRate(), len(c.Runs), 100*c.Passes)
 		for _, m := range used {
@@ -104,7 +107,11 @@ func (r *Report) Table(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	_ = t.Flush() // a strings.Builder does not fail
-	fmt.Fprintf(&out, "\n%d of %d cases passed\n", len(r.Cases)-failed, len(r.Cases))
+	fmt.Fprintf(&out, "\n%d of %d cases passed", passed, len(r.Cases))
+	if unmeasured > 0 {
+		fmt.Fprintf(&out, ", and %d of these without a measure", unmeasured)
+	}
+	out.WriteString("\n")
 	for _, c := range r.Cases {
 		c.why(&out)
 	}
@@ -137,9 +144,12 @@ func (c CaseResult) why(out *strings.Builder) {
 	}
 }
 
-// notMeasured names the measures that were left out.
+// notMeasured names the measures that were left out, and the cases without any.
 func (r *Report) notMeasured() (all []string) {
 	for _, c := range r.Cases {
+		if len(c.Runs) > 0 && c.Runs[0].Error == "" && len(c.Runs[0].Measures) == 0 {
+			all = append(all, c.ID()+": it has no expectations, so each run without an error passes")
+		}
 		for _, m := range Measures {
 			if len(c.Runs) > 0 && c.Runs[0].Measures[m].NotMeasured != "" {
 				all = append(all, c.ID()+": "+m+": "+c.Runs[0].Measures[m].NotMeasured)
