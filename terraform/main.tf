@@ -29,6 +29,7 @@ module "agent" {
   release             = var.release
   region              = var.region
   firestore_location  = var.firestore_location
+  firestore_database  = var.firestore_database
   prefix              = var.prefix
   labels              = var.labels
   runtime             = var.runtime

@@ -24,6 +24,12 @@ variable "firestore_location" {
   description = "The location of the database, near the region. It can never be changed."
 }
 
+variable "firestore_database" {
+  type        = string
+  default     = null
+  description = "The name of the database, after a restore into another one. Left out: PREFIX-store."
+}
+
 variable "prefix" {
   type        = string
   default     = "agent"

@@ -8,10 +8,10 @@
 //	go run ./scripts/ops dead-letters list -events         notifications that a webhook or a device refused
 //	go run ./scripts/ops waiting [-oldest N]               count open runs by state and age, and list the oldest
 //	go run ./scripts/ops redrive RUN                       publish a resume of a run, and print the run's state
-//	go run ./scripts/ops quarantine                        after restoring a backup: make every open run ask again
+//	go run ./scripts/ops restore -since TIME               after restoring a backup: quarantine it, and report
 //	go run ./scripts/ops story RUN [-json] [-reveal]       print the events, approvals, outcomes and audit of a run
 //	go run ./scripts/ops revoke USER -yes                  disable a user and unlink their accounts
-//	go run ./scripts/ops restore USER -yes                 enable the user again
+//	go run ./scripts/ops enable USER -yes                  enable the user again
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       print the stored data of a user as lines of JSON
 //	go run ./scripts/ops action-key NAME                   print the key of an endpoint (binding key: derived)
@@ -91,10 +91,10 @@ var commands = map[string]command{
 		deadLetters},
 	"waiting":     {"", "Count open runs by state and age, and list the oldest.", waiting},
 	"redrive":     {"RUN", "Publish a resume of a run, and print the run's state.", redrive},
-	"quarantine":  {"", "After restoring a backup: make every open run ask again before an effect.", quarantine},
+	"restore":     {"", "After restoring a backup: quarantine its open runs, and report on them.", restore},
 	"story":       {"RUN", "Print the events, approvals, outcomes and audit of a run.", story},
 	"revoke":      {"USER", "Disable a user and unlink their accounts.", revoke},
-	"restore":     {"USER", "Enable a disabled user.", restore},
+	"enable":      {"USER", "Enable a disabled user.", enable},
 	"delete-user": {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
 	"export":      {"USER", "Print the stored data of a user as lines of JSON.", export},
 	"action-key":  {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},

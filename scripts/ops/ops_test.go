@@ -85,33 +85,9 @@ func redriven(w *deployment) {
 		"ana")
 }
 
-func TestQuarantine(t *testing.T) { onBothStores(t, quarantined) }
+func TestRevokeAndEnable(t *testing.T) { onBothStores(t, revokedAndEnabled) }
 
-// quarantined checks that an earlier approval is no longer enough after quarantine, and that an ended run is unchanged.
-func quarantined(w *deployment) {
-	t := w.t
-	w.mail(true)
-	id := w.mail(false)
-	r, err := w.Run(t.Context(), "ana", id)
-	if err != nil || len(r.Approvals) != 1 {
-		t.Fatalf("%v: %s", err, r.Body)
-	}
-	if _, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil {
-		t.Fatal(err)
-	}
-	w.prints([]string{"1 runs will ask their users"}, "quarantine")
-	if _, err := w.Deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r, err = w.Run(t.Context(), "ana", id)
-	if err != nil || len(r.Approvals) != 1 || len(w.Effects()) != 1 {
-		t.Fatalf("%v, %d effects: %s", err, len(w.Effects()), r.Body)
-	}
-}
-
-func TestRevokeAndRestore(t *testing.T) { onBothStores(t, revokedAndRestored) }
-
-func revokedAndRestored(w *deployment) {
+func revokedAndEnabled(w *deployment) {
 	t := w.t
 	id := w.mail(false)
 	w.prints([]string{"would be disabled", "1 approvals wait", "-yes does it"}, "revoke", "ana")
@@ -123,9 +99,9 @@ func revokedAndRestored(w *deployment) {
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d", err, got.HTTP)
 	}
-	w.prints([]string{"would be enabled", "disabled: true"}, "restore", "ana")
-	w.prints([]string{"user enabled"}, "restore", "ana", "-yes")
-	w.prints([]string{"was not disabled"}, "restore", "-yes", "ana")
+	w.prints([]string{"would be enabled", "disabled: true"}, "enable", "ana")
+	w.prints([]string{"user enabled"}, "enable", "ana", "-yes")
+	w.prints([]string{"was not disabled"}, "enable", "-yes", "ana")
 	w.SetModel(testkit.Says("Hello."))
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.Status != "completed" {
 		t.Fatalf("%v: %s", err, got.Body)

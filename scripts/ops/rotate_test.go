@@ -14,14 +14,20 @@ import (
 func (w *deployment) restarts(settings map[string]string) {
 	w.t.Helper()
 	maps.Copy(w.env, settings)
+	if err := w.Stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.starts()
+}
+
+// starts starts Countersign with the operator's environment.
+func (w *deployment) starts() {
+	w.t.Helper()
 	var all []string
 	for name, value := range w.env {
 		if name != "DATA_DIR" {
 			all = append(all, name+"="+value)
 		}
-	}
-	if err := w.Stop(); err != nil {
-		w.t.Fatal(err)
 	}
 	if err := w.Start(w.t.Context(), testkit.Options{Dir: w.env["DATA_DIR"], Settings: all}); err != nil {
 		w.t.Fatal(err)

@@ -71,7 +71,7 @@ func changed(is bool) string {
 	return " already"
 }
 
-func restore(flags *flag.FlagSet) runFunc {
+func enable(flags *flag.FlagSet) runFunc {
 	yes := flags.Bool("yes", false, yesText)
 	return func(ctx context.Context, o *operator, args []string) error {
 		a, err := o.user(ctx, args[0])

@@ -368,7 +368,7 @@ func obeys(t *testing.T, without, with plan) {
 	}
 	for _, want := range []string{`"location":"europe-north1"`, `"location_id":"nam5"`, `"name":"acme-run"`,
 		`"runtime":"go127"`, `"vpc_connector":"projects/acme-agent/locations/europe-north1/connectors/out"`,
-		`"retention_days":999`, `"team":"trust"`} {
+		`"name":"acme-restored"`, `"retention_days":999`, `"team":"trust"`} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("nothing that is planned has %s", want)
 		}

@@ -3,29 +3,31 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // quarantine marks the runs of a store that was found to be an older copy of itself, before any of them moves. Only the
-// embedded store can detect that; for another store, the operator runs ops quarantine.
+// embedded store can detect that; for another store, the operator runs ops restore.
 func quarantine(ctx context.Context, st store.Store, env *unit.Env) error {
 	s, ok := st.(interface {
-		PutBack() (bool, error)
+		PutBack() (since time.Time, found bool, err error)
 		Kept() error
 	})
 	if !ok {
 		return nil
 	}
-	if found, err := s.PutBack(); !found || err != nil {
+	since, found, err := s.PutBack()
+	if !found || err != nil {
 		return err
 	}
-	marked, left, err := env.Quarantine(ctx)
+	r, err := env.Quarantine(ctx, since)
 	if err != nil {
 		return fmt.Errorf("the store is an older copy of itself, and its runs cannot be quarantined: %w", err)
 	}
 	env.Log.WarnContext(ctx, "the store is an older copy of itself: effects of its open runs ask their "+
-		"users again", "counter", "store_put_back", "runs", marked, "unreadable", left)
+		"users again", "counter", "store_put_back", "since", since, "runs", r.Runs, "unreadable", r.Unreadable)
 	return s.Kept()
 }

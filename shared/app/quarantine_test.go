@@ -59,7 +59,7 @@ func (w *proved) restart(o testkit.Options, f func()) {
 // TestStorePutBackAsksAgain checks that an effect approved in an older copy of the store, and executed since, is not
 // executed again from the copy. The user is asked, also after another start, and decides.
 func TestStorePutBackAsksAgain(t *testing.T) {
-	for decision, sent := range map[string]int{"reject": 1, "approve_once": 2} {
+	for decision, sent := range map[string]int{"confirm_done": 1, "start_new": 2} {
 		t.Run(decision, func(t *testing.T) {
 			o := testkit.Options{Dir: t.TempDir()}
 			w := deployWith(t, o)
@@ -80,6 +80,15 @@ func TestStorePutBackAsksAgain(t *testing.T) {
 			}
 			w.decide(r, decision)
 			w.deliver()
+			w.sent(1)
+			if decision == "start_new" { // another call, whose card says the same
+				r = w.call("GET", "/api/agent/runs/"+r.RunID, "")
+				if !strings.Contains(string(r.Body), "this may have been") {
+					t.Errorf("the new card says %s", r.Body)
+				}
+				w.decide(r, "approve_once")
+				w.deliver()
+			}
 			w.sent(sent)
 		})
 	}
@@ -126,9 +135,9 @@ func TestCopyAsksWhatItsUserAlwaysAllows(t *testing.T) {
 	w.restart(o, func() { before.putBack(t, o.Dir) })
 	w.deliver()
 	w.sent(3)
-	w.decide(w.call("GET", "/api/agent/runs/"+r.RunID, ""), "approve_once")
+	w.decide(w.call("GET", "/api/agent/runs/"+r.RunID, ""), "confirm_done")
 	w.deliver()
-	w.sent(4)
+	w.sent(3)
 	if r = w.call("GET", "/api/agent/runs/"+r.RunID, ""); len(r.Approvals) != 1 {
 		t.Errorf("nobody is asked: %s", r.Body)
 	}

@@ -24,6 +24,7 @@ run "declared" {
     # TestTerraform looks for these values at the resources that they concern.
     region              = "europe-north1"
     firestore_location  = "nam5"
+    firestore_database  = "acme-restored"
     prefix              = "acme"
     runtime             = "go127"
     vpc_connector       = "projects/acme-agent/locations/europe-north1/connectors/out"

@@ -319,6 +319,9 @@ type Started struct {
 	Place    tool.Place `json:"place,omitzero"`
 
 	Grant string `json:"grant,omitempty"` // ID of the grant that allows the call, if nothing else does
+	// Found means that this process did not begin the call: its intent was lost when the store was restored from a
+	// backup.
+	Found bool `json:"found,omitempty"`
 }
 
 // Same reports whether both are the same process's intent for the same call. The grant does not matter.

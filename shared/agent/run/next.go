@@ -21,6 +21,7 @@ const (
 	StepCallModel              // the model must be called
 	StepGiveUpTask             // a run with a plan must give up its task or planning (plan.Session.Stuck)
 	StepCleanUp                // the run has ended, and what its calls created must be removed
+	StepLookUp                 // after a restore: a call may have been carried out without a record of it
 	StepElsewhere              // a process that knows the agent, or the function that serves it, must continue
 )
 
@@ -42,12 +43,12 @@ type Terms struct {
 func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	st, a := t.needs(s, r, now)
 	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel ||
-		st == StepGiveUpTask || st == StepCleanUp
+		st == StepGiveUpTask || st == StepCleanUp || st == StepLookUp
 	switch {
 	case !moves || t.Here:
 		return st, a
 	// The run is about to end, so this process asks the tool for the action's outcome.
-	case st == StepSettle && !now.Before(r.Deadline):
+	case (st == StepSettle || st == StepLookUp) && !now.Before(r.Deadline):
 		return st, a
 	case len(Expired(s, now)) > 0:
 		return StepExpire, nil
@@ -67,6 +68,9 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 		if a.Status == ActionExecuting {
 			return StepSettle, a
 		}
+	}
+	if a := r.ToLookUp(s); a != nil {
+		return StepLookUp, a
 	}
 	if t.Ending(s, r, now) != nil {
 		return StepEnd, nil

@@ -113,6 +113,8 @@ type Run struct {
 	// Quarantined is the number of the last event before the store was restored from an older copy, or before a forged
 	// decision was found (Doubts).
 	Quarantined int64 `json:"quarantined,omitempty"`
+	// LookedUp is the number of the event that proposed the last call that was looked up after the restore (ToLookUp).
+	LookedUp int64 `json:"lookedUp,omitempty"`
 	// Forged means that Quarantined was set because of a forged decision.
 	Forged bool `json:"forged,omitempty"`
 }
@@ -250,6 +252,35 @@ type Action struct {
 	seq  int64 // number of the event that proposed it
 	last int64 // number of its newest event
 }
+
+// ToLookUp returns the next call that must be looked up at its provider because the store was restored from an older
+// copy, or nil. The copy does not show which calls were done later. A started call is settled instead, and a call that
+// its client runs cannot be looked up.
+func (r Run) ToLookUp(s *State) *Action {
+	if r.Quarantined == 0 || r.Forged {
+		return nil
+	}
+	for _, a := range s.Actions {
+		open := a.Status == ActionPlanned || a.Status == ActionAwaiting && a.Kind != KindCall
+		if open && a.SideEffect && a.seq > r.LookedUp {
+			return a
+		}
+	}
+	return nil
+}
+
+// WithLookedUp returns the run after the call was looked up.
+func (r Run) WithLookedUp(a *Action) Run {
+	r.LookedUp = a.seq
+	return r
+}
+
+// Copied reports whether the call was proposed before the copy was made from which the store was restored.
+func (r Run) Copied(a *Action) bool { return a.seq <= r.Quarantined }
+
+// Permitted reports whether the call was permitted in the copy from which the store was restored, so that it may have
+// been done since.
+func (r Run) Permitted(a *Action) bool { return a.Runnable() && a.last <= r.Quarantined }
 
 // Runnable reports whether the policy or the user allows the action and no process has started it.
 func (a *Action) Runnable() bool {

@@ -136,6 +136,11 @@ type Def[In, Out any] struct {
 	// it may return the error of a call that ran and failed ([Partial]). If the tool has a Limit, Reconcile may take as
 	// long as Execute.
 	Reconcile func(context.Context, Call, In) (Verdict, Out, string, error)
+	// LookUp finds out whether the call took place although no start of it is recorded, because the store was restored
+	// from an older copy. The call has no handle. LookUp changes nothing. It returns Unknown if the effect that it
+	// finds is not what the arguments say, because the user may have edited them in the lost state. Nil means Unknown.
+	// Optional.
+	LookUp func(context.Context, Call, In) (Verdict, Out, string, error)
 }
 
 var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)

@@ -215,3 +215,14 @@ func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	}
 	return t.reconcile(ctx, c)
 }
+
+// LookUp finds out whether the call took place although no start of it is recorded ([Def.LookUp]). After an error, the
+// caller should call it again later.
+func (t *Tool) LookUp(ctx context.Context, c Call) (_ Outcome, err error) {
+	defer t.recoverPanic(&err, false)
+	if !t.has.lookUp {
+		return Outcome{Verdict: Unknown, Reason: "This tool cannot find out whether it ran."}, nil
+	}
+	c.Output = io.Discard
+	return t.lookUp(ctx, c)
+}

@@ -135,7 +135,7 @@ func (t *Tool) AsRemote() *Tool {
 	c := *t
 	c.Approval = NotRequired
 	c.place, c.reads, c.has.rule = nil, nil, false // the run may be in another store
-	c.has.prepare, c.has.execute, c.has.reconcile = false, false, false
+	c.has.prepare, c.has.execute, c.has.reconcile, c.has.lookUp = false, false, false, false
 	c.has.limit, c.has.interrupt = false, false
 	return &c
 }

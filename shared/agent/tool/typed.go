@@ -39,6 +39,7 @@ type functions interface {
 	prepare(context.Context, Call) (string, error)
 	execute(context.Context, Call) (json.RawMessage, error)
 	reconcile(context.Context, Call) (Outcome, error)
+	lookUp(context.Context, Call) (Outcome, error)
 	compensate(args, result json.RawMessage) *Compensation
 }
 
@@ -48,7 +49,7 @@ type parts struct {
 
 	limit, effects, interrupt, prepare, execute, reconcile, compensate bool
 
-	complete, bare, changes, warn bool
+	complete, bare, changes, warn, lookUp bool
 }
 
 // typed erases the types of a definition. Each method decodes the arguments, and the result if it has one, and calls
@@ -69,7 +70,7 @@ func (d *Def[In, Out]) parts() parts {
 		limit: d.Limit != nil, effects: d.Effects != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil,
 		execute: d.Execute != nil, reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
 		complete: d.Complete != nil, bare: d.Bare != nil, changes: d.Changes != nil,
-		warn: d.Warn != nil,
+		warn: d.Warn != nil, lookUp: d.LookUp != nil,
 	}
 }
 
@@ -337,7 +338,16 @@ func (t *typed[In, Out]) reconcile(ctx context.Context, c Call) (Outcome, error)
 	return settled(verdict, res, t.out, reason, err)
 }
 
-// settled returns the outcome that Reconcile found.
+func (t *typed[In, Out]) lookUp(ctx context.Context, c Call) (Outcome, error) {
+	v, err := decode[In](c.Args)
+	if err != nil {
+		return Outcome{}, err
+	}
+	verdict, res, reason, err := t.LookUp(ctx, c, v)
+	return settled(verdict, res, t.out, reason, err)
+}
+
+// settled returns the outcome that Reconcile or LookUp found.
 func settled(v Verdict, result any, schema checker, reason string, err error) (Outcome, error) {
 	if v == Done && IsEnded(err) {
 		return Outcome{Verdict: Done, Err: err}, nil

@@ -101,16 +101,24 @@ func backOff(ctx context.Context, ex *unit.Execution, try int, failure error) er
 // reconcile asks the tool for the outcome of a call, up to maxCallTries times. known is false if the tool cannot tell.
 func reconcile(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call,
 	printed callOutput) (out tool.Outcome, known bool) {
-	ctx, cancel := unit.Detached(ctx)
-	defer cancel()
-	var err error
-	for try := 1; try <= maxCallTries; try++ {
+	out = asked(ctx, ex, call, func(ctx context.Context, call tool.Call) (tool.Outcome, error) {
 		if t.KeepsOutput {
 			printed.give(&call)
 		}
-		out, err = t.Reconcile(ctx, call)
+		return t.Reconcile(ctx, call)
+	})
+	return out, out.Verdict != tool.Unknown
+}
+
+// asked asks a tool what became of the call, up to maxCallTries times.
+func asked(ctx context.Context, ex *unit.Execution, call tool.Call,
+	ask func(context.Context, tool.Call) (tool.Outcome, error)) tool.Outcome {
+	ctx, cancel := unit.Detached(ctx)
+	defer cancel()
+	for try := 1; try <= maxCallTries; try++ {
+		out, err := ask(ctx, call)
 		if err == nil {
-			return out, out.Verdict != tool.Unknown
+			return out
 		}
 		ex.LogPanic(ctx, call.ActionID, err)
 		ex.Log.WarnContext(ctx, "the outcome of an effect could not be read", "runId", ex.ID, "actionId",
@@ -119,8 +127,7 @@ func reconcile(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.
 			break
 		}
 	}
-	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service does not say what happened."},
-		false
+	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service does not say what happened."}
 }
 
 // forgetPlace drops the cached documents that the tool's place depends on, if a call may have changed them. t may be

@@ -118,6 +118,8 @@ func makeStep(ctx context.Context, ex *unit.Execution, st run.Step, a *run.Actio
 		return giveUpTask(ctx, ex)
 	case st == run.StepSettle:
 		return effect.Reconcile(ctx, ex, a.ID)
+	case st == run.StepLookUp:
+		return effect.LookUp(ctx, ex, a.ID)
 	case st == run.StepRequest:
 		return effect.RequestApproval(ctx, ex, a.ID)
 	case st == run.StepExecute:

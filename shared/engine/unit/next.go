@@ -79,7 +79,7 @@ func (l *Env) timeOf(st run.Step, a *run.Action, r run.Run) time.Duration {
 		return 0
 	case run.StepCallModel:
 		return l.Agents.Limits(r.Agent).ModelTimeout
-	case run.StepSettle, run.StepExecute:
+	case run.StepSettle, run.StepExecute, run.StepLookUp:
 		return l.Agents.Limits(r.Agent).OfCall(l.Tools[a.Tool], a.Args)
 	default:
 		return l.Agents.Limits(r.Agent).ToolTimeout

@@ -3,6 +3,7 @@ package unit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
@@ -29,25 +30,74 @@ func (tx *Tx) DoubtReason() string {
 // quarantinePage is the number of runs, or of approvals of a run, in one read.
 const quarantinePage = 100
 
-// Quarantine marks every open run after the store was restored from an older copy. An effect of a marked run needs a
-// decision made after the restore ([run.Run.Doubts]). It returns the number of marked runs, and the number of
-// unreadable runs, which cannot act. The error is the store's.
-func (l *Env) Quarantine(ctx context.Context) (marked, left int, err error) {
+// Restore is the stored record of the store's last restore from an older copy: since that time, the deployment is
+// quarantined.
+type Restore struct {
+	Since      time.Time `json:"since,omitzero"` // the time of the copy; zero: unknown
+	BeganAt    time.Time `json:"beganAt"`
+	EndedAt    time.Time `json:"endedAt,omitzero"`     // when every open run of the copy was marked
+	Runs       int       `json:"runs,omitempty"`       // the number of marked runs
+	Unreadable int       `json:"unreadable,omitempty"` // the number of open runs that cannot be read, and cannot act
+}
+
+// Restored returns the record of the store's last restore. found is false if the store was never restored.
+func (l *Env) Restored(ctx context.Context) (r Restore, found bool, err error) {
+	d, err := document.Get(ctx, l.Store, document.RestorePath, &r)
+	return r, d.Exists(), err
+}
+
+// Quarantine marks every open run after the store was restored from a copy of the given time. A call of a marked run is
+// looked up at its provider ([run.Run.ToLookUp]), and an effect needs a decision made after the restore
+// ([run.Run.Doubts]). A second call for the same copy changes nothing. The error is the store's.
+func (l *Env) Quarantine(ctx context.Context, since time.Time) (Restore, error) {
+	known, _, err := l.Restored(ctx)
+	if err != nil || !since.IsZero() && known.Since.Equal(since) && !known.EndedAt.IsZero() {
+		return known, err
+	}
+	r := Restore{Since: since}
+	if r.BeganAt, err = l.storeRestore(ctx, r); err != nil {
+		return r, err
+	}
 	for d, err := range document.All(ctx, l.Store, document.AllRuns(quarantinePage)) {
 		if err != nil {
-			return marked, left, err
+			return r, err
 		}
 		switch err := l.quarantine(ctx, d); {
 		case errors.Is(err, errEnded):
 		case errors.Is(err, errUnreadable):
-			left++
+			r.Unreadable++
 		case err != nil:
-			return marked, left, err
+			return r, err
 		default:
-			marked++
+			r.Runs++
 		}
 	}
-	return marked, left, nil
+	r.EndedAt, err = l.storeRestore(ctx, r)
+	return r, err
+}
+
+// storeRestore stores the record with the store's time as its next missing time, and returns that time.
+func (l *Env) storeRestore(ctx context.Context, r Restore) (at time.Time, err error) {
+	docs, err := l.Store.Get(ctx, document.RestorePath)
+	if err != nil {
+		return at, err
+	}
+	at = docs[0].ReadTime
+	if r.BeganAt.IsZero() {
+		r.BeganAt = at
+	} else {
+		r.EndedAt = at
+	}
+	data, err := strictjson.Marshal(r)
+	if err != nil {
+		return at, err
+	}
+	write := store.Create(document.RestorePath, nil, data)
+	if docs[0].Exists() {
+		write = store.Update(document.RestorePath, docs[0].Version, nil, data)
+	}
+	_, err = l.Store.Commit(ctx, write)
+	return at, err
 }
 
 var (
@@ -66,7 +116,8 @@ func (l *Env) quarantine(ctx context.Context, d store.Doc) error {
 		if err := document.Decode(d, &r); err != nil {
 			return errUnreadable
 		}
-		r.Quarantined = r.Log.Count
+		r.Quarantined, r.LookedUp, r.Forged = r.Log.Count, 0, false
+		r.Lease = run.Lease{} // its owner worked on the lost store
 		writes, err := l.warned(ctx, r)
 		if err != nil {
 			return err
@@ -75,7 +126,10 @@ func (l *Env) quarantine(ctx context.Context, d store.Doc) error {
 		if err != nil {
 			return err
 		}
-		_, err = l.Store.Commit(ctx, append(writes, store.Update(d.Path, d.Version, d.Fields, data))...)
+		if !f.Quarantined { // a process looks its calls up, also if the run waits for its user
+			f.Due = d.ReadTime
+		}
+		_, err = l.Store.Commit(ctx, append(writes, store.Update(d.Path, d.Version, f.Map(r.ID), data))...)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}

@@ -30,6 +30,7 @@ const (
 	TerminalRuns = "terminal_runs" // the run that each terminal is reserved for
 	Sweeps       = "sweeps"        // state that sweeps keep between runs
 	Notes        = "notes"         // what the assistant remembers, one document for each user
+	Deployment   = "deployment"    // state of the whole deployment
 )
 
 // RunPath returns the path of a run's document.
@@ -43,6 +44,9 @@ func ApprovalPath(id string) string { return Approvals + "/" + id }
 
 // UserPath returns the path of a user's document. The prefix keeps a UID from becoming a name that a store reserves.
 func UserPath(uid string) string { return Users + "/u_" + uid }
+
+// RestorePath is the path of the record of the store's last restore from a backup.
+const RestorePath = Deployment + "/restore"
 
 // NotesPath returns the path of the document of a user's notes.
 func NotesPath(uid string) string { return Notes + "/u_" + uid }

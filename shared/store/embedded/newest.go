@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -58,11 +59,21 @@ func (s *Store) openNewest() error {
 	if err != nil || known <= clock {
 		return err
 	}
-	mark, err := os.OpenFile(s.file+putBackSuffix, os.O_RDWR|os.O_CREATE, 0o600)
+	return s.markPutBack(clock)
+}
+
+// markPutBack creates the mark of an older copy with the copy's clock. It leaves an earlier mark as it is, because the
+// copy may have been written since.
+func (s *Store) markPutBack(clock int64) error {
+	mark, err := os.OpenFile(s.file+putBackSuffix, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return closing(mark.Sync(), mark)
+	_, err = mark.Write(binary.BigEndian.AppendUint64(nil, uint64(clock)))
+	return closing(errors.Join(err, mark.Sync()), mark)
 }
 
 // Pin implements [store.Pinner]. It syncs the file next to the store, unless it was synced after the newest commit.
@@ -84,16 +95,22 @@ func (s *Store) Pin(context.Context) error {
 	return nil
 }
 
-// PutBack reports whether the store was found to be an older copy of itself and [Store.Kept] was not called since.
-func (s *Store) PutBack() (bool, error) {
+// PutBack reports whether the store was found to be an older copy of itself and [Store.Kept] was not called since. The
+// time is that of the copy's newest commit, or zero if an earlier release found the copy.
+func (s *Store) PutBack() (since time.Time, found bool, err error) {
 	if s.newest.file == nil {
-		return false, nil
+		return time.Time{}, false, nil
 	}
-	_, err := os.Stat(s.file + putBackSuffix)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
+	mark, err := os.ReadFile(s.file + putBackSuffix)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return time.Time{}, false, nil
+	case err != nil:
+		return time.Time{}, false, err
+	case len(mark) == 8:
+		since = time.UnixMicro(int64(binary.BigEndian.Uint64(mark))).UTC()
 	}
-	return err == nil, err
+	return since, true, nil
 }
 
 // Kept removes the mark of an older copy. Call it after the consequences of the older copy are committed.

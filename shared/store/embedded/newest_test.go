@@ -21,7 +21,7 @@ func reopened(t *testing.T, dir string) (st *embedded.Store, putBack bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	if putBack, err = st.PutBack(); err != nil {
+	if _, putBack, err = st.PutBack(); err != nil {
 		t.Fatal(err)
 	}
 	return st, putBack

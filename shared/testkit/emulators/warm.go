@@ -23,32 +23,35 @@ func warmFirestore(ctx context.Context, addr string) error {
 	write := fmt.Sprintf(`{"writes":[{"update":{"name":"%s/documents/warm/up","fields":{"at":{"integerValue":"1"}}}}]}`,
 		database)
 	query := `{"structuredQuery":{"from":[{"collectionId":"warm"}],"where":{"fieldFilter":{"field":{"fieldPath":"at"},"op":"LESS_THAN","value":{"integerValue":"2"}}}}}`
-	return errors.Join(send(ctx, http.MethodPost, addr, database+"/documents:commit", write),
-		send(ctx, http.MethodPost, addr, database+"/documents:runQuery", query))
+	_, wrote := send(ctx, http.MethodPost, addr, database+"/documents:commit", write)
+	_, read := send(ctx, http.MethodPost, addr, database+"/documents:runQuery", query)
+	return errors.Join(wrote, read)
 }
 
 // warmPubSub requests the topics of a project that has none from a Pub/Sub emulator.
 func warmPubSub(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
-	return send(ctx, http.MethodGet, addr, "projects/warm/topics", "")
+	_, err := send(ctx, http.MethodGet, addr, "projects/warm/topics", "")
+	return err
 }
 
-func send(ctx context.Context, method, addr, path, body string) error {
+// send sends a request to an emulator, and returns the whole answer.
+func send(ctx context.Context, method, addr, path, body string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/v1/"+path, strings.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer owner")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<10))
+	text, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the emulator at %s answered %d: %s", addr, res.StatusCode, text)
+		err = fmt.Errorf("the emulator at %s answered %d: %s", addr, res.StatusCode, text[:min(len(text), 1<<10)])
 	}
-	return err
+	return text, err
 }

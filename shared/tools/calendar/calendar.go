@@ -101,6 +101,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Compensate: deletion,
 		Execute:    c.insert,
 		Reconcile:  c.settle,
+		LookUp:     c.lookUp,
 	})
 }
 

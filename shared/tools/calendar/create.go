@@ -100,6 +100,29 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 		"Your calendar holds another event under the id of this one. Please look into your calendar.", nil
 }
 
+// lookUp is settle for a call without a record: its user may have edited it before it was done.
+func (c *creator) lookUp(ctx context.Context, call tool.Call, a Args) (tool.Verdict, Created, string, error) {
+	svc, err := c.service(ctx, call)
+	if err != nil {
+		return cannotAsk[Created](err, "created")
+	}
+	v, made, reason, err := c.settle(ctx, call, a)
+	if err != nil || v != tool.Done || made.Cancelled {
+		return v, made, reason, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	ev, err := svc.Events.Get("primary", made.EventID).Context(ctx).Do()
+	switch {
+	case err != nil:
+		return cannotAsk[Created](err, "created")
+	case len(differences(a, seen(ev, a.SendUpdates))) > 0:
+		return tool.Unknown, Created{}, "Your calendar has an event that was made for this and differs from it. " +
+			"Please look into your calendar.", nil
+	}
+	return v, made, reason, nil
+}
+
 // cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can find out, and otherwise
 // an error, after which the caller tries again. done describes the intended change of the event.
 func cannotAsk[Out any](err error, done string) (v tool.Verdict, none Out, reason string, _ error) {

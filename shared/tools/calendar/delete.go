@@ -55,6 +55,7 @@ func NewDelete(accounts provider.Accounts, o Options) *tool.Tool {
 		Heading:    func(a Deletion) string { return "Deleted event: " + titleOf(a.Event) },
 		Execute:    d.remove,
 		Reconcile:  d.settle,
+		LookUp:     d.settle,
 	})
 }
 

@@ -81,6 +81,7 @@ func NewRespond(accounts provider.Accounts, o Options) *tool.Tool {
 		Link:      func(_ tool.Place, r Responded) string { return r.HTMLLink },
 		Execute:   r.answer,
 		Reconcile: r.settle,
+		LookUp:    r.settle,
 	})
 }
 

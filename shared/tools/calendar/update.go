@@ -80,6 +80,7 @@ func NewUpdate(accounts provider.Accounts, o Options) *tool.Tool {
 		Link:       func(_ tool.Place, u Updated) string { return u.HTMLLink },
 		Execute:    u.patch,
 		Reconcile:  u.settle,
+		LookUp:     u.settle,
 	})
 }
 

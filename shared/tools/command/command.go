@@ -150,6 +150,7 @@ func (r *runner) tool() *tool.Tool {
 		Prepare:     r.prepare,
 		Execute:     r.execute,
 		Reconcile:   r.reconcile,
+		LookUp:      r.lookUp,
 		Interrupt:   r.interrupt,
 	})
 }

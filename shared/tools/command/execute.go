@@ -285,6 +285,31 @@ func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdi
 	return tool.Unknown, Result{}, restarted, nil
 }
 
+// noJournal is the reason for a verdict of unknown about a command that neither the server nor the host has recorded.
+const noJournal = "The host has no journal of this command, which proves nothing if its journals were deleted. " +
+	"Please look at the host."
+
+// lookUp asks the host for the journal of a command without a record.
+func (r *runner) lookUp(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
+	m, err := r.open(ctx, c.Scope())
+	if err != nil {
+		return "", Result{}, "", err
+	}
+	defer m.release()
+	state, _, err := m.Reconcile(ctx, c.ActionID, m.Handle(), false)
+	switch {
+	case errors.Is(err, supervisor.ErrHome):
+		return tool.Unknown, Result{}, noJournal, nil
+	case err != nil:
+		return "", Result{}, "", err
+	case state == supervisor.Done || state == supervisor.Running:
+		return r.follow(ctx, m, c, a)
+	case state == supervisor.Lost:
+		return tool.Unknown, Result{}, lost, nil
+	}
+	return tool.Unknown, Result{}, noJournal, nil
+}
+
 // withoutJournal returns the verdict for a command on a host that keeps no journal. If the host had a journal when the
 // command was prepared, the journal was lost, perhaps by the command itself, and the outcome is unknown. If it never
 // had one, the command only reads, so running it again is harmless.

@@ -63,6 +63,9 @@ func (h *hub) createIssue() *tool.Tool {
 		Reconcile: func(ctx context.Context, c tool.Call, in NewIssue) (tool.Verdict, Issue, string, error) {
 			return reconcileMarked(ctx, h, c, "the issue", findIssue(in))
 		},
+		LookUp: func(ctx context.Context, c tool.Call, in NewIssue) (tool.Verdict, Issue, string, error) {
+			return lookUpMarked(ctx, h, c, "the issue", findIssue(in))
+		},
 	})
 }
 
@@ -172,6 +175,9 @@ func (h *hub) createComment() *tool.Tool {
 		Execute: h.makeComment,
 		Reconcile: func(ctx context.Context, c tool.Call, in NewComment) (tool.Verdict, Comment, string, error) {
 			return reconcileMarked(ctx, h, c, "the comment", findComment(in))
+		},
+		LookUp: func(ctx context.Context, c tool.Call, in NewComment) (tool.Verdict, Comment, string, error) {
+			return lookUpMarked(ctx, h, c, "the comment", findComment(in))
 		},
 	})
 }

@@ -100,6 +100,15 @@ func reconcileMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing st
 	return tool.Done, *found, "", nil
 }
 
+// lookUpMarked is reconcileMarked for a call without a record, and so without a handle.
+func lookUpMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
+	find search[Out]) (verdict tool.Verdict, out Out, reason string, err error) {
+	if c.Handle, err = (begun{Since: c.Since.Add(-margin)}).handle(); err != nil {
+		return "", out, "", err
+	}
+	return reconcileMarked(ctx, h, c, thing, find)
+}
+
 func searched[Out any](ctx context.Context, h *hub, c tool.Call, from time.Time, find search[Out]) (*Out, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {

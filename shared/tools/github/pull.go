@@ -64,6 +64,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 		},
 		Execute:   h.openPull,
 		Reconcile: h.reconcilePull,
+		LookUp:    h.lookUpPull,
 	})
 }
 
@@ -152,6 +153,12 @@ func (h *hub) reconcilePull(ctx context.Context, c tool.Call, in NewPullRequest)
 	if _, begun := since(c); !begun {
 		return tool.NotDone, PullRequest{}, "", nil
 	}
+	return h.lookUpPull(ctx, c, in)
+}
+
+// lookUpPull is reconcilePull for a call without a record.
+func (h *hub) lookUpPull(ctx context.Context, c tool.Call, in NewPullRequest) (tool.Verdict, PullRequest, string,
+	error) {
 	all, err := searched(ctx, h, c, time.Time{}, findPulls(in))
 	switch {
 	case err != nil:

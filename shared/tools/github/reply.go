@@ -64,6 +64,9 @@ func (h *hub) replyToReviewComment() *tool.Tool {
 		Reconcile: func(ctx context.Context, c tool.Call, in NewReply) (tool.Verdict, ReviewComment, string, error) {
 			return reconcileMarked(ctx, h, c, "the reply", findReply(in))
 		},
+		LookUp: func(ctx context.Context, c tool.Call, in NewReply) (tool.Verdict, ReviewComment, string, error) {
+			return lookUpMarked(ctx, h, c, "the reply", findReply(in))
+		},
 	})
 }
 

@@ -70,14 +70,11 @@ func (k noteStore) remember() *tool.Tool {
 			p.AddText("Text", f.Text)
 			return p
 		},
-		Summary: func(f fact) string { return "Noted: " + line(f.Text) },
-		Rule:    asks[fact](Remember, "Remember notes about you, whatever they say"),
-		Execute: k.add,
-		Reconcile: func(ctx context.Context, c tool.Call, _ fact) (tool.Verdict, kept, string, error) {
-			id := run.NoteID(c.ActionID)
-			v, err := k.found(ctx, c, func(b *Book) bool { return b.Settled(id) })
-			return v, kept{id}, "", err
-		},
+		Summary:   func(f fact) string { return "Noted: " + line(f.Text) },
+		Rule:      asks[fact](Remember, "Remember notes about you, whatever they say"),
+		Execute:   k.add,
+		Reconcile: k.added,
+		LookUp:    k.added, // the notes were restored with the run
 	})
 }
 
@@ -88,6 +85,13 @@ func (k noteStore) fits(ctx context.Context, c tool.Call, f fact) (fact, error) 
 		err = b.Room(f.Text)
 	}
 	return f, readable(err)
+}
+
+// added reports whether the call has added its note.
+func (k noteStore) added(ctx context.Context, c tool.Call, _ fact) (tool.Verdict, kept, string, error) {
+	id := run.NoteID(c.ActionID)
+	v, err := k.found(ctx, c, func(b *Book) bool { return b.Settled(id) })
+	return v, kept{id}, "", err
 }
 
 // add adds the note. A repeated call adds no second one, and does not restore a note that was deleted since.
@@ -124,13 +128,11 @@ func (k noteStore) forget() *tool.Tool {
 			p.AddText("Text", n.Text)
 			return p
 		},
-		Summary: func(n note) string { return "Deleted the note: " + line(n.Text) },
-		Rule:    asks[note](Forget, "Delete notes about you"),
-		Execute: k.remove,
-		Reconcile: func(ctx context.Context, c tool.Call, n note) (tool.Verdict, gone, string, error) {
-			v, err := k.found(ctx, c, func(b *Book) bool { return b.Note(n.ID) == nil })
-			return v, gone{true}, "", err
-		},
+		Summary:   func(n note) string { return "Deleted the note: " + line(n.Text) },
+		Rule:      asks[note](Forget, "Delete notes about you"),
+		Execute:   k.remove,
+		Reconcile: k.removed,
+		LookUp:    k.removed,
 	})
 }
 
@@ -158,6 +160,12 @@ func (k noteStore) remove(ctx context.Context, c tool.Call, n note) (out gone, e
 		return out.Deleted, nil
 	})
 	return out, again(err)
+}
+
+// removed reports whether the note is gone.
+func (k noteStore) removed(ctx context.Context, c tool.Call, n note) (tool.Verdict, gone, string, error) {
+	v, err := k.found(ctx, c, func(b *Book) bool { return b.Note(n.ID) == nil })
+	return v, gone{true}, "", err
 }
 
 // found reports whether the notes show that the call was done. A call that is repeated changes nothing.

@@ -8,7 +8,7 @@ locals {
 
 resource "google_firestore_database" "agent" {
   project                           = var.project_id
-  name                              = "${var.prefix}-store"
+  name                              = coalesce(var.firestore_database, "${var.prefix}-store")
   location_id                       = var.firestore_location
   type                              = "FIRESTORE_NATIVE"
   concurrency_mode                  = "OPTIMISTIC"
