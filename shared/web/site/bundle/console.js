@@ -1606,7 +1606,7 @@ var records = (run) => run.actions.filter((a) => a.record).map((a) => el(
   recordOf(run, a),
   el("p", { class: "quiet" }, "Planned ", instant2(a.plannedAt))
 ));
-var retold = (text2, run) => told(text2 ?? "", run.actions.flatMap((a) => a.record?.preview?.fields ?? []).flatMap((f) => f.moments ?? []));
+var retold = (text2, run) => told(text2 ?? "", [...run.moments ?? [], ...run.actions.flatMap((a) => [...a.moments ?? [], ...(a.record?.preview?.fields ?? []).flatMap((f) => f.moments ?? [])])]);
 
 // site/story.js
 function came(e) {
@@ -3862,7 +3862,7 @@ function command(step3, a, state2) {
     ),
     step3.commands ? el("ol", { class: "step-list" }, ...step3.commands.map((one2) => el("li", {}, line2(one2), outcome(one2)))) : step3.command && line2(step3),
     step3.file && transferred(step3.file),
-    a.message && state2.kind !== "done" && el("p", { class: "step-why" }, a.message),
+    a.message && state2.kind !== "done" && el("p", { class: "step-why" }, told(a.message, a.moments)),
     step3.leftBehind && el("p", { class: "step-why" }, leftBehind(step3)),
     el("p", { class: "quiet small-text" }, facts2.filter(Boolean).join(" · "))
   ].filter(Boolean);
@@ -3976,7 +3976,7 @@ function line3(a, state2, approval, runId) {
     wait: "clock",
     review: "alert"
   }[state2.kind];
-  const reason = state2.kind === "fail" ? a.message : "";
+  const reason = state2.kind === "fail" && a.message ? told(a.message, a.moments) : "";
   return el(
     "div",
     { class: `action ${state2.kind}`, "data-status": a.status },
@@ -4190,7 +4190,7 @@ var Live = class {
     for (const a of run.actions ?? []) this.#take(a);
     if (run.lastEvent < this.#last) return;
     this.#last = run.lastEvent ?? 0;
-    this.#message = run.message ?? "";
+    this.#message = told(run.message ?? "", run.moments);
     this.#reason = run.errorReason ?? "";
     this.#questions = new Map((run.calls ?? []).map((c) => [c.callId, c]));
     for (const a of run.approvals ?? []) this.#approvals.set(a.actionId, a);
@@ -5724,8 +5724,7 @@ var about = (s) => el(
       !over2(s) && el("time-left", { until: s.deadline, plain: true })
     )
   ),
-  s.summary && !s.approvals.length && el("p", { class: "done-words" }, s.summary),
-  // a card says what it waits for
+  s.summary && !s.approvals.length && el("p", { class: "done-words" }, told(s.summary, s.moments)),
   s.errorReason && el("p", { class: "quiet" }, `Ended before it was finished: ${s.errorReason}`),
   toLink(s.errorReason, "propose_plan", s.updatedAt)
 );
@@ -5748,7 +5747,7 @@ var tasks = (s) => el(
     ),
     el("p", {}, t.goal),
     t.result && el("p", {}, `Result: ${t.result}`),
-    t.error && el("p", { class: "error" }, t.error),
+    t.error && el("p", { class: "error" }, told(t.error, t.moments)),
     ...s.log.filter((l) => l.taskId === t.id).map(step)
   )))),
   s.log.some((l) => !l.taskId) && el(
@@ -5786,6 +5785,7 @@ var told3 = (l) => el(
     l.executionStatus === "unknown" ? " (outcome unknown)" : ""
   ),
   l.reason && el("p", {}, `Why: ${l.reason}`),
+  l.observation?.error?.message && el("p", { class: "error" }, told(l.observation.error.message, l.moments)),
   part2("Arguments", l.action.args),
   l.observation !== null && l.observation !== void 0 && part2(l.source ? `Result, from ${l.source}` : "Result", l.observation)
 );
@@ -6051,7 +6051,7 @@ function describe(run, failed) {
     ["Files", files(run, failed)],
     ["Model calls", String(run.modelCalls)],
     ["Model", models],
-    ["Why", run.status === "failed" && !given[run.errorReason] ? run.message : ""],
+    ["Why", run.status === "failed" && !given[run.errorReason] ? retold(run.message, run) : ""],
     ["Answer", retold(run.summary, run)],
     ["On record", retold(run.record, run)],
     ["Time zone", run.timeZone],
