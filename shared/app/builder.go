@@ -90,12 +90,17 @@ func (b *Builder) Add(tools tool.Set) error {
 	return nil
 }
 
+// modelPatience is how long a run continues to ask a model that has no capacity. Gemini's limits apply to a minute or
+// to a day, and a run does not wait for the next day.
+const modelPatience = time.Hour
+
 // newBuilder returns a Builder. st can be nil.
 func newBuilder(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) *Builder {
 	rec := &records.Records{Store: st, Now: now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
 	return &Builder{Config: cfg, Log: log, Now: now, Store: st,
 		Google: readOnlyAccounts{st, google.Provider}, GitHub: readOnlyAccounts{st, github.Provider},
-		Env: unit.Env{Store: st, Tools: tool.Set{}, Rules: cfg.Rules, UndoWindow: cfg.Hold, AuditDays: cfg.AuditDays,
+		Env: unit.Env{Store: st, Tools: tool.Set{}, Rules: cfg.Rules, UndoWindow: cfg.Hold,
+			ModelPatience: modelPatience, AuditDays: cfg.AuditDays,
 			UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 				TokensPerDay: cfg.MaxTokensPerDay},
 			Console: cfg.ConsoleURL, Reminding: reminding(cfg), Log: log, Now: now},

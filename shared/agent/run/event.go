@@ -60,6 +60,7 @@ const (
 	RunQueued         EventType = "run.queued"
 	RunStatusChange   EventType = "run.status"
 	ModelAnswered     EventType = "model.answered"
+	ModelPostponed    EventType = "model.postponed" // the model is overloaded or has no quota left
 	ActionProposed    EventType = "action.planned"
 	ActionWaits       EventType = "action.waiting"
 	ActionDecided     EventType = "action.decided"
@@ -341,7 +342,7 @@ type Finished struct {
 	Err       error           `json:"-"` // the tool's error, if this process has just made the call; not stored
 }
 
-// Postponed says when a call begins again.
+// Postponed says when a call begins again, or when the model is asked again.
 type Postponed struct {
 	Until time.Time `json:"until"`
 }

@@ -46,6 +46,8 @@ func (s *State) Apply(e Event) error {
 		return s.moved(e)
 	case ModelAnswered:
 		return s.answered(e)
+	case ModelPostponed:
+		return s.modelPostponed(e)
 	case ActionProposed:
 		return s.proposed(e)
 	case ContextCompressed:
@@ -98,7 +100,7 @@ func (s *State) answered(e Event) error {
 			return illegal(e, "a call of the previous turn has no answer yet")
 		}
 	}
-	s.Turns = append(s.Turns, *e.Turn)
+	s.Turns, s.Waits = append(s.Turns, *e.Turn), Waits{}
 	s.Usage = s.Usage.Add(e.Turn.Usage)
 	s.Cost += e.Turn.Cost
 	if s.Plan != nil && !e.Turn.OwnWork() {
@@ -107,6 +109,17 @@ func (s *State) answered(e Event) error {
 	if n := e.Turn.Tokens(); n > 0 {
 		s.ModelCalls, s.Tokens = s.ModelCalls+1, s.Tokens+n
 	}
+	return nil
+}
+
+func (s *State) modelPostponed(e Event) error {
+	if e.Postponed == nil {
+		return illegal(e, "it has no time")
+	}
+	if s.Waits.Count == 0 {
+		s.Waits.Since = e.At
+	}
+	s.Waits.Count, s.Waits.Until = s.Waits.Count+1, e.Postponed.Until
 	return nil
 }
 

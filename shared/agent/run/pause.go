@@ -15,8 +15,12 @@ func HeldUntil(s *State, now time.Time) time.Time {
 	return firstPause(s, func(a *Action) (time.Time, bool) { return a.HeldUntil, a.Held(now) })
 }
 
-// PostponedUntil returns when the first postponed call of the newest turn begins again, or zero if none is postponed.
+// PostponedUntil returns when the first postponed call of the newest turn begins again or the model is asked again, or
+// zero if neither is postponed.
 func PostponedUntil(s *State, now time.Time) time.Time {
+	if s.End == nil && now.Before(s.Waits.Until) {
+		return s.Waits.Until
+	}
 	return firstPause(s, func(a *Action) (time.Time, bool) { return a.NotBefore, a.Postponed(now) })
 }
 

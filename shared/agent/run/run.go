@@ -338,11 +338,20 @@ type State struct {
 
 	Compressions []Compression // of the model's context
 
+	Waits Waits // for the model, since its last answer
+
 	Plan *plan.Session // nil if the run has no plan
 
 	byID    map[string]*Action // Actions by ID
 	segment int                // number of turns before the current segment of the conversation (Segment)
 	began   time.Time          // when the current segment began
+}
+
+// Waits is how long a run has waited for a model that is overloaded or has no quota left.
+type Waits struct {
+	Count int
+	Since time.Time // of the first wait
+	Until time.Time // when the model is asked again
 }
 
 // RecordOf returns the list of what an ended run did and did not do. It returns "" for a run that has not ended, and

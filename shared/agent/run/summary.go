@@ -262,6 +262,8 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 	switch {
 	case s.End != nil:
 		return s.End.Summary
+	case len(open) == 0 && s.Waits.Count > 0:
+		return "The model is overloaded or its quota is used up. It is asked again."
 	case len(open) == 0:
 		return "The assistant is working on it."
 	}

@@ -38,6 +38,7 @@ type View struct {
 	ModelCalls  int                `json:"modelCalls"`
 	Usage       model.Usage        `json:"usage"`
 	LastEvent   int64              `json:"lastEvent"`
+	ResumesAt   time.Time          `json:"resumesAt,omitzero"` // when the model is asked again, which has no capacity
 	TimeZone    string             `json:"timeZone"`
 	Locale      string             `json:"locale,omitempty"`
 	CreatedAt   time.Time          `json:"createdAt"`
@@ -132,6 +133,9 @@ func NewView(r Run, s *State, summary string) *View {
 		TimeZone: cmp.Or(r.Locale.TimeZone, timezone.UTC), Locale: r.Locale.Language, CreatedAt: r.CreatedAt,
 		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack, Output: s.Answer(),
 		Attachments: attachment.FactsOf(s.Input.Files)}
+	if s.End == nil {
+		v.ResumesAt = s.Waits.Until
+	}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {
@@ -215,6 +219,7 @@ type EventView struct {
 	Status   Status      `json:"status,omitempty"`
 	Agent    string      `json:"agent,omitempty"` // the run's agent, in its first event
 	Text     string      `json:"text,omitempty"`
+	Until    time.Time   `json:"until,omitzero"` // when a postponed call begins again, or the model is asked again
 	Action   *ActionView `json:"action,omitempty"`
 	Decision Decision    `json:"decision,omitempty"`
 
@@ -261,6 +266,8 @@ func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]Ev
 			v.Agent = cmp.Or(e.Queued.Agent, Assistant)
 		case e.Turn != nil && e.Turn.Calls == 0:
 			v.Text = e.Turn.Text
+		case e.Postponed != nil:
+			v.Until = e.Postponed.Until
 		case e.Decided != nil:
 			v.Decision = e.Decided.Decision
 		case e.Compressed != nil:

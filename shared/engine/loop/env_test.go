@@ -45,6 +45,8 @@ type env struct {
 	model *script.Model
 	rec   *records.Records
 
+	patience time.Duration // how long runs wait for the model
+
 	call time.Duration // the limit of one call of a function; 0 means no limit
 	slow time.Duration // the duration of an effect
 
@@ -126,7 +128,7 @@ func (w *env) findsNothing(c *faulty.Call) bool {
 // process returns the loop of another process on the same store.
 func (w *env) process() *loop.Loop {
 	return loop.New(unit.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
-		Sleep:  w.sleep,
+		Sleep: w.sleep, ModelPatience: w.patience,
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
 		Agents: registry.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}})
 }

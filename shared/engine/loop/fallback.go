@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
@@ -49,11 +50,17 @@ func askInOrder(ctx context.Context, ex *unit.Execution, req model.Request, delt
 		asked = name
 		reply, err = askOnce(ctx, ex, other, watched)
 	}
-	if err == nil && asked != conversation.OwnModel(ex) {
+	switch {
+	case err == nil && asked != conversation.OwnModel(ex):
 		reply.Backup = asked
+	case passed && isBusy(err):
+		err = fmt.Errorf("%w: %w", errShown, err)
 	}
 	return reply, err
 }
+
+// errShown means that the user has seen the beginning of an answer, so the model is not asked again.
+var errShown = errors.New("loop: a part of the answer was shown")
 
 // otherModels returns the models that may answer instead of the named one: the run's own, then the fallbacks.
 func otherModels(ex *unit.Execution, asked string) (names []string) {

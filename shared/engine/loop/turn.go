@@ -63,6 +63,9 @@ func answered(ctx context.Context, ex *unit.Execution, req model.Request,
 	case errors.Is(err, errHandOver):
 		return err
 	case err != nil:
+		if at, ok := nextAttempt(ex, err); ok {
+			return postponeModel(ctx, ex, at, err)
+		}
 		return modelFailed(ctx, ex, err)
 	}
 	return commitTurn(ctx, ex, turn, req, reply)

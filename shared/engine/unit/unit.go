@@ -64,11 +64,14 @@ type Env struct {
 	Reminding run.Reminding
 	Reminders Reminders
 
-	AuditDays   int           // number of days that the audit log of a run is kept; 0: forever
-	UserLimits  run.Limits    // usage limits of a user, across all agents
-	UndoWindow  time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
-	LeaseMargin time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
-	LeasePeriod time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
+	AuditDays  int        // number of days that the audit log of a run is kept; 0: forever
+	UserLimits run.Limits // usage limits of a user, across all agents
+	// ModelPatience is how long a run continues to ask a model that is overloaded or has no quota left. Zero: the run
+	// fails at once.
+	ModelPatience time.Duration
+	UndoWindow    time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
+	LeaseMargin   time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
+	LeasePeriod   time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
 
 	// TakeBack withdraws a waiting proposal, because its user says so ([toolbox.Source]). Package loop sets it.
 	TakeBack func(ctx context.Context, uid, approvalID string) error

@@ -7,9 +7,10 @@ import { arrange, button, busy, el, say, there, trouble } from './dom.js';
 import { changed } from './pending.js';
 import { asked } from './session.js';
 import { end } from './step.js';
+import { clocked } from './time.js';
 import { hurry, over } from './widget/client.js';
 import { told } from './widget/clock.js';
-import { actionState, given, lasts, runWords, toolName } from './words.js';
+import { actionState, given, lasts, runWords, toolName, waitsForModel } from './words.js';
 
 /**
  * @typedef {object} Question
@@ -37,6 +38,7 @@ export class Live {
   #last = 0; // number of the last event applied
   #message = '';
   #reason = '';
+  #resumes = ''; // when a model is asked again that had no capacity
   #stop = new AbortController();
   #words = el('p', { class: 'live-text', hidden: true });
   #thoughts = el('p', { class: 'quiet live-text' });
@@ -210,6 +212,7 @@ export class Live {
     this.#last = run.lastEvent ?? 0;
     this.#message = told(run.message ?? '', run.moments);
     this.#reason = run.errorReason ?? '';
+    this.#resume(run.resumesAt);
     this.#questions = new Map((run.calls ?? []).map((c) => [c.callId, c]));
     for (const a of run.approvals ?? []) this.#approvals.set(a.actionId, a);
     this.#enter(run.status);
@@ -219,7 +222,14 @@ export class Live {
     if (e.seq <= this.#last) return;
     this.#last = e.seq;
     if (e.action) this.#take(e.action);
+    if (/^model/.test(e.type)) this.#resume(e.until);
     if (e.status) this.#enter(e.status);
+  }
+
+  // resume takes the time at which the model is asked again, if the run waits for that.
+  #resume(at = '') {
+    if (at && !this.#resumes) say(`${waitsForModel}.`);
+    this.#resumes = at;
   }
 
   // take keeps the newer version, because lines and answers may arrive out of order.
@@ -259,7 +269,7 @@ export class Live {
   }
 
   #renderFoot() {
-    const key = [this.status, this.#lost, this.runId, this.#message].join('|');
+    const key = [this.status, this.#lost, this.runId, this.#message, this.#resumes].join('|');
     if (this.#foot.dataset.key === key) return;
     this.#foot.dataset.key = key;
     const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details');
@@ -280,10 +290,16 @@ export class Live {
     }
     const cancel = this.runId && !this.bare && button('Cancel', (e) => this.cancel(e.currentTarget), 'quiet-button');
     this.#fill(el('span', { class: 'dot', 'aria-hidden': 'true' }),
-      el('span', {},
-        this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status), ' ',
+      el('span', {}, ...this.#doing()), ' ',
       this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'),
         cancel, link);
+  }
+
+  // doing says what the run does.
+  #doing() {
+    if (this.#lost) return [`${this.#lost} Nothing is lost; trying again`];
+    if (this.#resumes) return [`${waitsForModel} at `, clocked(this.#resumes)];
+    return [runWords[this.status] ?? this.status];
   }
 
   #fill(...children) {

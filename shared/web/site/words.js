@@ -113,6 +113,8 @@ export const runWords = {
   executing: 'Working on it', completed: 'Done', failed: 'Failed',
 };
 
+export const waitsForModel = 'The model is overloaded, or its quota is used up. It is asked again';
+
 /** lasts tells whether a moment is still to come. @param {string|undefined} at */
 export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now();
 
@@ -248,6 +250,7 @@ export function eventWords(e) {
     case 'run.queued': return 'The request was stored';
     case 'run.status': return runWords[e.status] ?? String(e.status);
     case 'model.answered': return e.text ? 'The model answered with text' : 'The model requested actions';
+    case 'model.postponed': return waitsForModel;
     case 'action.planned': return `${what}: planned${e.action?.requiresApproval ? ', needs your approval' : ''}`;
     case 'action.waiting': return `${what}: approval requested`;
     case 'action.decided': return `${what}: ${decisionWords(e.decision).toLowerCase()}`;

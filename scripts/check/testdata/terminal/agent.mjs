@@ -138,6 +138,25 @@ export const agent = {
     expect('its edge is red', (await style(failed, 'borderLeftColor')) === 'rgb(156, 36, 29)');
   },
 
+  'a model without capacity is asked again, and its user knows when': async (page) => {
+    const r = new Run(one, disk.threadId, 'Look at it when there is room');
+    await r.begin();
+    await ask(page, r.prompt);
+    const until = new Date(Date.now() + 600000).toISOString();
+    r.more = { resumesAt: until };
+    await r.event('model.postponed', { until });
+    const waits = talk(page).getByText('It is asked again at');
+    await waits.waitFor();
+    expect('its time is the reader\'s', (await waits.locator(`time[datetime="${until}"]`).count()) === 1);
+    await accessible(page, 'a run that waits for its model');
+    await shot(page, 'terminal-model-postponed');
+    r.more = {};
+    await r.event('model.answered', {});
+    await settled('it waits no longer', async () => (await waits.count()) === 0);
+    await r.over('completed', { summary: 'Done.' });
+    await settled('it has ended', async () => (await page.getByRole('button', { name: '■ Stop' }).count()) === 0);
+  },
+
   'a run is stopped (002-12)': async (page) => {
     const stop = page.getByRole('button', { name: '■ Stop' });
     let stopped = 0;

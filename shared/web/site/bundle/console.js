@@ -871,6 +871,7 @@ var runWords = {
   completed: "Done",
   failed: "Failed"
 };
+var waitsForModel = "The model is overloaded, or its quota is used up. It is asked again";
 var lasts = (at2) => Boolean(at2) && new Date(String(at2)).getTime() > now();
 var unmet = {
   cancelled: "Cancelled, nothing was done",
@@ -972,6 +973,8 @@ function eventWords(e) {
       return runWords[e.status] ?? String(e.status);
     case "model.answered":
       return e.text ? "The model answered with text" : "The model requested actions";
+    case "model.postponed":
+      return waitsForModel;
     case "action.planned":
       return `${what}: planned${e.action?.requiresApproval ? ", needs your approval" : ""}`;
     case "action.waiting":
@@ -4028,6 +4031,8 @@ var Live = class {
   // number of the last event applied
   #message = "";
   #reason = "";
+  #resumes = "";
+  // when a model is asked again that had no capacity
   #stop = new AbortController();
   #words = el("p", { class: "live-text", hidden: true });
   #thoughts = el("p", { class: "quiet live-text" });
@@ -4192,6 +4197,7 @@ var Live = class {
     this.#last = run.lastEvent ?? 0;
     this.#message = told(run.message ?? "", run.moments);
     this.#reason = run.errorReason ?? "";
+    this.#resume(run.resumesAt);
     this.#questions = new Map((run.calls ?? []).map((c) => [c.callId, c]));
     for (const a of run.approvals ?? []) this.#approvals.set(a.actionId, a);
     this.#enter(run.status);
@@ -4200,7 +4206,13 @@ var Live = class {
     if (e.seq <= this.#last) return;
     this.#last = e.seq;
     if (e.action) this.#take(e.action);
+    if (/^model/.test(e.type)) this.#resume(e.until);
     if (e.status) this.#enter(e.status);
+  }
+  // resume takes the time at which the model is asked again, if the run waits for that.
+  #resume(at2 = "") {
+    if (at2 && !this.#resumes) say(`${waitsForModel}.`);
+    this.#resumes = at2;
   }
   // take keeps the newer version, because lines and answers may arrive out of order.
   #take(a) {
@@ -4240,7 +4252,7 @@ var Live = class {
     this.#renderFoot();
   }
   #renderFoot() {
-    const key3 = [this.status, this.#lost, this.runId, this.#message].join("|");
+    const key3 = [this.status, this.#lost, this.runId, this.#message, this.#resumes].join("|");
     if (this.#foot.dataset.key === key3) return;
     this.#foot.dataset.key = key3;
     const link = this.runId && !this.alone && el("a", { href: `#/run/${this.runId}` }, "Details");
@@ -4264,17 +4276,19 @@ var Live = class {
     const cancel = this.runId && !this.bare && button("Cancel", (e) => this.cancel(e.currentTarget), "quiet-button");
     this.#fill(
       el("span", { class: "dot", "aria-hidden": "true" }),
-      el(
-        "span",
-        {},
-        this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status
-      ),
+      el("span", {}, ...this.#doing()),
       " ",
       this.status === "awaiting_confirmation" ? "" : el("time-spent"),
       this.#lost && button("Try now", hurry, "small"),
       cancel,
       link
     );
+  }
+  // doing says what the run does.
+  #doing() {
+    if (this.#lost) return [`${this.#lost} Nothing is lost; trying again`];
+    if (this.#resumes) return [`${waitsForModel} at `, clocked(this.#resumes)];
+    return [runWords[this.status] ?? this.status];
   }
   #fill(...children) {
     this.#foot.replaceChildren(...children.filter(there));

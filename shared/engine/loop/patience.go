@@ -1,0 +1,52 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/unit"
+)
+
+// The waits for a model that is overloaded or has no quota left double from firstPatience to longestPatience. The
+// service can ask for a longer wait.
+const (
+	firstPatience   = 30 * time.Second
+	longestPatience = 8 * time.Minute
+)
+
+// nextAttempt returns when a run asks a model again that is overloaded or has no quota left. ok is false if the run
+// fails instead: the error is another, a part of the answer was shown, a page waits for the answer, or the run's time
+// for such waits or its deadline would pass. Many runs can fail at the same time, so the waits are spread.
+func nextAttempt(ex *unit.Execution, failure error) (at time.Time, ok bool) {
+	if !isBusy(failure) || errors.Is(failure, errShown) || ex.Agents.Get(ex.Run.Agent).Page {
+		return at, false
+	}
+	now, waits := ex.Now(), ex.State.Waits
+	wait := min(firstPatience<<min(waits.Count, 8), longestPatience)
+	wait = max(fault.As(failure).RetryAfter, wait/2) + ex.Jitter(wait/2)
+	at = now.Add(wait)
+	since := now
+	if waits.Count > 0 {
+		since = waits.Since
+	}
+	return at, at.Sub(since) <= ex.ModelPatience && at.Before(ex.Run.Deadline)
+}
+
+// postponeModel records that the model is asked again at that time. It gives up the run: the sweep finds it when it is
+// due.
+func postponeModel(ctx context.Context, ex *unit.Execution, at time.Time, failure error) error {
+	ctx, cancel := unit.Detached(ctx)
+	defer cancel()
+	ex.Log.WarnContext(ctx, "the model has no capacity, and is asked again", "counter", "model_postponed", "runId",
+		ex.ID, "error", failure)
+	return ex.Transition(ctx, func(tx *unit.Tx) error {
+		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
+			return nil
+		}
+		tx.UnrecordedCalls = 1
+		return tx.AddEvent(run.Event{Type: run.ModelPostponed, Postponed: &run.Postponed{Until: at}})
+	})
+}
