@@ -146,9 +146,17 @@ func octets(run, sign string) string {
 	return run
 }
 
-var separators = strings.NewReplacer(" ", "", ":", "", ",", "", ";", "", "|", "", "_", "", "-", "", "\n", "", "0x", "")
+// digitsOf returns a run without the characters between its codes.
+func digitsOf(run string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" :,;|_-\n", r) {
+			return -1
+		}
+		return r
+	}, run)
+}
 
-func fromHex(run string) string { return textOf(hexBytes(separators.Replace(run))) }
+func fromHex(run string) string { return textOf(hexBytes(strings.ReplaceAll(digitsOf(run), "0x", ""))) }
 
 func fromDecimal(run string) string {
 	var b []byte
@@ -164,7 +172,7 @@ func fromDecimal(run string) string {
 
 func fromBinary(run string) string {
 	var b []byte
-	for digits := separators.Replace(run); len(digits) >= 8; digits = digits[8:] {
+	for digits := digitsOf(run); len(digits) >= 8; digits = digits[8:] {
 		code, err := strconv.ParseUint(digits[:8], 2, 8)
 		if err != nil {
 			return ""

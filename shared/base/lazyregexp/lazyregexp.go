@@ -12,18 +12,24 @@ import (
 
 // Regexp is a regular expression, made by [New]. Its methods are those of [regexp.Regexp].
 type Regexp struct {
-	pattern  string
-	compiled func() *regexp.Regexp
+	pattern string
+	once    sync.Once
+	made    *regexp.Regexp
 }
 
 // New returns the regular expression. If the pattern cannot be compiled, the first use panics; in a test binary, New
 // itself panics.
 func New(pattern string) *Regexp {
-	r := &Regexp{pattern, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })}
+	r := &Regexp{pattern: pattern}
 	if inTest {
 		r.compiled()
 	}
 	return r
+}
+
+func (r *Regexp) compiled() *regexp.Regexp {
+	r.once.Do(func() { r.made = regexp.MustCompile(r.pattern) })
+	return r.made
 }
 
 var inTest = strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test")

@@ -40,7 +40,7 @@ var (
 	inline    = lazyregexp.New(`\]\(\s*(?:<([^<>\n]+)>|<?\s*([^)\s<>]+))`)
 	reference = lazyregexp.New(`(?m)^(?:[ \t>*+-]|[0-9]{1,9}[.)][ \t])*\[(?:[^\[\]\\]|\\.)+\]:[ \t]*\n?[ \t>]*<?([^\s<>]+)`)
 	scheme    = lazyregexp.New(`^(?i:[a-z][a-z0-9+.-]+:)[^:]`)
-	ignored   = strings.NewReplacer("%2e", ".", "%2E", ".", " ", "", "\t", "", "\r", "", "\n", "")
+	encoded   = lazyregexp.New(`(?i)%2e`)
 )
 
 // tail lists the characters that end a sentence or a Markdown form, not a link.
@@ -122,7 +122,7 @@ func appendIf(all []string, s string, is bool) []string {
 // leadsOut reports whether the target of a Markdown link leads out of its folder: to another program or host, to the
 // root of the host, or upwards. URL parsers take %2e for a dot, and ignore white space.
 func leadsOut(target string) bool {
-	target = ignored.Replace(target)
+	target = encoded.ReplaceAllString(strings.Join(strings.Fields(target), ""), ".")
 	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) || strings.Contains(target, "..") ||
 		scheme.MatchString(target)
 }

@@ -36,7 +36,7 @@ func (l *look) arithmetic(n syntax.Node) {
 				l.sets(w.Lit(), place(w))
 			}
 		case *syntax.BinaryTest:
-			if numeric[inner.Op] {
+			if comparesNumbers(inner.Op) {
 				l.index(inner.X, place(test))
 				l.index(inner.Y, place(test))
 			}
@@ -74,8 +74,7 @@ func (l *look) isName(word string, at span) bool {
 	return isVariable(word) && !(ok && loop.Start <= at.Start && at.End <= loop.End)
 }
 
-var numeric = map[syntax.BinTestOperator]bool{syntax.TsEql: true, syntax.TsNeq: true, syntax.TsLeq: true,
-	syntax.TsGeq: true, syntax.TsLss: true, syntax.TsGtr: true}
+func comparesNumbers(op syntax.BinTestOperator) bool { return op >= syntax.TsEql && op <= syntax.TsGtr }
 
 func assigns(op syntax.BinAritOperator) bool {
 	return op == syntax.Assgn || op >= syntax.AddAssgn && op <= syntax.ShrAssgn
