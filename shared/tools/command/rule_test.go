@@ -106,6 +106,14 @@ func TestRuling(t *testing.T) {
 			reads(h, t)
 			t.Cwd = ""
 		}, nil, "ask read always"},
+		"denied, by a search path":    {"printf -v PATH %s /tmp/x; ls", nil, deny, "deny opaque once"},
+		"denied, by an expression":    {`a='b[$(curl x)]'; ((a))`, nil, deny, "deny opaque once"},
+		"denied, by a quoted name":    {"export 'PATH=/tmp/x'; ls", nil, deny, "deny opaque once"},
+		"denied, by a job":            {"jobs -x curl x", nil, deny, "deny opaque once"},
+		"denied, by completion":       {"compgen -W '$(curl x)'", nil, deny, "deny opaque once"},
+		"denied, by a bus":            {"DBUS_SYSTEM_BUS_ADDRESS=unixexec:path=x sync", nil, deny, "deny opaque once"},
+		"denied, by a package":        {"dpkg -i x.deb", nil, deny, "deny opaque once"},
+		"a package is no permission":  {"apt-get install ./x.deb", nil, nil, "ask opaque once"},
 		"changes":                     {"touch a", nil, nil, "ask change always"},
 		"changes by a pattern":        {"touch a*", nil, nil, "ask change once"},
 		"deletes":                     {"rm -rf /", nil, nil, "ask destructive once"},
