@@ -160,14 +160,14 @@ func looksAtRepository(argv []string) *Repository {
 	return r
 }
 
-// repositoryOf returns the parts that a line reads if its git commands read one repository, and all other programs only
-// read the output of git. It returns nil for every other line.
+// repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program looks at
+// a file. It returns nil for every other line.
 func repositoryOf(pieces []piece) (r *Repository) {
 	for i := range pieces {
 		p := &pieces[i]
 		if p.argv[0] != "git" {
 			var other Judgment
-			if i == 0 || !other.looks(p) || len(other.Looks)+len(other.Needs) > 0 || p.input != "" {
+			if !other.looks(p) || len(other.Looks)+len(other.Needs) > 0 || p.input != "" {
 				return nil
 			}
 			continue

@@ -23,6 +23,8 @@ func TestRepository(t *testing.T) {
 		"git remote -v": {Dir: "."}, "git stash list": {Dir: "."}, "git log --oneline | head -5": {Dir: "."},
 		"git status -s | grep '^??' | wc -l": {Dir: ".", Tree: true},
 		"git branch && git status":           {Dir: ".", Tree: true},
+		"pwd && git status && date":          {Dir: ".", Tree: true},
+		"whoami; ls; git log -1":             {Dir: "."},
 		"git log -p -1":                      {Dir: ".", Prints: true}, "git log -3 --patch": {Dir: ".", Prints: true},
 		"git -C a show HEAD:f": {Dir: "a", Prints: true}, "git diff": {Dir: ".", Tree: true, Prints: true},
 		"git diff -p --stat": {Dir: ".", Tree: true, Prints: true},
@@ -56,6 +58,11 @@ git status; ls x
 git log | git -C x log
 git log <x
 head x | git status
+head x; git status
+ls a && git status
+test -d /net/x && git status
+journalctl -n 1; git status
+touch x && git status
 GIT_DIR=x git status
 git status > f
 git log -L 1,2:f
