@@ -160,8 +160,8 @@ func looksAtRepository(argv []string) *Repository {
 	return r
 }
 
-// repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program looks at
-// a file. It returns nil for every other line.
+// repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program looks
+// at a file. It returns nil for every other line.
 func repositoryOf(pieces []piece) (r *Repository) {
 	for i := range pieces {
 		p := &pieces[i]

@@ -312,6 +312,7 @@ echo ${a[1]} ${a[@]} ${a:1:2} $((1 + 2))
 tar xf ./a:b
 tar --force-local -xf a:b
 apt install nginx
+apt-get install nginx/stable
 touch $x
 gzip -9 f
 kill -l

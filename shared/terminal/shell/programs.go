@@ -192,7 +192,9 @@ func carrier(name string, args []string) int {
 			return remote && !strings.HasPrefix(machine, "--") && !strings.Contains(machine, "/") &&
 				!slices.Contains(args, "--force-local")
 		}
-	case "apt", "apt-get", "aptitude", "systemctl":
+	case "apt", "apt-get", "aptitude": // the slash in nginx/stable names a release
+		carries = func(a string) bool { return beginsWith(a, "/,.,~") }
+	case "systemctl":
 		carries = func(a string) bool { return strings.Contains(a, "/") && a[0] != '-' }
 	default:
 		return 0
