@@ -260,6 +260,19 @@ func TestRunnersAreOpaque(t *testing.T) {
 	}
 }
 
+// TestRunnersOfSh has commands that some shells evaluate, where only the standard's grammar is known.
+func TestRunnersOfSh(t *testing.T) {
+	for _, command := range []string{"let x", "declare PATH=.", "typeset 'PATH=.'", "test x -eq 1", `[ "$x" -lt 1 ]`,
+		"local PATH=.", "read PATH", "compgen -W x"} {
+		if j, err := shell.Judge(command, shell.POSIX); err != nil || !j.Has(shell.Opaque) {
+			t.Errorf("%s: %s, %v", command, j.Class, err)
+		}
+	}
+	if j, err := shell.Judge("touch a && [ 2 -eq 1 ]", shell.POSIX); err != nil || j.Has(shell.Opaque) {
+		t.Errorf("numbers: %+v, %v", j.Warnings, err)
+	}
+}
+
 // known are commands whose programs and options are all known.
 const known = `
 touch a

@@ -188,7 +188,7 @@ opaque later: screen tmux dtach abduco | | What it leaves running is ended when 
 opaque background: nohup setsid disown daemonize start-stop-daemon bg
 opaque shell: mapfile readarray compopt | -C*, -c*, -F*
 opaque shell: jobs | -x*
-opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete compgen fc coproc
+opaque shell: let eval . source exec trap alias unalias command builtin enable hash set shopt bind complete compgen fc coproc
 `
 
 // risksOf returns the risks by the program's name.

@@ -187,10 +187,7 @@ func (l *look) variables(args []string, words []*syntax.Word) {
 		}
 	case name == "printf" && len(args) > 1 && !strings.HasPrefix(args[1], "-v"):
 	case isAmong("test [", name):
-		if i := slices.IndexFunc(args, func(a string) bool { return a == "-v" || a == "-R" }); i > 0 &&
-			i+1 < len(args) && args[i+1] == "" {
-			l.evaluated(place(words[i+1]))
-		}
+		l.tests(args, words)
 	case isAmong("printf read mapfile readarray getopts wait unset", name):
 		for i, a := range args[1:] {
 			if a == "" && slices.ContainsFunc(words[i+1].Parts, notText) {
@@ -199,6 +196,22 @@ func (l *look) variables(args []string, words []*syntax.Word) {
 			l.sets(a, place(words[i+1]))
 			if len(a) > 2 && a[0] == '-' {
 				l.sets(a[2:], place(words[i+1]))
+			}
+		}
+	}
+}
+
+// tests examines test: bash looks for the variable that -v names, and shells of Korn's kind evaluate numbers.
+func (l *look) tests(args []string, words []*syntax.Word) {
+	for i := 1; i < len(args)-1; i++ {
+		switch args[i] {
+		case "-v", "-R":
+			if args[i+1] == "" {
+				l.evaluated(place(words[i+1]))
+			}
+		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
+			if l.grammar == POSIX && !(isNumber(args[i-1]) && isNumber(args[i+1])) {
+				l.evaluated(place(words[i]))
 			}
 		}
 	}

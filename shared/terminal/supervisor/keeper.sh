@@ -1435,9 +1435,10 @@ facts() {
 	else
 		kind=nowhere
 	fi
+	IFS=$newline
 	if [ -d "$real" ]; then
 		kind=folder
-	elif [ -f "$real" ]; then
+	elif [ -f "$real" ] && ! of_kernel "$real"; then
 		kind=file
 		if [ ! -r "$real" ]; then
 			kind=unreadable
@@ -1445,6 +1446,7 @@ facts() {
 			sum=$(digest "$real")
 		fi
 	fi
+	unset IFS
 	say
 	encode "$real"
 	printf 'kind=%s\nsize=%s\nsum=%s\nreal=%s\n' "$kind" "$size" "$sum" "$encoded"

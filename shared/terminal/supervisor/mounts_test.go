@@ -105,6 +105,12 @@ func TestKernelFiles(t *testing.T) {
 	if err := start("walk", supervisor.Opens{Looks: []string{"proc"}, Walks: true}); err != nil {
 		t.Errorf("a search by name: %v", err)
 	}
+	for name, want := range map[string]supervisor.FileKind{"proc/kmsg": supervisor.FileOther,
+		"srv/link": supervisor.FileOther, "proc/cpuinfo": supervisor.FileRegular} {
+		if f, err := k.File(t.Context(), dir+"/"+name); err != nil || f.Kind != want || f.SHA256 != "" && f.Size == 0 {
+			t.Errorf("%s: %+v, %v", name, f, err)
+		}
+	}
 	n := 0
 	for path, want := range map[string]error{"proc/kmsg": supervisor.ErrSpecial, "proc/kcore": supervisor.ErrSpecial,
 		"srv/link": supervisor.ErrSpecial, "proc/cpuinfo": nil, "proc2/kmsg": nil, "sys/uevent": nil, "srv/f": nil,
