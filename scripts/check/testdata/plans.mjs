@@ -96,13 +96,18 @@ await run({
       return new Date(at.getTime() - at.getTimezoneOffset() * 60000).toISOString().slice(0, 10);
     }, n);
     for (const [words, value] of [['Fix the link by tomorrow 5 pm', `${await day(1)}T17:00`],
-      ['Fix the link by 2099-03-02', '2099-03-02T23:59'], ['Fix the link until tomorrow', `${await day(1)}T23:59`]]) {
+      ['Fix the link by 2099-03-02', '2099-03-02T23:59'], ['Fix the link until tomorrow', `${await day(1)}T23:59`],
+      ['Fix the link. Deadline: tomorrow 9am', `${await day(1)}T09:00`], ['Fix the link, due tomorrow',
+        `${await day(1)}T23:59`]]) {
       await wish.fill(words);
       expect(`${words}: ${await until.inputValue()}`, (await until.inputValue()) === value);
       await page.getByText('Change it if that is not what you mean.').waitFor();
     }
-    await wish.fill('Fix the link by the end of the month');
-    await page.getByText('Which deadline is “by the end of the month”? Please set it.').waitFor();
+    for (const said of ['by 5 o\'clock', 'by Dec 3', 'by 3/12', 'by the day after tomorrow', 'in a couple of days',
+      'by tomorrow 9am Tokyo time', 'by the end of the month']) {
+      await wish.fill(`Fix the link ${said}`);
+      await page.getByText(`Which deadline is “${said}”? Please set it.`).waitFor();
+    }
     expect('it has to be set', !(await until.evaluate((el) => el.checkValidity())));
     await until.fill('2099-01-31T12:00');
     expect('it is set', await until.evaluate((el) => el.checkValidity()));

@@ -9,14 +9,24 @@ const parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, mi
 const units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
 
 const clock = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
-const day = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join('|')}))`;
+const weekday = `${days.join('|')}|sun|mon|tues?|wed|thu(?:rs?)?|fri|sat`;
+const day = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${weekday}))`;
+const month = '(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*';
 const part = String.raw`(?:morning|afternoon|evening|night)`;
-const limits = String.raw`\b(?:by|until|till|before|no later than)\s+(?:at\s+)?(?:the\s+)?`;
-const known = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day})(?:\\s+(?:at\\s+)?(${clock}|${part}))?`
-  + `(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock})(?:\\s+(?:on\\s+)?(${day})(?![\\w-]))?(?!\\d))`, 'i');
+const limits = String.raw`\b(?:by|until|till|before|no later than|due(?:\s+(?:by|on|at))?|deadline(?:\s+is)?:?)\s+`
+  + String.raw`(?:at\s+)?(?:the\s+)?`;
+const known = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|`
+  + `(${day})(?:\\s+(?:at\\s+)?(${clock}|${part}))?(?![\\w-])|`
+  + `(?:this\\s+)?(${part})\\b|(${clock})(?:\\s+(?:on\\s+)?(${day})(?![\\w-]))?(?!\\d))`, 'i');
 const span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join('|')})\s+`
   + String.raw`(min(?:ute)?|hour|day|week)s?\b`, 'i');
-const vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|`
+const today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:[.,;!?]|$))/i; // at the end of a clause
+const abroad = /^,?\s*\(?(?:(?:utc|gmt|[ecmp][sd]?t|cest|cet|bst|ist|jst)\b|(?:[a-z]+\s){1,2}?time\b)/i;
+const spans = /\b(?:with)?in\s+(?:an?\s+)?(?:couple of|few|\S+ and a half)\s+(?:min(?:ute)?|hour|day|week)s?\b/i;
+const vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|day after|half past|quarter (?:to|past)|`
+  + `cob\\b|close of business|(?:month|year)['’]?s? end|\\d{1,2}\\s*(?:o['’]?clock|h\\b|/\\d+)|`
+  + `\\d{1,2}(?=\\s*(?:[.!?]|$))|${month}\\.?\\s+\\d|\\d{1,2}\\.?\\s+(?:of\\s+)?${month}|`
+  + '\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|'
   + '\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|'
   + 'november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})', 'i');
 
@@ -28,9 +38,14 @@ export function deadline(words, now) {
   const within = span.exec(words);
   if (within) return { said: within[0], at: after(within, now) };
   const found = known.exec(words);
+  const zone = found && abroad.exec(words.slice(found.index + found[0].length));
+  if (zone) return { said: found[0] + zone[0] };
   const at = found && moment(found, now);
   if (at) return at > now ? { said: found[0], at } : { said: found[0] };
-  const unclear = vague.exec(words);
+  const soon = today.exec(words);
+  const end = soon && moment(['', '', 'today', soon[1] ?? 'night'], now);
+  if (end) return end > now ? { said: soon[0], at: end } : { said: soon[0] };
+  const unclear = vague.exec(words) ?? spans.exec(words);
   return unclear ? { said: unclear[0].trim() } : undefined;
 }
 
@@ -62,7 +77,8 @@ function dateOf(said, now) {
     return date.getDate() === Number(iso[3]) ? date : undefined;
   }
   if (said.startsWith('next ')) return undefined; // ambiguous: this week or the next
-  const at = days.indexOf(said.replace(/^this /, ''));
+  const name = said.replace(/^this /, '').slice(0, 3);
+  const at = days.findIndex((d) => d.startsWith(name));
   if (at >= 0) date.setDate(date.getDate() + ((at - date.getDay() + 7) % 7));
   if (said === 'tomorrow') date.setDate(date.getDate() + 1);
   return date;

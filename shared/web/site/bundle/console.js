@@ -5413,19 +5413,29 @@ var numbers = [
 var parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, midnight: 24 };
 var units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
 var clock3 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
-var day5 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join("|")}))`;
+var weekday = `${days.join("|")}|sun|mon|tues?|wed|thu(?:rs?)?|fri|sat`;
+var day5 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${weekday}))`;
+var month = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*";
 var part = String.raw`(?:morning|afternoon|evening|night)`;
-var limits = String.raw`\b(?:by|until|till|before|no later than)\s+(?:at\s+)?(?:the\s+)?`;
-var known5 = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day5})(?:\\s+(?:at\\s+)?(${clock3}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock3})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
+var limits = String.raw`\b(?:by|until|till|before|no later than|due(?:\s+(?:by|on|at))?|deadline(?:\s+is)?:?)\s+` + String.raw`(?:at\s+)?(?:the\s+)?`;
+var known5 = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|(${day5})(?:\\s+(?:at\\s+)?(${clock3}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock3})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
 var span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join("|")})\s+` + String.raw`(min(?:ute)?|hour|day|week)s?\b`, "i");
-var vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})`, "i");
+var today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:[.,;!?]|$))/i;
+var abroad = /^,?\s*\(?(?:(?:utc|gmt|[ecmp][sd]?t|cest|cet|bst|ist|jst)\b|(?:[a-z]+\s){1,2}?time\b)/i;
+var spans = /\b(?:with)?in\s+(?:an?\s+)?(?:couple of|few|\S+ and a half)\s+(?:min(?:ute)?|hour|day|week)s?\b/i;
+var vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|day after|half past|quarter (?:to|past)|cob\\b|close of business|(?:month|year)['’]?s? end|\\d{1,2}\\s*(?:o['’]?clock|h\\b|/\\d+)|\\d{1,2}(?=\\s*(?:[.!?]|$))|${month}\\.?\\s+\\d|\\d{1,2}\\.?\\s+(?:of\\s+)?${month}|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})`, "i");
 function deadline(words3, now2) {
   const within = span.exec(words3);
   if (within) return { said: within[0], at: after3(within, now2) };
   const found3 = known5.exec(words3);
+  const zone3 = found3 && abroad.exec(words3.slice(found3.index + found3[0].length));
+  if (zone3) return { said: found3[0] + zone3[0] };
   const at2 = found3 && moment4(found3, now2);
   if (at2) return at2 > now2 ? { said: found3[0], at: at2 } : { said: found3[0] };
-  const unclear = vague.exec(words3);
+  const soon3 = today.exec(words3);
+  const end2 = soon3 && moment4(["", "", "today", soon3[1] ?? "night"], now2);
+  if (end2) return end2 > now2 ? { said: soon3[0], at: end2 } : { said: soon3[0] };
+  const unclear = vague.exec(words3) ?? spans.exec(words3);
   return unclear ? { said: unclear[0].trim() } : void 0;
 }
 function after3([, count3, unit], now2) {
@@ -5450,7 +5460,8 @@ function dateOf(said3, now2) {
     return date.getDate() === Number(iso[3]) ? date : void 0;
   }
   if (said3.startsWith("next ")) return void 0;
-  const at2 = days.indexOf(said3.replace(/^this /, ""));
+  const name = said3.replace(/^this /, "").slice(0, 3);
+  const at2 = days.findIndex((d) => d.startsWith(name));
   if (at2 >= 0) date.setDate(date.getDate() + (at2 - date.getDay() + 7) % 7);
   if (said3 === "tomorrow") date.setDate(date.getDate() + 1);
   return date;
