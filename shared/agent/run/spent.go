@@ -2,11 +2,11 @@ package run
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // Limits bound the usage of one user. Zero means no limit.
@@ -98,14 +98,13 @@ const (
 	dayAndTime = "2 January, 15:04 MST"
 )
 
-var tomorrows = lazyregexp.New(moreFrom + `(\d{1,2} [A-Z][a-z]+, \d\d:\d\d UTC)\.`)
-
 // tomorrowMoments returns the times of the sentences of [Tomorrow] in the text. A sentence has no year; of all years,
 // it means the one that makes the time closest to near. The moments have no time zone, so clients show them by the
 // reader's clock.
 func tomorrowMoments(text string, near time.Time) (all []tool.Moment) {
-	for _, found := range tomorrows.FindAllStringSubmatch(text, -1) {
-		at, err := time.Parse(dayAndTime, found[1])
+	for _, rest, ok := strings.Cut(text, moreFrom); ok; _, rest, ok = strings.Cut(rest, moreFrom) {
+		said, _, _ := strings.Cut(rest, ".")
+		at, err := time.Parse(dayAndTime, said)
 		if err != nil {
 			continue
 		}
@@ -115,7 +114,7 @@ func tomorrowMoments(text string, near time.Time) (all []tool.Moment) {
 				closest = other
 			}
 		}
-		all = append(all, tool.Moment{Text: found[1], At: closest.Format(time.RFC3339)})
+		all = append(all, tool.Moment{Text: said, At: closest.Format(time.RFC3339)})
 	}
 	return all
 }

@@ -1,9 +1,9 @@
 package tool
 
 import (
+	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
@@ -29,11 +29,15 @@ const retryTime = "15:04 UTC on 2 January 2006"
 // RetrySentence returns the sentence that says when a provider accepts calls again, with a space before it.
 func RetrySentence(t time.Time) string { return t.UTC().Format(retry) }
 
-var retryTimes = lazyregexp.New(`\b\d\d:\d\d UTC on \d{1,2} [A-Z][a-z]+ \d{4}\b`)
-
 // RetryMoments returns the times that a text contains in the form of [RetrySentence].
 func RetryMoments(text string) (all []Moment) {
-	for _, found := range retryTimes.FindAllString(text, -1) {
+	const between = " UTC on "
+	for before, rest, ok := strings.Cut(text, between); ok; before, rest, ok = strings.Cut(rest, between) {
+		words := strings.SplitN(rest, " ", 4)
+		if len(before) < len("15:04") || len(words) < 3 || len(words[2]) < len("2006") {
+			continue
+		}
+		found := before[len(before)-len("15:04"):] + between + words[0] + " " + words[1] + " " + words[2][:len("2006")]
 		if at, err := time.Parse(retryTime, found); err == nil {
 			all = append(all, Moment{Text: found, At: at.Format(time.RFC3339)})
 		}
