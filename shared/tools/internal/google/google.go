@@ -2,6 +2,7 @@
 package google
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -50,6 +51,9 @@ func Read(err error) provider.Failure {
 
 func readAnswer(e *googleapi.Error) provider.Failure {
 	f := provider.Failure{Status: e.Code, Reason: reason(e), After: provider.RetryAfter(e.Header)}
+	if f.After == 0 {
+		f.After = delay(e)
+	}
 	if f.Until = until(e.Message); !f.Until.IsZero() && f.After == 0 {
 		f.After = provider.Wait(e.Header, f.Until)
 	}
@@ -92,8 +96,28 @@ func scopeMissing(e *googleapi.Error, reason string) bool {
 		strings.Contains(e.Header.Get("Www-Authenticate"), "insufficient_scope")
 }
 
+// delay returns the wait that the details of an answer ask for (google.rpc.RetryInfo), a day at most.
+func delay(e *googleapi.Error) time.Duration {
+	for _, one := range e.Details {
+		info, _ := one.(map[string]any)
+		if text, ok := info["retryDelay"].(string); ok && info["@type"] == "type.googleapis.com/google.rpc.RetryInfo" {
+			d, err := time.ParseDuration(text)
+			if err == nil {
+				return provider.AtMostADay(d)
+			}
+		}
+	}
+	return 0
+}
+
+// reason returns the reason of Google's first error. An answer in the newer form (google.rpc.Status) has no errors, and
+// the status RESOURCE_EXHAUSTED for all limits.
 func reason(e *googleapi.Error) string {
 	if len(e.Errors) == 0 {
+		var body struct{ Error struct{ Status string } }
+		if json.Unmarshal([]byte(e.Body), &body) == nil && body.Error.Status == "RESOURCE_EXHAUSTED" {
+			return "rateLimitExceeded"
+		}
 		return ""
 	}
 	r := e.Errors[0].Reason

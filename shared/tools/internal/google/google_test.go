@@ -109,3 +109,31 @@ func TestATimeInAMessage(t *testing.T) {
 		t.Errorf("Retry-After as a date: %v", got)
 	}
 }
+
+// TestLimitsInTheNewerForm reads answers that have a status and details instead of a list of errors.
+func TestLimitsInTheNewerForm(t *testing.T) {
+	const info, quota = `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.07s"}`,
+		`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"subject":"QUOTA_EXCEEDED"}]}`
+	for body, want := range map[string]provider.Failure{
+		`{"error":{"code":429,"message":"SECRET","status":"RESOURCE_EXHAUSTED","details":[` + quota + `]}}`: {
+			Proof: provider.Limited, Status: 429, Reason: "rateLimitExceeded"},
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[` + quota + `,` + info + `]}}`: {
+			Proof: provider.Limited, Status: 429, Reason: "rateLimitExceeded", After: 34070 * time.Millisecond},
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[` +
+			strings.Replace(info, "34.07s", "999999s", 1) + `]}}`: {
+			Proof: provider.Limited, Status: 429, Reason: "rateLimitExceeded", After: 24 * time.Hour},
+		`{"error":{"code":429,"status":"UNAVAILABLE"}}`:   {Proof: provider.Nothing, Status: 429},
+		`<html>429 of a proxy: RESOURCE_EXHAUSTED</html>`: {Proof: provider.Nothing, Status: 429},
+		`{"error":{"code":500,"status":"RESOURCE_EXHAUSTED"}}`: {Proof: provider.Nothing, Status: 500,
+			Reason: "rateLimitExceeded"},
+	} {
+		code := 429
+		if strings.Contains(body, "500") {
+			code = 500
+		}
+		err := googleapi.CheckResponse(&http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(body))})
+		if got := Read(err); got != want {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+}

@@ -79,8 +79,11 @@ func Wait(h http.Header, at time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(max(0, at.Sub(date)), maxAfter)
+	return AtMostADay(at.Sub(date))
 }
+
+// AtMostADay returns d, zero if it is negative, a day at most.
+func AtMostADay(d time.Duration) time.Duration { return min(max(0, d), maxAfter) }
 
 // connection describes a network error in fixed words: its own text may contain names and addresses.
 func connection(err error) string {
