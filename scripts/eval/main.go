@@ -11,7 +11,7 @@
 // really called.
 //
 // It prints a table with the pass rates, why cases failed, and what got worse or better since the last results. The
-// exit code is 1 if a case failed or a file has a mistake, and 2 if nothing was evaluated.
+// exit code is 1 if a case failed or a file has a mistake, and 2 if nothing was evaluated or Ctrl-C interrupted it.
 package main
 
 import (
@@ -95,7 +95,7 @@ func parse(args []string, out io.Writer) (f flags, err error) {
 	return f, nil
 }
 
-// evaluate runs the command, and reports whether all cases passed. The error means that nothing was evaluated.
+// evaluate runs the command, and reports whether all cases passed. After an error, no results are stored.
 func evaluate(ctx context.Context, args []string, getenv func(string) string, out, progress io.Writer) (passed bool,
 	err error) {
 	f, err := parse(args, out)
@@ -135,6 +135,9 @@ func evaluate(ctx context.Context, args []string, getenv func(string) string, ou
 		fmt.Fprintf(progress, "%s %s\n", said, c.ID())
 	}
 	report, err := eval.Run(ctx, d.evaluated(), set, o)
+	if err != nil && report != nil { // interrupted: the results are shown, and not stored
+		return false, errors.Join(report.Table(out), fmt.Errorf("interrupted: %w", err))
+	}
 	if err != nil {
 		return false, err
 	}

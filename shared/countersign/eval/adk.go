@@ -240,7 +240,7 @@ func findConfig(root *os.Root, file string) string {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		for _, name := range configs {
 			name = path.Join(dir, name)
-			if _, err := root.Stat(name); err == nil {
+			if regular(root, name) {
 				return name
 			}
 		}

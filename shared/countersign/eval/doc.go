@@ -42,7 +42,7 @@
 //	            - {tool: calendar_event_create, args: {start: "2027-03-02T12:00:00"}}
 //	            - calendar_events_list # with any arguments
 //	        answer:
-//	          contains: [lunch]       # without regard to small and capital letters, as lacks
+//	          contains: [lunch]       # small or capital letters, as lacks
 //	          lacks: [error]
 //	          matches: (?i)\b12:00\b  # a regular expression of Go
 //	          reference: Lunch with Ana is on Tuesday at 12:00.

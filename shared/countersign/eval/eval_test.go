@@ -2,11 +2,14 @@ package eval_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/countersign/agenttest"
@@ -218,7 +221,7 @@ cases:
 
 // TestMistakes names each mistake with its place, and runs the cases of the other files.
 func TestMistakes(t *testing.T) {
-	set, err := eval.Load(folder(t, map[string]string{
+	dir := folder(t, map[string]string{
 		"good.eval.yaml": "cases: [{prompt: Hi.}]",
 		"bad.eval.yaml": "never: get_weather\nrepeat: 1000\ncases:\n  - prompt: ''\n  - prompt: Hi.\n" +
 			"    answer: {matches: '('}\n  - promt: Hi.\n",
@@ -229,7 +232,11 @@ func TestMistakes(t *testing.T) {
 			`{"conversation": [{"user_content": {"parts": 7}}]}]}`,
 		"names.eval.yaml": "cases: [{prompt: Hi., never: [sned], approvals: {send: maybe}}]",
 		"other.yaml":      "not cases",
-	}))
+	})
+	if err := os.Symlink("/etc/hosts", filepath.Join(dir, "link.eval.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	set, err := eval.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,6 +253,7 @@ func TestMistakes(t *testing.T) {
 		"calls.eval.yaml:3: cases[0].calls.match: one of exact, in_order, any_order, set, subset was expected",
 		"calls.eval.yaml:3: cases[0].calls.expect[0]: tool is missing; the name of a tool was expected",
 		"syntax.eval.yaml:",
+		"link.eval.yaml: not a regular file in the folder",
 		"cut.evalset.json:2: this is not JSON: ",
 		"kind.test.json:1: eval_cases[0]: conversation is missing",
 		"kind.test.json:2: eval_cases[1].conversation[0].user_content.parts: a list was expected",
@@ -262,6 +270,77 @@ func TestMistakes(t *testing.T) {
 	if report, _, _ := held(t, set, eval.Options{}, done); report.Passed() ||
 		strings.Join(report.Problems, "") != "a.eval.yaml/x: never: there is no tool sned" {
 		t.Errorf("%q", report.Problems)
+	}
+}
+
+// TestWords compares words without regard to letters' case, forms of quotes and white space.
+func TestWords(t *testing.T) {
+	for answer, want := range map[string]bool{
+		"It’s  10:00 in “CAFÉ Lisboa”":        true,
+		"it's 10:00\nin \"café lisboa\"":       true,
+		"it's 10:00 in the cafe":               false,
+		"it's 10:00 in \"café lisboa\", sorry": false,
+		"at 9: it's 10:00 in \"café lisboa\"":  false,
+	} {
+		set := load(t, map[string]string{"a.eval.yaml": `
+cases:
+  - prompt: When?
+    answer:
+      contains: ["it's 10:00", '"Café Lisboa"']
+      lacks: Sorry
+      matches: ^(?i)it
+`})
+		if report, _, _ := held(t, set, eval.Options{}, agenttest.Say(answer)); report.Passed() != want {
+			t.Errorf("%q: %+v", answer, report.Cases)
+		}
+	}
+}
+
+// TestAgentOfOnesOwn evaluates another agent. One conversation does not end in time.
+func TestAgentOfOnesOwn(t *testing.T) {
+	set := load(t, map[string]string{"a.eval.yaml": `
+repeat: 3
+cases:
+  - {name: quick, prompt: Hi., calls: [look], answer: {contains: [hello]}}
+  - {name: slow, prompt: Wait., repeat: 1}
+`})
+	var begun, ended atomic.Int32
+	a := eval.Agent{Name: "mine", Tools: map[string]bool{"look": false}, Begin: func(_ context.Context,
+		s *eval.Stage) (eval.Conversation, error) {
+		begun.Add(1)
+		return eval.Conversation{Send: func(ctx context.Context, prompt string) (string, []eval.Call, error) {
+			if prompt == "Wait." {
+				<-ctx.Done()
+				return "", nil, ctx.Err()
+			}
+			return "Hello.", []eval.Call{{Tool: "look"}}, nil
+		}, Close: func() error { ended.Add(1); return nil }}, nil
+	}}
+	report, err := eval.Run(t.Context(), a, set, eval.Options{Timeout: time.Millisecond, Parallel: 8})
+	if err != nil || !report.Cases[0].Passed() || report.Cases[1].Passed() || begun.Load() != 4 || ended.Load() != 4 ||
+		report.Cases[1].Runs[0].Error != "turn 1: context deadline exceeded" {
+		t.Errorf("%v %+v", err, report)
+	}
+}
+
+// TestInterrupted returns the runs that had ended when the evaluation was cancelled, and no others.
+func TestInterrupted(t *testing.T) {
+	set := load(t, map[string]string{"a.eval.yaml": "repeat: 3\ncases: [{prompt: Hi.}, {prompt: Hi.}]"})
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := 0
+	a := eval.Agent{Begin: func(context.Context, *eval.Stage) (eval.Conversation, error) {
+		return eval.Conversation{Send: func(ctx context.Context, _ string) (string, []eval.Call, error) {
+			if sent++; sent == 3 {
+				cancel()
+			}
+			return "Hello.", nil, ctx.Err()
+		}}, nil
+	}}
+	done := 0
+	report, err := eval.Run(ctx, a, set, eval.Options{Parallel: 1, Done: func(*eval.Case, eval.RunResult) { done++ }})
+	if !errors.Is(err, context.Canceled) || done != 2 || sent != 3 || len(report.Cases) != 1 ||
+		len(report.Cases[0].Runs) != 2 || !report.Passed() {
+		t.Errorf("%v %+v, %d done", err, report, done)
 	}
 }
 

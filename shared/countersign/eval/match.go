@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
@@ -157,15 +159,14 @@ func listed[T fmt.Stringer](calls []T) string {
 
 // checkWords returns why the answer does not have the expected words, or "".
 func (t turn) checkWords(e Exchange) string {
-	answer := e.Answer
-	low := strings.ToLower(answer)
+	answer, plain := e.Answer, folded(e.Answer)
 	for _, w := range t.contains {
-		if !strings.Contains(low, strings.ToLower(w)) {
+		if !strings.Contains(plain, folded(w)) {
 			return fmt.Sprintf("the answer lacks %q: %q", w, clip.Text(answer, 300))
 		}
 	}
 	for _, w := range t.lacks {
-		if strings.Contains(low, strings.ToLower(w)) {
+		if strings.Contains(plain, folded(w)) {
 			return fmt.Sprintf("the answer has %q: %q", w, clip.Text(answer, 300))
 		}
 	}
@@ -173,6 +174,15 @@ func (t turn) checkWords(e Exchange) string {
 		return fmt.Sprintf("the answer does not match %s: %q", t.matches, clip.Text(answer, 300))
 	}
 	return ""
+}
+
+// quotes are the forms of quotation marks and hyphens that models mix.
+var quotes = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "‑", "-")
+
+// folded returns a text in which small and capital letters, forms of the same character and kinds of white space are
+// equal.
+func folded(s string) string {
+	return strings.Join(strings.Fields(strings.ToLower(norm.NFKC.String(quotes.Replace(s)))), " ")
 }
 
 // hasWords reports whether words of the answer are expected.

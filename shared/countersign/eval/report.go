@@ -37,6 +37,8 @@ type RunResult struct {
 	Error    string           `json:"error,omitempty"` // why the conversation did not end, or was not judged
 	Measures map[string]Score `json:"measures,omitempty"`
 	Turns    []Exchange       `json:"turns,omitempty"`
+
+	cutOff bool // the evaluation was cancelled before the end of the run
 }
 
 // Score is a measure of a run.

@@ -3,6 +3,8 @@ package eval
 import (
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // rouge1 returns the F-measure of ROUGE-1 of an answer and its reference: how many words they share. Words are compared
@@ -40,7 +42,7 @@ func stems(text string) (all []string) {
 			word = word[:0]
 		}
 	}
-	for _, r := range strings.ToLower(text) {
+	for _, r := range strings.ToLower(norm.NFC.String(text)) {
 		switch {
 		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Khmer, unicode.Lao):
 			flush()

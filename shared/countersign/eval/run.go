@@ -41,7 +41,8 @@ type Options struct {
 	Done func(c *Case, r RunResult)
 }
 
-// Run runs the cases and returns the results, in the order of the cases. The error means that nothing was run.
+// Run runs the cases and returns the results, in the order of the cases. If ctx ends, the error is that of ctx, and the
+// report has only the runs that had ended. After any other error, there is no report.
 func Run(ctx context.Context, a Agent, s *Set, o Options) (*Report, error) {
 	if o.Repeat = max(o.Repeat, 1); o.Repeat > maxRepeat {
 		return nil, fmt.Errorf("repeat: %d runs; the limit is %d", o.Repeat, maxRepeat)
@@ -74,10 +75,11 @@ func Run(ctx context.Context, a Agent, s *Set, o Options) (*Report, error) {
 		return nil, fmt.Errorf("%d runs of %d cases; the limit is %d", runs, len(s.Cases), maxRuns)
 	}
 	r.runAll(ctx, a, s.Cases, o)
+	r.Cases = slices.DeleteFunc(r.Cases, func(c CaseResult) bool { return len(c.Runs) == 0 })
 	return r, ctx.Err()
 }
 
-// runAll runs the cases, several at a time.
+// runAll runs the cases, several at a time, and removes the runs that ctx cut off.
 func (r *Report) runAll(ctx context.Context, a Agent, cases []*Case, o Options) {
 	var all sync.WaitGroup
 	var reporting sync.Mutex
@@ -91,17 +93,24 @@ func (r *Report) runAll(ctx context.Context, a Agent, cases []*Case, o Options) 
 				reporting.Lock()
 				defer reporting.Unlock()
 				r.Cases[i].Runs[n] = result
-				if o.Done != nil {
+				if o.Done != nil && !result.cutOff {
 					o.Done(c, result)
 				}
 			})
 		}
 	}
 	all.Wait()
+	for i := range r.Cases {
+		r.Cases[i].Runs = slices.DeleteFunc(r.Cases[i].Runs, func(r RunResult) bool { return r.cutOff })
+	}
 }
 
 // runCase runs a case once.
 func runCase(ctx context.Context, a Agent, c *Case, o Options) (r RunResult) {
+	if ctx.Err() != nil {
+		return RunResult{cutOff: true}
+	}
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	var err error
@@ -110,7 +119,7 @@ func runCase(ctx context.Context, a Agent, c *Case, o Options) (r RunResult) {
 		r.Measures, err = c.measure(ctx, r.Turns, o.Judge)
 	}
 	if err != nil {
-		r.Error = clip.Text(err.Error(), 1000)
+		r.Error, r.cutOff = clip.Text(err.Error(), 1000), whole.Err() != nil
 	}
 	r.Passed = err == nil
 	for _, m := range r.Measures {
