@@ -133,6 +133,7 @@ func (d *deployment) at(ctx context.Context, begin time.Time) (*app.App, error) 
 
 // change puts stand-ins in place of the tools.
 func (d *deployment) change(env *unit.Env) {
+	env.Decisions = nil // a key of Cloud KMS would be asked for each decision of a case
 	d.own = env.Tools
 	for name, t := range env.Tools {
 		env.Tools[name] = d.standIn(t)

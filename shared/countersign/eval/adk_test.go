@@ -51,6 +51,35 @@ func TestADK(t *testing.T) {
 	}
 }
 
+// TestAddResults gives the results of a file to cases that have none for a tool.
+func TestAddResults(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"a.test.json":      `[{"query": "How is Porto?", "expected_tool_use": [{"tool_name": "get_weather", "tool_input": {}}]}]`,
+		"b.eval.yaml":      "cases: [{prompt: Hi., tools: {get_weather: {result: {celsius: 1}}}}]",
+		"results.yaml":     "get_weather: {result: {celsius: 30}}\nsend: {error: no}\n",
+		"wrong.yaml":       "get_weather:\n  celsius: 30\n",
+		"test_config.json": `{"criteria": {}}`,
+	})
+	set, err := eval.Load(dir)
+	if err != nil || len(set.Problems) > 0 {
+		t.Fatal(err, set)
+	}
+	if err := set.AddResults(dir + "/wrong.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "wrong.yaml:2: get_weather.celsius: this key is not known here") ||
+		!strings.Contains(err.Error(), "get_weather: either result or error was expected") {
+		t.Error(err)
+	}
+	if err := set.AddResults(dir + "/results.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, m := held(t, set, eval.Options{}, porto, done, porto, done)
+	asked := m.Requests()
+	if a, b := string(asked[1].Contents[2]), string(asked[3].Contents[2]); !strings.Contains(a, `"celsius":30`) ||
+		!strings.Contains(b, `"celsius":1`) {
+		t.Errorf("%s %s", a, b)
+	}
+}
+
 // TestADKCriteria reads thresholds, match types and rubrics, of the case too, and names the parts that are left out.
 func TestADKCriteria(t *testing.T) {
 	const turn = `"conversation": [{"user_content": {"parts": [{"text": "How is Porto?"},

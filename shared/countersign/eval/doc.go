@@ -51,8 +51,9 @@
 //	    calls: []                     # none; without the key, calls are not judged
 //
 // Calls match "exact" if they are these, in this order; "in_order" also with others between them; "set" in any order;
-// "any_order" also with others; and "subset" if there are no others than these. Partial arguments are the members that
-// a call must have, at any depth.
+// "any_order" also with others; and "subset" if there are no others than these. (LangSmith's agentevals calls exact,
+// set, any_order and subset strict, unordered, superset and subset.) Partial arguments are the members that a call must
+// have, at any depth.
 //
 // # Measures
 //
