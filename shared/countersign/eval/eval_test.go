@@ -323,6 +323,24 @@ cases:
 	}
 }
 
+// TestDocument reads the file of cases in the package's document.
+func TestDocument(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(doc)) {
+		if code, ok := strings.CutPrefix(line, "//\t"); ok {
+			text.WriteString(code)
+		}
+	}
+	set := load(t, map[string]string{"doc.eval.yaml": text.String()})
+	if len(set.Cases) != 2 || set.Cases[0].Name != "lunch" || set.Cases[1].Agent != "concierge" {
+		t.Errorf("%+v", set.Cases)
+	}
+}
+
 // TestInterrupted returns the runs that had ended when the evaluation was cancelled, and no others.
 func TestInterrupted(t *testing.T) {
 	set := load(t, map[string]string{"a.eval.yaml": "repeat: 3\ncases: [{prompt: Hi.}, {prompt: Hi.}]"})

@@ -23,7 +23,7 @@ func TestRouge1(t *testing.T) {
 
 // TestPorter has the examples of Porter's paper, as far as NLTK does not change them, and NLTK's own.
 func TestPorter(t *testing.T) {
-	const stems = "caresses caress, ponies poni, ties tie, cats cat, feed feed, agreed agre, plastered plaster, bled " +
+	const stems = "caresses caress, ponies poni, ties tie, cats cat, feed feed, plastered plaster, bled " +
 		"bled, motoring motor, sing sing, conflated conflat, troubled troubl, sized size, hopping hop, tanned " +
 		"tan, falling fall, hissing hiss, fizzed fizz, failing fail, filing file, happy happi, sky sky, enjoy " +
 		"enjoy, relational relat, conditional condit, rational ration, digitizer digit, operator oper, " +
