@@ -209,3 +209,51 @@ cases:
 		t.Errorf("%v %v\n%s", passed, err, out)
 	}
 }
+
+// TestBuiltInTools has stand-ins answer each kind of built-in tool, those too that complete their arguments from the
+// account that they act on.
+func TestBuiltInTools(t *testing.T) {
+	gemini := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		if r.Responses() != nil {
+			return fakegemini.Turn{Text: string(r.Responses()[0].Response)}
+		}
+		name, args, _ := strings.Cut(r.User(), " ")
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: json.RawMessage(args)}}}
+	})
+	web := httptest.NewServer(gemini)
+	defer web.Close()
+	dir := t.TempDir()
+	var cases []map[string]any
+	tools := "name: clerk\ninstruction: Do as you are told.\ntools:\n"
+	for name, args := range map[string]string{
+		"gmail_send":            `{"replyTo":{"messageId":"18c2f4a9b0d1e2f3","all":true},"body":"Yes."}`,
+		"gmail_draft":           `{"to":["ana@example.com"],"subject":"Demo","body":"At ten."}`,
+		"gmail_search":          `{"query":"demo"}`,
+		"gmail_read":            `{"messageId":"18c2f4a9b0d1e2f3"}`,
+		"gmail_modify":          `{"messageIds":["18c2f4a9b0d1e2f3"],"addLabels":["STARRED"]}`,
+		"calendar_event_create": `{"summary":"Demo","start":"2027-03-02","end":"2027-03-03","allDay":true}`,
+		"calendar_event_update": `{"eventId":"event12345","summary":"Demo"}`,
+		"calendar_respond":      `{"eventId":"event12345","answer":"accepted"}`,
+		"calendar_freebusy":     `{"from":"2027-03-02","to":"2027-03-02","timeZone":"UTC"}`,
+		"calendar_events_list":  `{"from":"2027-03-02","to":"2027-03-02","timeZone":"UTC"}`,
+		"web_fetch":             `{"url":"https://example.com/"}`,
+		"google_web_search":     `{"query":"demo"}`,
+		"remember":              `{"text":"I like tea."}`,
+	} {
+		tools += "  - " + name + "\n"
+		cases = append(cases, map[string]any{"name": name, "prompt": name + " " + args, "calls": []string{name},
+			"answer": map[string]any{"contains": "not run in an evaluation"}})
+	}
+	file, err := json.Marshal(map[string]any{"agent": "clerk", "cases": cases})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrote(t, dir, "tools.eval.json", string(file))
+	wrote(t, dir, "clerk.agent.yaml", tools+"limits: {modelCalls: 4}\n")
+	settings := map[string]string{"GEMINI_API_KEY": "a-key-of-the-fake-gemini", "GOOGLE_GEMINI_BASE_URL": web.URL,
+		"GMAIL_SEARCH": "on", "GMAIL_MODIFY": "on", "WEB_TOOLS": "on", "MEMORY": "on", "AGENTS": dir}
+	out, passed, err := command(t, settings, filepath.Join(dir, "tools.eval.json"))
+	if err != nil || !passed || len(gemini.Refused()) > 0 {
+		t.Errorf("%v %v %q\n%s", passed, err, gemini.Refused(), out)
+	}
+}
