@@ -99,7 +99,8 @@ var commands = map[string]command{
 	"export":      {"USER", "Print the stored data of a user as lines of JSON.", export},
 	"action-key":  {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
 	"rotate": {"KEY",
-		"Print the next value of chat-key, token-key, action-key, webhook-keys or decision-key.", rotate},
+		"Print the next value of a key: chat-key, token-key, action-key, webhook-keys, vapid-key, mcp-secrets, " +
+			"decision-key.", rotate},
 	"receipt":      {"verify FILE", "Verify a receipt offline, and print true, false or changed.", receiptOf},
 	"receipt-keys": {"", "Print the public keys that verify receipts, including those in RECEIPT_JWKS.", receiptKeys},
 	"smoke":        {"BASE", "Test a deployment without sending anything.", smoke},

@@ -15,9 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/notify/webpush"
 )
 
-// maxKeys is the number of keys that CHAT_KEY and ACTION_KEY can have.
+// maxKeys is the number of keys that CHAT_KEY, ACTION_KEY and VAPID_KEY can have.
 const maxKeys = 4
 
 // rotate prints the next value of a key, and nothing else, so you can pipe the output into a secret. The new key is
@@ -31,8 +32,16 @@ const maxKeys = 4
 //   - decision-key: prints DECISION_PUBLIC_KEYS with the public half of DECISION_KMS_KEY, the new version of the key.
 //     All functions must have the list before that version signs. After -retire, only what it signed counts.
 //   - webhook-keys: both keys of each endpoint sign, so an endpoint can change to the new one before -retire.
+//   - vapid-key: browsers subscribe with the new key, and those that subscribed earlier are still notified. After
+//     -retire, only pages that users open subscribe their browsers again.
+//   - mcp-secrets: prints MCP_SECRETS with the value in the file -from for the secret -name. The MCP server must accept
+//     both values until all functions have the new one.
+//
+// The secret of an OAuth client needs no command: Google and GitHub accept two secrets of a client at once.
 func rotate(flags *flag.FlagSet) runFunc {
 	retire := flags.Bool("retire", false, "remove the earlier keys instead of adding one")
+	name := flags.String("name", "", "for mcp-secrets: the name of the secret")
+	from := flags.String("from", "", "for mcp-secrets: the file with the secret's new value, such as /dev/stdin")
 	return func(ctx context.Context, o *operator, args []string) error {
 		if args[0] == "decision-key" {
 			next, err := decisionKeys(ctx, o.getenv, *retire)
@@ -55,9 +64,13 @@ func rotate(flags *flag.FlagSet) runFunc {
 			next, err = nextKeys("ACTION_KEY", cfg.ActionKey.Reveal(), *retire)
 		case "webhook-keys":
 			next, err = nextWebhookKeys(cfg.WebhookKeys.Reveal(), *retire)
+		case "vapid-key":
+			next, err = nextVapidKey(cfg, *retire)
+		case "mcp-secrets":
+			next, err = nextMCPSecrets(cfg.MCPSecrets.Reveal(), *name, *from, *retire)
 		default:
-			err = fmt.Errorf("rotate takes chat-key, token-key, action-key, webhook-keys or decision-key, not %q",
-				args[0])
+			err = fmt.Errorf("rotate takes chat-key, token-key, action-key, webhook-keys, vapid-key, mcp-secrets or "+
+				"decision-key, not %q", args[0])
 		}
 		if err != nil {
 			return err
@@ -81,6 +94,13 @@ func nextChatKey(cfg config.Config, retire bool) (string, error) {
 // nextKeys returns a list of keys with a new one at its beginning, or its first one alone. If the list is full, its
 // last key ends.
 func nextKeys(variable, held string, retire bool) (string, error) {
+	fresh := make([]byte, 32)
+	rand.Read(fresh)
+	return listed(variable, held, base64.StdEncoding.EncodeToString(fresh), retire)
+}
+
+// listed is nextKeys with the fresh key.
+func listed(variable, held, fresh string, retire bool) (string, error) {
 	if held == "" {
 		return "", fmt.Errorf("%s is not set", variable)
 	}
@@ -91,10 +111,57 @@ func nextKeys(variable, held string, retire bool) (string, error) {
 		}
 		return strings.TrimSpace(keys[0]), nil
 	}
-	fresh := make([]byte, 32)
-	rand.Read(fresh)
-	keys = append([]string{base64.StdEncoding.EncodeToString(fresh)}, keys...)
+	keys = append([]string{fresh}, keys...)
 	return strings.Join(keys[:min(len(keys), maxKeys)], ","), nil
+}
+
+func nextVapidKey(cfg config.Config, retire bool) (string, error) {
+	held := cfg.VapidKey.Reveal()
+	if held == "" {
+		return "", errors.New("VAPID_KEY is not set")
+	}
+	fresh, err := webpush.NewKey(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	return listed("VAPID_KEY", held, fresh, retire)
+}
+
+// maxSecret is the maximum size of a secret in a file, in bytes.
+const maxSecret = 64 << 10
+
+// nextMCPSecrets returns the secrets with the content of the file for the one with the name.
+func nextMCPSecrets(held, name, file string, retire bool) (string, error) {
+	switch {
+	case retire:
+		return "", errors.New("MCP_SECRETS has no earlier keys to retire: disable them at the MCP server")
+	case name == "" || file == "":
+		return "", errors.New("-name and -from are required: the name of the secret, and the file with its new value")
+	case held == "":
+		return "", errors.New("MCP_SECRETS is not set")
+	}
+	var secrets map[string]string
+	if err := json.Unmarshal([]byte(held), &secrets); err != nil {
+		return "", errors.New("MCP_SECRETS is not a JSON object of texts")
+	}
+	before, known := secrets[name]
+	if !known {
+		return "", fmt.Errorf("MCP_SECRETS has no %q", name)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	switch value := strings.TrimSpace(string(content)); {
+	case value == "" || len(value) > maxSecret:
+		return "", fmt.Errorf("-from: the file is empty or has more than %d bytes", maxSecret)
+	case value == before:
+		return "", fmt.Errorf("-from: MCP_SECRETS already has this value for %q", name)
+	default:
+		secrets[name] = value
+	}
+	next, err := json.Marshal(secrets)
+	return string(next), err
 }
 
 // nextWebhookKeys returns the keys of all endpoints with a new one at the beginning of each list, or the first ones

@@ -1,13 +1,20 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/pushservice"
 )
 
 // restarts ends Countersign and starts it again with more settings, as an apply with other secrets does.
@@ -148,5 +155,101 @@ func TestRotateWebhookKeys(t *testing.T) {
 		if len(list) != 1 || list[0] != rotated[name][0] {
 			t.Errorf("%s keeps %d keys, want the newest", name, len(list))
 		}
+	}
+}
+
+// TestRotateVapidKey rotates the key for notifications. Devices that subscribed with the earlier key are notified until
+// that key is retired, and pages subscribe with the new one.
+func TestRotateVapidKey(t *testing.T) {
+	first, err := webpush.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := pushservice.New()
+	t.Cleanup(service.Close)
+	w := newDeployment(t, "VAPID_KEY="+first)
+	w.env["PUBLIC_URL"] = w.Base
+	earlier := w.subscribes(service)
+	w.restarts(map[string]string{"VAPID_KEY": w.rotated("vapid-key")})
+	later := w.subscribes(service)
+	w.mail(false)
+	await.That(t, "both devices are notified", func() bool { return len(earlier.Got()) == 1 && len(later.Got()) == 1 })
+	w.restarts(map[string]string{"VAPID_KEY": w.rotated("vapid-key", "-retire")})
+	w.mail(false)
+	await.That(t, "the later device is notified", func() bool { return len(later.Got()) == 2 })
+	if n := len(earlier.Got()); n != 1 {
+		t.Errorf("a device of the retired key got %d messages", n)
+	}
+}
+
+// subscribes subscribes a browser of ana's with the key that the server offers.
+func (w *deployment) subscribes(service *pushservice.Service) *pushservice.Browser {
+	w.t.Helper()
+	const path = "/api/agent/push-subscriptions"
+	a, err := w.Call(w.t.Context(), "ana", "GET", path, "")
+	var offered struct{ PublicKey string }
+	if err = errors.Join(err, json.Unmarshal(a.Body, &offered)); err != nil {
+		w.t.Fatalf("%v: %s", err, a.Body)
+	}
+	b, err := service.Subscribe(offered.PublicKey)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]any{"endpoint": b.Endpoint,
+		"keys": map[string]string{"p256dh": b.P256dh, "auth": b.Auth}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if a, err = w.Call(w.t.Context(), "ana", "POST", path, string(body)); err != nil || a.HTTP != 200 {
+		w.t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+	}
+	return b
+}
+
+// TestRotateMCPSecret replaces one secret of the MCP servers, and leaves the others as they are.
+func TestRotateMCPSecret(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new")
+	if err := os.WriteFile(file, []byte("  a new token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := &deployment{t: t, env: map[string]string{"STORE": "embedded", "DATA_DIR": t.TempDir(),
+		"MCP_SECRETS": `{"CRM":"an old token","SHOP":"another"}`}}
+	next := w.rotated("mcp-secrets", "-name", "CRM", "-from", file)
+	if next != `{"CRM":"a new token","SHOP":"another"}` {
+		t.Errorf("the next value is %s", next)
+	}
+	w.env["MCP_SECRETS"] = next
+	if _, _, err := w.ops("rotate", "mcp-secrets", "-name", "CRM", "-from", file); err == nil ||
+		!strings.Contains(err.Error(), "already has this value") {
+		t.Errorf("the same value again: %v", err)
+	}
+	for want, args := range map[string][]string{
+		"has no \"ERP\"":      {"-name", "ERP", "-from", file},
+		"-name and -from are": {"-name", "CRM"},
+		"no earlier keys":     {"-name", "CRM", "-from", file, "-retire"},
+		"is empty":            {"-name", "CRM", "-from", os.DevNull},
+	} {
+		if _, _, err := w.ops(append([]string{"rotate", "mcp-secrets"}, args...)...); err == nil ||
+			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "token") {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// TestRotateOAuthSecret gives the OAuth client another secret. While Countersign has the earlier one, which Google no
+// longer accepts, calls fail. No account is lost, so nothing has to be linked again.
+func TestRotateOAuthSecret(t *testing.T) {
+	w := newDeployment(t)
+	w.mail(true)
+	w.OAuth.SetSecret("the-next-secret-of-the-client")
+	w.restarts(nil) // which forgets the access token
+	said := w.reads("ana", w.mail(true)).Actions[0]
+	if n := len(w.Effects()); n != 1 || said.ErrorReason != "token_endpoint" {
+		t.Fatalf("%d mails were sent with a secret that is not valid; ana is told %+v", n, said)
+	}
+	w.restarts(map[string]string{"GOOGLE_OAUTH_CLIENT_SECRET": "the-next-secret-of-the-client"})
+	w.mail(true)
+	if n := len(w.Effects()); n != 2 {
+		t.Errorf("%d mails were sent, want 2: the account was lost", n)
 	}
 }

@@ -89,7 +89,8 @@ func (l *loader) queue(c *Config) {
 	c.WebhookKeys = l.braced("WEBHOOK_KEYS", keys, func(v string) bool { return strings.HasPrefix(v, "{") })
 	l.require(c.Webhooks != "", "WEBHOOK_KEYS", keys)
 	c.VapidKey = l.secret("VAPID_KEY", "the 32 bytes of a private key of P-256 in base64url (web-push "+
-		"generate-vapid-keys)", isVapidKey)
+		"generate-vapid-keys), or up to 4 of them with commas in between; browsers subscribe with the first",
+		isVapidKeys)
 	l.require(c.VapidKey.IsSet() && c.ConsoleURL == "", "CONSOLE_URL",
 		"the address of the console, or PUBLIC_URL, because VAPID_KEY is set")
 	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)

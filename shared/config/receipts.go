@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 )
 
 const (
@@ -53,9 +54,18 @@ func (l *loader) jwks(name string) string {
 	return string(text)
 }
 
-func isVapidKey(v string) bool {
-	key, err := base64.RawURLEncoding.DecodeString(v)
-	return err == nil && len(key) == 32
+// maxVapidKeys is the maximum number of keys in VAPID_KEY.
+const maxVapidKeys = 4
+
+func isVapidKeys(v string) bool {
+	keys := strings.Split(v, ",")
+	for _, one := range keys {
+		key, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(one))
+		if err != nil || len(key) != 32 {
+			return false
+		}
+	}
+	return len(keys) <= maxVapidKeys
 }
 
 func isReceiptKey(v string) bool {

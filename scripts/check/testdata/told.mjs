@@ -42,18 +42,43 @@ async function service() {
 
 /** subscribing has the browser subscribe at the push service: no browser of the tests reaches its maker's. */
 const subscribing = (subscription) => {
-  let on = sessionStorage.getItem('subscribed');
+  let on = sessionStorage.getItem('subscribed'); // with this key of the server
+  const bytes = (key) => {
+    const text = atob(key.replace(/-/g, '+').replace(/_/g, '/'));
+    return Uint8Array.from(text, (c) => c.charCodeAt(0)).buffer;
+  };
   const it = { ...subscription, toJSON: () => subscription,
+    get options() { return { applicationServerKey: bytes(on) }; },
     unsubscribe: async () => { sessionStorage.removeItem('subscribed'); on = null; return true; } };
   PushManager.prototype.subscribe = async ({ applicationServerKey }) => {
     if (typeof applicationServerKey !== 'string' || applicationServerKey.length !== 87) throw new Error('no key');
-    sessionStorage.setItem('subscribed', on = 'yes');
+    if (on) throw new Error('it is subscribed with another key');
+    sessionStorage.setItem('subscribed', on = applicationServerKey);
     return it;
   };
   PushManager.prototype.getSubscription = async () => (on ? it : null);
 };
 
 await run({
+  'a device that subscribed with an earlier key of the server subscribes again by itself': async () => {
+    const there = await service();
+    const page = await visit({ permissions: ['notifications'], serviceWorkers: 'allow' });
+    await page.context().addInitScript(subscribing, there.subscription);
+    await page.reload();
+    await signIn(page, 'rosa');
+    await page.goto(`${BASE_URL}/#/inbox`);
+    await page.getByRole('button', { name: 'Notify me on this device' }).click();
+    await page.getByRole('button', { name: 'Turn off notifications' }).waitFor();
+    const now = await page.evaluate(() => sessionStorage.getItem('subscribed'));
+    await page.evaluate((key) => sessionStorage.setItem('subscribed', `A${key?.slice(1)}`), now);
+    await page.reload();
+    await page.getByRole('button', { name: 'Turn off notifications' }).waitFor();
+    await settled('it has the present key',
+      () => page.evaluate((key) => sessionStorage.getItem('subscribed') === key, now));
+    await outside(page, 'email ana@example.com that the demo is at ten');
+    await settled('it is notified once', async () => there.got.length === 1);
+    there.close();
+  },
   'a device is told without a word of it, a click opens the card, and who signs out is told no more': async () => {
     const there = await service();
     const page = await visit({ permissions: ['notifications'], serviceWorkers: 'allow' });

@@ -44,7 +44,7 @@ func openDirect(_ context.Context, b *app.Builder) error {
 	return nil
 }
 
-// people notifies users with one key.
+// people notifies users. key is the one that pages subscribe with.
 type people struct {
 	devices.Notifier
 	key webpush.Key
@@ -64,7 +64,7 @@ func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Log
 	if !cfg.VapidKey.IsSet() {
 		return nil, nil
 	}
-	key, err := webpush.ParseKey(cfg.VapidKey.Reveal())
+	keys, err := webpush.ParseKeys(cfg.VapidKey.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("VAPID_KEY: %w", err)
 	}
@@ -74,8 +74,8 @@ func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Log
 	}
 	kept := &records.Records{Store: st, Now: now}
 	return &people{devices.Notifier{Store: st, Log: log, Forget: kept.RemoveDevice,
-		Sender: webpush.Sender{Key: key, Subject: subject, Client: netguard.Strangers(cfg.OnCloudRun), Now: now,
-			Random: rand.Reader}}, key}, nil
+		Sender: webpush.Sender{Keys: keys, Subject: subject, Client: netguard.Strangers(cfg.OnCloudRun), Now: now,
+			Random: rand.Reader}}, keys[0]}, nil
 }
 
 // PublicKey implements [api.Devices].

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +29,7 @@ var ErrGone = errors.New("webpush: the subscription has ended")
 // Sender sends to push services. Its client must check their addresses and follow no redirects, because endpoints are
 // URLs from strangers.
 type Sender struct {
-	Key     Key
+	Keys    []Key  // pages subscribe with the first; browsers that subscribed earlier may know another one
 	Subject string // contact of this server for a push service: an https: or mailto: URL, or ""
 	Client  *http.Client
 	Now     func() time.Time
@@ -44,29 +45,45 @@ type Message struct {
 }
 
 // Send sends the message once. It returns ErrGone, or a ToolExecutionError without the endpoint's address if the push
-// service did not accept the message.
+// service did not accept the message. A service that does not accept the first key is asked with the next one.
 func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	r, err := s.request(ctx, to, m)
+	for i, key := range s.Keys {
+		status, err := s.sendWith(ctx, key, to, m)
+		switch {
+		case err != nil:
+			return err
+		case status >= 200 && status <= 299:
+			return nil
+		case status == http.StatusNotFound || status == http.StatusGone:
+			return ErrGone
+		case slices.Contains(otherKey, status) && i+1 < len(s.Keys):
+			continue
+		}
+		return refused("answered " + strconv.Itoa(status))
+	}
+	return refused("was not asked: this server has no key")
+}
+
+// otherKey are the answers to a message that was signed with another key than the browser's subscription. RFC 8292 §4.2
+// names 403; Mozilla's service answers 401, and Apple's 400.
+var otherKey = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}
+
+// sendWith sends the message with the key, and returns the status of the answer.
+func (s Sender) sendWith(ctx context.Context, key Key, to Subscription, m Message) (status int, err error) {
+	r, err := s.request(ctx, key, to, m)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	res, err := s.Client.Do(r)
 	if err != nil {
-		return refused("does not answer").Because(err)
+		return 0, refused("does not answer").Because(err)
 	}
-	defer res.Body.Close() // its content does not matter
-	switch {
-	case res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone:
-		return ErrGone
-	case res.StatusCode < 200 || res.StatusCode > 299:
-		return refused("answered " + strconv.Itoa(res.StatusCode))
-	}
-	return nil
+	return res.StatusCode, res.Body.Close() // its content does not matter
 }
 
-func (s Sender) request(ctx context.Context, to Subscription, m Message) (*http.Request, error) {
+func (s Sender) request(ctx context.Context, key Key, to Subscription, m Message) (*http.Request, error) {
 	sealed, err := sealNew(to, m.Plain, s.Random)
 	if err != nil {
 		return nil, err
@@ -75,12 +92,12 @@ func (s Sender) request(ctx context.Context, to Subscription, m Message) (*http.
 	if err != nil {
 		return nil, refused("has no address")
 	}
-	token, err := s.token(r.URL)
+	token, err := s.token(key, r.URL)
 	if err != nil {
 		return nil, err
 	}
 	ttl := min(max(0, m.Until.Sub(s.Now())), mostTTL)
-	r.Header.Set("Authorization", "vapid t="+token+", k="+s.Key.Public())
+	r.Header.Set("Authorization", "vapid t="+token+", k="+key.Public())
 	r.Header.Set("Content-Encoding", "aes128gcm")
 	r.Header.Set("Content-Type", "application/octet-stream")
 	r.Header.Set("TTL", strconv.Itoa(int(ttl.Seconds())))
@@ -95,8 +112,8 @@ func (s Sender) request(ctx context.Context, to Subscription, m Message) (*http.
 }
 
 // token returns a token that identifies this server to the push service at the address only.
-func (s Sender) token(at *url.URL) (string, error) {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: s.Key.private},
+func (s Sender) token(key Key, at *url.URL) (string, error) {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key.private},
 		(&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
 		return "", err

@@ -76,6 +76,18 @@ func ParseKey(text string) (Key, error) {
 	return Key{private}, nil
 }
 
+// ParseKeys parses one or more keys with commas in between.
+func ParseKeys(text string) (keys []Key, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		key, err := ParseKey(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // NewKey returns a new private key in the form that [ParseKey] parses.
 func NewKey(random io.Reader) (string, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), random)

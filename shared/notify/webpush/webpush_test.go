@@ -54,7 +54,7 @@ func subscribe(t *testing.T, s *pushservice.Service, server string) (*pushservic
 func sender(t *testing.T, key webpush.Key) webpush.Sender {
 	client := netguard.Client(false)
 	t.Cleanup(client.CloseIdleConnections)
-	return webpush.Sender{Key: key, Subject: "https://agent.example.com", Client: client, Now: time.Now,
+	return webpush.Sender{Keys: []webpush.Key{key}, Subject: "https://agent.example.com", Client: client, Now: time.Now,
 		Random: rand.Reader}
 }
 

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 )
 
@@ -37,6 +38,8 @@ type Server struct {
 	page  Page
 	valid func(account string) error
 	codes Codes[consent]
+
+	mu sync.Mutex // for ClientSecret
 }
 
 // consent is the consent behind a code.
@@ -157,5 +160,14 @@ func (s *Server) Redeem(r *http.Request) (account string, ok bool) {
 
 // Authentic reports whether a request has the client's credentials.
 func (s *Server) Authentic(id, secret string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return id == s.ClientID && secret == s.ClientSecret
+}
+
+// SetSecret gives the client another secret; the earlier one is refused from now on.
+func (s *Server) SetSecret(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ClientSecret = secret
 }

@@ -13,27 +13,45 @@ const able = 'serviceWorker' in navigator && 'PushManager' in window && 'Notific
 /** registered returns the registration of the service worker, if the browser has one. */
 const registered = async () => (able ? navigator.serviceWorker.getRegistration('/') : undefined);
 
-/** id returns the server's ID of a subscription. @param {PushSubscription} s */
-async function id(s) {
-  const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(s.endpoint)));
-  return btoa(String.fromCharCode(...sum)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
-}
+/** encoded returns bytes in base64url without padding. @param {ArrayBuffer} bytes */
+const encoded = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes)))
+  .replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
 
-/** own returns this device's subscription. A subscription of an earlier user is ended. */
-async function own(known) {
+/** id returns the server's ID of a subscription. @param {PushSubscription} s */
+const id = async (s) => encoded(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(s.endpoint)));
+
+/**
+ * own returns this device's subscription. A subscription of an earlier user is ended. One with an earlier key of the
+ * server is replaced, before that key is retired. If the browser refuses that, notifications are off on this device.
+ * @param {{subscriptionId: string}[]} known @param {string} publicKey
+ */
+async function own(known, publicKey) {
   const s = await (await registered())?.pushManager.getSubscription();
   if (!s) return undefined;
   const mine = await id(s);
-  if (known.some((k) => k.subscriptionId === mine)) return s;
-  await s.unsubscribe();
-  return undefined;
+  const key = s.options?.applicationServerKey;
+  if (!known.some((k) => k.subscriptionId === mine)) {
+    await s.unsubscribe();
+    return undefined;
+  }
+  if (!key || encoded(key) === publicKey) return s;
+  await stop(s);
+  return subscribe(publicKey).catch(() => undefined);
+}
+
+/** subscribe subscribes this device, for which the user has granted permission. @param {string} publicKey */
+async function subscribe(publicKey) {
+  const { pushManager } = await navigator.serviceWorker.ready;
+  const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
+  await call('POST', path, { body: s.toJSON() });
+  return s;
 }
 
 /** offer returns a button that turns notifications on this device on or off. @param {Element} error */
 export const offer = (error) => toggle(error, async () => {
   const { publicKey, subscriptions } = await call('GET', path);
   if (!able || !publicKey) return undefined;
-  const on = await own(subscriptions);
+  const on = await own(subscriptions, publicKey);
   return on ?
     { words: 'Turn off notifications on this device', said: 'Notifications are off on this device.',
       change: () => stop(on) } :
@@ -46,9 +64,7 @@ async function ask(publicKey) {
   if (await Notification.requestPermission() !== 'granted') throw new Error(
     'Your browser blocks notifications from this page. You can allow them in its settings.');
   await register();
-  const { pushManager } = await navigator.serviceWorker.ready;
-  const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
-  await call('POST', path, { body: s.toJSON() });
+  await subscribe(publicKey);
 }
 
 /**

@@ -4925,22 +4925,31 @@ var stored = (answer2) => answer2.headers.has("Countersign-Stored");
 var path = "/api/agent/push-subscriptions";
 var able = "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
 var registered = async () => able ? navigator.serviceWorker.getRegistration("/") : void 0;
-async function id(s) {
-  const sum2 = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s.endpoint)));
-  return btoa(String.fromCharCode(...sum2)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
-}
-async function own3(known6) {
+var encoded = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+var id = async (s) => encoded(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s.endpoint)));
+async function own3(known6, publicKey) {
   const s = await (await registered())?.pushManager.getSubscription();
   if (!s) return void 0;
   const mine2 = await id(s);
-  if (known6.some((k) => k.subscriptionId === mine2)) return s;
-  await s.unsubscribe();
-  return void 0;
+  const key3 = s.options?.applicationServerKey;
+  if (!known6.some((k) => k.subscriptionId === mine2)) {
+    await s.unsubscribe();
+    return void 0;
+  }
+  if (!key3 || encoded(key3) === publicKey) return s;
+  await stop(s);
+  return subscribe(publicKey).catch(() => void 0);
+}
+async function subscribe(publicKey) {
+  const { pushManager } = await navigator.serviceWorker.ready;
+  const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
+  await call("POST", path, { body: s.toJSON() });
+  return s;
 }
 var offer = (error) => toggle2(error, async () => {
   const { publicKey, subscriptions } = await call("GET", path);
   if (!able || !publicKey) return void 0;
-  const on = await own3(subscriptions);
+  const on = await own3(subscriptions, publicKey);
   return on ? {
     words: "Turn off notifications on this device",
     said: "Notifications are off on this device.",
@@ -4956,9 +4965,7 @@ async function ask2(publicKey) {
     "Your browser blocks notifications from this page. You can allow them in its settings."
   );
   await register();
-  const { pushManager } = await navigator.serviceWorker.ready;
-  const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
-  await call("POST", path, { body: s.toJSON() });
+  await subscribe(publicKey);
 }
 async function stop(s) {
   const [first, second] = await Promise.allSettled([call("DELETE", `${path}/${await id(s)}`), s.unsubscribe()]);
