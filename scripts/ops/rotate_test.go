@@ -241,7 +241,7 @@ func TestRotateMCPSecret(t *testing.T) {
 func TestRotateOAuthSecret(t *testing.T) {
 	w := newDeployment(t)
 	w.mail(true)
-	w.OAuth.SetSecret("the-next-secret-of-the-client")
+	w.OAuth.SetClient(w.Settings()["GOOGLE_OAUTH_CLIENT_ID"], "the-next-secret-of-the-client")
 	w.restarts(nil) // which forgets the access token
 	said := w.reads("ana", w.mail(true)).Actions[0]
 	if n := len(w.Effects()); n != 1 || said.ErrorReason != "token_endpoint" {
@@ -251,5 +251,25 @@ func TestRotateOAuthSecret(t *testing.T) {
 	w.mail(true)
 	if n := len(w.Effects()); n != 2 {
 		t.Errorf("%d mails were sent, want 2: the account was lost", n)
+	}
+}
+
+// TestAnotherOAuthClient replaces the OAuth client. Its users have to link their accounts again, and are asked to.
+func TestAnotherOAuthClient(t *testing.T) {
+	w := newDeployment(t)
+	w.mail(true)
+	w.OAuth.SetClient("another.apps.example", "its-secret")
+	w.restarts(map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "another.apps.example",
+		"GOOGLE_OAUTH_CLIENT_SECRET": "its-secret"})
+	said := w.reads("ana", w.mail(true)).Actions[0]
+	if n := len(w.Effects()); n != 1 || said.ErrorReason != "reauth_required" {
+		t.Fatalf("%d mails were sent; the call says %+v", n, said)
+	}
+	if err := w.Link(t.Context(), "ana", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	w.mail(true)
+	if n := len(w.Effects()); n != 2 {
+		t.Errorf("%d mails were sent after the account was linked again, want 2", n)
 	}
 }

@@ -146,7 +146,8 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 			"%s granted no lasting access. Remove this service at %s and link the account again.", a.cfg.Name,
 			a.cfg.Settings)
 	}
-	l := link{provider: a.cfg.Provider, UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
+	l := link{provider: a.cfg.Provider, Client: a.cfg.ClientID, UID: p.UID, Scopes: p.Scopes,
+		LinkedAt: a.cfg.Now().UTC()}
 	if l.Identity, err = a.cfg.Identify(ctx, a.cfg.HTTPClient, got); err != nil {
 		return a.cfg.providerDown(err)
 	}

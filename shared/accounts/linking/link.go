@@ -22,6 +22,8 @@ type link struct {
 	// documents have only ID.
 	Account string `json:"account,omitempty"`
 	Identity
+	// Client is the ID of the OAuth client that the user consented to. Links of earlier releases have none.
+	Client   string    `json:"client,omitempty"`
 	UID      string    `json:"uid"`
 	Scopes   []string  `json:"scopes"`  // as granted, which may be fewer than requested
 	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID; null if the provider gave none

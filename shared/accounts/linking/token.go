@@ -126,7 +126,12 @@ func (a *Accounts) current(ctx context.Context, l link) (link, error) {
 	return now, err
 }
 
+// ask requests an access token. A refresh token is valid only for the client that it was issued to. The link stays as
+// it is, because the operator may deploy the earlier client again.
 func (a *Accounts) ask(ctx context.Context, l link) (string, error) {
+	if l.Client != "" && l.Client != a.cfg.ClientID {
+		return "", a.cfg.reauth().Because(errors.New("the account was linked for another OAuth client"))
+	}
 	refresh, err := a.refreshIn(ctx, l)
 	if err != nil {
 		return "", err

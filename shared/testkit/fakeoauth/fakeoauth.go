@@ -39,7 +39,7 @@ type Server struct {
 	valid func(account string) error
 	codes Codes[consent]
 
-	mu sync.Mutex // for ClientSecret
+	mu sync.Mutex // for ClientID and ClientSecret
 }
 
 // consent is the consent behind a code.
@@ -61,8 +61,11 @@ func (s *Server) Authorize(mux *http.ServeMux, path string) {
 
 // check validates an authorization request.
 func (s *Server) check(q url.Values) error {
+	s.mu.Lock()
+	id := s.ClientID
+	s.mu.Unlock()
 	switch {
-	case q.Get("client_id") != s.ClientID:
+	case q.Get("client_id") != id:
 		return errors.New("client_id is not the local client's")
 	case s.Redirect != "" && q.Get("redirect_uri") != s.Redirect:
 		return errors.New("redirect_uri is not the local client's")
@@ -165,9 +168,10 @@ func (s *Server) Authentic(id, secret string) bool {
 	return id == s.ClientID && secret == s.ClientSecret
 }
 
-// SetSecret gives the client another secret; the earlier one is refused from now on.
-func (s *Server) SetSecret(secret string) {
+// SetClient replaces the client; the earlier one is refused from now on. Unlike a real server, it accepts the earlier
+// client's refresh tokens from the new one.
+func (s *Server) SetClient(id, secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ClientSecret = secret
+	s.ClientID, s.ClientSecret = id, secret
 }
