@@ -28,7 +28,9 @@ type Settling struct {
 	Rereads bool
 	// Absence means that the effect is the absence of something, so a report of absence is proof.
 	Absence bool
-	Cases   map[string]Settled // what becomes of a call, by name
+	// Found says that the tool finds a call that was done and is not recorded.
+	Found bool
+	Cases map[string]Settled // what becomes of a call, by name
 }
 
 // Settled is the expected end of a call when operations fail.
@@ -70,6 +72,7 @@ func (s Settling) Run(t *testing.T) {
 	t.Run("cases", s.settlesCases)
 	t.Run("every fault", s.settlesAll)
 	t.Run("a crash", s.survives)
+	t.Run("a lost record", s.looksUp)
 	t.Run("a place", s.staysInPlace)
 	t.Run("a panic", s.recovers)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -45,6 +46,29 @@ func (s Settling) survives(t *testing.T) {
 					"times", recorded, p.Call.Handle, p.prepared(s))
 			}
 		})
+	}
+}
+
+// looksUp loses the record of a call, as the restore of a backup does. The tool must not report a call that was done as
+// not done, or the other way round.
+func (s Settling) looksUp(t *testing.T) {
+	p := s.Open(t)
+	if p.Call.Since.IsZero() {
+		p.Call.Since = time.Now().Add(-time.Hour)
+	}
+	if out, err := p.Tool.LookUp(t.Context(), p.Call); err != nil || out.Verdict == tool.Done && !s.Absence ||
+		out.Verdict == tool.Unknown && out.Reason == "" || p.Effects() > 0 {
+		t.Errorf("before the call: %+v, %v, %d effects", out, err, p.Effects())
+	}
+	if end, _, err := p.CarryOut(t); end != Completed {
+		t.Fatalf("it is %s: %v", end, err)
+	}
+	p.Call.Handle = ""
+	switch out, err := p.Tool.LookUp(t.Context(), p.Call); {
+	case err != nil || out.Verdict == tool.NotDone || s.Found && out.Verdict != tool.Done || p.Effects() != 1:
+		t.Errorf("after the call: %+v, %v, %d effects", out, err, p.Effects())
+	case out.Verdict == tool.Done && p.Result != nil:
+		p.Result(t, out.Result)
 	}
 }
 

@@ -58,7 +58,7 @@ func newDeletion(t *testing.T) *env {
 func TestEveryFaultOfADeletionIsSettled(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newDeletion(t).Provider },
 		Broken: calendar.NewDelete(toolstest.Panicking{}, calendar.Options{}),
-		Acts:   []string{get, remove}, Absence: true, Cases: map[string]toolstest.Settled{
+		Acts:   []string{get, remove}, Absence: true, Found: true, Cases: map[string]toolstest.Settled{
 			"nothing breaks":   made,
 			"503 before":       made.After(remove, status(503, "")),
 			"500 after":        made.After(remove, fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500}),

@@ -72,7 +72,7 @@ var (
 func TestEveryFaultIsSettled(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newEnv(t, scope).Provider },
 		Broken: calendar.New(toolstest.Panicking{}, calendar.Options{}),
-		Acts:   []string{insert}, Looks: []string{get}, Cases: cases}.Run(t)
+		Acts:   []string{insert}, Looks: []string{get}, Found: true, Cases: cases}.Run(t)
 }
 
 var cases = map[string]toolstest.Settled{

@@ -98,7 +98,7 @@ func newAnswer(t *testing.T) *env {
 func TestEveryFaultOfAnAnswerIsSettled(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newAnswer(t).Provider },
 		Broken: calendar.NewRespond(toolstest.Panicking{}, calendar.Options{}),
-		Acts:   []string{get, patch}, Cases: map[string]toolstest.Settled{
+		Acts:   []string{get, patch}, Found: true, Cases: map[string]toolstest.Settled{
 			"nothing breaks": made,
 			"503 before":     made.After(patch, status(503, "")),
 			"reset after":    made.After(patch, kind(fakegoogle.ResetAfter)),

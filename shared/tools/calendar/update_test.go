@@ -149,7 +149,7 @@ var dinner = map[string]any{"summary": "Dinner", "start": "2027-01-05T19:00:00",
 func TestEveryFaultOfAnUpdateIsSettled(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newUpdate(t, dinner).Provider },
 		Broken: calendar.NewUpdate(toolstest.Panicking{}, calendar.Options{}),
-		Acts:   []string{get, patch}, Cases: map[string]toolstest.Settled{
+		Acts:   []string{get, patch}, Found: true, Cases: map[string]toolstest.Settled{
 			"nothing breaks":   made,
 			"503 before":       made.After(patch, status(503, "")),
 			"500 after":        made.After(patch, fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500}),

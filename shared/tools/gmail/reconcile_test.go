@@ -78,7 +78,7 @@ func TestDraftModeSettles(t *testing.T) {
 
 // Where sent mail may be read, a lost answer is settled.
 func TestDraftModeSettlesByReading(t *testing.T) {
-	toolstest.Settling{Open: opened(gmail.Options{}, compose, metadata),
+	toolstest.Settling{Open: opened(gmail.Options{}, compose, metadata), Found: true,
 		Broken: gmail.New(toolstest.Panicking{}, gmail.Options{}),
 		Acts:   []string{create, get, sendDraft}, Looks: []string{"gmail.messages.list"},
 		Cases: map[string]toolstest.Settled{
