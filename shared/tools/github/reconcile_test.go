@@ -59,7 +59,7 @@ var (
 	unseen = toolstest.Settled{Want: toolstest.Review, Effects: 1}
 )
 
-// found are the tools whose effects carry a mark, by which they are found without a record.
+// found are the tools that find their effects by a mark, without a record.
 var found = []string{github.CreateIssue, github.CreateComment, github.ReplyToReviewComment, github.CreatePullRequest}
 
 var effects = []effect{
