@@ -290,24 +290,26 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"golang.org/x/crypto/ssh":                                         "ssh",
 		"codeberg.org/readeck/go-readability/v2":                          "fetch",
 		"github.com/google/go-github/v92/github":                          "repositories",
+		"google.golang.org/api/storage/v1":                                "files",
 		"modernc.org/sqlite":                                              "embedded store",
 		"github.com/countersign-run/countersign/shared/tools/action":      "actions",
 		"github.com/countersign-run/countersign/shared/config/agentfiles": "agents"}
-	acting := "actions agents fetch gemini keys pubsub tools"
-	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
+	acting := "actions agents fetch files gemini keys pubsub tools"
+	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents files pubsub",
 		"approvals-resolve": "actions agents keys pubsub repositories tools",
-		"runs":              "actions agents keys pubsub tools",
+		"runs":              "actions agents files keys pubsub tools",
+		"files":             "files keys",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
 		"actions":      "actions agents keys pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
 		"notify":          "",
 		"mcp":             acting,
-		"agui":            "actions agents fetch gemini keys pubsub repositories tools",
-		"ui":              "actions agents fetch gemini keys pubsub repositories tools",
+		"agui":            "actions agents fetch files gemini keys pubsub repositories tools",
+		"ui":              "actions agents fetch files gemini keys pubsub repositories tools",
 		"plans":           "actions agents keys pubsub repositories tools",
-		"resume-plan":     "actions agents fetch gemini keys pubsub repositories tools",
-		"resume-terminal": "actions agents fetch gemini keys pubsub ssh tools"}
+		"resume-plan":     "actions agents fetch files gemini keys pubsub repositories tools",
+		"resume-terminal": "actions agents fetch files gemini keys pubsub ssh tools"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {
 		t.Fatal(err)

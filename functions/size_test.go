@@ -55,10 +55,11 @@ type bounds struct {
 //   - files to and from hosts, searches and tests that run unasked, streams and schemas in more forms, and decisions
 //     signed with Cloud KMS, in functions that move runs: 0.4 MB
 //   - the search for a call at its provider after a restore, in the function that has all tools: 0.1 MB
+//   - uploaded files, with the generated client of Cloud Storage, in functions that move runs: 0.8 MB
 var (
-	ofAll   = bounds{39.2e6, 2.9e6, 9_620}
-	ofPlans = bounds{46.8e6, 3.5e6, 14_070}
-	ofHosts = bounds{38.3e6, 2.9e6, 9_620} // includes SSH
+	ofAll   = bounds{40.1e6, 2.9e6, 9_640}
+	ofPlans = bounds{47.7e6, 3.5e6, 14_090}
+	ofHosts = bounds{39.3e6, 2.9e6, 9_640} // includes SSH
 )
 
 // maxStatic is the maximum memory for variables that begin as zero. A table that is computed at the start without

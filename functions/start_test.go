@@ -90,6 +90,7 @@ var firstRequests = map[string]struct {
 		`{"approvalId":"` + run.ApprovalID("abcdefghijklmnop", 1) + `","decision":"reject"}`, http.StatusNotFound},
 	"runs":      {"GET", "/api/agent/runs/abcdefghijklmnop", "", http.StatusNotFound},
 	"plans":     {"GET", "/api/agent/plans", "", http.StatusOK},
+	"files":     {"POST", "/api/agent/files", "x", http.StatusUnsupportedMediaType},
 	"threads":   {"GET", "/api/agent/threads", "", http.StatusOK},
 	"audit":     {"GET", "/api/agent/audit", "", http.StatusOK},
 	"allowlist": {"GET", "/api/agent/allowlist", "", http.StatusOK},

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -39,7 +40,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"actions", actions},
 		{"records", ownRecords}, {"devices", onDevices},
 		{"reminders", reminders},
-		{"memory", notes},
+		{"memory", notes}, {"files", ofFiles},
 		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
@@ -481,6 +482,22 @@ func notes(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "deleteNote", params: []string{id}})
 	s.want(t, 404, ask{op: "deleteNote", params: []string{id}})
 	s.want(t, 404, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})
+}
+
+// ofFiles uploads files, too many of them, and one where no bucket is set.
+func ofFiles(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	var f struct{ FileID string }
+	s.want(t, 200, ask{op: "uploadFile", header: formHeader, body: formOf("a")}).into(t, &f)
+	s.want(t, 200, ask{op: "run", body: `{"prompt":"read it","attachments":[{"fileId":"` + f.FileID + `"}]}`})
+	s.want(t, 400, ask{op: "run", uid: "bob", body: `{"prompt":"read it","attachments":[{"fileId":"` + f.FileID + `"}]}`})
+	s.want(t, 400, ask{op: "uploadFile", header: formHeader, body: formOf("PK\x03\x04")})
+	for n := range attachment.MaxUnused {
+		s.want(t, 200, ask{op: "uploadFile", header: formHeader, body: formOf(fmt.Sprint("file ", n))})
+	}
+	s.want(t, 429, ask{op: "uploadFile", header: formHeader, body: formOf("one more")})
+	s.App.API.Records.Files = nil
+	s.want(t, 501, ask{op: "uploadFile", header: formHeader, body: formOf("a")})
 }
 
 // reminders reads and sets the user's choice about e-mails, also where no e-mails are sent.

@@ -174,8 +174,12 @@ func slowBodies(t *testing.T, d *described) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, err = fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "+
-			"100\r\nAuthorization: Bearer %s\r\n\r\n{", op.method, op.at(q.params...), s.token(t, op, q))
+		kind := "application/json"
+		if op.form() {
+			kind = formHeader[1]
+		}
+		_, err = fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: "+
+			"100\r\nAuthorization: Bearer %s\r\n\r\n{", op.method, op.at(q.params...), kind, s.token(t, op, q))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,11 +61,26 @@ func (o operation) takesBody() bool {
 	return o.RequestBody != nil && o.Responses.Status(http.StatusUnsupportedMediaType) != nil
 }
 
+// form reports whether the operation reads a form with a file.
+func (o operation) form() bool {
+	return o.RequestBody != nil && o.RequestBody.Value.Content.Get("multipart/form-data") != nil
+}
+
+// formOf returns a form with a file, whose boundary formHeader names.
+func formOf(data string) string {
+	return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n" + data + "\r\n--b--\r\n"
+}
+
+var formHeader = []string{"Content-Type", "multipart/form-data; boundary=b"}
+
 // example returns a body that the operation accepts.
 func (o operation) example(t *testing.T) string {
 	t.Helper()
 	if o.RequestBody == nil {
 		return ""
+	}
+	if o.form() {
+		return formOf("a")
 	}
 	return inJSON(t, o.RequestBody.Value.Content.Get("application/json").Example)
 }
@@ -118,7 +133,7 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, s.Stop) })
-	s.App.API.Records = &records.Records{Store: s.store, Now: s.now}
+	s.App.API.Records = &records.Records{Store: s.store, Now: s.now, Files: s.App.API.Records.Files}
 	s.App.API.Chat.Ledger = s.App.API.Records
 	s.signIn(t, "ada") // before a test makes the store fail
 	if _, s.agent, err = s.App.API.Records.AddToken(t.Context(), "ada", "editor", nil); err != nil {

@@ -94,8 +94,9 @@ var (
 		"Terminals":    "api.getTerminals", "Connections": "api.connectionsAnswer"}
 	namesOf = map[string]string{"Wish": "api.postPlan/in", "Refinement": "api.postRefine/in",
 		"Confirmation": "api.postExecute/in", "Ask": "api.ask/in", "Resolution": "api.postResolve/in",
-		"Attachment":  "api.attachedBody",
-		"CallAnswers": "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
+		"Attachment":   "api.attachedBody",
+		"UploadedFile": "api.uploadedBody",
+		"CallAnswers":  "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
 		"TakeBack": "api.postCompensate/in",
 		"Connect":  "api.googleRequest", "ConnectGitHub": "api.githubRequest", "ChatMessage": "api.postChat/in",
 		"ChatResults": "api.postChatResults/in",

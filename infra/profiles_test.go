@@ -20,7 +20,7 @@ func TestSelect(t *testing.T) {
 		{chosen: nil, more: nil},
 		{chosen: []string{"core", "run"}, more: nil},
 		{chosen: []string{"page"},
-			more: []string{"web", "allowlist", "audit", "chat", "chat-results", "actions", "ui", "agui"}},
+			more: []string{"web", "allowlist", "audit", "chat", "chat-results", "actions", "ui", "agui", "files"}},
 		{chosen: []string{"terminals"}, more: []string{"terminals", "terminal-attach", "resume-terminal"}},
 		{chosen: []string{"plans", "web"}, more: []string{"plans", "resume-plan", "web"}},
 		{chosen: []string{"mcp"}, more: []string{"mcp", "web", "allowlist"}},

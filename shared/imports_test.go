@@ -102,6 +102,7 @@ var cloud = map[string]string{
 	"modernc.org/sqlite":                     "shared/store/embedded",
 	"google.golang.org/api/gmail":            "shared/tools/gmail",
 	"google.golang.org/api/calendar":         "shared/tools/calendar",
+	"google.golang.org/api/storage":          "shared/store/blob/gcs",
 	"github.com/google/go-github":            "shared/tools/github",
 	"github.com/tink-crypto": "shared/accounts/github shared/accounts/google shared/accounts/linking shared/terminal " +
 		"shared/accounts/tokenkey",

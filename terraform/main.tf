@@ -60,6 +60,7 @@ module "agent" {
   decisions    = var.decisions
   settings     = var.settings
   retention    = var.retention
+  files        = var.files
   audit_log    = var.audit_log
 
   alert_emails = var.alert_emails

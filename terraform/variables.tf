@@ -260,6 +260,12 @@ variable "retention" {
   description = "Days after its last use until a conversation is deleted, and days until an audit entry is deleted; 0: never."
 }
 
+variable "files" {
+  type        = object({ soft_delete_days = optional(number, 0) })
+  default     = {}
+  description = "Uploaded files: for how many days Google can bring back a deleted one; 0: not at all. null: no files can be uploaded."
+}
+
 variable "audit_log" {
   type = object({
     retention_days = optional(number, 400)

@@ -8,10 +8,12 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/decides"
+	"github.com/countersign-run/countersign/shared/app/files"
 	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/servers"
 )
 
 func init() {
-	functions.HTTP("runs", app.Serve(api.Runs, app.Users, decides.Parts, servers.Part, receipts.Part))
+	functions.HTTP("runs", app.Serve(api.Runs, app.Users, decides.Parts, servers.Part, receipts.Part,
+		files.Part))
 }

@@ -9,9 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/metrics"
+	"github.com/countersign-run/countersign/shared/app/objects"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, metrics.Part, agents.Ending))
+	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, metrics.Part, agents.Ending,
+		objects.Part))
 }

@@ -100,7 +100,8 @@ func accessKept(t testing.TB, s state) {
 	}
 }
 
-// bucketsHold checks that no bucket can be public, and that overwritten objects are kept.
+// bucketsHold checks that no bucket can be public, and that overwritten objects are kept. The deletion of an uploaded
+// file is final.
 func bucketsHold(t testing.TB, s state) {
 	t.Helper()
 	for _, b := range resources[struct {
@@ -108,11 +109,19 @@ func bucketsHold(t testing.TB, s state) {
 		Uniform    bool   `json:"uniform_bucket_level_access"`
 		Prevention string `json:"public_access_prevention"`
 		Versioning []struct{ Enabled bool }
+		SoftDelete []struct {
+			Seconds int `json:"retention_duration_seconds"`
+		} `json:"soft_delete_policy"`
 	}](t, s, "google_storage_bucket") {
 		if !b.Uniform || b.Prevention != "enforced" {
 			t.Errorf("the bucket %s can be made public", b.Name)
 		}
-		if len(b.Versioning) != 1 || !b.Versioning[0].Enabled {
+		switch versioned := len(b.Versioning) == 1 && b.Versioning[0].Enabled; {
+		case strings.HasSuffix(b.Name, "-files"):
+			if versioned || len(b.SoftDelete) != 1 || b.SoftDelete[0].Seconds != 0 {
+				t.Errorf("the bucket %s keeps deleted files", b.Name)
+			}
+		case !versioned:
 			t.Errorf("the bucket %s keeps no older objects", b.Name)
 		}
 	}

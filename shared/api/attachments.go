@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/stream"
+	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/engine/loop"
@@ -40,6 +42,7 @@ func withFiles(h handler, limit int64, texts ...string) handler {
 // attachedBody is a file in a request. The content decides the type. MIMEType is what the client takes it for, and is
 // not used.
 type attachedBody struct {
+	FileID   string `json:"fileId"` // of an uploaded file, which has no Data and may have another Name
 	Name     string `json:"name"`
 	Data     string `json:"data"` // base64
 	MIMEType string `json:"mimeType"`
@@ -53,6 +56,12 @@ func filesOf(all []attachedBody) ([]attachment.File, error) {
 	var c checked
 	for i, a := range all {
 		field := func(name string) string { return fmt.Sprintf("attachments[%d].%s", i, name) }
+		if a.FileID != "" {
+			if err := c.addUploaded(a, field); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		data, err := base64.StdEncoding.DecodeString(a.Data)
 		if err != nil {
 			return nil, fault.Invalid(field("data"), "invalid base64 (RFC 4648, section 4, with padding)")
@@ -113,6 +122,19 @@ func (c *checked) add(name string, data []byte, field func(string) string) error
 	return nil
 }
 
+// addUploaded checks one more file that was uploaded before.
+func (c *checked) addUploaded(a attachedBody, field func(string) string) error {
+	switch name, _ := visible.Line(a.Name); {
+	case !run.ValidID(a.FileID):
+		return fault.Invalid(field("fileId"), "invalid ID")
+	case a.Data != "":
+		return fault.Invalid(field("data"), "must be absent, because fileId is set")
+	default:
+		c.files = append(c.files, attachment.File{Name: clip.Text(name, attachment.MaxName), FileID: a.FileID})
+		return nil
+	}
+}
+
 // hashOf returns the hash of a chat client's prompt: its words, its files, and the model that it chooses.
 func hashOf(p loop.Prompt) string {
 	sum := sha256.Sum256([]byte(p.Text))
@@ -135,6 +157,11 @@ func getAttachment(r *request) (any, error) {
 	if err != nil {
 		n = 0 // no file has this number
 	}
+	leave, err := r.takePlace()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	f, err := r.api.Loop.Attachment(r.Context(), r.uid, id, n)
 	if err != nil {
 		return nil, err

@@ -75,6 +75,7 @@ var (
 		{"POST", "/api/agent/runs/{runId}/cancel", reading(postCancel)},
 		{"POST", "/api/agent/runs/{runId}/compensate", reading(postCompensate)},
 	}}
+	Files   = Function{"files", []Route{{"POST", "/api/agent/files", uploading(public(postFile))}}}
 	Threads = Function{"threads", []Route{
 		{"GET", "/api/agent/threads", reading(getThreads)},
 		{"GET", "/api/agent/threads/{threadId}/messages", reading(getMessages)},
@@ -130,7 +131,7 @@ var (
 // Functions lists all functions.
 var Functions = []Function{Run, Stream, UI, AGUI, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending,
 	ApprovalsResolve, Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
-	Plans, Runs, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
+	Plans, Runs, Files, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that moves the runs of the agents that the worker of this name serves.
 func ResumeFunction(name string) Function {

@@ -218,6 +218,7 @@ type swept struct {
 	Deleting int `json:"deleting"` // conversations whose deletion was interrupted
 	Deleted  int `json:"deleted"`  // of those, the number now deleted
 	Expired  int `json:"expired"`  // conversations deleted because their retention time is over
+	Files    int `json:"files"`    // uploaded files and objects that were deleted
 }
 
 // postSweep serves the scheduler, whose request has no body, and the sweep's own messages, which name one shard each.
@@ -230,8 +231,10 @@ func postSweep(r *request) (any, error) {
 	given := r.api.Loop.GiveShards(ctx)
 	s, err := r.api.Loop.Sweep(ctx)
 	deletions, e := r.api.Records.FinishDeletions(ctx)
-	expired, kept := r.expire(ctx, r.api.Loop.Now().Unix()/60%document.Shards)
-	if err := errors.Join(given, err, e, kept); err != nil {
+	turn := r.api.Loop.Now().Unix() / 60 % document.Shards
+	expired, kept := r.expire(ctx, turn)
+	files, left := r.api.Records.SweepFiles(ctx, turn)
+	if err := errors.Join(given, err, e, kept, left); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
 	if n, err := linking.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
@@ -239,11 +242,14 @@ func postSweep(r *request) (any, error) {
 			"deleted", n, "error", err)
 	}
 	r.logSwept(ctx, s)
+	if files > 0 {
+		r.api.Log.InfoContext(ctx, "the sweep deleted uploaded files", "counter", "sweep_files", "deleted", files)
+	}
 	if deletions.Begun > 0 {
 		r.api.Log.InfoContext(ctx, "the sweep continued deletions", "counter", "sweep_deletions", "begun",
 			deletions.Begun, "gone", deletions.Gone)
 	}
-	return swept{true, s, deletions.Begun, deletions.Gone, expired}, nil
+	return swept{true, s, deletions.Begun, deletions.Gone, expired, files}, nil
 }
 
 // expire deletes the conversations of a shard whose retention time is over, and expired audit entries. Each sweep looks

@@ -59,7 +59,7 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 			if _, err := shifted.Commit(t.Context(), store.Create(warm, nil, []byte("{}"))); err != nil {
 				t.Fatal(err)
 			}
-			w.App.API.Records = &records.Records{Store: shifted, Now: w.now}
+			w.App.API.Records = &records.Records{Store: shifted, Now: w.now, Files: w.App.API.Records.Files}
 			w.App.API.Chat.Ledger = w.App.API.Records
 			return w
 		})

@@ -32,6 +32,7 @@ const (
 	Engine   Part = "engine"   // uses the container engine, if one is configured
 	Mail     Part = "mail"     // sends e-mails about waiting approvals, if NOTIFY is mail
 	Hosts    Part = "hosts"    // stores or logs in to the hosts that users have added
+	Files    Part = "files"    // encrypts or decrypts uploaded files, if FILES_BUCKET is set
 )
 
 // Config is the whole validated configuration. A comment names each variable and says what it sets. README.md is
@@ -86,6 +87,11 @@ type Config struct {
 	// DATABASE_URL: not used; STORE is used instead. If it is set, the log says so at the start
 	DatabaseURL bool   // whether it is set
 	DataDir     string // DATA_DIR: the directory of the embedded store and of keys that are created on one machine
+	// FILES_BUCKET: the bucket of Cloud Storage for uploaded files, which TOKEN_KMS_KEY or TOKEN_KEY encrypts. With the
+	// embedded store the default is the folder `files` in DATA_DIR; with Firestore no files can be uploaded by default
+	FilesBucket string
+	// STORAGE_EMULATOR_HOST: a server with Cloud Storage's API in place of Google's, for tests
+	StorageEmulator string
 	// GOOGLE_CLOUD_PROJECT: the project of Firestore, Pub/Sub and traces
 	Project           string
 	FirestoreDatabase string // FIRESTORE_DATABASE: the database in that project
@@ -222,8 +228,8 @@ type Config struct {
 	// GMAIL_MODIFY: whether agents can have `gmail_modify`. Its first use asks the user for the scope gmail.modify,
 	// which allows reading and changing all mail
 	GmailModify bool
-	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; the default is a key in DATA_DIR,
-	// except on Cloud Run
+	// TOKEN_KEY: the key that encrypts refresh tokens, the secrets of hosts and uploaded files; the default is a key in
+	// DATA_DIR, except on Cloud Run
 	TokenKey    Secret
 	TokenKMSKey string // TOKEN_KMS_KEY: a Cloud KMS key instead of TOKEN_KEY
 

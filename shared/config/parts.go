@@ -51,6 +51,9 @@ func (l *loader) store(c *Config) {
 	c.FirestoreDatabase = l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)",
 		isDatabase)
 	c.FirestoreEmulator = l.text("FIRESTORE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8081", isHostPort)
+	c.FilesBucket = l.text("FILES_BUCKET", "", "the name of a bucket of Cloud Storage, such as my-project-agent-files",
+		isBucket)
+	c.StorageEmulator = l.text("STORAGE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:4443", isHostPort)
 	l.retention(c)
 	if l.deployed && c.Store == "embedded" {
 		l.fail("STORE", `"embedded"`, "firestore where K_SERVICE is set: an instance's disk is gone with the instance")
@@ -182,12 +185,13 @@ func (l *loader) google(c *Config) {
 	c.TokenKey = l.keyset("TOKEN_KEY")
 	c.TokenKMSKey = l.text("TOKEN_KMS_KEY", "", kms, isKMSKey)
 	linked := l.needs(Accounts) || l.needs(Consent)
-	seals := linked || l.needs(Hosts) && l.get("TERMINAL") == "on"
+	seals := linked || l.needs(Hosts) && l.get("TERMINAL") == "on" || l.needs(Files) && l.get("FILES_BUCKET") != ""
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_SECRET") != "", "GOOGLE_OAUTH_CLIENT_ID", id)
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_ID") != "", "GOOGLE_OAUTH_CLIENT_SECRET", secret)
 	kmsSet := l.get("TOKEN_KMS_KEY") != ""
 	l.require(seals && l.deployed && !kmsSet, "TOKEN_KEY",
-		"a Tink keyset that encrypts refresh tokens and the secrets of hosts, or TOKEN_KMS_KEY in its place")
+		"a Tink keyset that encrypts refresh tokens, the secrets of hosts and uploaded files, or TOKEN_KMS_KEY in its "+
+			"place")
 	if kmsSet && l.get("TOKEN_KEY") != "" {
 		l.fail("TOKEN_KEY", show(l.get("TOKEN_KEY"), true),
 			"to be unset where TOKEN_KMS_KEY is set: only one of them can be meant")

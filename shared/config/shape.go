@@ -80,6 +80,9 @@ func isText(v string) bool {
 	})
 }
 
+// isBucket reports whether v is the name of a bucket (docs.cloud.google.com/storage/docs/buckets#naming).
+var isBucket = matches(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
+
 // isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/accounts/tokenkey reads the keys. It does
 // not check for placeholders, because the braces would match.
 func isKeyset(v string) bool {

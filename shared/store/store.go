@@ -8,8 +8,8 @@
 // decides, and commits with the versions that it read. After a conflict, it reads and decides again.
 //
 // Besides the port and its backends, this group contains the packages that define stored data: document (paths, fields,
-// queries), output (the output of calls),
-// attachment (the files of prompts) and audit (the hash chain of a run's events).
+// queries), output (the output of calls), attachment (the files of prompts) and audit (the hash chain of a run's
+// events). Uploaded files, which are too large for documents, have a port of their own: package blob.
 package store
 
 import (
@@ -168,6 +168,8 @@ var Indexes = []Index{
 	{Collection: "queue", OrderBy: "due"}, // the embedded queue's, which is never in Firestore
 	// written when an account is linked: once for each user, not for each request
 	{Collection: "oauth_states", OrderBy: "due"},
+	{Collection: "uploads", Equal: []string{"dueShard"}, OrderBy: "due"},
+	{Collection: "uploads", Equal: []string{"uid"}, OrderBy: "due"},
 }
 
 // A Pinner is a [Store] that can be put back from an older copy of itself, and notices that when it is opened.

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/gcsserver"
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -56,6 +57,11 @@ var parts = map[string]broken{
 			script(t, filepath.Join(dir, "node_modules", ".bin"), "node", "exit 1")
 			script(t, filepath.Join(dir, "node_modules", "emulate", "dist"), "index.js", "")
 			return "EMULATE_DIR=" + dir
+		}},
+	"the server of Cloud Storage ends": {realpart.GCSServer, func(t *testing.T) { gcsserver.Start(t) },
+		"no memory for buckets", func(t *testing.T, dir string) string {
+			script(t, dir, "fake-gcs-server", "echo no memory for buckets >&2; exit 1")
+			return "GCS_SERVER_DIR=" + dir
 		}},
 	"no client is bundled": {realpart.ChatClients, func(t *testing.T) { chatclients.Bundle(t, "x", "y") },
 		"wrong machine", func(t *testing.T, dir string) string {

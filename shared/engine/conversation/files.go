@@ -10,12 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/attachment"
+	"github.com/countersign-run/countersign/shared/store/blob"
 )
 
 // MaxFileBytes is the limit for the files of all prompts in one request, in bytes. In base64 they have 16 MiB. Gemini
 // takes requests of up to 20 MiB with inline data.
-const MaxFileBytes = 12 << 20
+const MaxFileBytes = attachment.MaxUpload
 
 // addFiles adds the files of the run's prompt.
 func addFiles(c *model.Contents, in run.Input) error {
@@ -45,10 +47,20 @@ func sent(contents []json.RawMessage) map[attachment.Ref]bool {
 // ReadFiles reads the files that a request with these contents sends, for [WithFiles].
 func ReadFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessage) error {
 	var paths []string
-	for ref := range sent(contents) {
+	fit := sent(contents)
+	for ref := range fit {
 		paths = append(paths, ref.Paths()...)
 	}
-	return ex.ReadAhead(ctx, paths)
+	if err := ex.ReadAhead(ctx, paths); err != nil {
+		return err
+	}
+	for ref := range fit { // what an uploaded file has
+		_, err := ex.File(ctx, ref)
+		if errors.Is(err, store.ErrUnavailable) || fault.Is(err, fault.Tool, blob.CodeKey) {
+			return err // later, the same request may succeed
+		}
+	}
+	return nil // WithFiles reports all other errors
 }
 
 // leftOut replaces a file that does not fit into a request.

@@ -83,7 +83,10 @@ func readForCreate(ctx context.Context, ex *unit.Execution, req StartRequest, n 
 
 // queueRun adds the run's first event and the user's message.
 func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
-	input := in.stored(tx)
+	input, err := in.stored(tx)
+	if err != nil {
+		return err
+	}
 	if len(tx.Ex.Fallbacks) > 0 || input.Model != "" { // another model may get the run's calls as text of the server
 		input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
 	}

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -104,7 +105,7 @@ func (p Prompt) check(_ context.Context, ex *unit.Execution, agent *registry.Age
 // files in their own run, and later only what they were (conversation.words).
 func (p Prompt) checkFiles(agent *registry.Agent) error {
 	size := 0
-	for _, f := range p.Files {
+	for _, f := range p.Files { // uploaded ones have no bytes here
 		size += len(f.Data)
 	}
 	switch {
@@ -126,10 +127,15 @@ func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 	if remembers(ex, req.Agent, run.Input{}) {
 		paths = addPath(paths, document.NotesPath(req.UID))
 	}
+	for _, f := range p.Files {
+		if f.FileID != "" {
+			paths = addPath(paths, document.UploadPath(f.FileID))
+		}
+	}
 	return needs{message: p.Text, terminal: p.Terminal, paths: paths}
 }
 
-func (p Prompt) stored(tx *unit.Tx) *run.Input {
+func (p Prompt) stored(tx *unit.Tx) (*run.Input, error) {
 	if p.Answer == nil {
 		p.Answer = tx.Ex.Agents.Get(tx.Run.Agent).ResponseSchema
 	}
@@ -138,20 +144,68 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 		Thoughts: p.Thoughts}
 	input.FilesBefore = tx.Thread.Files
 	if len(p.Files) > 0 {
+		files, err := p.uploaded(tx)
+		if err != nil {
+			return nil, err
+		}
 		tx.Thread.Files = true
-		input.Files, input.FilesOf = attachment.Describe(p.Files), tx.Run.ID
+		input.Files, input.FilesOf = attachment.Describe(files), tx.Run.ID
 		tx.Run.FileParts = attachment.Count(input.Files)
 	}
 	if p.Client == nil {
-		return seeThread(tx, input)
+		return seeThread(tx, input), nil
 	}
 	input.SystemNote, input.Waiting = p.Client.SystemNote, p.Client.Waiting
 	input.Contents = p.Client.History.Contents
-	return input
+	return input, nil
+}
+
+// uploaded returns the prompt's files, with those that were uploaded before as they are stored, and counts the run with
+// each of them.
+func (p Prompt) uploaded(tx *unit.Tx) (files []attachment.File, err error) {
+	if len(p.Files) == 0 {
+		return nil, nil
+	}
+	counted, size := map[string]bool{}, 0
+	for i, f := range p.Files {
+		size += len(f.Data)
+		if f.FileID != "" {
+			u, err := uploadOf(tx, i, f.FileID)
+			if err != nil {
+				return nil, err
+			}
+			if size += u.Size; !counted[f.FileID] {
+				counted[f.FileID] = true
+				u.Runs, u.Fresh = u.Runs+1, false
+				tx.PutFields(document.UploadPath(f.FileID), u.Fields(), u)
+			}
+			f = u.File(f.Name)
+		}
+		if size > conversation.MaxFileBytes {
+			return nil, fault.Invalid(fmt.Sprintf("attachments[%d]", i), "%d bytes with the files before it; the "+
+				"limit is %d", size, conversation.MaxFileBytes)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// uploadOf returns the user's uploaded file, which is the prompt's file i.
+func uploadOf(tx *unit.Tx, i int, id string) (u attachment.Upload, err error) {
+	doc, err := tx.Doc(document.UploadPath(id), &u)
+	if err == nil && (!doc.Exists() || u.UID != tx.Run.UID) {
+		err = fault.Invalid(fmt.Sprintf("attachments[%d].fileId", i), "you have no file with this ID; a file that no "+
+			"run has is deleted %d hours after its upload", int(attachment.Unused.Hours()))
+	}
+	return u, err
 }
 
 func (p Prompt) begin(_ context.Context, tx *unit.Tx, _ approval.Places) error {
-	for path, doc := range attachment.Documents(tx.Run.UID, tx.Run.ID, p.Files) {
+	files, err := p.uploaded(tx)
+	if err != nil {
+		return err
+	}
+	for path, doc := range attachment.Documents(tx.Run.UID, tx.Run.ID, files) {
 		tx.Put(path, doc)
 	}
 	if p.Client != nil {

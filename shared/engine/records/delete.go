@@ -215,7 +215,8 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 			writes = append(writes, store.Create(document.AuditHeadPath(document.ID(d)),
 				document.AuditHeadFields(r.now(), left.chain.Expires), head))
 		}
-		_, err = r.Store.Commit(ctx, append(append(writes, left.user...), store.Delete(d.Path, d.Version))...)
+		writes = slices.Concat(writes, left.files, left.user, []store.Write{store.Delete(d.Path, d.Version)})
+		_, err = r.Store.Commit(ctx, writes...)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
 			return err
 		}
@@ -274,8 +275,8 @@ func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 }
 
 // Erase deletes the stored data of a disabled user: runs with their events and approvals, threads with their messages,
-// hosts with their secrets and terminals, notes, and the allowlist. It returns PolicyError busy if a run has not ended.
-// It may be interrupted and repeated.
+// uploaded files, hosts with their secrets and terminals, notes, and the allowlist. It returns PolicyError busy if a
+// run has not ended. It may be interrupted and repeated.
 //
 // The audit log remains. Its entries contain the user's ID, keyed hashes and outcomes, and no content; the keys
 // (nonces) are deleted. The user's own document also remains, with only the ID and the fact that the user is disabled.
@@ -315,6 +316,9 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 			return storeError(err)
 		}
 	}
+	if err := r.eraseUploads(ctx, uid); err != nil {
+		return err
+	}
 	if err := r.eraseNotes(ctx, uid); err != nil {
 		return err
 	}
@@ -325,13 +329,14 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	})
 }
 
-// hasLeft reports whether the user still has a run, a thread, a list of hosts or notes.
+// hasLeft reports whether the user still has a run, a thread, an uploaded file, a list of hosts or notes.
 func (r *Records) hasLeft(ctx context.Context, uid string) (bool, error) {
 	docs, err := r.get(ctx, document.HostListPath(uid), document.NotesPath(uid))
 	if err != nil || slices.ContainsFunc(docs, store.Doc.Exists) {
 		return true, err
 	}
-	for _, q := range []store.Query{document.RunsOf(uid, 1), document.ThreadsOf(uid, 1), document.DeletionsOf(uid, 1)} {
+	for _, q := range []store.Query{document.RunsOf(uid, 1), document.ThreadsOf(uid, 1), document.DeletionsOf(uid, 1),
+		document.UploadsOf(uid, 1)} {
 		if docs, err := r.Store.Query(ctx, q); err != nil || len(docs) > 0 {
 			return true, storeError(err)
 		}

@@ -35,7 +35,7 @@ const (
 	ItemRun      = "run"
 	ItemEvent    = "event"    // In is its run
 	ItemApproval = "approval" // In is its run
-	ItemFile     = "file"     // In is its run; a file of the prompt, with its bytes in base64
+	ItemFile     = "file"     // In is its run, or empty if no run has it; with its bytes in base64
 	ItemOutput   = "output"   // In is its run; the output of an action
 	ItemAudit    = "audit"    // In is its run
 )
@@ -55,8 +55,9 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 }
 
 // Each passes the user's stored data, except linked accounts, to each. The order is the same as long as nothing
-// changes: the user, notes, hosts with their terminals, threads with their messages and contents, runs with their
-// events, approvals, files and output, and the audit log. Data that is deleted in the meantime is left out. An
+// changes: the user, notes, uploaded files that no run has, hosts with their terminals, threads with their messages and
+// contents, runs with their events, approvals, files and output, and the audit log. Data that is deleted in the
+// meantime is left out. An
 // unreadable run is passed as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
@@ -73,6 +74,9 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 		return err
 	}
 	if err := r.exportNotes(ctx, uid, each); err != nil {
+		return err
+	}
+	if err := r.exportUploads(ctx, uid, each); err != nil {
 		return err
 	}
 	if err := r.exportHosts(ctx, uid, each); err != nil {
@@ -195,6 +199,9 @@ func (r *Records) exportFiles(ctx context.Context, got run.Run, in run.Input, ea
 			parts = append(parts, d.Data)
 		}
 		file, err := attachment.Join(got.UID, parts)
+		if err == nil {
+			err = file.Fill(ctx, r.Files)
+		}
 		if errors.Is(err, attachment.ErrGone) {
 			continue
 		}
@@ -202,7 +209,7 @@ func (r *Records) exportFiles(ctx context.Context, got run.Run, in run.Input, ea
 			err = each(Item{ItemFile, got.ID, file})
 		}
 		if err != nil {
-			return err
+			return storeError(err)
 		}
 	}
 	return nil

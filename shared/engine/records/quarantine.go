@@ -24,6 +24,7 @@ type remains struct {
 	kept  []string      // actions that may have stored output
 	chain audit.Head    // the end of the audit chain, which remains
 	user  []store.Write // the user's document without this run's open approvals
+	files []store.Write // the deletion of the files
 }
 
 // quarantined reports whether the run of the document is quarantined.
@@ -48,9 +49,9 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 		left.paths = append(left.paths, document.ApprovalPath(run.ApprovalID(got.ID, n)))
 	}
 	left.paths = append(left.paths, got.Log.ChunkPaths(d.Path, "events")...)
-	left.paths = append(left.paths, attachment.Paths(got.ID, got.FileParts)...)
 	left.chain, left.kept = got.Audit, got.Outputs
-	return left, nil
+	left.files, err = r.released(ctx, got.ID, got.FileParts)
+	return left, err
 }
 
 // remainsFound finds the documents to delete with the run without reading the run's document.
@@ -74,9 +75,10 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	if err != nil {
 		return left, err
 	}
-	left.paths = slices.Concat(paths, parts, attachment.Paths(id, attachment.MaxParts))
-	if len(open) == 0 {
-		return left, nil
+	left.paths = slices.Concat(paths, parts)
+	left.files, err = r.released(ctx, id, attachment.MaxParts)
+	if err != nil || len(open) == 0 {
+		return left, err
 	}
 	doc, u, err := r.user(ctx, document.RunFieldsOf(d).UID)
 	if err != nil || !doc.Exists() {

@@ -4,6 +4,7 @@
 //   - threads, messages, search, export and outputs: the conversations, and everything that is stored of them;
 //   - audit and about: the audit log, and a description of the actions in it;
 //   - delete, expire and aside: deletion by the user, deletion after the retention, and quarantined runs;
+//   - uploads: files that the user has uploaded for later prompts;
 //   - user and spent: the user's own document, and the user's model usage.
 //
 // The ID of another user's data behaves like an ID that does not exist.
@@ -17,12 +18,14 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // Records reads and changes users' documents in a store.
 type Records struct {
 	Store  store.Store
+	Files  blob.Store // has the bytes of uploaded files; nil: none can be uploaded
 	Now    func() time.Time
 	Random io.Reader // for nonces; nil means crypto/rand
 

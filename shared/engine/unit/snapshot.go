@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -20,12 +21,15 @@ type Snapshot struct {
 	State  *run.State
 
 	store store.Store
+	files blob.Store
+	bytes map[string][]byte // of uploaded files, by object
 	clock clock
 }
 
 // newSnapshot returns a snapshot of the run that has read nothing yet.
 func newSnapshot(l *Env, runID string) Snapshot {
-	return Snapshot{ID: runID, Docs: map[string]store.Doc{}, store: l.Store, clock: clock{local: l.Now}}
+	return Snapshot{ID: runID, Docs: map[string]store.Doc{}, store: l.Store, files: l.Files,
+		bytes: map[string][]byte{}, clock: clock{local: l.Now}}
 }
 
 // Read reads documents into the cache in one round trip and replaces those that were there.
@@ -127,7 +131,7 @@ func (s *Snapshot) reload(ctx context.Context) error {
 func (s *Snapshot) fork() Snapshot {
 	path := document.RunPath(s.ID)
 	f := *s
-	f.Docs, f.Events = map[string]store.Doc{}, slices.Clip(s.Events)
+	f.Docs, f.Events, f.bytes = map[string]store.Doc{}, slices.Clip(s.Events), map[string][]byte{}
 	for _, p := range append(s.Run.Log.ChunkPaths(path, "events"), path) {
 		if d, ok := s.Docs[p]; ok {
 			f.Docs[p] = d

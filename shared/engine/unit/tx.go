@@ -55,9 +55,9 @@ type Tx struct {
 
 	UnrecordedCalls int // model calls that no event records
 
-	others  map[string]any // further documents as they will be, by their paths ([Tx.Put])
-	joined  []*Tx          // of other runs, which are committed together with this one ([Tx.Join])
-	restsOn []string       // documents that must still be as they were read
+	others  map[string]further // further documents as they will be, by their paths ([Tx.Put])
+	joined  []*Tx              // of other runs, which are committed together with this one ([Tx.Join])
+	restsOn []string           // documents that must still be as they were read
 	writes  []store.Write
 	after   []run.Event // all events of the run after the tx; nil: not needed before
 	Updates []Update
@@ -209,11 +209,20 @@ func readThread(tx *Tx) error {
 }
 
 // Put adds a further document to the commit. If the document exists, it must have been read; it keeps its fields.
-func (tx *Tx) Put(path string, v any) {
+func (tx *Tx) Put(path string, v any) { tx.PutFields(path, tx.Ex.Docs[path].Fields, v) }
+
+// PutFields is [Tx.Put] with other fields.
+func (tx *Tx) PutFields(path string, fields map[string]any, v any) {
 	if tx.others == nil {
-		tx.others = map[string]any{}
+		tx.others = map[string]further{}
 	}
-	tx.others[path] = v
+	tx.others[path] = further{fields, v}
+}
+
+// further is a document that a commit writes beside those of the run.
+type further struct {
+	fields map[string]any
+	v      any
 }
 
 // Approval returns an approval that the transition may change.

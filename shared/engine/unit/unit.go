@@ -26,12 +26,14 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 )
 
 // Env holds the dependencies and settings of this package and those above it. Sleep and the fields from Log on have
-// defaults ([Env.Init]); Served, Sweeper, Notices and Reminders may be nil.
+// defaults ([Env.Init]); Files, Served, Sweeper, Notices and Reminders may be nil.
 type Env struct {
 	Store store.Store
+	Files blob.Store // has the bytes of uploaded files; nil: none can be uploaded
 	Queue queue.Queue
 	Model model.Model
 	// Fallbacks are models of the same service. They are asked in order while a run's own model is overloaded or has no

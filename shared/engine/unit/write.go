@@ -184,7 +184,7 @@ func (tx *Tx) writeUser() error {
 
 func writeOthers(tx *Tx) error {
 	for _, path := range slices.Sorted(maps.Keys(tx.others)) {
-		if err := tx.put(path, tx.Ex.Docs[path].Fields, tx.others[path]); err != nil {
+		if err := tx.put(path, tx.others[path].fields, tx.others[path].v); err != nil {
 			return err
 		}
 	}

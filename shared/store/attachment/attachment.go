@@ -1,5 +1,6 @@
 // Package attachment stores the files of a prompt in documents beside the run's document. The commit that creates the
-// run creates these documents too, so a run always has its files, and a file always has a run that leads to it.
+// run creates these documents too, so a run always has its files, and a file always has a run that leads to it. A file
+// that was uploaded before ([Upload]) has its bytes in an object instead, and a document that leads to the object.
 package attachment
 
 import (
@@ -34,6 +35,9 @@ type File struct {
 	Data []byte `json:"data"`
 	// LocationRemoved means that Data is a picture without the place that its EXIF or XMP data named.
 	LocationRemoved bool `json:"locationRemoved,omitempty"`
+
+	FileID string  `json:"-"` // of an uploaded file; Data is then nil until it was read
+	upload *Upload // of an uploaded file
 }
 
 // Facts are what people and later prompts read about a file, without its content.
@@ -43,7 +47,8 @@ type Facts struct {
 	Size   int    `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
 	// LocationRemoved means that the file was stored, and is sent on, without the place where the picture was taken.
-	LocationRemoved bool `json:"locationRemoved,omitempty"`
+	LocationRemoved bool   `json:"locationRemoved,omitempty"`
+	FileID          string `json:"fileId,omitempty"` // of an uploaded file
 }
 
 // Stored describes a stored file.
@@ -61,16 +66,28 @@ type part struct {
 	UID  string  `json:"uid"`
 	File *Stored `json:"file,omitempty"` // in the first part of a file
 	Data []byte  `json:"data"`
+
+	Object string `json:"object,omitempty"` // has the bytes of an uploaded file
 }
 
 // Describe returns the description of each file in its stored form.
 func Describe(files []File) (all []Stored) {
 	var facts []Facts
 	for _, f := range files {
-		sum := sha256.Sum256(f.Data)
-		facts = append(facts, Facts{f.Name, f.Type, len(f.Data), hex.EncodeToString(sum[:]), f.LocationRemoved})
+		facts = append(facts, factsOf(f))
 	}
 	return StoredOf(facts)
+}
+
+func factsOf(f File) Facts {
+	if u := f.upload; u != nil {
+		facts := u.Facts
+		facts.Name = f.Name
+		return facts
+	}
+	sum := sha256.Sum256(f.Data)
+	return Facts{Name: f.Name, Type: f.Type, Size: len(f.Data), SHA256: hex.EncodeToString(sum[:]),
+		LocationRemoved: f.LocationRemoved}
 }
 
 // StoredOf returns the description, in its stored form, of each file of a prompt with these files.
@@ -78,6 +95,9 @@ func StoredOf(files []Facts) (all []Stored) {
 	next := 1
 	for _, f := range files {
 		parts := max(1, (f.Size+maxPart-1)/maxPart)
+		if f.FileID != "" {
+			parts = 1
+		}
 		all = append(all, Stored{f, next, parts})
 		next += parts
 	}
@@ -97,9 +117,13 @@ func Documents(uid, runID string, files []File) map[string]any {
 	docs := map[string]any{}
 	for i, s := range Describe(files) {
 		rest, head := files[i].Data, &s
+		if u := files[i].upload; u != nil {
+			docs[document.FilePath(runID, s.First)] = part{UID: uid, File: head, Object: u.Object}
+			continue
+		}
 		for n := range s.Parts {
 			size := min(len(rest), maxPart)
-			docs[document.FilePath(runID, s.First+n)] = part{uid, head, rest[:size]}
+			docs[document.FilePath(runID, s.First+n)] = part{UID: uid, File: head, Data: rest[:size]}
 			rest, head = rest[size:], nil
 		}
 	}
@@ -123,7 +147,7 @@ func Count(files []Stored) (n int) {
 }
 
 // Read returns a file of the user from the store. The error is [ErrGone], the store's, or reports documents that do not
-// hold the file's bytes.
+// hold the file's bytes. An uploaded file has no bytes until [File.Fill].
 func Read(ctx context.Context, st store.Store, uid string, ref Ref) (*File, error) {
 	docs, err := st.Get(ctx, ref.Paths()...)
 	if err != nil {
@@ -139,7 +163,7 @@ func Read(ctx context.Context, st store.Store, uid string, ref Ref) (*File, erro
 }
 
 // Join returns the user's file with these documents. A missing document is nil. The error is [ErrGone], or reports
-// documents that do not hold the file's bytes.
+// documents that do not hold the file's bytes. An uploaded file has no bytes until [File.Fill].
 func Join(uid string, docs []json.RawMessage) (*File, error) {
 	var f File
 	var head *Stored
@@ -156,6 +180,11 @@ func Join(uid string, docs []json.RawMessage) (*File, error) {
 		}
 		if i == 0 {
 			head = p.File
+		}
+		if head != nil && head.FileID != "" {
+			u := Upload{UID: uid, Facts: head.Facts, Object: p.Object}
+			f = u.File(head.Name)
+			return &f, nil
 		}
 		f.Data = slices.Concat(f.Data, p.Data)
 	}

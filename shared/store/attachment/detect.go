@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// maxName is the length limit of a shown file name, in bytes.
-const maxName = 100
+// MaxName is the length limit of a shown file name, in bytes.
+const MaxName = 100
 
 // New returns the file with its type, and a picture without the place where it was taken. The content decides the type;
 // the name does not. The error's field is name or data, and its message says what the content is instead.
@@ -28,7 +28,7 @@ func New(name string, data []byte) (File, error) {
 		return File{}, fault.Invalid("data", "%s; PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 are accepted", instead)
 	}
 	data, removed := withoutLocation(mime, data)
-	return File{clip.Text(name, maxName), mime, data, removed}, nil
+	return File{Name: clip.Text(name, MaxName), Type: mime, Data: data, LocationRemoved: removed}, nil
 }
 
 // refused are the beginnings of files that Gemini does not read, with what they are.

@@ -34,7 +34,7 @@ func ParseRef(uri string) (r Ref, ok bool) {
 	}
 	r.RunID = id
 	possible := r.First > 0 && r.Parts > 0 && r.First <= MaxParts && r.First+r.Parts-1 <= MaxParts &&
-		r.Size >= 0 && r.Size <= MaxBytes
+		r.Size >= 0 && r.Size <= MaxUpload
 	if !possible || id == "" || strings.Contains(id, "/") || r.String() != uri {
 		return Ref{}, false
 	}

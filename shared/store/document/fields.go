@@ -210,6 +210,16 @@ func ConsentFields(ends time.Time) map[string]any {
 // ConsentEnds returns the time at which the consent in the document ends.
 func ConsentEnds(d store.Doc) time.Time { return field[time.Time](d, fieldExpireAt) }
 
+// UploadFields returns the fields of the uploaded file with this ID, which is deleted at due, or never while a run has
+// it ([Never]). The document of an object without a file has no uid.
+func UploadFields(id, uid string, due time.Time) map[string]any {
+	m := map[string]any{fieldDue: due, fieldDueShard: Shard(id)}
+	if uid != "" {
+		m[fieldUID] = uid
+	}
+	return m
+}
+
 // MessageFields returns the fields of a queue message that is delivered at due.
 func MessageFields(due time.Time) map[string]any { return map[string]any{fieldDue: due} }
 

@@ -23,6 +23,7 @@ var documents = map[string]map[string]any{
 	document.AuditHeads:   document.AuditHeadFields(at, at),
 	document.Consents:     document.ConsentFields(at),
 	document.Queue:        document.MessageFields(at),
+	document.Uploads:      document.UploadFields("f", "ana", at),
 	document.Users:        nil,
 	document.Connections:  nil,
 	document.Hosts:        nil,

@@ -31,6 +31,7 @@ const (
 	Sweeps       = "sweeps"        // state that sweeps keep between runs
 	Notes        = "notes"         // what the assistant remembers, one document for each user
 	Deployment   = "deployment"    // state of the whole deployment
+	Uploads      = "uploads"       // uploaded files, and objects of such files that are to be deleted
 )
 
 // RunPath returns the path of a run's document.
@@ -98,6 +99,12 @@ func OutputPartPath(runID, actionID string, first int64) string {
 
 // FilePath returns the path of a part of the files of a run's prompt. Parts are numbered from 1.
 func FilePath(runID string, part int) string { return ChunkPath(RunPath(runID), "files", int64(part)) }
+
+// UploadPath returns the path of an uploaded file.
+func UploadPath(id string) string { return Uploads + "/" + id }
+
+// WastePath returns the path of the document that has an object deleted.
+func WastePath(objectID string) string { return Uploads + "/waste_" + objectID }
 
 // IsChunk reports whether the path is that of a chunk document. A chunk never changes after it was written.
 func IsChunk(path string) bool { return strings.Count(path, "/") == 3 }

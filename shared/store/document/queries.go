@@ -128,6 +128,23 @@ func EndedConsents(by time.Time, limit int) store.Query {
 		Limit: limit}
 }
 
+// UploadsOf returns a query for the user's uploaded files. Those that no run has come first, the oldest upload before
+// the others.
+func UploadsOf(uid string, limit int) store.Query {
+	return store.Query{Collection: Uploads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldDue, Limit: limit}
+}
+
+// UnusedUploadsOf is UploadsOf restricted to files that no run has.
+func UnusedUploadsOf(uid string, limit int) store.Query {
+	return within(UploadsOf(uid, limit), time.Time{}, Never.Add(-time.Microsecond))
+}
+
+// DueUploads returns a query for the uploaded files and objects in a shard that are to be deleted at or before by.
+func DueUploads(shard int64, by time.Time, limit int) store.Query {
+	return store.Query{Collection: Uploads, Where: []store.Filter{inShard(shard), until(fieldDue, by)},
+		OrderBy: fieldDue, Limit: limit}
+}
+
 // DueMessages returns a query for the messages of the embedded queue that are due at or before by.
 func DueMessages(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Queue, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}

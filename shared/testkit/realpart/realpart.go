@@ -31,6 +31,7 @@ var (
 	Node        = Part{Name: "Node, TypeScript", Install: ByScript, slow: true}
 	Jay         = Part{Name: "jay-stack's packages", Install: ByScript, slow: true}
 	Emulate     = Part{Name: "emulate, an emulator of OAuth", Install: ByScript, slow: true}
+	GCSServer   = Part{Name: "fake-gcs-server, with Cloud Storage's API", Install: ByScript}
 	MCPServers  = Part{Name: "the official MCP servers", Install: ByScript, slow: true}
 	ChatClients = Part{Name: "chat clients of other makers", Install: ByScript, slow: true}
 	Description = Part{Name: "GitHub's description of its API", Install: ByScript}
@@ -43,8 +44,8 @@ var (
 )
 
 // All lists the parts, in the order of reports.
-var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, MCPServers, ChatClients, Description, Emulators,
-	Terraform, Recorded, Discovery}
+var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, GCSServer, MCPServers, ChatClients,
+	Description, Emulators, Terraform, Recorded, Discovery}
 
 // T is a test, or a program that acts as one.
 type T interface {

@@ -55,6 +55,16 @@ variable "retention" {
   }
 }
 
+variable "files" {
+  type        = object({ soft_delete_days = optional(number, 0) })
+  default     = {}
+  description = "Uploaded files: for how many days Google can bring back a deleted one; 0: not at all. null: no files can be uploaded."
+  validation {
+    condition     = try(var.files.soft_delete_days == 0 || var.files.soft_delete_days >= 7 && var.files.soft_delete_days <= 90, var.files == null)
+    error_message = "files.soft_delete_days must be 0, or 7 to 90."
+  }
+}
+
 variable "audit_log" {
   type = object({
     retention_days = optional(number, 400)

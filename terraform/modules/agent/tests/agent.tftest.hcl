@@ -156,6 +156,10 @@ run "prod" {
     error_message = "Archives are versioned and never public."
   }
   assert {
+    condition     = google_storage_bucket.files[0].public_access_prevention == "enforced" && google_storage_bucket.files[0].uniform_bucket_level_access && google_storage_bucket.files[0].soft_delete_policy[0].retention_duration_seconds == 0 && length(google_storage_bucket.files[0].versioning) == 0
+    error_message = "Uploaded files are never public, and their deletion is final."
+  }
+  assert {
     condition     = { for path in ["/api/agent/agents", "/api/agent/runs/x", "/api/agent/runs/x/events", "/api/agent/terminals/x", "/api/agent/terminals/x/socket", "/api/agent/plans", "/api/agent/plans/x", "/api/agent/plans/x/grants/x"] : path => one([for t in google_compute_url_map.edge["this"].test : t.service if t.path == path]) } == { for path, name in { "/api/agent/agents" = "runs", "/api/agent/runs/x" = "runs", "/api/agent/runs/x/events" = "runs", "/api/agent/terminals/x" = "terminals", "/api/agent/terminals/x/socket" = "terminal-attach", "/api/agent/plans" = "plans", "/api/agent/plans/x" = "plans", "/api/agent/plans/x/grants/x" = "plans" } : path => google_compute_backend_service.function[name].id }
     error_message = "A path with a variable part leads to its function."
   }

@@ -78,7 +78,7 @@ run "a_page" {
     functions = ["page"]
   }
   assert {
-    condition     = local.environment.WEB_FUNCTIONS == "actions,agui,allowlist,approvals-pending,approvals-resolve,audit,chat,chat-results,connections,run,runs,stream,threads,ui,web"
+    condition     = local.environment.WEB_FUNCTIONS == "actions,agui,allowlist,approvals-pending,approvals-resolve,audit,chat,chat-results,connections,files,run,runs,stream,threads,ui,web"
     error_message = "The console knows which functions it can call."
   }
 }

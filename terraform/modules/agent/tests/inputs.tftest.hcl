@@ -74,6 +74,8 @@ run "wrong_inputs_are_refused" {
     runtime = "nodejs22"
     # a throttle that lets nobody in
     requests_per_minute = 0
+    # deleted files for a day
+    files = { soft_delete_days = 1 }
     # an audit log of a week
     audit_log = { retention_days = 7 }
     # a way out of the archive
@@ -91,6 +93,7 @@ run "wrong_inputs_are_refused" {
     var.containers,
     var.deletion_protection,
     var.domain,
+    var.files,
     var.github,
     var.gmail_send_mode,
     var.mail,

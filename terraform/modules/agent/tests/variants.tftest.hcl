@@ -196,6 +196,16 @@ run "with_metrics" {
   }
 }
 
+run "without_files" {
+  variables {
+    files = null
+  }
+  assert {
+    condition     = length(google_storage_bucket.files) == 0 && alltrue([for name, parts in local.parts_of : alltrue([for p in parts : alltrue([for r in try(p.roles, []) : r.on != "files"])])])
+    error_message = "Without files there is no bucket, and nobody has a role on it."
+  }
+}
+
 run "with_a_key_for_decisions" {
   variables {
     decisions = {}

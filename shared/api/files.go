@@ -1,0 +1,112 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store/attachment"
+)
+
+// maxUploading is the limit of a body with one file of the largest size.
+const maxUploading = attachment.MaxUpload + 64<<10
+
+// places limits the files that an instance has in memory at once, where each is several times: as it comes, by itself,
+// and encrypted. A request waits for its place as long as placeTime.
+var places = semaphore.NewWeighted(4)
+
+const placeTime = 10 * time.Second
+
+// uploading allows the handler's body to be a file.
+func uploading(h handler) handler { return withFiles(h, maxUploading, "filename=") }
+
+// uploadedBody is the answer to an upload.
+type uploadedBody struct {
+	OK              bool      `json:"ok"`
+	FileID          string    `json:"fileId"`
+	Name            string    `json:"name"`
+	Type            string    `json:"type"`
+	Size            int       `json:"size"`
+	SHA256          string    `json:"sha256"`
+	LocationRemoved bool      `json:"locationRemoved,omitempty"`
+	UnusedUntil     time.Time `json:"unusedUntil"` // when it is deleted unless a run has it
+}
+
+// postFile stores a file for later prompts.
+func postFile(r *request) (any, error) {
+	leave, err := r.takePlace()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	name, data, err := r.file()
+	if err != nil {
+		return nil, err
+	}
+	f, err := attachment.New(name, data)
+	if err != nil {
+		return nil, fault.Within("file", err)
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	u, err := r.api.Records.Upload(ctx, r.uid, f)
+	if err != nil {
+		return nil, err
+	}
+	return uploadedBody{true, u.FileID, u.Name, u.Type, u.Size, u.SHA256, u.LocationRemoved,
+		u.CreatedAt.Add(attachment.Unused)}, nil
+}
+
+// takePlace waits for a place for a file until leave is called.
+func (r *request) takePlace() (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), placeTime)
+	defer cancel()
+	if err := places.Acquire(ctx, 1); err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeOverloaded,
+			"The server has as many files as it can hold at once. Please try again.").After(again).Because(err)
+	}
+	return func() { places.Release(1) }, nil
+}
+
+// file reads a body of multipart/form-data with one part, a file with the name "file" (RFC 7578).
+func (r *request) file() (name string, data []byte, err error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return "", nil, fault.New(fault.Validation, fault.CodeMediaType,
+			"The body must be multipart/form-data with a part named file.")
+	}
+	body, err := r.body()
+	if err != nil {
+		return "", nil, err
+	}
+	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	part, err := parts.NextPart()
+	if err != nil {
+		return "", nil, errForm(err)
+	}
+	if part.FormName() != "file" || part.FileName() == "" {
+		return "", nil, fault.Invalid("file", "the first part must be a file, named file and with a file name")
+	}
+	if data, err = io.ReadAll(part); err != nil {
+		return "", nil, errForm(err)
+	}
+	if len(data) > attachment.MaxUpload {
+		return "", nil, fault.Invalid("file", "%d bytes; the limit is %d", len(data), attachment.MaxUpload)
+	}
+	name = part.FileName()
+	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
+		return "", nil, fault.Invalid("file", "must be the only part, with the form's end behind it")
+	}
+	return name, data, nil
+}
+
+func errForm(err error) error {
+	return fault.Invalid("file", "a form with one file is required (RFC 7578)").Because(err)
+}

@@ -1,0 +1,168 @@
+// Package gcsserver runs, for tests, an independent server with Cloud Storage's JSON API: fake-gcs-server 1.56.1 (by
+// fsouza, BSD). It is a program of its own, because its module needs later releases of libraries that the product pins.
+// It keeps its buckets in memory, and checks no credentials.
+package gcsserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/api/option"
+
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
+)
+
+const (
+	version    = "fake-gcs-server-1.56.1"
+	startBound = time.Minute // from the start to the first answer; 0.1 s on an idle machine
+)
+
+// T is the owner of a server: a test, or a trial of the part. The server ends with it.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+	TempDir() string
+	Cleanup(func())
+}
+
+// Server is a running server.
+type Server struct {
+	URL string // without a trailing slash
+	t   T
+}
+
+var answers = realpart.GCSServer.Tried(func(t *realpart.Trial) { start(t).Bucket("trial") })
+
+// Start starts a server for the test, from the directory that GCS_SERVER_DIR names, or from that of .ci/install. If it
+// is missing, the test is skipped, or fails if REQUIRE_ALL is 1.
+func Start(t T) *Server {
+	t.Helper()
+	installed(t)
+	answers(t)
+	return start(t)
+}
+
+// installed returns the path of the program.
+func installed(t T) string {
+	t.Helper()
+	realpart.GCSServer.Take(t)
+	dir := os.Getenv("GCS_SERVER_DIR")
+	if cache, err := os.UserCacheDir(); dir == "" && err == nil {
+		dir = filepath.Join(cache, "countersign", version)
+	}
+	program := filepath.Join(dir, "fake-gcs-server")
+	if _, err := os.Stat(program); err != nil {
+		realpart.GCSServer.Absent(t, version+" is not installed where GCS_SERVER_DIR says")
+	}
+	return program
+}
+
+func start(t T) *Server {
+	t.Helper()
+	var failed error
+	for range 3 { // another program may take the free port first
+		s, err := launch(t)
+		if err == nil {
+			return s
+		}
+		failed = err
+	}
+	t.Fatalf("%v", failed)
+	return nil
+}
+
+func launch(t T) (*Server, error) {
+	port, err := freeport.Port()
+	if err != nil {
+		return nil, err
+	}
+	var printed bytes.Buffer
+	cmd := exec.Command(installed(t), "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
+		"-public-host", "127.0.0.1:"+port, "-log-level", "error")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &printed, &printed
+	dieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", version, err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = cmd.Wait() }()
+	stop := func() {
+		_ = cmd.Process.Kill() // it may have ended already
+		<-done
+	}
+	s := &Server{"http://127.0.0.1:" + port, t}
+	if err := s.await(done); err != nil {
+		stop()
+		return nil, fmt.Errorf("%w: %s", err, printed.String())
+	}
+	t.Cleanup(stop)
+	return s, nil
+}
+
+func (s *Server) await(ended <-chan struct{}) error {
+	late := time.After(startBound)
+	for {
+		res, err := http.Get(s.URL + "/storage/v1/b?project=p")
+		if err == nil {
+			res.Body.Close()
+			return nil
+		}
+		select {
+		case <-ended:
+			return errors.New("the server ended before it answered")
+		case <-late:
+			return fmt.Errorf("the server did not answer within %v", startBound)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Bucket creates a bucket, and returns its name.
+func (s *Server) Bucket(name string) string {
+	s.t.Helper()
+	res, err := http.Post(s.URL+"/storage/v1/b?project=p", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"name":%q}`, name)))
+	if err != nil {
+		s.t.Fatalf("create a bucket: %v", err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		s.t.Fatalf("create the bucket %s: %s", name, res.Status)
+	}
+	return name
+}
+
+// Objects returns the names of the objects in a bucket.
+func (s *Server) Objects(bucket string) (names []string) {
+	s.t.Helper()
+	res, err := http.Get(s.URL + "/storage/v1/b/" + bucket + "/o")
+	if err != nil {
+		s.t.Fatalf("list the bucket %s: %v", bucket, err)
+	}
+	defer res.Body.Close()
+	var list struct{ Items []struct{ Name string } }
+	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
+		s.t.Fatalf("list the bucket %s: %v", bucket, err)
+	}
+	for _, o := range list.Items {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// Client makes a client use the server, through transport; nil is the default one.
+func (s *Server) Client(transport http.RoundTripper) []option.ClientOption {
+	return []option.ClientOption{option.WithEndpoint(s.URL + "/storage/v1/"),
+		option.WithHTTPClient(&http.Client{Transport: transport})}
+}
