@@ -150,7 +150,7 @@ func (d *declared) unusable(err error) error {
 		"The service returned an invalid response.").Because(err)
 }
 
-func (d *declared) reconcile(ctx context.Context, c Call) (Outcome, error) {
+func (d *declared) reconcile(ctx context.Context, c Call, _ bool) (Outcome, error) {
 	o, err := d.Reconcile(ctx, c)
 	if err != nil || o.Verdict != Done {
 		return o, err

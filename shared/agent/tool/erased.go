@@ -213,7 +213,7 @@ func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	if c.Output == nil {
 		c.Output = io.Discard
 	}
-	return t.reconcile(ctx, c)
+	return t.reconcile(ctx, c, false)
 }
 
 // LookUp finds out whether the call took place although no start of it is recorded ([Def.LookUp]). After an error, the
@@ -224,5 +224,5 @@ func (t *Tool) LookUp(ctx context.Context, c Call) (_ Outcome, err error) {
 		return Outcome{Verdict: Unknown, Reason: "This tool cannot find out whether it ran."}, nil
 	}
 	c.Output = io.Discard
-	return t.lookUp(ctx, c)
+	return t.reconcile(ctx, c, true)
 }

@@ -38,8 +38,7 @@ type functions interface {
 	interrupt(context.Context, Call) error
 	prepare(context.Context, Call) (string, error)
 	execute(context.Context, Call) (json.RawMessage, error)
-	reconcile(context.Context, Call) (Outcome, error)
-	lookUp(context.Context, Call) (Outcome, error)
+	reconcile(ctx context.Context, c Call, unrecorded bool) (Outcome, error) // or LookUp, if unrecorded
 	compensate(args, result json.RawMessage) *Compensation
 }
 
@@ -329,21 +328,16 @@ func (t *typed[In, Out]) execute(ctx context.Context, c Call) (json.RawMessage, 
 	return b, nil
 }
 
-func (t *typed[In, Out]) reconcile(ctx context.Context, c Call) (Outcome, error) {
+func (t *typed[In, Out]) reconcile(ctx context.Context, c Call, unrecorded bool) (Outcome, error) {
 	v, err := decode[In](c.Args)
 	if err != nil {
 		return Outcome{}, err
 	}
-	verdict, res, reason, err := t.Reconcile(ctx, c, v)
-	return settled(verdict, res, t.out, reason, err)
-}
-
-func (t *typed[In, Out]) lookUp(ctx context.Context, c Call) (Outcome, error) {
-	v, err := decode[In](c.Args)
-	if err != nil {
-		return Outcome{}, err
+	find := t.Reconcile
+	if unrecorded {
+		find = t.LookUp
 	}
-	verdict, res, reason, err := t.LookUp(ctx, c, v)
+	verdict, res, reason, err := find(ctx, c, v)
 	return settled(verdict, res, t.out, reason, err)
 }
 
