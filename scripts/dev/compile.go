@@ -68,7 +68,7 @@ func place(source string) (string, error) {
 		cache = os.TempDir()
 	}
 	h := fnv.New64a()
-	io.WriteString(h, source)
+	_, _ = io.WriteString(h, source) // never fails
 	dir := filepath.Join(cache, "countersign", fmt.Sprintf("dev-%x", h.Sum64()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making a folder for the local server's program: %w", err)

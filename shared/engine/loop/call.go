@@ -64,8 +64,8 @@ func (c Call) needs(ex *unit.Execution, req StartRequest) needs {
 	return n
 }
 
-func (c Call) stored(tx *unit.Tx) (*run.Input, error) {
-	return seeThread(tx, &run.Input{Prompt: c.Prompt, SingleCall: true}), nil
+func (c Call) stored(tx *unit.Tx) *run.Input {
+	return seeThread(tx, &run.Input{Prompt: c.Prompt, SingleCall: true})
 }
 
 // begin adds the call as if it were the model's first answer.

@@ -28,8 +28,8 @@ func (c Compress) needs(ex *unit.Execution, req StartRequest) needs {
 	return needs{paths: ex.LinkedPaths(tool.Scope{UID: req.UID}, req.Agent)}
 }
 
-func (c Compress) stored(tx *unit.Tx) (*run.Input, error) {
-	return seeThread(tx, &run.Input{Compress: true, Tools: c.Tools}), nil
+func (c Compress) stored(tx *unit.Tx) *run.Input {
+	return seeThread(tx, &run.Input{Compress: true, Tools: c.Tools})
 }
 
 func (c Compress) begin(_ context.Context, tx *unit.Tx, _ approval.Places) error {

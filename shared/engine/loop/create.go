@@ -83,15 +83,15 @@ func readForCreate(ctx context.Context, ex *unit.Execution, req StartRequest, n 
 
 // queueRun adds the run's first event and the user's message.
 func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
-	input, err := in.stored(tx)
-	if err != nil {
-		return err
-	}
+	input := in.stored(tx)
 	if len(tx.Ex.Fallbacks) > 0 || input.Model != "" { // another model may get the run's calls as text of the server
 		input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
 	}
 	input.Agent, input.DelegatedBy = tx.Run.Agent, req.DelegatedBy
-	if _, asks := in.(Prompt); asks {
+	if p, asks := in.(Prompt); asks {
+		if err := p.addFiles(tx, input); err != nil {
+			return err
+		}
 		if err := tellNotes(tx, input); err != nil {
 			return err
 		}

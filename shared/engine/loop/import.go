@@ -27,9 +27,9 @@ func (i Import) needs(*unit.Execution, StartRequest) needs {
 	return needs{message: i.Prompt, noModel: true}
 }
 
-func (i Import) stored(tx *unit.Tx) (*run.Input, error) {
+func (i Import) stored(tx *unit.Tx) *run.Input {
 	tx.Ex.Mark = i.Mark
-	return seeThread(tx, &run.Input{Prompt: i.Prompt}), nil
+	return seeThread(tx, &run.Input{Prompt: i.Prompt})
 }
 
 // begin ends the run at once.

@@ -22,7 +22,7 @@ type Input interface {
 	needs(ex *unit.Execution, req StartRequest) needs
 
 	// stored returns the input in its stored form, for every process that continues the run.
-	stored(tx *unit.Tx) (*run.Input, error)
+	stored(tx *unit.Tx) *run.Input
 
 	// begin adds what only this input brings to the transition that creates the run, after the user's message.
 	begin(ctx context.Context, tx *unit.Tx, places approval.Places) error

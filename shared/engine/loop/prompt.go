@@ -135,7 +135,7 @@ func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 	return needs{message: p.Text, terminal: p.Terminal, paths: paths}
 }
 
-func (p Prompt) stored(tx *unit.Tx) (*run.Input, error) {
+func (p Prompt) stored(tx *unit.Tx) *run.Input {
 	if p.Answer == nil {
 		p.Answer = tx.Ex.Agents.Get(tx.Run.Agent).ResponseSchema
 	}
@@ -143,29 +143,29 @@ func (p Prompt) stored(tx *unit.Tx) (*run.Input, error) {
 		PageTools: p.PageTools, PageContext: p.PageContext, Answer: p.Answer, Model: p.Model,
 		Thoughts: p.Thoughts}
 	input.FilesBefore = tx.Thread.Files
-	if len(p.Files) > 0 {
-		files, err := p.uploaded(tx)
-		if err != nil {
-			return nil, err
-		}
-		tx.Thread.Files = true
-		input.Files, input.FilesOf = attachment.Describe(files), tx.Run.ID
-		tx.Run.FileParts = attachment.Count(input.Files)
-	}
 	if p.Client == nil {
-		return seeThread(tx, input), nil
+		return seeThread(tx, input)
 	}
 	input.SystemNote, input.Waiting = p.Client.SystemNote, p.Client.Waiting
 	input.Contents = p.Client.History.Contents
-	return input, nil
+	return input
+}
+
+// addFiles adds the files to the stored input.
+func (p Prompt) addFiles(tx *unit.Tx, input *run.Input) error {
+	files, err := p.uploaded(tx)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	tx.Thread.Files = true
+	input.Files, input.FilesOf = attachment.Describe(files), tx.Run.ID
+	tx.Run.FileParts = attachment.Count(input.Files)
+	return nil
 }
 
 // uploaded returns the prompt's files, with those that were uploaded before as they are stored, and counts the run with
 // each of them.
 func (p Prompt) uploaded(tx *unit.Tx) (files []attachment.File, err error) {
-	if len(p.Files) == 0 {
-		return nil, nil
-	}
 	counted, size := map[string]bool{}, 0
 	for i, f := range p.Files {
 		size += len(f.Data)

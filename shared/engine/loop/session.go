@@ -28,8 +28,8 @@ func (s Session) needs(ex *unit.Execution, req StartRequest) needs {
 	return needs{message: s.Prompt, noDayCap: true, paths: ex.LinkedPaths(tool.Scope{UID: req.UID}, req.Agent)}
 }
 
-func (s Session) stored(tx *unit.Tx) (*run.Input, error) {
-	return seeThread(tx, &run.Input{Prompt: s.Prompt, Session: &s.Session}), nil
+func (s Session) stored(tx *unit.Tx) *run.Input {
+	return seeThread(tx, &run.Input{Prompt: s.Prompt, Session: &s.Session})
 }
 
 // begin lists the session with its user. A session that continues an earlier one proposes the unfinished tasks at once.
