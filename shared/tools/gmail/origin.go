@@ -226,6 +226,8 @@ func lenient(header string, why error) (all []string, err error) {
 		switch {
 		case len(bracketed) > 1 || strings.ContainsAny(rest, `<>"`):
 			return nil, why
+		case len(bracketed) == 1 && names(rest, bracketed[0][1]):
+			return nil, why
 		case len(bracketed) == 1:
 			all = append(all, bracketed[0][1])
 		case strings.ContainsAny(rest, " \t\r\n") && strings.Contains(rest, "@"):
@@ -238,6 +240,17 @@ func lenient(header string, why error) (all []string, err error) {
 		return nil, why
 	}
 	return all, nil
+}
+
+// names reports whether a name contains an address other than this one, which a reader of the name would expect.
+func names(name, addr string) bool {
+	for word := range strings.FieldsSeq(name) {
+		other, err := address.Normalize(strings.Trim(word, "()[]"))
+		if err == nil && !strings.EqualFold(other, addr) {
+			return true
+		}
+	}
+	return false
 }
 
 func isSeparator(r rune) bool { return r == ',' || r == ';' }
