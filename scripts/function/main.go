@@ -21,6 +21,7 @@ import (
 	_ "github.com/countersign-run/countersign/functions/chat"
 	_ "github.com/countersign-run/countersign/functions/chat-results"
 	_ "github.com/countersign-run/countersign/functions/connections"
+	_ "github.com/countersign-run/countersign/functions/files"
 	_ "github.com/countersign-run/countersign/functions/gemini-agent"
 	_ "github.com/countersign-run/countersign/functions/mcp"
 	_ "github.com/countersign-run/countersign/functions/notify"

@@ -90,7 +90,7 @@ func (b *Builder) Add(tools tool.Set) error {
 	return nil
 }
 
-// modelPatience is how long a run continues to ask a model that has no capacity. Gemini's limits apply to a minute or
+// modelPatience is how long a run continues to ask a model without capacity. Gemini's limits apply to a minute or
 // to a day, and a run does not wait for the next day.
 const modelPatience = time.Hour
 

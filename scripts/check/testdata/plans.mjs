@@ -169,22 +169,22 @@ await run({
     await settled('the words are kept', async () => (await words.inputValue()) === 'Do not open an issue yet'
       && (await page.getByLabel('Comment').inputValue()) === 'Not before noon');
     const asks = page.getByRole('dialog');
-    const press = async (name, title, said) => {
+    const asked = async (name, title, said) => {
       await lain(page);
       await press(cards(page).getByRole('button', { name }));
       await asks.getByRole('heading', { name: title }).waitFor();
       for (const one of said) expect(`${name} tells ${one}`, (await asks.innerText()).includes(one));
     };
-    await press(/^Confirm plan/, 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
+    await asked(/^Confirm plan/, 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
     await accessible(page, 'words that were not sent');
     await asks.getByRole('button', { name: 'Go back' }).click();
-    await press('Reject', 'Reject without this change?', ['Do not open an issue yet']);
+    await asked('Reject', 'Reject without this change?', ['Do not open an issue yet']);
     await page.keyboard.press('Escape');
-    await press('Ask for another plan', 'Ask without this comment?', ['Not before noon']);
+    await asked('Ask for another plan', 'Ask without this comment?', ['Not before noon']);
     await asks.getByRole('button', { name: 'Go back' }).click();
     await lain(page);
     await press(cards(page).getByRole('button', { name: 'Edit before approving' }));
-    await press('Approve changes', 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
+    await asked('Approve changes', 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
     await asks.getByRole('button', { name: 'Go back' }).click();
     expect('nothing was sent', (await sent(resolve)).length === before);
     expect('and no word is gone', (await words.inputValue()) === 'Do not open an issue yet');

@@ -140,7 +140,7 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 	}
 	for path, body := range map[string]string{"/api/agent/chat": `{"message":"hello",`,
 		"/api/agent/chat/results": `{"results":[],`} {
-		for field, value := range map[string]string{"timeZone": "EST", "locale": "de_DE"} {
+		for field, value := range map[string]string{"timeZone": "Mars/Olympus Mons", "locale": "de_DE"} {
 			if got := p.refused(path, body+`"`+field+`":"`+value+`"}`); got != field {
 				t.Errorf("%s takes %s for a %s, or refuses %q", path, value, field, got)
 			}

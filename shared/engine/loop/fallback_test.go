@@ -109,7 +109,10 @@ func TestWhatAFallbackReads(t *testing.T) {
 }
 
 // halting is a model that shows some text and then fails.
-type halting struct{ asked int }
+type halting struct {
+	asked int
+	err   error
+}
 
 func (*halting) Name() string { return "a" }
 
@@ -117,13 +120,13 @@ func (m *halting) Generate(_ context.Context, _ model.Request, delta func(string
 	if m.asked++; delta != nil {
 		delta("I thi")
 	}
-	return nil, overload.Err
+	return nil, m.err
 }
 
 // TestNoFallbackAfterText checks that no other model is asked once text was shown, and that without a reader one is.
 func TestNoFallbackAfterText(t *testing.T) {
 	for _, unread := range []bool{false, true} {
-		w, m := withFallbacks(t), &halting{}
+		w, m := withFallbacks(t), &halting{err: overload.Err}
 		w.loop.Model = m
 		start, want := loop.StartRequest{UID: "ana"}, 3
 		if !unread {

@@ -5,28 +5,32 @@ import (
 	"errors"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// The waits for a model that is overloaded or has no quota left double from firstPatience to longestPatience. The
-// service can ask for a longer wait.
+// The waits for a model without capacity double from firstPatience to longestPatience. The service can ask for a longer
+// wait.
 const (
 	firstPatience   = 30 * time.Second
 	longestPatience = 8 * time.Minute
 )
 
-// nextAttempt returns when a run asks a model again that is overloaded or has no quota left. ok is false if the run
-// fails instead: the error is another, a part of the answer was shown, a page waits for the answer, or the run's time
-// for such waits or its deadline would pass. Many runs can fail at the same time, so the waits are spread.
+// nextAttempt returns when a run asks a model again whose quota is used up, or whose service has asked for a pause. ok
+// is false if the run fails instead: the error is another, a part of the answer was shown, a page waits for the answer,
+// or the run's time for such waits or its deadline would pass. Many runs can fail at the same time, so the waits are
+// spread.
 func nextAttempt(ex *unit.Execution, failure error) (at time.Time, ok bool) {
-	if !isBusy(failure) || errors.Is(failure, errShown) || ex.Agents.Get(ex.Run.Agent).Page {
+	asked := fault.As(failure)
+	pauses := isBusy(failure) && (asked.Code == model.CodeQuota || asked.RetryAfter > 0)
+	if !pauses || errors.Is(failure, errShown) || ex.Agents.Get(ex.Run.Agent).Page {
 		return at, false
 	}
 	now, waits := ex.Now(), ex.State.Waits
 	wait := min(firstPatience<<min(waits.Count, 8), longestPatience)
-	wait = max(fault.As(failure).RetryAfter, wait/2) + ex.Jitter(wait/2)
+	wait = max(asked.RetryAfter, wait/2) + ex.Jitter(wait/2)
 	at = now.Add(wait)
 	since := now
 	if waits.Count > 0 {

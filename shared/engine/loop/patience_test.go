@@ -13,6 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
+var noQuota = script.Turn{Err: fault.New(fault.Model, model.CodeQuota, "Used up.")}
+
 // patient starts a run in a program whose runs wait for the model for up to an hour.
 func (w *env) patient(t *testing.T, turns ...script.Turn) *run.View {
 	t.Helper()
@@ -34,7 +36,7 @@ func TestARunWaitsForItsModel(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		begin := w.clock()
-		id := w.patient(t, overload, overload).RunID
+		id := w.patient(t, noQuota, noQuota).RunID
 		v, r := w.see(t, id)
 		if wait := v.ResumesAt.Sub(begin); v.Status != run.Planning || wait < 15*time.Second || wait > time.Minute ||
 			r.Lease.Owner != "" || !strings.Contains(v.Summary, "asked again") {
@@ -50,7 +52,7 @@ func TestARunWaitsForItsModel(t *testing.T) {
 		if v, _ = w.see(t, id); v.Status != run.Planning || !v.ResumesAt.After(w.clock()) {
 			t.Fatalf("%s until %s", v.Status, v.ResumesAt)
 		}
-		w.model.Then(callOf("lookup"), overload)
+		w.model.Then(callOf("lookup"), noQuota)
 		w.tick(2 * time.Minute)
 		w.sweepsAnew(t)
 		if v, _ = w.see(t, id); len(v.Actions) != 1 || v.Actions[0].Status != run.ActionCompleted ||
@@ -74,7 +76,8 @@ func TestPatienceEnds(t *testing.T) {
 		err   error
 		waits bool
 	}{
-		"overloaded":             {overload.Err, true},
+		"overloaded":             {overload.Err, false},
+		"overloaded, for a time": {fault.New(fault.Model, model.CodeOverloaded, "Busy.").After(20 * time.Second), true},
 		"the quota of a minute":  {quota.After(50 * time.Second), true},
 		"the quota of the day":   {quota.After(5 * time.Hour), false},
 		"refused":                {fault.New(fault.Model, model.CodeRefused, "No."), false},
@@ -97,18 +100,18 @@ func TestPatienceEnds(t *testing.T) {
 func TestPatienceIsBounded(t *testing.T) {
 	w := newEnv(t)
 	begin := w.clock()
-	v := w.patient(t, overload)
+	v := w.patient(t, noQuota)
 	for asked := 1; v.Status == run.Planning; asked++ {
 		if asked > 20 {
 			t.Fatalf("asked %d times until %s", asked, w.clock().Sub(begin))
 		}
-		w.model.Then(overload)
+		w.model.Then(noQuota)
 		w.tick(v.ResumesAt.Sub(w.clock()) + time.Second)
 		w.sweepsAnew(t)
 		v, _ = w.see(t, v.RunID)
 	}
 	took := w.clock().Sub(begin)
-	if v.ErrorReason != model.CodeOverloaded || took < 40*time.Minute || took > time.Hour {
+	if v.ErrorReason != model.CodeQuota || took < 40*time.Minute || took > time.Hour {
 		t.Errorf("after %s the run is %s: %s", took, v.Status, v.Message)
 	}
 }
@@ -116,7 +119,7 @@ func TestPatienceIsBounded(t *testing.T) {
 // TestWhatEndsAWaitForTheModel cancels a run that waits for its model, and lets another reach its deadline.
 func TestWhatEndsAWaitForTheModel(t *testing.T) {
 	w := newEnv(t)
-	id := w.patient(t, overload).RunID
+	id := w.patient(t, noQuota).RunID
 	if _, err := w.loop.Cancel(t.Context(), "ana", id); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +142,7 @@ func TestWhatEndsAWaitForTheModel(t *testing.T) {
 func TestNoWaitAfterText(t *testing.T) {
 	for _, unread := range []bool{false, true} {
 		w := newEnv(t)
-		w.loop.ModelPatience, w.loop.Model = time.Hour, &halting{}
+		w.loop.ModelPatience, w.loop.Model = time.Hour, &halting{err: noQuota.Err}
 		start := loop.StartRequest{UID: "ana"}
 		if !unread {
 			start.Sink = func(unit.Update) {}
@@ -156,7 +159,7 @@ func TestManyRunsWaitApart(t *testing.T) {
 	w := newEnv(t)
 	times := map[time.Time]bool{}
 	for range 20 {
-		times[w.patient(t, overload).ResumesAt] = true
+		times[w.patient(t, noQuota).ResumesAt] = true
 	}
 	if len(times) < 15 {
 		t.Errorf("20 runs are due at %d times", len(times))

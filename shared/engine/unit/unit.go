@@ -68,8 +68,8 @@ type Env struct {
 
 	AuditDays  int        // number of days that the audit log of a run is kept; 0: forever
 	UserLimits run.Limits // usage limits of a user, across all agents
-	// ModelPatience is how long a run continues to ask a model that is overloaded or has no quota left. Zero: the run
-	// fails at once.
+	// ModelPatience is how long a run continues to ask a model whose quota is used up, or whose service asks for a
+	// pause. Zero: the run fails at once.
 	ModelPatience time.Duration
 	UndoWindow    time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
 	LeaseMargin   time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
