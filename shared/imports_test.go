@@ -324,6 +324,21 @@ func TestLinesFitOnAScreen(t *testing.T) {
 	}
 }
 
+// TestTheTopLevel holds the repository to its layout. A program that go build has left there is easily committed.
+func TestTheTopLevel(t *testing.T) {
+	listed, err := exec.Command("git", "-C", "..", "ls-files").Output()
+	if err != nil {
+		t.Skip("this is no clone: ", err)
+	}
+	layout := strings.Fields("functions shared infra terraform scripts go.mod go.sum README.md LICENSE CONTRIBUTING.md")
+	for path := range strings.Lines(string(listed)) {
+		top, _, _ := strings.Cut(strings.TrimSpace(path), "/")
+		if !strings.HasPrefix(top, ".") && !slices.Contains(layout, top) {
+			t.Errorf("%s is not part of the layout", top)
+		}
+	}
+}
+
 // rawLines are the lines that raw strings are on.
 func rawLines(src []byte) map[int]bool {
 	fset := token.NewFileSet()
