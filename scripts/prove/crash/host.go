@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
+	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
 // These are the faults of a host, injected when the worker is interrupted.
@@ -247,6 +248,8 @@ func (t *trial) effects() []invariants.Effect {
 		return t.committed()
 	case t.kind.contained:
 		return t.contained()
+	case t.kind.tool == memory.Remember:
+		return t.remembered()
 	case !t.kind.onHost:
 		return append(t.env.effectsOf(t.uid), t.takenBack()...)
 	case t.kind.tool == commandList.tool:

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
+	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
 // kind is a tool, with the evidence that its provider gives after a crash.
@@ -34,7 +35,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	onMCPServer, issue, pull, commit, patch, create, script, edit, reminded,
+	ownNote, onMCPServer, issue, pull, commit, patch, create, script, edit, reminded,
 }
 
 // commands are the kinds of -on host.
@@ -51,7 +52,7 @@ var everyKind = slices.Concat(kinds, commands)
 // user.
 func (k kind) proves() bool {
 	return k.readable || k.tool == "calendar_event_create" || k.tool == pull.tool || k.tool == commit.tool ||
-		k.contained
+		k.tool == memory.Remember || k.contained
 }
 
 // eventStart is late enough for every run.
@@ -61,7 +62,7 @@ func (k kind) args(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
 		return testkit.Mail("bob@example.org", name, "hello")
-	case "note", mcpTool:
+	case "note", mcpTool, memory.Remember:
 		return map[string]any{"text": name}
 	case "run_command":
 		return testkit.Command(name)
@@ -81,7 +82,7 @@ func (k kind) edited(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
 		a["body"] = "hello again"
-	case "note", mcpTool:
+	case "note", mcpTool, memory.Remember:
 		a["text"] = name + ", edited"
 	case "run_command":
 		a["command"] = strings.Replace(name, " run ", " edited run ", 1)

@@ -27,6 +27,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 	"github.com/countersign-run/countersign/shared/tools/mcptools"
+	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
 // order is the configuration of a worker.
@@ -101,6 +102,7 @@ func work(ctx context.Context, first proof.Order) error {
 		}
 		l.Tools = tool.NewSet(used...)
 		testkit.Offer(l, note(providers, o.Notes))
+		testkit.Offer(l, memory.New(l.Store)[memory.Remember])
 	}), app.With(p.struckClients()), app.Replace(serversOver(&http.Client{Transport: providers})))
 	if err != nil {
 		return err
