@@ -18,10 +18,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/github"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
+	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
 // waits makes a user's model do one call, and reports whether it needs approval.
@@ -161,6 +163,27 @@ func triesLabels(t *testing.T, respect string) (shown string, asked bool) {
 	}
 	w.endsAlways(respect)
 	return shown, waits(uid, next)
+}
+
+func triesNotes(t *testing.T, respect string) (shown string, asked bool) {
+	w := remembering(t)
+	r, _ := w.does(remembers("Ana likes short mails."))
+	shown = string(w.call("GET", "/api/agent/approvals/pending", "").Body)
+	n := w.keeps(r, "approve_and_always_allow_command")[0]
+	uid, next := "ana", remembers("Ana starts at eight.")
+	switch respect {
+	case "kind of action":
+		next = fakegemini.Call{Name: memory.Forget, Args: map[string]any{"id": n.ID}}
+	case "user":
+		uid = "ben"
+	}
+	w.endsAlways(respect)
+	w.SetModel(testkit.Wants(next.Name, next.Args))
+	a, err := w.Call(t.Context(), uid, "POST", "/api/agent/run", `{"prompt":"Please.","agent":"aide"}`)
+	if err != nil || len(a.Actions) != 1 {
+		t.Fatalf("%v %s", err, a.Body)
+	}
+	return shown, a.Actions[0].Status == "awaiting_confirmation"
 }
 
 // files gives an account a mail, and a label of its own.

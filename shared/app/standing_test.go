@@ -19,6 +19,7 @@ import (
 // A permission is given before a call, and lets the call run without approval or lets someone request approvals.
 type permission struct {
 	rules []string // rules of the policy and of tools that then allow a call without approval
+	given []string // functions that let the user always allow a call
 	back  []string // routes with which the user revokes it
 	// try gives the permission and then makes a call that differs from the shown one in one respect, or in none if
 	// respect is empty. It returns the text that the user saw, and whether approval is needed.
@@ -39,17 +40,26 @@ var permissions = map[string]permission{
 			"user", "taken back"},
 	},
 	"an always-allowed command": {
-		rules: []string{"policy.RuleCommandAllowed"}, try: triesCommand,
+		rules: []string{"policy.RuleCommandAllowed"}, given: []string{"command.always"}, try: triesCommand,
 		shows: []string{"touch witness on ", "in the home directory", "for 90 days and up to 20 times a day",
 			"by the program file of today", "without variables of earlier commands"},
 		differs: []string{"words", "one more word", "directory", "program file", "host", "end", "count", "taken back"},
-		held:    map[string]string{"variables": "shared/app.TestAnAllowedCommandStaysTheSame"},
+		held: map[string]string{"variables": "shared/app.TestAnAllowedCommandStaysTheSame",
+			"links": "shared/app.TestAnAllowedDirectoryStaysTheSame"},
 	},
 	"an always-allowed change of labels": {
-		try: triesLabels, shows: []string{"ana-home@", "Exactly this, for 90 days and up to 20 times a day: ",
+		given: []string{"gmail.ruleModify"}, try: triesLabels,
+		shows: []string{"ana-home@", "Exactly this, for 90 days and up to 20 times a day: ",
 			"Add the label “Invoices”; Archive (remove from the inbox), for any mails of ana-home@"},
 		differs: []string{"another label", "one label fewer", "renamed", "account", "end", "count", "user",
 			"taken back"},
+	},
+	"always-allowed notes": {
+		given: []string{"memory.asks"}, try: triesNotes,
+		shows: []string{"Every such action, for 90 days and up to 20 times a day: ",
+			"once the assistant has read text from others"},
+		differs: []string{"kind of action", "end", "count", "user", "taken back"},
+		held:    map[string]string{"text from strangers": "shared/app.TestMemoryAlwaysAllowed"},
 	},
 	"a host's rule": {
 		rules: []string{"command.RuleReadOnly"}, try: triesHost, shows: []string{"read_only", "/var/log"},
@@ -115,19 +125,20 @@ func TestAPermissionIsNoWiderThanItsCard(t *testing.T) {
 	}
 }
 
-// TestEveryPermissionIsInTheTable finds each place in the code that lets a call run without approval, and each route
-// that revokes something. Each must have a row. The tests that rows name must exist.
+// TestEveryPermissionIsInTheTable finds each place in the code that lets a call run without approval, that lets a user
+// always allow a call, and each route that revokes something. Each must have a row. The tests that rows name must
+// exist.
 func TestEveryPermissionIsInTheTable(t *testing.T) {
 	page, err := os.ReadFile("../agent/policy/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, routes := []string{}, slices.Clone(deletesOnly)
+	rules, given, routes := []string{}, []string{}, slices.Clone(deletesOnly)
 	for name, p := range permissions {
 		if !strings.Contains(string(page), "\n| "+name+" | ") {
 			t.Errorf("%s is not on the page for users", name)
 		}
-		rules, routes = append(rules, p.rules...), append(routes, p.back...)
+		rules, given, routes = append(rules, p.rules...), append(given, p.given...), append(routes, p.back...)
 		for respect, test := range p.held {
 			dir, test, _ := strings.Cut(test, ".")
 			if !hasTest(t, dir, test) {
@@ -136,8 +147,12 @@ func TestEveryPermissionIsInTheTable(t *testing.T) {
 		}
 	}
 	slices.Sort(rules)
-	if found := unasked(t); !slices.Equal(found, rules) {
+	if found := found(t, allowedBy); !slices.Equal(found, rules) {
 		t.Errorf("calls go unasked by %q; the table has %q", found, rules)
+	}
+	slices.Sort(given)
+	if found := found(t, givenBy); !slices.Equal(found, given) {
+		t.Errorf("calls can always be allowed by %q; the table has %q", found, given)
 	}
 	var found []string
 	for _, f := range api.Functions {
@@ -166,10 +181,10 @@ func hasTest(t *testing.T, dir, name string) bool {
 	})
 }
 
-// unasked returns the names of the rules with which the code allows a call.
-func unasked(t *testing.T) []string {
+// found returns what a function names in the code: it gets each node with the name of its package.
+func found(t *testing.T, named func(in string, n ast.Node) string) []string {
 	t.Helper()
-	rules := map[string]bool{}
+	names := map[string]bool{}
 	err := filepath.WalkDir("..", func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return err
@@ -179,8 +194,8 @@ func unasked(t *testing.T) []string {
 			return err
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
-			if rule := allowedBy(parsed.Name.Name, n); rule != "" {
-				rules[rule] = true
+			if name := named(parsed.Name.Name, n); name != "" {
+				names[name] = true
 			}
 			return true
 		})
@@ -189,8 +204,23 @@ func unasked(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(rules, "policy.r.ID") // a tool's own policy, which is found where the tool creates it
-	return slices.Sorted(maps.Keys(rules))
+	delete(names, "policy.r.ID") // a tool's own policy, which is found where the tool creates it
+	return slices.Sorted(maps.Keys(names))
+}
+
+// givenBy returns the name of a function that makes a tool.Always, with its package, or "" for any other node.
+func givenBy(in string, n ast.Node) (name string) {
+	f, ok := n.(*ast.FuncDecl)
+	if !ok {
+		return ""
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if made, ok := n.(*ast.CompositeLit); ok && identOf(made.Type) == "tool.Always" {
+			name = in + "." + f.Name.Name
+		}
+		return true
+	})
+	return name
 }
 
 // allowedBy returns the rule of a decision that allows, with its package, or "" for any other node.

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,53 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
+// TestAnAllowedDirectoryStaysTheSame swaps the directory of an always-allowed command for another one, by a link on the
+// way to it or in its place. The command needs approval then.
+func TestAnAllowedDirectoryStaysTheSame(t *testing.T) {
+	for name, c := range map[string]struct{ enter, swap string }{
+		"the link is another": {"ln -s b current; cd current", "rm ~/current; ln -s c ~/current"},
+		"a link on the way":   {"ln -s b current; mkdir b/x c/x; cd current/x", "rm ~/current; ln -s c ~/current"},
+		"a link in its place": {"cd b", "mv ~/b ~/moved; ln -s c ~/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := onTerminal(t, nil)
+			if err := errors.Join(os.Mkdir(filepath.Join(h.srv.Home, "b"), 0o755),
+				os.Mkdir(filepath.Join(h.srv.Home, "c"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			h.does(c.enter, "approve_once")
+			h.does("touch witness", "approve_and_always_allow_command")
+			if h.does("touch witness", "reject") {
+				t.Error("what is always allowed is asked about")
+			}
+			h.does(c.swap, "approve_once")
+			if !h.does("touch witness", "reject") {
+				t.Error("it runs unasked in another directory")
+			}
+			for _, dir := range []string{"c", "c/x"} {
+				if _, err := os.Stat(filepath.Join(h.srv.Home, dir, "witness")); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("it has changed %s: %v", dir, err)
+				}
+			}
+		})
+	}
+}
+
+// does makes the model run a line, decides the card, if there is one, and reports whether there was one.
+func (h *onHost) does(line, decision string) (asked bool) {
+	h.t.Helper()
+	h.SetModel((&commands{lines: []string{line}}).turn)
+	got := h.askOn("Do it.")
+	if len(got.Approvals) == 0 {
+		return false
+	}
+	if a := h.resolve(got.Approvals[0], decision, nil); a.HTTP != http.StatusOK {
+		h.t.Fatalf("%s: %d %s", line, a.HTTP, a.Body)
+	}
+	h.run(got)
+	return true
+}
+
 // An always-allow covers one directory, and the program that the user meant: a program that an earlier command has put
 // into the search path does not replace it, and a changed file needs approval.
 func TestAnAllowedCommandStaysTheSame(t *testing.T) {
@@ -25,19 +73,7 @@ func TestAnAllowedCommandStaysTheSame(t *testing.T) {
 			0o755)); err != nil {
 		t.Fatal(err)
 	}
-	do := func(line, decision string) (asked bool) {
-		t.Helper()
-		h.SetModel((&commands{lines: []string{line}}).turn)
-		got := h.askOn("Do it.")
-		if len(got.Approvals) == 0 {
-			return false
-		}
-		if a := h.resolve(got.Approvals[0], decision, nil); a.HTTP != http.StatusOK {
-			t.Fatalf("%s: %d %s", line, a.HTTP, a.Body)
-		}
-		h.run(got)
-		return true
-	}
+	do := h.does
 	const always, once, no = "approve_and_always_allow_command", "approve_once", "reject"
 	do("touch witness", always)
 	do("export PATH="+shell.Quote([]string{evil})+":$PATH", once)

@@ -49,3 +49,34 @@ func TestGitStatusRunsUnasked(t *testing.T) {
 		t.Errorf("what was approved did not run as it is: %v", err)
 	}
 }
+
+// TestGitAfterATestRunsUnasked asks for a repository first, in a folder that has one and in one that has none. What the
+// shell makes of the answer is as without us, and a path on which something is mounted on demand needs approval.
+func TestGitAfterATestRunsUnasked(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "-b", "main",
+		filepath.Join(h.srv.Home, "app")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line, want := range map[string]string{
+		"[ -d app/.git ] && git -C app status -sb":        "## No commits yet on main",
+		"test -d app/.git && git -C app branch || echo z": `"output":""`,
+		"[ -d .git ] && git status":                       `"exitCode":1`,
+		"[ -d .git ] && git status || echo none":          "none",
+		"ls && git status":                                "app",
+		"git status || echo no":                           "git repository (or any of the parent directories): .git",
+		"[ -d /dev/fd/3 ] && git -C app status":           "",
+	} {
+		m := &commands{lines: []string{line}}
+		h.SetModel(m.turn)
+		asked := h.askOn("Look.")
+		h.deliver()
+		if read := strings.Join(m.responses, ""); want != "" && !strings.Contains(read, want) ||
+			(len(asked.Approvals) > 0) != (want == "") {
+			t.Errorf("%s: the model read %q; %s", line, read, asked.Body)
+		}
+		if len(asked.Approvals) > 0 {
+			h.resolve(asked.Approvals[0], "reject", nil)
+		}
+	}
+}

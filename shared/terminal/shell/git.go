@@ -160,28 +160,30 @@ func looksAtRepository(argv []string) *Repository {
 	return r
 }
 
-// repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program looks
-// at a file. It returns nil for every other line.
-func repositoryOf(pieces []piece) (r *Repository) {
+// repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program prints
+// a file. It also returns the paths at which the other programs look, as in [ -d .git ] && git status. For every other
+// line it returns nil.
+func repositoryOf(pieces []piece) (r *Repository, looks []string) {
 	for i := range pieces {
 		p := &pieces[i]
 		if p.argv[0] != "git" {
 			var other Judgment
-			if !other.looks(p) || len(other.Looks)+len(other.Needs) > 0 || p.input != "" {
-				return nil
+			if !other.looks(p) || len(other.Reads)+len(other.Needs) > 0 || other.Walks || p.input != "" {
+				return nil, nil
 			}
+			looks = append(looks, other.Looks...)
 			continue
 		}
 		one := looksAtRepository(p.argv)
 		if one == nil || len(p.globs) > 0 || p.input != "" || r != nil && r.Dir != one.Dir {
-			return nil
+			return nil, nil
 		}
 		if r != nil {
 			one.Tree, one.Prints = one.Tree || r.Tree, one.Prints || r.Prints
 		}
 		r = one
 	}
-	return r
+	return r, looks
 }
 
 // isInRepository reports whether s can be a revision, or a path within the repository.

@@ -21,21 +21,37 @@ func TestRepository(t *testing.T) {
 		"git ls-files -m": {Dir: ".", Tree: true}, "git describe --tags --always": {Dir: "."}, "git remote": {Dir: "."},
 		"git rev-list --count HEAD": {Dir: "."}, "git merge-base main HEAD": {Dir: "."},
 		"git remote -v": {Dir: "."}, "git stash list": {Dir: "."}, "git log --oneline | head -5": {Dir: "."},
-		"git status -s | grep '^??' | wc -l": {Dir: ".", Tree: true},
-		"git branch && git status":           {Dir: ".", Tree: true},
-		"pwd && git status && date":          {Dir: ".", Tree: true},
-		"whoami; ls; git log -1":             {Dir: "."},
-		"git log -p -1":                      {Dir: ".", Prints: true}, "git log -3 --patch": {Dir: ".", Prints: true},
-		"git -C a show HEAD:f": {Dir: "a", Prints: true}, "git diff": {Dir: ".", Tree: true, Prints: true},
-		"git diff -p --stat": {Dir: ".", Tree: true, Prints: true},
-		"git diff -U5":       {Dir: ".", Tree: true, Prints: true},
-		"git log -S 'a b'":   {Dir: ".", Prints: true}, "git log -Gx --oneline": {Dir: ".", Prints: true},
+		"git status -s | grep '^??' | wc -l":             {Dir: ".", Tree: true},
+		"git branch && git status":                       {Dir: ".", Tree: true},
+		"pwd && git status && date":                      {Dir: ".", Tree: true},
+		"whoami; ls; git log -1":                         {Dir: "."},
+		"[ -d .git ] && git status":                      {Dir: ".", Tree: true},
+		"test -d a/.git && git -C a log -1 || echo none": {Dir: "a"},
+		"ls -la src && git status --short":               {Dir: ".", Tree: true},
+		"git log -p -1":                                  {Dir: ".", Prints: true},
+		"git log -3 --patch":                             {Dir: ".", Prints: true},
+		"git -C a show HEAD:f":                           {Dir: "a", Prints: true},
+		"git diff":                                       {Dir: ".", Tree: true, Prints: true},
+		"git diff -p --stat":                             {Dir: ".", Tree: true, Prints: true},
+		"git diff -U5":                                   {Dir: ".", Tree: true, Prints: true},
+		"git log -S 'a b'":                               {Dir: ".", Prints: true}, "git log -Gx --oneline": {Dir: ".", Prints: true},
 		"git log --grep 'a b'": {Dir: "."}, "git blame -L 1,9 f": {Dir: ".", Tree: true, Prints: true},
 		"git grep -n -e x HEAD -- '*.go'": {Dir: ".", Tree: true, Prints: true},
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || j.Repository == nil || *j.Repository != want || j.Class != shell.Opaque {
 			t.Errorf("%q looks at %+v, %s (%v); want %+v", command, j.Repository, j.Class, err, want)
+		}
+	}
+}
+
+// TestBesideARepository checks that the paths of a line's other programs are known, since its host has to check them.
+func TestBesideARepository(t *testing.T) {
+	for command, want := range map[string]string{"git status": "", "[ -d .git ] && git status": ".git",
+		"test -e ~/x; ls a 'b c' && git log": "~/x a b c"} {
+		j, err := shell.Judge(command, shell.Bash)
+		if err != nil || j.Repository == nil || strings.Join(j.Looks, " ") != want {
+			t.Errorf("%q: %q, %v", command, j.Looks, err)
 		}
 	}
 }
@@ -54,12 +70,17 @@ git -p log
 git status -v
 git status | sh
 git status; touch x
-git status; ls x
+git status; ls -R x
+git status; cat x
+git status && wc -l f
+[ -d $x ] && git status
+[ -n "$(id)" ] && git status
+[ -d .git ] && git status && touch x
+[ -d .git ] && git -C a status && git -C b status
 git log | git -C x log
 git log <x
 head x | git status
 head x; git status
-ls a && git status
 test -d /net/x && git status
 journalctl -n 1; git status
 touch x && git status

@@ -53,7 +53,9 @@ type Judgment struct {
 	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
 	Reads []string
 
-	Looks   []string // the paths that a read_only command looks at, those of Reads among them
+	// Looks are the paths that a read_only command looks at, those of Reads among them; and those at which the other
+	// programs look beside a Repository.
+	Looks   []string
 	Walks   bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
 	Files   bool     // of a folder it would read what lies there, so that all of Reads must be files
 	Private bool     // it may follow a link that takes a file's place below a folder, so no other user may write there
@@ -118,8 +120,8 @@ func Judge(command string, g Grammar) (Judgment, error) {
 			j.Class = w.Class
 		}
 	}
-	if j.Repository = repositoryOf(pieces); j.Repository != nil {
-		j.pieces = pieces
+	if r, looks := repositoryOf(pieces); r != nil {
+		j.Repository, j.Looks, j.pieces = r, looks, pieces
 	}
 	return j, nil
 }

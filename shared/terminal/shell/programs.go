@@ -201,3 +201,12 @@ func carrier(name string, args []string) int {
 	}
 	return slices.IndexFunc(args[1:], carries) + 1
 }
+
+// Configured reports whether a program reads a configuration of its user that can make it do more than its words say,
+// in a clean environment too. curl finds ~/.curlrc without HOME, unless its first argument is -q.
+func Configured(argv []string) bool {
+	if path.Base(argv[0]) != "curl" {
+		return false
+	}
+	return len(argv) < 2 || !strings.HasPrefix(argv[1], "-q") && argv[1] != "--disable"
+}

@@ -274,18 +274,20 @@ open_paths() {
 
 # open_repository finds the repository of a git command, and makes a folder of ours that git reads in its place. That
 # folder has links to the objects, references and states of the repository, and copies of its configuration and its
-# index, but no hooks. The copies are checked and git reads the copies, so nothing can be changed meanwhile.
+# index, but no hooks. The copies are checked and git reads the copies, so nothing can be changed meanwhile. Where there
+# is no repository, the folder is empty.
 open_repository() {
 	guard_opening &
 	guard=$!
-	at=${looks%"$newline"}
+	at=${looks%%"$newline"*} repository=$k/new.git.$$
 	no_pipes || refuse special
 	found=$(discover 2>&1) || {
 		case $?,$found in
-		127,*) ;; # the command says so
+		127,*) repository='' ;; # the command says so
 		*,*': not a git repository'*)
-			quote "$at"
-			command="git -C $quoted rev-parse --git-dir" # which runs no program, and says the same
+			rm -rf "$repository"
+			mkdir "$repository" || refuse home # an empty one, which git reads as none
+			sed_names="s|not a git repository: '[^']*/git'|not a git repository (or any of the parent directories): .git|"
 			;;
 		*) refuse git ;;
 		esac
@@ -300,7 +302,6 @@ open_repository() {
 		[ -z "$within" ] || allowed "$f" || refuse outside
 	done
 	ordinary_repository || refuse git
-	repository=$k/new.git.$$
 	{ copy_repository && harmless_repository; } >/dev/null 2>&1 || refuse git
 	end_guard
 }

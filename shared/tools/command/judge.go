@@ -96,11 +96,12 @@ const asksOfGit = "This git command waits for your yes: it may print files or ch
 	"configuration of a repository can have git run another program."
 
 // always returns the permission that the user can give for this command: exactly these words, in this directory of
-// this host. Only a command that is one program with literal words has one. The program's file is pinned when the
-// command runs (standing).
+// this host. Only a command that is one program with literal words has one, and only if no configuration of the host's
+// user can add to them. The program's file is pinned when the command runs (standing).
 func always(a Args, at site) *tool.Always {
 	words, err := shell.Allow(a.Command)
-	if err != nil || len(words) != 1 || grammar(&at.Host) != shell.Bash && grammar(&at.Host) != shell.POSIX {
+	if err != nil || len(words) != 1 || shell.Configured(words[0]) ||
+		grammar(&at.Host) != shell.Bash && grammar(&at.Host) != shell.POSIX {
 		return nil
 	}
 	line, _ := visible.Line(shell.Quote(words[0]))

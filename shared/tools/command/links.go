@@ -53,11 +53,14 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 	return j.Line(home, names), o, nil
 }
 
-// repository returns the words of a git command that runs without approval, and the place whose repository the host
-// checks.
+// repository returns the words of a git command that runs without approval, and the paths that the host checks: the
+// place of its repository, and the paths at which the line's other programs look.
 func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
 	home := m.Facts.Home
 	o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{inHome(j.Repository.Dir, home)}, Walks: true}
+	for _, f := range j.Looks {
+		o.Looks = append(o.Looks, inHome(f, home))
+	}
 	if j.Repository.Tree {
 		o.Git = supervisor.GitTree
 	}

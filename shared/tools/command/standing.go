@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -17,10 +18,10 @@ import (
 // CodeProgram is the error code for a command that its user always allows, if its program is now another file.
 const CodeProgram = fault.Code("program_changed")
 
-// standing records which file runs if its user always allows the command with this approval. It refuses a command
-// that runs by such a permission if its program is now another file. The permission's key has the host, the directory
-// and the words. The file is the one to which the name resolves in the clean environment in which such a command
-// runs.
+// standing records which file runs, and where, if its user always allows the command with this approval. It refuses a
+// command that runs by such a permission if its program is now another file, or if a link now leads its directory
+// elsewhere. The permission's key has the host, the directory and the words. The file is the one to which the name
+// resolves in the clean environment in which such a command runs.
 func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) error {
 	if !c.Standing && !c.Always {
 		return nil
@@ -48,20 +49,21 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 		}
 	}
 	return tool.AskFirst(fault.New(fault.Policy, CodeProgram,
-		"You always allow this command, but its program may be another file by now. Nothing was run."))
+		"You always allow this command, but its program or its directory may be another one by now. Nothing was "+
+			"run."))
 }
 
 // cleanPath is the search path that the supervisor sets for a command that runs without approval.
 const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// whichFile prints the file to which a name resolves in a directory, and the SHA-256 of the file if it is readable.
-// It contains no character that a login shell could interpret within single quotes.
-const whichFile = `cd "$1" || exit; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; ` +
+// whichFile prints the place of a directory without links, the file to which a name resolves there, and the SHA-256 of
+// the file if it is readable. It contains no character that a login shell could interpret within single quotes.
+const whichFile = `cd "$1" || exit; pwd -P; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; ` +
 	`*) echo builtin; exit ;; esac; readlink -f -- "$f" || exit; [ -r "$f" ] || { echo unreadable; exit; }; ` +
 	`sha256sum <"$f" 2>/dev/null || shasum -a 256 <"$f" 2>/dev/null || sha256 -q <"$f"`
 
-// resolveProgram returns the path and the hash of the file that a command runs, or empty strings if the host does not
-// report them.
+// resolveProgram returns the place of the directory without links, and the path and the hash of the file that a command
+// runs. It returns "" if the host does not report them.
 func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 	words, err := shell.Allow(a.Command)
 	if err != nil || len(words) != 1 {
@@ -77,7 +79,7 @@ func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 	}
 	line := "env -i PATH=" + cleanPath + " sh -c '" + whichFile + "' " + shell.Quote([]string{name}) + " " + dir
 	said, err := answered(ctx, m.conn, line)
-	if err != nil || len(said) == 1 && said[0] != "builtin" {
+	if err != nil || len(said) < 3 && !slices.Equal(said[min(1, len(said)):], []string{"builtin"}) {
 		return "", err // a path without a hash proves nothing
 	}
 	return strings.Join(said, "\n"), nil
