@@ -65,3 +65,53 @@ func TestARepeatedMailAsks(t *testing.T) {
 		})
 	}
 }
+
+// TestAMailThatReadsAlikeAsks makes the model repeat an e-mail in other bytes that its reader cannot tell apart. The
+// second one waits, in the same run and in the conversation's next run, and its card says what differs.
+func TestAMailThatReadsAlikeAsks(t *testing.T) {
+	mail := func(subject, body string) map[string]any { return testkit.Mail("ken@example.org", subject, body) }
+	for name, other := range map[string]map[string]any{
+		"a line end":       mail("D\u00e9mo", "At one. Bring\nnotes.\n"),
+		"two spaces":       mail("D\u00e9mo ", "At one.  Bring\nnotes."),
+		"a no-break space": mail("D\u00e9mo", "At\u00a0one. Bring\nnotes."),
+		"zero width":       mail("D\u00e9mo\u200b", "At one. Bring\nnotes."),
+		"accents":          mail("De\u0301mo", "At one. Bring\nnotes."),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLinked(t)
+			w.waits("ana", "gmail_send", mail("Before", "One."))
+			w.wants("always", w.decide(w.card(), "approve_and_always_allow_recipient"), http.StatusOK, "")
+			w.deliver()
+			first := fakegemini.Call{Name: "gmail_send", Args: mail("D\u00e9mo", "At one. Bring\nnotes.")}
+			before := len(w.Google.Messages())
+			w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+				switch {
+				case r.NoTools || r.Answered() > 1:
+					return fakegemini.Turn{Text: "done"}
+				case r.Answered() == 1:
+					return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: other}}}
+				}
+				return fakegemini.Turn{Calls: []fakegemini.Call{first}}
+			})
+			r := w.ask()
+			w.deliver()
+			a, err := w.run(r.RunID), error(nil)
+			if sent := len(w.Google.Messages()) - before; sent != 1 || a.Status != "awaiting_confirmation" {
+				t.Fatalf("%d mails went out unasked: %s", sent, a.Body)
+			}
+			said := strings.Join(w.card().preview.Warnings, "\n")
+			if !strings.Contains(said, "You already sent exactly this at") ||
+				!strings.Contains(said, "Only spaces, invisible characters") {
+				t.Errorf("the card warns %q", said)
+			}
+			w.wants("the no", w.decide(w.card(), "reject"), http.StatusOK, "")
+			w.deliver()
+			w.SetModel(testkit.Wants("gmail_send", other))
+			a, err = w.Call(t.Context(), "ana", "POST", "/api/agent/run",
+				`{"prompt":"and again","threadId":"`+r.ThreadID+`"}`)
+			if err != nil || len(a.Actions) != 1 || a.Actions[0].Status != "awaiting_confirmation" {
+				t.Errorf("in the next run: %v %s", err, a.Body)
+			}
+		})
+	}
+}

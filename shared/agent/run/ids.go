@@ -5,7 +5,6 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -44,11 +43,17 @@ func NewNonce(random io.Reader) []byte {
 
 // digest returns a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
 func digest(parts ...string) string {
-	h := sha256.New()
+	sum := hashOf(parts...)
+	return lower32.EncodeToString(sum[:16])
+}
+
+// hashOf returns a hash of texts, which it tells apart by their lengths.
+func hashOf(parts ...string) [sha256.Size]byte {
+	var b []byte
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		b = append(append(strconv.AppendInt(b, int64(len(p)), 10), ':'), p...)
 	}
-	return lower32.EncodeToString(h.Sum(nil)[:16])
+	return sha256.Sum256(b)
 }
 
 // KeyedRunID returns the run ID for a user's Idempotency-Key. The same key always gives the same ID, so the store
@@ -92,9 +97,6 @@ func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) s
 	if in != (tool.Place{}) {
 		parts = append(parts, in.Label, in.Name, in.ID)
 	}
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	sum := hashOf(parts...)
+	return hex.EncodeToString(sum[:])
 }

@@ -1,22 +1,112 @@
 package run
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/visible"
 )
+
+// An Effect is a call that may repeat another one.
+type Effect struct {
+	UID, Tool string
+	Place     tool.Place
+	Args      json.RawMessage
+	ArgsHash  string // see [ArgsHash]
+}
+
+// EffectOf returns the effect of an action of the user's.
+func EffectOf(uid string, a *Action) Effect { return Effect{uid, a.Tool, a.Place, a.Args, a.ArgsHash} }
+
+// likeness returns a digest that the effect shares with those that read alike: their texts differ at most in white
+// space, in invisible characters, or in how accents and instants are encoded.
+func (e Effect) likeness() string {
+	return digest(e.UID, e.Tool, e.Place.ID, string(alike(e.Args)))
+}
+
+// alike returns canonical JSON with the normal form of each text.
+func alike(canonical json.RawMessage) []byte {
+	out := make([]byte, 0, len(canonical))
+	for rest := []byte(canonical); len(rest) > 0; {
+		start := bytes.IndexByte(rest, '"')
+		if start < 0 {
+			return append(out, rest...)
+		}
+		out = append(out, rest[:start+1]...)
+		rest = rest[start+1:]
+		end := 0
+		for end < len(rest) && rest[end] != '"' {
+			if rest[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end = min(end, len(rest))
+		text := rest[:end]
+		if !norm.NFC.IsNormal(text) {
+			text = norm.NFC.Bytes(text)
+		}
+		out = appendAlike(out, text)
+		rest = rest[end:]
+		if len(rest) > 0 {
+			out, rest = append(out, '"'), rest[1:]
+		}
+	}
+	return out
+}
+
+// appendAlike appends the normal form of a text, which is written as in canonical JSON.
+func appendAlike(out, text []byte) []byte {
+	if len(text) >= len("2006-01-02T15:04:05Z") && text[10] == 'T' {
+		if at, err := time.Parse(time.RFC3339, string(text)); err == nil {
+			return at.UTC().AppendFormat(out, time.RFC3339Nano)
+		}
+	}
+	start, space := len(out), false
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		part := text[i : i+size]
+		if r == '\\' && i+1 < len(text) {
+			r, part = ' ', text[i:i+2] // an escape is white space or a control character, except for these two
+			if c := text[i+1]; c == '"' || c == '\\' {
+				r = rune(c)
+			} else if c == 'u' {
+				part = text[i:min(i+6, len(text))]
+			}
+		}
+		i += len(part)
+		switch {
+		case unicode.IsSpace(r):
+			space = true
+		case !visible.Dangerous(r):
+			if space && len(out) > start {
+				out = append(out, ' ')
+			}
+			out, space = append(out, part...), false
+		}
+	}
+	return out
+}
 
 // An Allowed is an effect that a user allowed recently, by approval or in advance. It is in the user's document, so
 // another run of the same conversation can recognise an equal call.
 type Allowed struct {
-	Key      string    `json:"key"` // digest of the conversation and the arguments
+	Key      string    `json:"key"` // digest of the conversation and the arguments, and that of their likeness
 	ActionID string    `json:"actionId"`
 	At       time.Time `json:"at"`
 }
 
-// NewAllowed returns the entry for an action that is allowed at now. argsHash is the hash of its arguments
-// ([ArgsHash]).
-func NewAllowed(threadID, argsHash, actionID string, now time.Time) Allowed {
-	return Allowed{allowedKey(threadID, argsHash), actionID, now}
+// NewAllowed returns the entry for an action whose effect is allowed at now.
+func NewAllowed(threadID, actionID string, e Effect, now time.Time) Allowed {
+	return Allowed{allowedKey(threadID, e.ArgsHash) + allowedKey(threadID, e.likeness()), actionID, now}
 }
 
 func allowedKey(threadID, argsHash string) string { return digest("allowed", threadID, argsHash)[:22] }
@@ -43,31 +133,38 @@ func (u *User) ForgetAllowed(actionID string) bool {
 	return had
 }
 
-// AllowedIn returns the newest effect with this hash that the user allowed in the conversation within the last hour, in
-// a run other than that of s.
-func (u *User) AllowedIn(threadID, argsHash string, s *State, now time.Time) (newest Allowed, found bool) {
-	key := allowedKey(threadID, argsHash)
-	for _, e := range u.Recent {
-		if e.Key == key && s.Action(e.ActionID) == nil && e.counts(now) {
-			newest, found = e, true
+// AllowedIn returns the newest effect, equal to e or alike, that the user allowed in the conversation within the last
+// hour, in a run other than that of s. It also reports whether that effect is equal to e.
+func (u *User) AllowedIn(threadID string, e Effect, s *State, now time.Time) (newest *Allowed, equal bool) {
+	key, like := allowedKey(threadID, e.ArgsHash), ""
+	for i := range u.Recent {
+		old := &u.Recent[i]
+		if s.Action(old.ActionID) != nil || !old.counts(now) {
+			continue
+		}
+		if like == "" {
+			like = allowedKey(threadID, e.likeness())
+		}
+		if same := strings.HasPrefix(old.Key, key); same || strings.HasSuffix(old.Key, like) {
+			newest, equal = old, same
 		}
 	}
-	return newest, found
+	return newest, equal
 }
 
 func (e Allowed) counts(now time.Time) bool { return now.Sub(e.At) < allowedFor }
 
-// Twin returns another effect of the run with the same hash, or nil. It prefers one that was done or may have been.
-// Otherwise it returns an effect that the run proposed before the action and that is waiting or allowed. A new attempt
-// at a call is not a twin of the earlier attempt.
-func Twin(s *State, actionID, hash string) (twin *Action) {
+// Twin returns another effect of the run that is equal to e or alike, or nil. It prefers one that was done or may have
+// been. Otherwise it returns an effect that the run proposed before the action and that is waiting or allowed. A new
+// attempt at a call is not a twin of the earlier attempt.
+func Twin(s *State, actionID string, e Effect) (twin *Action) {
 	own, before := s.Action(actionID), true
 	for _, a := range s.Actions {
 		if a.ID == actionID {
 			before = false
 			continue
 		}
-		if !a.SideEffect || a.ArgsHash != hash || own != nil && a.Turn == own.Turn && a.Index == own.Index {
+		if !a.SideEffect || own != nil && a.Turn == own.Turn && a.Index == own.Index || !e.repeats(a) {
 			continue
 		}
 		switch {
@@ -78,4 +175,10 @@ func Twin(s *State, actionID, hash string) (twin *Action) {
 		}
 	}
 	return twin
+}
+
+// repeats reports whether the effect is equal to an action's or alike.
+func (e Effect) repeats(a *Action) bool {
+	return a.ArgsHash == e.ArgsHash ||
+		a.Tool == e.Tool && a.Place == e.Place && EffectOf(e.UID, a).likeness() == e.likeness()
 }

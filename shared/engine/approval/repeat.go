@@ -11,8 +11,9 @@ import (
 )
 
 // repeated returns a sentence about an equal earlier call: one with the same tool, arguments and place, in this run or
-// within the conversation's last hour. It returns an empty repeat if there is none. Calls of a tool that rules on each
-// call, such as a command, may repeat. So may calls with an effect only on the run's own container.
+// within the conversation's last hour. Arguments that read alike count as the same. It returns an empty repeat if there
+// is none. Calls of a tool that rules on each call, such as a command, may repeat. So may calls with an effect only on
+// the run's own container.
 func repeated(tx *unit.Tx, u *run.User, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage,
 	ruling *tool.CallPolicy) repeat {
 	if a := tx.State.Action(actionID); a != nil && a.Status == run.ActionExecuting {
@@ -21,14 +22,23 @@ func repeated(tx *unit.Tx, u *run.User, t *tool.Tool, actionID string, at tool.P
 	if actionID == "" || !t.SideEffect || t.Contained || ruling != nil {
 		return repeat{}
 	}
-	hash := run.ArgsHash(tx.Run.UID, t.Spec, at, args)
-	if twin := run.Twin(tx.State, actionID, hash); twin != nil {
-		return aboutTwin(tx, t, twin)
+	e := run.Effect{UID: tx.Run.UID, Tool: t.Name, Place: at, Args: args,
+		ArgsHash: run.ArgsHash(tx.Run.UID, t.Spec, at, args)}
+	if twin := run.Twin(tx.State, actionID, e); twin != nil {
+		return aboutTwin(tx, t, twin, apart(twin.ArgsHash == e.ArgsHash))
 	}
-	if e, found := u.AllowedIn(tx.Run.ThreadID, hash, tx.State, tx.Now); found {
-		return already(tx, t, args, e.At)
+	if old, equal := u.AllowedIn(tx.Run.ThreadID, e, tx.State, tx.Now); old != nil {
+		return already(tx, t, args, old.At, apart(equal))
 	}
 	return repeat{}
+}
+
+// apart returns the sentence about a call that is not equal to an earlier one but reads alike.
+func apart(equal bool) string {
+	if equal {
+		return ""
+	}
+	return " Only spaces, invisible characters, or the encoding of accents or times differ."
 }
 
 // A repeat is a sentence for the user about an equal earlier call. It is empty if there is none.
@@ -45,27 +55,27 @@ func said(tx *unit.Tx, format string, at time.Time) repeat {
 }
 
 // aboutTwin returns the sentence about an equal call of the same run, according to the outcome of that call.
-func aboutTwin(tx *unit.Tx, t *tool.Tool, twin *run.Action) repeat {
+func aboutTwin(tx *unit.Tx, t *tool.Tool, twin *run.Action, apart string) repeat {
 	switch {
 	case twin.Status == run.ActionCompleted:
-		return already(tx, t, twin.Args, twin.UpdatedAt)
+		return already(tx, t, twin.Args, twin.UpdatedAt, apart)
 	case twin.Execution == run.UnknownState:
-		return said(tx, "Exactly this was begun at %s, and its outcome is unknown.", twin.UpdatedAt)
+		return said(tx, "Exactly this was begun at %s, and its outcome is unknown."+apart, twin.UpdatedAt)
 	case twin.Status == run.ActionExecuting:
-		return said(tx, "Exactly this was begun at %s.", twin.UpdatedAt)
+		return said(tx, "Exactly this was begun at %s."+apart, twin.UpdatedAt)
 	case twin.Waiting() || twin.Unasked():
-		return repeat{words: "Another card waits with exactly this."}
+		return repeat{words: "Another card waits with exactly this." + apart}
 	}
-	return repeat{words: "Exactly this is allowed already and is about to be done."}
+	return repeat{words: "Exactly this is allowed already and is about to be done." + apart}
 }
 
 // already returns the sentence about an equal call that was done at the given time.
-func already(tx *unit.Tx, t *tool.Tool, args json.RawMessage, at time.Time) repeat {
+func already(tx *unit.Tx, t *tool.Tool, args json.RawMessage, at time.Time, apart string) repeat {
 	verb := "did"
 	if targets, err := t.Targets(args); err == nil && len(targets) > 0 && targets[0].Kind == tool.TargetAddress {
 		verb = "sent"
 	}
-	return said(tx, "You already "+verb+" exactly this at %s.", at)
+	return said(tx, "You already "+verb+" exactly this at %s."+apart, at)
 }
 
 // clock returns the time of day in the user's zone. It names the zone if the user's own zone is not known.
@@ -84,5 +94,6 @@ func noteYes(tx *unit.Tx, ap *run.Approval, d run.Decision) error {
 	if d == run.Reject || d == run.Refine || !a.SideEffect || ap.Kind != run.KindApproval {
 		return nil
 	}
-	return tx.UpdateUser(func(u *run.User) { u.NoteAllowed(tx.AllowedNow(a.ID, ap.ArgsHash)) })
+	allowed := run.Effect{UID: ap.UID, Tool: ap.Tool, Place: ap.Place, Args: ap.Args, ArgsHash: ap.ArgsHash}
+	return tx.UpdateUser(func(u *run.User) { u.NoteAllowed(tx.AllowedNow(a.ID, allowed)) })
 }

@@ -260,7 +260,7 @@ func start(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, n int)
 		return false, tx.UpdateUser(func(u *run.User) {
 			if a.Status != run.ActionExecuting {
 				u.UseAllowed(v.Entries, tx.Now)
-				u.NoteAllowed(tx.AllowedNow(a.ID, a.ArgsHash))
+				u.NoteAllowed(tx.AllowedNow(a.ID, run.EffectOf(tx.Run.UID, a)))
 			}
 			count(u)
 		})

@@ -117,8 +117,8 @@ func (tx *Tx) AddEvent(e run.Event) error {
 }
 
 // AllowedNow returns the entry in the user's document for an effect that this transition allows.
-func (tx *Tx) AllowedNow(actionID, argsHash string) run.Allowed {
-	return run.NewAllowed(tx.Run.ThreadID, argsHash, actionID, tx.Now)
+func (tx *Tx) AllowedNow(actionID string, e run.Effect) run.Allowed {
+	return run.NewAllowed(tx.Run.ThreadID, actionID, e, tx.Now)
 }
 
 // forgetAllowed removes an effect that was allowed but not done from the user's document. An equal call is then not a

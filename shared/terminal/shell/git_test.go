@@ -34,9 +34,11 @@ func TestRepository(t *testing.T) {
 		"git diff":                                       {Dir: ".", Tree: true, Prints: true},
 		"git diff -p --stat":                             {Dir: ".", Tree: true, Prints: true},
 		"git diff -U5":                                   {Dir: ".", Tree: true, Prints: true},
-		"git log -S 'a b'":                               {Dir: ".", Prints: true}, "git log -Gx --oneline": {Dir: ".", Prints: true},
-		"git log --grep 'a b'": {Dir: "."}, "git blame -L 1,9 f": {Dir: ".", Tree: true, Prints: true},
-		"git grep -n -e x HEAD -- '*.go'": {Dir: ".", Tree: true, Prints: true},
+		"git log -S 'a b'":                               {Dir: ".", Prints: true},
+		"git log -Gx --oneline":                          {Dir: ".", Prints: true},
+		"git log --grep 'a b'":                           {Dir: "."},
+		"git blame -L 1,9 f":                             {Dir: ".", Tree: true, Prints: true},
+		"git grep -n -e x HEAD -- '*.go'":                {Dir: ".", Tree: true, Prints: true},
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || j.Repository == nil || *j.Repository != want || j.Class != shell.Opaque {
