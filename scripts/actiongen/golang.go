@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -137,11 +139,17 @@ func goStruct(s *jsonschema.Schema) string {
 	return b.String()
 }
 
-// goName returns the property's name as an exported field: _id is ID, productId is ProductID.
+// goName returns the property's name as an exported field: _id is ID, productId and product-id are ProductID.
 func goName(name string) string {
-	name = strings.Trim(strings.ReplaceAll(name, "$", ""), "_")
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
-		return "X" + name
+	parts := strings.FieldsFunc(name, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	for i := 1; i < len(parts); i++ {
+		parts[i] = capital(parts[i])
+	}
+	name = strings.Trim(strings.Join(parts, ""), "_")
+	if first, _ := utf8.DecodeRuneInString(name); unicode.ToUpper(first) == first && !unicode.IsUpper(first) {
+		return "X" + name // begins with a digit, or with a letter of a script without capitals
 	}
 	if strings.EqualFold(name, "id") {
 		return "ID"
@@ -149,5 +157,10 @@ func goName(name string) string {
 	if strings.HasSuffix(name, "Id") {
 		name = strings.TrimSuffix(name, "Id") + "ID"
 	}
-	return strings.ToUpper(name[:1]) + name[1:]
+	return capital(name)
+}
+
+func capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }

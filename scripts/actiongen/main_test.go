@@ -103,6 +103,8 @@ func TestTypes(t *testing.T) {
 			"Array<Array<\"x\" | \"y\\\"z\">>;\n    a?: number;\n}",
 		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}": "export " +
 			"interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
+		"  x-id: string\n  größe?: number": "export interface AInput {\n    \"x-id\": string;\n" +
+			"    \"größe\"?: number;\n}",
 		"  s: record(boolean)\n  c?: record(record(number))": "export interface AInput {\n" +
 			"    s: Record<string, boolean>;\n    c?: Record<string, Record<string, number>>;\n}",
 		"  type: object\n  properties:\n    n: {type: [string, 'null']}\n" +
@@ -125,7 +127,8 @@ func TestTypes(t *testing.T) {
 func TestGoTypes(t *testing.T) {
 	_, m, err := action.ParseMetadata("a.jay-action", []byte("name: a\ndescription: A.\ninputSchema:\n  type: object\n"+
 		"  properties:\n    n: {type: [string, 'null']}\n    u: {anyOf: [{type: string}, {type: number}]}\n"+
-		"    r: {type: object, additionalProperties: {type: boolean}}\n    b: {type: integer}\n  required: [n]\n"))
+		"    r: {type: object, additionalProperties: {type: boolean}}\n    b: {type: integer}\n"+
+		"    x-user-id: {type: integer}\n    名前.x: {type: integer}\n    größe: {type: integer}\n  required: [n]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,8 @@ func TestGoTypes(t *testing.T) {
 	}
 	fields := strings.Join(strings.Fields(string(got)), " ")
 	const want = "struct { N *string `json:\"n\"` U any `json:\"u,omitempty\"` R map[string]bool " +
-		"`json:\"r,omitempty\"` B *int64 `json:\"b,omitempty\"` }"
+		"`json:\"r,omitempty\"` B *int64 `json:\"b,omitempty\"` XUserID *int64 `json:\"x-user-id,omitempty\"` " +
+		"X名前X *int64 `json:\"名前.x,omitempty\"` Größe *int64 `json:\"größe,omitempty\"` }"
 	if !strings.Contains(fields, want) {
 		t.Errorf("the types are %s", fields)
 	}
@@ -146,6 +150,9 @@ func TestTwoActionsOfOneTypeName(t *testing.T) {
 	if _, err := golang("x", []action.Action{{Name: "a.b", Metadata: m}, {Name: "a.B", Metadata: m}}); err == nil ||
 		!strings.Contains(err.Error(), "ABInput") {
 		t.Errorf("the error is %v", err)
+	}
+	if got := typeName("cart.add-to-cart"); got != "CartAddToCart" {
+		t.Errorf("the type is %s", got)
 	}
 }
 

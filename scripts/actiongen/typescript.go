@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -116,13 +117,21 @@ func tsObject(s *jsonschema.Schema, indent string) string {
 		if p.Description != "" {
 			fmt.Fprintf(&b, "%s    /** %s */\n", indent, comment(p.Description))
 		}
-		fmt.Fprintf(&b, "%s    %s%s: %s;\n", indent, name, mark, tsType(p, indent+"    "))
+		fmt.Fprintf(&b, "%s    %s%s: %s;\n", indent, tsName(name), mark, tsType(p, indent+"    "))
 	}
 	b.WriteString(indent + "}")
 	if open(s) {
 		return "(" + b.String() + " & Record<string, unknown>)"
 	}
 	return b.String()
+}
+
+// tsName returns the property's name, in quotation marks if it is not an identifier.
+func tsName(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII || r == '-' || r == '.' }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // open reports whether an object explicitly allows properties that it does not name. An output without a setting may
@@ -145,10 +154,8 @@ func comment(s string) string {
 // different names stay different.
 func typeName(name string) string {
 	var b strings.Builder
-	for part := range strings.SplitSeq(name, ".") {
-		if part != "" {
-			b.WriteString(strings.ToUpper(part[:1]) + part[1:])
-		}
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '-' }) {
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
 	}
 	return b.String()
 }

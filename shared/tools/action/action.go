@@ -19,8 +19,8 @@ import (
 const Prefix = "action_"
 
 var (
-	validName  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.]{0,54}$`)
-	validField = lazyregexp.New(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
+	validName  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,54}$`)
+	validField = lazyregexp.New(`^[\p{L}_$][\p{L}\p{M}\p{N}_$.-]{0,63}$`)
 )
 
 // An Action is one entry of a plugin.yaml.
@@ -81,4 +81,6 @@ type Binding struct {
 }
 
 // GeminiName returns the action's name for the model.
-func GeminiName(name string) string { return Prefix + strings.ReplaceAll(name, ".", "_") }
+func GeminiName(name string) string {
+	return Prefix + strings.NewReplacer(".", "_", "-", "_").Replace(name)
+}

@@ -68,8 +68,8 @@ func (s section) name() (string, error) {
 
 func (d *document) actionName(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || !validName.MatchString(n.Value) {
-		return "", d.Wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected",
-			strictyaml.Quoted(n.Value))
+		return "", d.Wrong(n, "the name %s: up to 55 letters, digits, _, . and - that begin with a letter were "+
+			"expected", strictyaml.Quoted(n.Value))
 	}
 	return n.Value, nil
 }
@@ -97,7 +97,7 @@ func (m *Metadata) readSchemas(s section) error {
 	if err := s.usable(in, m.Input); err != nil { // a default may fit only the open object
 		return err
 	}
-	if out := s.Values["outputSchema"]; out != nil {
+	if out := s.Values["outputSchema"]; out != nil && out.ShortTag() != "!!null" {
 		if out, err = s.expanded(out, false); err != nil {
 			return err
 		}

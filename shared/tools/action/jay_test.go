@@ -35,6 +35,10 @@ var jays = []string{
 	"inputSchema:\n  type: string\n  description: string\n",
 	"inputSchema:\n  properties: string\n  required: boolean\n  items: number\noutputSchema: number\n",
 	"inputSchema: {q: string}\noutputSchema: string[]\n",
+	"inputSchema: {q: string}\noutputSchema:\n",
+	"inputSchema:\n  product-id: string\n  data-x?: number\n  größe: record(string[])\n  名前.x?: string\n",
+	"inputSchema:\n  _id: string\n  $ref: string\n",
+	"inputSchema:\n  type: string\n  format: date\n",
 }
 
 // asJay prints the schemas that jay-stack's own compiler reads in the files. Packages of it that no registry serves are
@@ -176,6 +180,32 @@ func TestForeignSchemas(t *testing.T) {
 		if _, err := r.Tool("a").Normalize(json.RawMessage(`{"y":1}`)); err == nil {
 			t.Errorf("%s: an argument is taken that the file does not have", text)
 		}
+	}
+}
+
+// TestNamesOfJay reads names that jay-stack accepts and identifiers of Go do not.
+func TestNamesOfJay(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"plugin.yaml": "name: shop\nactions:\n  - name: search-products\n    action: a.jay-action\n" +
+			"  - clear-all\n",
+		"a.jay-action": "name: search-products\ndescription: A.\ninputSchema:\n  x: any\n  y?: unknown\n" +
+			"preview: {title: 'Find {x}'}\n",
+	})
+	r, err := Open(dir, Options{Handlers: Handlers{"search-products": Handle(anything)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := r.Tools()
+	if tools["action_search_products"] == nil || tools["action_clear_all"] == nil {
+		t.Fatalf("the tools are %v", tools)
+	}
+	for _, args := range []string{`{"x":1}`, `{"x":{"a":[null]},"y":"z"}`} {
+		if _, err := r.Tool("search-products").Normalize(json.RawMessage(args)); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if _, err := r.Tool("search-products").Normalize(json.RawMessage(`{"y":1}`)); err == nil {
+		t.Error("a call without x is accepted")
 	}
 }
 

@@ -264,7 +264,7 @@ func TestWhatIsWrongInAFolder(t *testing.T) {
 			"plugin.yaml:2: actions: a list"},
 		"a list within the list": {map[string]string{"plugin.yaml": plugin + "  - [a]"},
 			"plugin.yaml:3: a mapping was expected"},
-		"a hostile name": {map[string]string{"plugin.yaml": plugin + "  - a-b"}, "plugin.yaml:3: the name"},
+		"a hostile name": {map[string]string{"plugin.yaml": plugin + "  - a/b"}, "plugin.yaml:3: the name"},
 		"a missing file": {map[string]string{"plugin.yaml": plugin +
 			"  - {name: a, action: ./a.jay-action}"}, "a.jay-action: the file cannot be opened"},
 		"a path that leaves": {map[string]string{"p/plugin.yaml": plugin +

@@ -18,10 +18,16 @@ func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 		return n, nil
 	case input && len(n.Content) == 0: // no arguments
 		return schemaAt(n, "object"), nil
-	case n.Kind == yaml.MappingNode && isSchema(n):
+	case n.Kind == yaml.MappingNode && isSchema(n) && (!input || mayBeObject(n)):
 		return n, nil
 	}
 	return d.expand(n)
+}
+
+// mayBeObject reports whether the schema n allows objects. An input always is one.
+func mayBeObject(n *yaml.Node) bool {
+	t := valueOf(n, "type")
+	return t == nil || t.Kind != yaml.ScalarNode || t.Value == "object"
 }
 
 // isSchema reports whether n is a JSON Schema, and not an object in the notation whose properties have the names of
@@ -55,8 +61,8 @@ func isUntyped(n *yaml.Node) bool {
 			return true
 		}
 	}
-	properties := valueOf(n, "properties")
-	return valueOf(n, "$ref") != nil || properties != nil && haveTypes(properties)
+	properties, ref := valueOf(n, "properties"), valueOf(n, "$ref")
+	return ref != nil && !isTypeName(ref.Value) || properties != nil && haveTypes(properties)
 }
 
 // haveTypes reports whether all values of a mapping are JSON Schemas with a type.
@@ -137,7 +143,7 @@ func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 	return s, nil
 }
 
-// expandName expands the name of a type: string, number, boolean, date, file, object, enum(a | b), record(type), a
+// expandName expands the name of a type: string, number, boolean, date, file, object, any, enum(a | b), record(type), a
 // contract that the file imports (an object), and each of these followed by []. A contract can be followed by ?,
 // which allows null.
 func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
@@ -157,6 +163,8 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 	switch {
 	case slices.Contains(d.contracts, contract):
 		return contractAt(n, contract, orNull), nil
+	case name == "any", name == "unknown":
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line}, nil
 	case named[name] != "":
 		s := schemaAt(n, named[name])
 		if name == "file" {
@@ -180,7 +188,7 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 		put(s, "enum", list)
 		return s, nil
 	}
-	return nil, d.Wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, file, object, "+
+	return nil, d.Wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, file, object, any, "+
 		"enum(a | b), record(string), an imported contract, a list or an object was expected", strictyaml.Quoted(name))
 }
 

@@ -172,8 +172,8 @@ func (d *document) properties(s section) error {
 		for i := 0; i < len(p.Content); i += 2 {
 			name := p.Content[i]
 			if !validField.MatchString(name.Value) {
-				return d.Wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit "+
-					"were expected", strictyaml.Quoted(name.Value))
+				return d.Wrong(name, "the property %s: up to 64 letters, digits, _, $, . and - that begin with "+
+					"a letter, _ or $ were expected", strictyaml.Quoted(name.Value))
 			}
 			if err := d.schemaNode(p.Content[i+1], ""); err != nil {
 				return err
