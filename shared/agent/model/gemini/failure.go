@@ -70,6 +70,9 @@ func (s *status) UnmarshalJSON(data []byte) error {
 		Details any `json:"details"`
 		Message any `json:"message"`
 	}
+	if text := string(data); text == `""` || text == "false" { // no error
+		return nil
+	}
 	if json.Unmarshal(data, &given) != nil { // a plain message
 		s.Code = http.StatusInternalServerError
 		return nil

@@ -221,6 +221,8 @@ func TestUnusable(t *testing.T) {
 		{"prohibited", fakegemini.Turn{Text: "x", Finish: "PROHIBITED_CONTENT"}, model.CodeBlocked},
 		{"spii", fakegemini.Turn{Text: "x", Finish: "SPII"}, model.CodeBlocked},
 		{"blocklist", fakegemini.Turn{Text: "x", Finish: "BLOCKLIST"}, model.CodeBlocked},
+		{"filtered by a gateway", fakegemini.Turn{Text: "x", Finish: "content_filter"}, model.CodeBlocked},
+		{"cut by a gateway", fakegemini.Turn{Text: "x", Finish: "length"}, model.CodeCut},
 		{"cut words", fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, model.CodeCut},
 		{"cut beside a call", fakegemini.Turn{Calls: []fakegemini.Call{call}, Finish: "MAX_TOKENS"}, model.CodeCut},
 		{"too long", fakegemini.Turn{Text: strings.Repeat("x", model.MaxContent), Pieces: 1}, model.CodeTooLarge},
@@ -278,7 +280,8 @@ func TestGateways(t *testing.T) {
 		return fmt.Sprintf(`data: {"candidates":[{"content":{"role":"model","parts":[{"text":%q}]},"index":%d%s}]}`, text,
 			index, finish)
 	}
-	const stop = `,"finishReason":"STOP"`
+	reason := func(why string) string { return `,"finishReason":"` + why + `"` }
+	stop, unspecified := reason("STOP"), reason("FINISH_REASON_UNSPECIFIED")
 	first, last := chunk(0, "First ", ""), chunk(0, "done.", stop)
 	plain := func(chunk string) string { return strings.TrimPrefix(chunk, "data: ") }
 	for name, body := range map[string]string{
@@ -289,6 +292,19 @@ func TestGateways(t *testing.T) {
 		"an array, as without alt=sse": "[" + plain(first) + "\n,\r\n" + plain(last) + "\n]\n",
 		"lines of JSON":                plain(first) + "\n" + plain(last) + "\n",
 		"one whole answer":             plain(chunk(0, "First done.", stop)),
+		"no reason, and done":          first + "\n\n" + chunk(0, "done.", "") + "\n\ndata: [DONE]\n\n",
+		"two lines of one event":       first + "\n" + last + "\n",
+		"arrays in events":             "data: [" + plain(first) + "]\n\ndata: [" + plain(last) + "]\n\n",
+		"pings in words":               "data: ping\n\n" + first + "\n\ndata: \"ping\"\n\n" + last + "\n\n",
+		"done in other forms":          first + "\n\n" + last + "\n\ndata: \"[DONE]\"\n\ndata: [done]\n\n[DONE]\n",
+		"a pretty event":               "data: {\ndata: " + plain(first)[1:] + "\n\n" + last + "\n\n",
+		"no error":                     first + "\n\n" + last + "\n\ndata: {\"error\":\"\"}\n\ndata: {\"error\":false}\n\n",
+		"numbers that are floats": first + "\n\n" + last[:len(last)-1] +
+			`,"usageMetadata":{"totalTokenCount":3.0}}` + "\n\n",
+		"unspecified reasons": "data: {\"promptFeedback\":{\"blockReason\":\"BLOCKED_REASON_UNSPECIFIED\"}}\n\n" +
+			chunk(0, "First ", unspecified) + "\n\n" + last + "\n\n" + chunk(0, "", unspecified) + "\n\n",
+		"a reason with a prefix":           first + "\n\n" + chunk(0, "done.", reason("FINISH_REASON_STOP")) + "\n\n",
+		"a reason of another model's form": first + "\n\n" + chunk(0, "done.", reason("end_turn")) + "\n\n",
 		"an empty error, and stop in small letters": first + "\n\ndata: {\"error\":{}}\n\n" +
 			chunk(0, "done.", `,"finishReason":"stop"`) + "\n\n",
 		"other candidates": chunk(1, "Second ", "") + "\n\n" + first + "\n\n" + last + "\n\n" +
@@ -298,7 +314,7 @@ func TestGateways(t *testing.T) {
 			var shown string
 			reply, err := newRig(t, answering(fakegemini.Turn{Body: body}), nil).Generate(t.Context(),
 				model.Request{Contents: hello}, func(text string) { shown += text })
-			if err != nil || reply.Text != "First done." || shown != reply.Text {
+			if err != nil || reply.Text != "First done." || shown != reply.Text || reply.Correction != "" {
 				t.Errorf("%+v, shown %q, %v", reply, shown, err)
 			}
 		})
@@ -315,6 +331,7 @@ func TestErrorsOfGateways(t *testing.T) {
 		for name, body := range map[string]string{
 			"an event":            "event: error\ndata: {\"error\":" + of + "}\n\n",
 			"a later event":       "data: " + said + "\n\ndata: {\"error\":" + of + "}\n\n",
+			"a later ping":        "data: {\"error\":" + of + "}\n\ndata: [DONE]\n\n",
 			"an element":          "[" + said + ",\n{\"error\":" + of + "}]",
 			"the only element":    "[{\"error\":" + of + "}]",
 			"an array that ended": "[" + said + ",",
@@ -327,6 +344,19 @@ func TestErrorsOfGateways(t *testing.T) {
 				strings.Contains(fmt.Sprint(err, errors.Unwrap(err)), "secret") {
 				t.Errorf("%s, %s: %v, shown %q, slept %v", of, name, err, shown, r.slept)
 			}
+		}
+	}
+}
+
+// TestAnErrorInWords is an error event whose data is not JSON.
+func TestAnErrorInWords(t *testing.T) {
+	const said = `data: {"candidates":[{"content":{"parts":[{"text":"First "}]}}]}` + "\n\n"
+	for _, body := range []string{"event: error\ndata: secret timed out\n\ndata: [DONE]\n\n",
+		said + "event: error\ndata: \"secret\"\n\ndata: [DONE]\n\n"} {
+		_, err := newRig(t, answering(fakegemini.Turn{Body: body}), nil).Generate(t.Context(),
+			model.Request{Contents: hello}, func(string) {})
+		if !fault.Is(err, fault.Model, model.CodeOverloaded) || strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("%q: %v", body, err)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type answer struct {
 	parts     []json.RawMessage // verbatim and in order, without empty parts
 	text      string            // the visible text of parts
 	candidate bool
+	done      bool // the stream said that it was complete
 	blocked   genai.BlockedReason
 	finish    genai.FinishReason
 	usage     model.Usage
@@ -130,6 +131,23 @@ func (a *answer) correction() string {
 	return cmp.Or(corrections[a.finish], notFinished)
 }
 
+// foreign maps the finish reasons of other services to those of Gemini. Gateways keep them when they translate.
+var foreign = map[genai.FinishReason]genai.FinishReason{
+	"END_TURN": genai.FinishReasonStop, "STOP_SEQUENCE": genai.FinishReasonStop, "TOOL_CALLS": genai.FinishReasonStop,
+	"FUNCTION_CALL": genai.FinishReasonStop, "TOOL_USE": genai.FinishReasonStop, "COMPLETE": genai.FinishReasonStop,
+	"LENGTH": genai.FinishReasonMaxTokens, "MAX_OUTPUT_TOKENS": genai.FinishReasonMaxTokens,
+	"CONTENT_FILTER": genai.FinishReasonSafety, "UNSPECIFIED": "",
+}
+
+// finishReason returns a reason in Gemini's form. An unspecified reason is none.
+func finishReason(given genai.FinishReason) genai.FinishReason {
+	reason := genai.FinishReason(strings.TrimPrefix(strings.ToUpper(string(given)), "FINISH_REASON_"))
+	if ours, ok := foreign[reason]; ok {
+		return ours
+	}
+	return reason
+}
+
 // blocking lists the finish reasons of answers that the service withholds.
 var blocking = []genai.FinishReason{
 	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
@@ -150,7 +168,7 @@ func (a *answer) stopped() *fault.Error {
 		return blocked(string(a.finish))
 	case a.finish == genai.FinishReasonMaxTokens:
 		return fault.New(fault.Model, model.CodeCut, "The model's answer became too long and was cut off.")
-	case a.finish == "" && a.stream: // in one whole JSON body, some gateways omit the reason
+	case a.finish == "" && a.stream && !a.done: // some gateways omit the reason of a complete answer
 		return fault.New(fault.Model, model.CodeCut, "The model's answer ended too early.")
 	}
 	return nil
@@ -186,16 +204,20 @@ type response struct {
 	} `json:"promptFeedback"`
 	Candidates []*candidate `json:"candidates"`
 	Usage      *struct {
-		Prompt   int `json:"promptTokenCount"`
-		Tools    int `json:"toolUsePromptTokenCount"`
-		Cached   int `json:"cachedContentTokenCount"`
-		Output   int `json:"candidatesTokenCount"`
-		Thoughts int `json:"thoughtsTokenCount"`
-		Total    int `json:"totalTokenCount"`
+		Prompt   count `json:"promptTokenCount"`
+		Tools    count `json:"toolUsePromptTokenCount"`
+		Cached   count `json:"cachedContentTokenCount"`
+		Output   count `json:"candidatesTokenCount"`
+		Thoughts count `json:"thoughtsTokenCount"`
+		Total    count `json:"totalTokenCount"`
 	} `json:"usageMetadata"`
 	Version string  `json:"modelVersion"`
 	Error   *status `json:"error"`
+	Done    bool    `json:"done"` // see doneEvent
 }
+
+// count is a number of tokens. Some gateways write 3.0.
+type count float64
 
 // candidate holds the fields that this package reads of one candidate. It requests only one.
 type candidate struct {
@@ -268,11 +290,14 @@ func (a *answer) read(body []byte) error {
 // add adds one response or chunk. An empty part (an empty object, or an empty text with no other field) is left out,
 // because the service refuses it when it is sent back.
 func (a *answer) add(res response, text *strings.Builder) error {
-	a.blocked = cmp.Or(res.PromptFeedback.BlockReason, a.blocked)
+	a.done = a.done || res.Done
+	if why := res.PromptFeedback.BlockReason; why != "" && why != genai.BlockedReasonUnspecified {
+		a.blocked = why
+	}
 	a.version = cmp.Or(res.Version, a.version)
 	if u := res.Usage; u != nil {
-		a.usage = model.Usage{Prompt: u.Prompt + u.Tools, Cached: u.Cached, Output: u.Output, Thoughts: u.Thoughts,
-			Total: u.Total}
+		a.usage = model.Usage{Prompt: int(u.Prompt + u.Tools), Cached: int(u.Cached), Output: int(u.Output),
+			Thoughts: int(u.Thoughts), Total: int(u.Total)}
 	}
 	var c *candidate // the candidate with index 0; a gateway may send others, in any order
 	for _, of := range res.Candidates {
@@ -284,7 +309,7 @@ func (a *answer) add(res response, text *strings.Builder) error {
 		return nil
 	}
 	a.candidate = true
-	a.finish = cmp.Or(genai.FinishReason(strings.ToUpper(string(c.FinishReason))), a.finish)
+	a.finish = cmp.Or(finishReason(c.FinishReason), a.finish)
 	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk repeats the sources of earlier ones
 		a.sources = found
 	}

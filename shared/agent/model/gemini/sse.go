@@ -3,6 +3,7 @@ package gemini
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -12,9 +13,10 @@ import (
 
 // eventStream rewrites a stream of server-sent events in the simplest form: each event is one data field and a blank
 // line. It accepts what the WHATWG grammar permits and gateways send: comments, other fields, several lines of data, a
-// byte order mark, each kind of line end, and a final [DONE]. A body of JSON becomes an
-// event for each value: a JSON array, which Gemini sends without alt=sse, one whole answer, or an error. From the first
-// line that is not part of such a stream, such as a page, the body passes through unchanged.
+// byte order mark, and each kind of line end. The final [DONE] becomes an object. Data that is not an object, such as a
+// ping, is left out. A body of JSON becomes an event for each value: a JSON array (Gemini sends it without alt=sse), one
+// whole answer, or an error. From the first line that is not part of such a stream, such as a page, the body passes
+// through unchanged.
 type eventStream struct {
 	io.Closer
 	in      *bufio.Reader
@@ -23,6 +25,7 @@ type eventStream struct {
 	values  *jsontext.Decoder // reads the body if it is JSON
 	rest    *io.LimitedReader // what values reads after the first line
 	cr      bool              // the last line ended with CR; a LF may follow
+	name    string            // of the current event; may be empty
 	data    [][]byte          // data of the current event
 	out     bytes.Buffer      // not yet read by the caller
 	pending error             // returned to the caller after out
@@ -63,8 +66,14 @@ func (s *eventStream) step() {
 	switch name, value := field(line); {
 	case len(line) == 0:
 		s.dispatch()
+	case name == "data" && len(value) == 0: // nothing to add; an empty line would end the event
 	case name == "data":
 		s.data = append(s.data, value)
+	case name == "event":
+		s.name = string(value)
+	case ended(line):
+		s.dispatch()
+		s.data = [][]byte{line}
 	case name == "" && line[0] != ':' && len(s.data) > 0: // JSON in several lines, and only the first is marked as data
 		s.data = append(s.data, line)
 	case name == "" && line[0] != ':': // not a line of such a stream
@@ -106,15 +115,61 @@ func (s *eventStream) value() {
 	}
 }
 
-// dispatch writes the current event if it has data.
+// dispatch writes the current event: one event for each object in its data.
 func (s *eventStream) dispatch() {
-	data := bytes.Join(s.data, []byte("\n"))
-	if s.data = nil; len(data) == 0 || string(bytes.TrimSpace(data)) == "[DONE]" {
-		return
+	data, name := bytes.TrimSpace(bytes.Join(s.data, []byte("\n"))), s.name
+	many := len(s.data) > 1 || len(data) > 0 && data[0] == '['
+	s.data, s.name = nil, ""
+	switch {
+	case ended(data):
+		s.write([]byte(doneEvent))
+	case len(data) > 0 && name == "error" && data[0] != '{' && data[0] != '[': // a message in words
+		s.write([]byte(errorEvent))
+	case many:
+		for _, one := range objects(data) {
+			s.write(one)
+		}
+	case len(data) > 0 && data[0] == '{':
+		s.write(data)
 	}
+}
+
+func (s *eventStream) write(data []byte) {
 	s.out.WriteString("data: ")
 	s.out.Write(data)
 	s.out.WriteString("\n\n")
+}
+
+// Events that this package puts in place of events without JSON.
+const (
+	doneEvent  = `{"done":true}`
+	errorEvent = `{"error":{"code":500}}`
+)
+
+// ended reports whether the data is the [DONE] that ends a stream.
+func ended(data []byte) bool {
+	return strings.EqualFold(string(bytes.Trim(data, `" `)), "[DONE]")
+}
+
+// objects returns the values in the data, and the elements of an array of objects. Some gateways omit the blank line
+// between two events. Data that is not JSON is returned as it is.
+func objects(data []byte) (all [][]byte) {
+	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	for {
+		value, err := dec.ReadValue()
+		switch list := []jsontext.Value(nil); {
+		case err == io.EOF:
+			return all
+		case err != nil:
+			return [][]byte{data}
+		case value.Kind() == '[' && json.Unmarshal(value, &list) == nil && len(list) > 0 && list[0].Kind() == '{':
+			for _, one := range list {
+				all = append(all, one)
+			}
+		default:
+			all = append(all, bytes.Clone(value))
+		}
+	}
 }
 
 // line returns the next line without its end, which is LF, CR LF or CR.
