@@ -163,6 +163,32 @@ func TestAnUnusableClosingAnswer(t *testing.T) {
 	}
 }
 
+// TestNoClosingAnswer makes the model fail after an e-mail was sent. The run completes from the record, so that no
+// client repeats it. Without the e-mail it fails.
+func TestNoClosingAnswer(t *testing.T) {
+	for name, closing := range map[string]fakegemini.Turn{
+		"withheld": {Finish: "RECITATION"}, "cut off": {Text: "It was", Finish: "MAX_TOKENS"},
+		"filtered by a gateway": {Text: "It", Finish: "content_filter"}, "the prompt is blocked": {Block: "OTHER"},
+		"refused": {Status: 403}, "a page": {Body: "<html>"}, "nothing": {Body: "{}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := deploy(t)
+			w.mail()
+			r := w.ask()
+			w.SetModel(func(fakegemini.Request) fakegemini.Turn { return closing })
+			got := w.approve(r)
+			if len(w.Google.Messages()) != 1 || got.Status != "completed" || got.ErrorCode != "" ||
+				!strings.HasPrefix(got.Summary, "Sent “s” to bob@example.com.\nThe model gave no closing answer: ") ||
+				strings.Contains(got.Summary, "Please") {
+				t.Errorf("%d mails: %s", len(w.Google.Messages()), got.Body)
+			}
+			if r := w.ask(); r.Status != "failed" || r.ErrorCode != "ModelError" {
+				t.Errorf("without an effect: %s", r.Body)
+			}
+		})
+	}
+}
+
 // TestASentMailIsProofEnough loses the same answer, for an account whose mail can be read.
 func TestASentMailIsProofEnough(t *testing.T) {
 	w := deploy(t)

@@ -170,6 +170,13 @@ func outOfCallsEnd(tools tool.Set, s *State) *End {
 	return &End{Status: Completed, Summary: "Done."}
 }
 
+// HadEffect reports whether the run has had an effect and needs no further answer: neither one in a requested form, nor
+// the rest of a plan.
+func HadEffect(s *State) bool {
+	return s.Input.Answer == nil && s.Plan == nil && slices.ContainsFunc(s.Actions,
+		func(a *Action) bool { return a.SideEffect && a.Status == ActionCompleted })
+}
+
 // finishUnexpectedCall is Gemini's finish reason for an answer that calls a function although calls were disabled.
 const finishUnexpectedCall = "UNEXPECTED_TOOL_CALL"
 

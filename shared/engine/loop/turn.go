@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -122,7 +123,8 @@ func notAsked(ctx context.Context, ex *unit.Execution, err error) error {
 	return modelFailed(ctx, ex, err)
 }
 
-// modelFailed ends the run. Earlier effects stay, and the summary names them.
+// modelFailed ends the run. Earlier effects stay, and the summary names them. A run that has had an effect completes, so
+// that no caller takes it for one that did nothing and repeats it.
 func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
 	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
@@ -136,6 +138,10 @@ func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
 			return nil
 		}
 		tx.UnrecordedCalls = 1
+		if run.HadEffect(tx.State) {
+			why, _, _ := strings.Cut(strings.TrimSuffix(f.Message, "."), ". ")
+			return endRun(tx, &run.End{Status: run.Completed, Summary: "The model gave no closing answer: " + why + "."})
+		}
 		return endRun(tx, run.FailedEnd(f))
 	})
 }

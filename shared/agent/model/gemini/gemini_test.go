@@ -298,7 +298,8 @@ func TestGateways(t *testing.T) {
 		"pings in words":               "data: ping\n\n" + first + "\n\ndata: \"ping\"\n\n" + last + "\n\n",
 		"done in other forms":          first + "\n\n" + last + "\n\ndata: \"[DONE]\"\n\ndata: [done]\n\n[DONE]\n",
 		"a pretty event":               "data: {\ndata: " + plain(first)[1:] + "\n\n" + last + "\n\n",
-		"no error":                     first + "\n\n" + last + "\n\ndata: {\"error\":\"\"}\n\ndata: {\"error\":false}\n\n",
+		"no error": first + "\n\n" + last + "\n\ndata: {\"error\":\"\"}\n\n" +
+			"data: {\"error\":false}\n\n",
 		"numbers that are floats": first + "\n\n" + last[:len(last)-1] +
 			`,"usageMetadata":{"totalTokenCount":3.0}}` + "\n\n",
 		"unspecified reasons": "data: {\"promptFeedback\":{\"blockReason\":\"BLOCKED_REASON_UNSPECIFIED\"}}\n\n" +

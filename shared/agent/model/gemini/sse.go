@@ -14,7 +14,7 @@ import (
 // eventStream rewrites a stream of server-sent events in the simplest form: each event is one data field and a blank
 // line. It accepts what the WHATWG grammar permits and gateways send: comments, other fields, several lines of data, a
 // byte order mark, and each kind of line end. The final [DONE] becomes an object. Data that is not an object, such as a
-// ping, is left out. A body of JSON becomes an event for each value: a JSON array (Gemini sends it without alt=sse), one
+// ping, is left out. A body of JSON becomes an event for each value: an array (Gemini sends it without alt=sse), one
 // whole answer, or an error. From the first line that is not part of such a stream, such as a page, the body passes
 // through unchanged.
 type eventStream struct {
