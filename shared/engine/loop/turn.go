@@ -123,8 +123,8 @@ func notAsked(ctx context.Context, ex *unit.Execution, err error) error {
 	return modelFailed(ctx, ex, err)
 }
 
-// modelFailed ends the run. Earlier effects stay, and the summary names them. A run that has had an effect completes, so
-// that no caller takes it for one that did nothing and repeats it.
+// modelFailed ends the run. Earlier effects stay, and the summary names them. A run that has had an effect completes:
+// a caller could take a failed run for one that did nothing, and repeat it.
 func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
 	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
@@ -140,7 +140,8 @@ func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
 		tx.UnrecordedCalls = 1
 		if run.HadEffect(tx.State) {
 			why, _, _ := strings.Cut(strings.TrimSuffix(f.Message, "."), ". ")
-			return endRun(tx, &run.End{Status: run.Completed, Summary: "The model gave no closing answer: " + why + "."})
+			return endRun(tx, &run.End{Status: run.Completed,
+				Summary: "The model gave no closing answer: " + why + "."})
 		}
 		return endRun(tx, run.FailedEnd(f))
 	})
