@@ -41,6 +41,12 @@ var (
 		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
 		`(?:cc|bcc|copy)\s+\S+|` +
 		`no\s+(?:attachments?|copies|signature|reply)\b|` +
+		`(?:save|store|keep|leave)\s+(?:it|this|that)\s+(?:as|in)\s+(?:an?\s+|my\s+|the\s+)?drafts?\b|` +
+		`show\s+(?:it|this|that)\s+to\s+me\b|show\s+me\b|read\s+(?:it|this|that)\s+to\s+me\b|` +
+		`(?:delete|print|save|file)\s+(?:it|this|that)\b|(?:delete|archive|label|star)\s+(?:the|this|that)\s+` +
+		`(?:thread|conversation|mail|email|message)\b|put\s+(?:it|this|that)\s+(?:on|in|into)\s+(?:my|the|our)\b|` +
+		`be\s+(?:very\s+)?(?:polite|brief|short|nice|kind|friendly|formal|concise|gentle|clear|honest)\b|` +
+		`(?:friendlier|politer|nicer|shorter|longer|more\s+(?:polite|formal|friendly|casual|urgent))[\s.!]*$|` +
 		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
 	// notSent matches words anywhere that forbid sending the mail at once.
 	notSent = lazyregexp.New(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
@@ -49,7 +55,13 @@ var (
 	fashion = lazyregexp.New(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
 		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
 		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|smileys?|tone|style|` +
+		`tables?|bullet\s+points?|bullets|(?:numbered\s+|bulleted\s+)list|fonts?|sans|arial|helvetica|courier|` +
+		`outlook|slack|sms|whatsapp|teams|telegram|signal|` +
 		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
+	// secretly matches a wish of one word at the end.
+	secretly = lazyregexp.New(`(?i)[\s,](anonymously|encrypted|confidentially|secretly)[\s.!]*$`)
+	// untilThen matches a condition in place of a text.
+	untilThen = lazyregexp.New(`(?i)^(?:when|once|after|before|as\s+soon\s+as|until|unless|if)\s+\S+\s+\S`)
 	// notYet matches a condition that somebody must fulfil first.
 	notYet = lazyregexp.New(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
 		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
@@ -104,7 +116,7 @@ func (a *ask) beyondMail() string {
 		return cannot(body.mask[:m[1]], plainMail) + "."
 	}
 	for _, said := range []text{body, a.slots["subject"].trim()} {
-		for _, form := range []*lazyregexp.Regexp{order, notSent, fashion} {
+		for _, form := range []*lazyregexp.Regexp{order, notSent, fashion, secretly} {
 			m := form.FindStringSubmatchIndex(said.mask)
 			if m == nil {
 				continue
@@ -117,11 +129,16 @@ func (a *ask) beyondMail() string {
 		}
 	}
 	question := strings.Contains(strings.ToLower(head), "ask ") // “ask … when she has time” is a question
+	if untilThen.MatchString(body.mask) && !question && a.since.body == "" && !introduced.MatchString(head) {
+		return cannot(body.raw, waitsForNothing) + orQuote
+	}
 	if m := notYet.FindStringSubmatchIndex(body.mask); m != nil && (m[2] > 0 || !question) {
-		return cannot(body.raw[m[2]:m[3]], "I send a mail as soon as you approve it, and wait for nothing.") + orQuote
+		return cannot(body.raw[m[2]:m[3]], waitsForNothing) + orQuote
 	}
 	return ""
 }
+
+const waitsForNothing = "I send a mail as soon as you approve it, and wait for nothing."
 
 // unwritten returns what the mail's text is called where the wish does not say it: “a long apology”. It is empty where
 // the wish has the text.

@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
@@ -17,7 +18,8 @@ type clock struct {
 const (
 	hourWords = `one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve`
 	half      = `(?:\s*(?:o['’]?clock|a\.?m|p\.?m|h|uhr)\b\.?|\b)`
-	aClock    = `(?:noon|midday|midnight|(?:half\s+past|quarter\s+past|quarter\s+to)\s+(?:\d{1,2}|` + hourWords +
+	soMany    = `(?:half\s+past|(?:quarter|(?:five|ten|twenty|twenty[\s-]five)(?:\s+minutes)?)\s+(?:past|to))`
+	aClock    = `(?:noon|midday|midnight|` + soMany + `\s+(?:\d{1,2}|` + hourWords +
 		`)\b|(?:\d{1,2}[:.h]\d{2}|\d{1,2}|` + hourWords + `)(?:\s+(?:thirty|fifteen|forty-five))?` + half + `)`
 	// plain matches a clock that cannot be another number.
 	plain = `(?:noon|midday|midnight|\d{1,2}:\d{2}` + half +
@@ -43,8 +45,13 @@ var (
 	// andClock matches a further start behind the first: “at 9 and 10”.
 	andClock  = lazyregexp.New(`(?i)\b(?:and|or)\s+(\d{1,2}(?::\d{2})?)(?:\s*$|\s*[,.;]|\s{3,})`)
 	clocks    = lazyregexp.New(atClock.String() + "|" + anyClock.String())
-	clockBits = lazyregexp.New(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords +
+	clockBits = lazyregexp.New(`(?i)^(?:(` + soMany + `)\s+)?(\d{1,2}|` + hourWords +
 		`)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
+)
+
+var (
+	meals     = lazyregexp.New(`(?i)\b(?:breakfast|dinner|supper)\b`)
+	mealTimes = map[string]string{"breakfast": "morning", "dinner": "evening", "supper": "evening"}
 )
 
 // takePart finds the part of the day, and returns the text without it. Tonight is a day too.
@@ -66,6 +73,7 @@ var inThe = lazyregexp.New(`(?i)\b(?:in\s+)?(?:the|this)\s{4,}`)
 
 // takeClocks finds the start and the end, and returns the text without them.
 func (w *when) takeClocks(t text) text {
+	w.meal = mealTimes[strings.ToLower(meals.FindString(t.mask))]
 	for _, re := range []*lazyregexp.Regexp{between, spanning, atClock, anyClock, dashed, bareSpan} {
 		m := re.FindStringSubmatchIndex(t.mask)
 		if m == nil {
@@ -99,7 +107,7 @@ func (w *when) takeClocks(t text) text {
 // settleHalves decides between morning and afternoon if the text does not: hours from one to six are in the afternoon,
 // and an end is later than its start.
 func (w *when) settleHalves() {
-	s, e, part := w.start, w.end, w.part
+	s, e, part := w.start, w.end, cmp.Or(w.part, w.meal)
 	late := part == "afternoon" || part == "evening"
 	if s.said == "" && e != nil && e.said == "pm" && s.hour < 12 && s.hour+12 < e.hour {
 		s.said = "pm"
@@ -126,6 +134,20 @@ func (c *clock) staysLate(before *clock) {
 	}
 }
 
+// minutesIn returns the number of minutes in words such as “quarter past”.
+func minutesIn(words string) int {
+	switch first, _, _ := strings.Cut(words, " "); {
+	case first == "half":
+		return 30
+	case first == "quarter":
+		return 15
+	case first == "twenty-five", strings.HasPrefix(words, "twenty five"):
+		return 25
+	default:
+		return number(first)
+	}
+}
+
 func (c clock) minutes() int { return 60*c.hour + c.minute }
 
 func readClock(s string) *clock {
@@ -140,12 +162,13 @@ func readClock(s string) *clock {
 	c := &clock{hour: number(g[2]), minute: number(g[3]) + number(g[4])}
 	c.exact = len(g[2]) == 2 && g[2][0] <= '9' && g[3] != ""
 	switch {
-	case strings.HasPrefix(g[1], "half"):
-		c.minute = 30
 	case strings.HasSuffix(g[1], "past"):
-		c.minute = 15
+		c.minute = minutesIn(g[1])
 	case strings.HasSuffix(g[1], "to"):
-		c.hour, c.minute = c.hour-1, 45
+		c.hour, c.minute = c.hour-1, 60-minutesIn(g[1])
+		if c.hour == 0 && g[5] == "" { // “quarter to one”
+			c.hour = 12
+		}
 	}
 	c.overHalf = g[5] != "" && (c.hour > 12 || c.hour == 0)
 	switch {

@@ -120,11 +120,20 @@ var someNoun = lazyregexp.New(`(?i)\b(?:` + nouns + `|entry|slot|time|title|titl
 // ignored.
 func (a *ask) doubtLead() string {
 	lead := a.slots["lead"]
-	if condition.MatchString(lead.mask) || len(lead.addresses()) > 0 {
+	said := announcing.ReplaceAllString(strings.TrimSpace(lead.mask), "")
+	if condition.MatchString(lead.mask) || len(lead.addresses()) > 0 || wondering.MatchString(lead.mask) ||
+		strings.HasSuffix(said, ":") && remains(said) {
 		return unread(lead.raw)
 	}
 	return ""
 }
+
+var (
+	// announcing matches words that announce a request and add nothing to it.
+	announcing = lazyregexp.New(`(?i)\b(?:(?:do|here(?:\s+is|['’]s)|one\s+thing|my|your|next|first|second|last)\s+)*` +
+		`(?:this|following|thing|task|to-?do|request|job|wish|step(?:\s+\d+)?|example)s?\s*(?:for\s+you\s*)?:$`)
+	wondering = lazyregexp.New(`(?i)\bshould\s+(?:i|we)\b`)
+)
 
 var bookable = lazyregexp.New(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
 	`tickets?|car)\b`)

@@ -36,6 +36,9 @@ var followUps = []followUp{
 	{phrases(rather + "[take] [the] {which|first|second|third|last|other|former|latter|1st|2nd|3rd} [(one|event|" +
 		"mail|time)]" + too),
 		(*follow).chosen},
+	{phrases(rather+"[(send|mail|email|write)] [(the mail|the email|the e-mail|the message|it|that)] [to] {who} "+
+		"instead", "[(the|that is the|that's the)] wrong address [(it is|it's|use|the right one is)] {who}"),
+		(*follow).readdressed},
 	{phrases(rather+"[(send|mail|email|write)] [the] same [(mail|message|thing)] [(too|also)] to {who}",
 		rather+"(send|mail|email|write)"+theMail+"[(too|also)] to {who}", "[and] also to {who}",
 		"and to {who}"), (*follow).sameTo},

@@ -24,6 +24,16 @@ func (f *follow) sameTo() ([]*ask, bool) {
 	return []*ask{f.changed(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil })}, true
 }
 
+// readdressed returns the mail of before to others, in its place.
+func (f *follow) readdressed() ([]*ask, bool) {
+	a, _ := lastOf[*mailArgs](f.before)
+	who := f.slots["who"]
+	if a == nil || len(who.addresses()) == 0 || remains(beside.ReplaceAllString(who.mask, "")) {
+		return nil, false
+	}
+	return f.again(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil }), true
+}
+
 // copied returns the mail of before with further readers.
 func (f *follow) copied() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)

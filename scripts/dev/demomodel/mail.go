@@ -37,6 +37,7 @@ const (
 // mailRules know the forms of a request for a mail.
 var mailRules = []rule{{
 	phrases: phrases(
+		"… (remind|ask|tell) {to} not to {undone}"+copies2,
 		"… remind {to} to {todo}"+copies2,
 		"… ask {to} to {todo}"+copies2,
 		"… tell {to} to {todo}"+copies2,
@@ -123,7 +124,8 @@ func (a *ask) body() text {
 		word := strings.ToLower(a.slot("asks", "whether"))
 		return read("I would like to know " + strings.Replace(word, "if", "whether", 1) + " " + wonder)
 	}
-	for slot, begins := range map[string]string{"thanks": "Thank you for ", "wishes": "I wish you ",
+	for slot, begins := range map[string]string{"undone": "Please do not ",
+		"thanks": "Thank you for ", "wishes": "I wish you ",
 		"feat": "Congratulations on "} {
 		if words := a.slot(slot, ""); words != "" {
 			return read(begins + words)

@@ -34,7 +34,8 @@ var (
 
 // excluded matches who is to get nothing, or perhaps nothing.
 const excluded = `(?:not|never|without|except(?:\s+for)?|excluding|instead\s+of|or|nor|don['’]t\s+\w+)\s+` +
-	`(?:with\s+|to\s+|for\s+|inviting\s+|invite\s+)?` + oneAddress
+	`(?:with\s+|to\s+|for\s+|invit(?:e|ing)\s+|telling\s+|notifying\s+|informing\s+|including\s+|adding\s+|` +
+	`asking\s+|copying\s+)?` + oneAddress
 
 const sendsAtOnce = "I can send mail at once and not at a later time, so I did nothing. Please say it without the " +
 	"time to have it sent as soon as you approve it."

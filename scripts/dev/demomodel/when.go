@@ -20,6 +20,7 @@ type when struct {
 	zone     string        // an IANA name, or empty
 	where    string        // what seems to name a zone, and is no one name for one
 	part     string        // of the day, such as morning
+	meal     string        // its part of the day, such as evening for a dinner
 	allDay   bool
 	repeats  bool
 	unclear  string // words that may mean several times, or none
