@@ -27,21 +27,23 @@ type fields struct {
 	Transport     transport `json:"transport"`
 	TransportType text      `json:"transportType"`
 
-	URL       text  `json:"url"`
-	HTTPURL   text  `json:"httpUrl"`
-	ServerURL text  `json:"serverUrl"`
-	URI       text  `json:"uri"`
-	Endpoint  text  `json:"endpoint"`
-	BaseURL   text  `json:"baseUrl"`
-	Headers   pairs `json:"headers"`
-	Request   struct {
-		Headers pairs `json:"headers"`
-	} `json:"requestOptions"`
+	URL       text    `json:"url"`
+	HTTPURL   text    `json:"httpUrl"`
+	ServerURL text    `json:"serverUrl"`
+	URI       text    `json:"uri"`
+	Endpoint  text    `json:"endpoint"`
+	BaseURL   text    `json:"baseUrl"`
+	Headers   pairs   `json:"headers"`
+	Request   request `json:"requestOptions"`
+	Init      request `json:"requestInit"`
+	Token     text    `json:"authorization_token"`
 
 	Command     program `json:"command"`
+	Cmd         program `json:"cmd"`
 	Args        []text  `json:"args"`
 	Env         pairs   `json:"env"`
 	Environment pairs   `json:"environment"`
+	Envs        pairs   `json:"envs"`
 	Dir         text    `json:"cwd"`
 	WorkingDir  text    `json:"workingDirectory"`
 
@@ -62,6 +64,11 @@ type fields struct {
 	EnvHeader  map[string]text `json:"env_http_headers"`
 
 	Rest map[string]jsontext.Value `json:",embed"`
+}
+
+// request holds the headers of requests.
+type request struct {
+	Headers pairs `json:"headers"`
 }
 
 // server returns the server, or nil if the file disables it.
@@ -133,18 +140,27 @@ func (f fields) into(s *Server) {
 	if f.HTTPURL != "" { // next to httpUrl, url is the address of an older transport
 		s.URL = string(f.HTTPURL)
 	}
-	s.Headers = texts(f.bearer(), f.HTTPHeader, f.Request.Headers, f.Headers)
+	s.Headers = texts(f.bearer(), f.HTTPHeader, f.Request.Headers, f.Init.Headers, f.Headers)
+	if f.Command.Path == "" {
+		f.Command = f.Cmd
+	}
 	s.Command, s.Args = f.Command.Path, slices.Concat(f.Command.Args, plain(f.Args))
-	s.Env = texts(f.Command.Env, f.Environment, f.Env)
+	words := strings.Fields(s.Command)
+	if len(words) > 1 && len(s.Args) == 0 && !strings.ContainsAny(words[0], `/\"'`) { // arguments in the same text
+		s.Command, s.Args = words[0], words[1:]
+	}
+	s.Env = texts(f.Command.Env, f.Environment, f.Envs, f.Env)
 	s.Dir = string(cmp.Or(f.Dir, f.WorkingDir))
 	s.Type = transportOf(string(cmp.Or(f.Type, f.Transport.Type, f.TransportType)), s.Command != "")
 	s.ReadOnly, s.Only, s.Deny, s.Approval, s.Named = f.ReadOnly, f.Only, f.Deny, f.Approval, f.Named
-
 }
 
-// bearer returns the headers whose values Codex takes from variables.
+// bearer returns the headers whose values Codex takes from variables, and the one of a token.
 func (f fields) bearer() map[string]text {
 	all := map[string]text{}
+	if f.Token != "" {
+		all["Authorization"] = "Bearer " + f.Token
+	}
 	for name, variable := range f.EnvHeader {
 		all[name] = "${" + variable + "}"
 	}
@@ -162,7 +178,7 @@ func transportOf(word string, program bool) string {
 			return Stdio
 		}
 		return HTTP
-	case "http", "https", "streamable", "streamablehttp", "httpstream", "remote", "sse", "httpsse":
+	case "http", "https", "streamable", "streamablehttp", "httpstream", "remote", "url", "sse", "httpsse":
 		return HTTP
 	case "stdio", "local", "command":
 		return Stdio

@@ -15,7 +15,7 @@ var (
 	toolWords  = []string{"tool", "function"}
 	shutWords  = []string{"exclud", "disab", "deny", "denied", "block", "black", "forbid"}
 	askedWords = []string{"auto", "always", "approv", "trust", "confirm", "timeout"}
-	openWords  = []string{"include", "inclusion", "including", "enab", "allow", "filter", "white", "selected"}
+	openWords  = []string{"include", "inclusion", "including", "enab", "allow", "filter", "white", "selected", "config"}
 )
 
 var errTools = errors.New("must be names of tools, without patterns")
@@ -65,6 +65,9 @@ func (s *Server) restrictEach(raw jsontext.Value) error {
 			}
 		case 'f':
 			s.shut([]string{name})
+			if name == "enabled" { // of all tools
+				s.keep(nil)
+			}
 		case '{':
 			var of struct {
 				Enabled  *bool `json:"enabled"`
