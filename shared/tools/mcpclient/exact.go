@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -108,13 +109,18 @@ func (e *exactBody) Read(p []byte) (int, error) {
 	return e.out.Read(p)
 }
 
-// exact rewrites a message. A message without structured content or tools is returned unchanged.
+// rewritten are the fields of a result that are rewritten.
+var rewritten = []string{`"structuredContent"`, `"content"`, `"toolResult"`, `"tools"`}
+
+// exact rewrites a message. A message without content or tools is returned unchanged.
 func exact(message []byte) []byte {
 	var m, result map[string]json.RawMessage
-	if !bytes.Contains(message, []byte(`"structuredContent"`)) && !bytes.Contains(message, []byte(`"tools"`)) ||
-		json.Unmarshal(message, &m) != nil || json.Unmarshal(m["result"], &result) != nil {
+	has := func(field string) bool { return bytes.Contains(message, []byte(field)) }
+	if !slices.ContainsFunc(rewritten, has) || json.Unmarshal(message, &m) != nil ||
+		json.Unmarshal(m["result"], &result) != nil {
 		return message
 	}
+	acceptable(result)
 	if content := result["structuredContent"]; content != nil && string(content) != "null" {
 		result["structuredContent"] = quoted(content)
 	}
@@ -133,7 +139,7 @@ func exact(message []byte) []byte {
 func keeping(one json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
 	_ = json.Unmarshal(one, &said) // define reports any mistake in it
-	kept := map[string]json.RawMessage{"name": said["name"], "inputSchema": said["inputSchema"],
+	kept := map[string]json.RawMessage{"name": said["name"], "inputSchema": json.RawMessage(`{"type":"object"}`),
 		"_meta": marshalled(map[string]json.RawMessage{rawMeta: quoted(one)})}
 	var name string
 	if json.Unmarshal(said["name"], &name) != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
@@ -44,5 +45,17 @@ func TestSchemasOfPrograms(t *testing.T) {
 		if got, err := tl.Normalize(json.RawMessage(cases[tl.Name].wrong)); err == nil {
 			t.Errorf("%s: %s is accepted", tl.Name, got)
 		}
+	}
+}
+
+// TestANumberThatNoDoubleHolds checks that a number in one tool's definition leaves out that tool alone.
+func TestANumberThatNoDoubleHolds(t *testing.T) {
+	url, _ := lister(t, []map[string]any{
+		{"name": "vast", "inputSchema": json.RawMessage(`{"type":"object","properties":{"a":{"minimum":-1e400}}}`)},
+		{"name": "plain", "inputSchema": json.RawMessage(`{"type":"object"}`),
+			"annotations": json.RawMessage(`{"readOnlyHint":1e400}`), "outputSchema": json.RawMessage(`1e999`)}})
+	used, refusals, err := connect(t, mcpclient.Config{URL: url}).Tools(t.Context(), mcpclient.Choice{})
+	if err != nil || len(used) != 1 || used[0].Name != "plain" || len(refusals) != 1 || refusals[0].Tool != `"vast"` {
+		t.Errorf("%v %v %v", tool.NewSet(used...), refusals, err)
 	}
 }
