@@ -35,7 +35,7 @@ var layers = [][]string{
 // orders are the packages of a group in the order in which they know each other: each imports only those before it.
 var orders = map[string][]string{
 	"agent": {"tool", "decision", "policy", "taint", "model", "plan", "run", "provenance", "registry"},
-	"engine": {"queue", "observe", "toolbox", "unit", "outbox", "approval", "effect",
+	"engine": {"queue", "quota", "observe", "toolbox", "unit", "outbox", "approval", "effect",
 		"conversation", "loop", "planner", "chat", "records", "offboard"},
 }
 

@@ -30,6 +30,7 @@ var documents = map[string]map[string]any{
 	document.Terminals:    nil,
 	document.TerminalRuns: nil,
 	document.Sweeps:       nil,
+	document.Quotas:       nil,
 	"outputs":             nil, // the output of actions
 	"parts":               nil, // of outputs
 	"events":              nil, // the older parts of logs

@@ -32,6 +32,7 @@ const (
 	Notes        = "notes"         // what the assistant remembers, one document for each user
 	Deployment   = "deployment"    // state of the whole deployment
 	Uploads      = "uploads"       // uploaded files, and objects of such files that are to be deleted
+	Quotas       = "quotas"        // shared quotas of models
 )
 
 // RunPath returns the path of a run's document.
@@ -48,6 +49,9 @@ func UserPath(uid string) string { return Users + "/u_" + uid }
 
 // RestorePath is the path of the record of the store's last restore from a backup.
 const RestorePath = Deployment + "/restore"
+
+// QuotaPath returns the path of the shared quota of the named model.
+func QuotaPath(model string) string { return Quotas + "/m_" + strings.ReplaceAll(model, "/", "_") }
 
 // NotesPath returns the path of the document of a user's notes.
 func NotesPath(uid string) string { return Notes + "/u_" + uid }
