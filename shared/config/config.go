@@ -68,6 +68,11 @@ type Config struct {
 	GeminiFallbackModels []string
 	// GEMINI_MODELS: models that a request can choose with `model` instead of its agent's
 	GeminiModels []string
+	// MODEL_REQUESTS_PER_MINUTE: the requests that all instances together send to one model in a minute. Set it to the
+	// project's quota. Runs that find it used up wait for their turn; 0: unlimited
+	ModelRequestsPerMinute int
+	// MODEL_TOKENS_PER_MINUTE: in the same way, the tokens of prompts in a minute; 0: unlimited
+	ModelTokensPerMinute int
 	// GOOGLE_GEMINI_BASE_URL: another server that speaks the Gemini protocol
 	GeminiBaseURL string
 	// VERTEX_AI_PROJECT_ID: the project whose Vertex AI replaces the Developer API, even if a key is set

@@ -21,6 +21,8 @@ func (l *loader) gemini(c *Config) {
 	c.GeminiModel = l.text("GEMINI_MODEL", CurrentFlash, modelNeeds, isModel)
 	c.GeminiFallbackModels = l.list("GEMINI_FALLBACK_MODELS", fallbackNeeds, 5, isModel)
 	c.GeminiModels = l.list("GEMINI_MODELS", modelsNeeds, 20, isModel)
+	c.ModelRequestsPerMinute = l.number("MODEL_REQUESTS_PER_MINUTE", 0, 0, 1_000_000)
+	c.ModelTokensPerMinute = l.number("MODEL_TOKENS_PER_MINUTE", 0, 0, 1_000_000_000)
 	c.GeminiBaseURL = l.text("GOOGLE_GEMINI_BASE_URL", "", base, isBase(l.deployed))
 	c.VertexProject = l.text("VERTEX_AI_PROJECT_ID", "", "the id of a Google Cloud project", isProject)
 	c.VertexLocation = l.text("VERTEX_AI_LOCATION", "", location, isRegion)

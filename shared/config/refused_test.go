@@ -172,6 +172,8 @@ func TestRefused(t *testing.T) {
 		"PERSONA":                   {"bell\a", strings.Repeat("x", 8<<10+1), "\xff"},
 		"RELEASE":                   {"v 1", strings.Repeat("x", 65)},
 		"GEMINI_FALLBACK_MODELS":    {"a model", "a,,b", "a,b,c,d,e,f"},
+		"MODEL_REQUESTS_PER_MINUTE": {"-1", "1000001", "many"},
+		"MODEL_TOKENS_PER_MINUTE":   {"-1", "1000000001", "4M"},
 		"GEMINI_MODELS":             {"a model", "a,,b", strings.Repeat("a,", 30)},
 		"GEMINI_MODEL":              {"a model", "../x", strings.Repeat("x", 129)},
 	}
@@ -306,6 +308,7 @@ func TestAccepted(t *testing.T) {
 		"RETENTION":               {"0", "1", "36500"},
 		"AUDIT_RETENTION":         {"0"},
 		"MAX_TOKENS_PER_DAY":      {"0", "10000000000"},
+		"MODEL_TOKENS_PER_MINUTE": {"0", "1000000000"},
 	} {
 		for _, v := range values {
 			if _, err := load(nil, map[string]string{name: v}); err != nil {

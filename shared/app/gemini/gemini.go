@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model/gemini"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 )
 
 // Part calls Gemini, and the other models that the configuration names.
@@ -22,6 +23,8 @@ func open(ctx context.Context, b *app.Builder) error {
 		return err
 	}
 	b.Env.Model, b.Env.Fallbacks, b.Env.Models = m, b.Config.GeminiFallbackModels, b.Config.GeminiModels
+	b.Env.Quota = quota.New(quota.Config{Store: b.Store, Log: b.Log, Now: b.Now, Limits: quota.Limits{
+		Requests: b.Config.ModelRequestsPerMinute, Tokens: b.Config.ModelTokensPerMinute}})
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
@@ -46,6 +47,7 @@ type env struct {
 	rec   *records.Records
 
 	patience time.Duration // how long runs wait for the model
+	quota    quota.Limits  // the model's quota, which all processes share
 
 	call time.Duration // the limit of one call of a function; 0 means no limit
 	slow time.Duration // the duration of an effect
@@ -129,9 +131,13 @@ func (w *env) findsNothing(c *faulty.Call) bool {
 func (w *env) process() *loop.Loop {
 	return loop.New(unit.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep: w.sleep, ModelPatience: w.patience,
+		Quota:  quota.New(quota.Config{Store: w.store, Limits: w.quota, Now: w.clock, Sleep: noWait}),
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
 		Agents: registry.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}})
 }
+
+// noWait ends every wait at once.
+func noWait(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 // testAgent is an agent with all tools.
 func testAgent(name, says string) *registry.Agent {

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
@@ -36,8 +37,9 @@ func askInOrder(ctx context.Context, ex *unit.Execution, req model.Request, delt
 		}
 	}
 	asked := req.Settings.Name
-	reply, err := askOnce(ctx, ex, req, watched)
-	for _, name := range otherModels(ex, asked) {
+	others := otherModels(ex, asked)
+	reply, err := askOnce(ctx, ex, req, watched, len(others) == 0)
+	for i, name := range others {
 		if !isBusy(err) || passed || model.AwaitCommit(ctx) != nil {
 			break
 		}
@@ -48,7 +50,7 @@ func askInOrder(ctx context.Context, ex *unit.Execution, req model.Request, delt
 		ex.Log.WarnContext(ctx, "a model did not answer; the next one is asked", "runId", ex.ID, "model", asked, "next",
 			name, "error", err)
 		asked = name
-		reply, err = askOnce(ctx, ex, other, watched)
+		reply, err = askOnce(ctx, ex, other, watched, i == len(others)-1)
 	}
 	switch {
 	case err == nil && asked != conversation.OwnModel(ex):
@@ -81,8 +83,13 @@ func isBusy(err error) bool {
 	return errors.As(err, &f) && f.Class == fault.Model && (f.Code == model.CodeOverloaded || f.Code == model.CodeQuota)
 }
 
-// askOnce makes one model call. It adds the bytes of the files in the contents.
-func askOnce(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string)) (*model.Reply, error) {
+// askOnce makes one model call, if the model's quota permits it. It adds the bytes of the files in the contents. last
+// means that no other model can be asked instead.
+func askOnce(ctx context.Context, ex *unit.Execution, req model.Request, delta func(string), last bool) (*model.Reply,
+	error) {
+	if err := takeQuota(ctx, ex, req, last); err != nil {
+		return nil, err
+	}
 	var err error
 	if req.Contents, err = conversation.WithFiles(ctx, ex, req.Contents); err != nil {
 		return nil, err
@@ -91,4 +98,15 @@ func askOnce(ctx context.Context, ex *unit.Execution, req model.Request, delta f
 	reply, err := ex.Model.Generate(ctx, req, delta)
 	span.EndModel(reply, err)
 	return reply, err
+}
+
+// takeQuota takes the request's part of the model's quota, or returns the error of a model whose quota is used up. A
+// run waits for a part only if no other model can be asked, and books a turn if it can wait without a process.
+func takeQuota(ctx context.Context, ex *unit.Execution, req model.Request, last bool) error {
+	if ex.Quota == nil {
+		return nil
+	}
+	return ex.Quota.Take(ctx, quota.Call{Model: modelName(ex, req), UID: ex.Run.UID,
+		Tokens: promptTokens(ex.State, req), Waited: ex.State.Waits.Count > 0, Holds: last,
+		Books: last && ex.ModelPatience > 0 && !ex.Agents.Get(ex.Run.Agent).Page})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
@@ -21,7 +22,7 @@ const (
 // nextAttempt returns when a run asks a model again whose quota is used up, or whose service has asked for a pause. ok
 // is false if the run fails instead: the error is another, a part of the answer was shown, a page waits for the answer,
 // or the run's time for such waits or its deadline would pass. Many runs can fail at the same time, so the waits are
-// spread.
+// spread, unless the shared quota has given the run a turn.
 func nextAttempt(ex *unit.Execution, failure error) (at time.Time, ok bool) {
 	asked := fault.As(failure)
 	pauses := isBusy(failure) && (asked.Code == model.CodeQuota || asked.RetryAfter > 0)
@@ -31,6 +32,9 @@ func nextAttempt(ex *unit.Execution, failure error) (at time.Time, ok bool) {
 	now, waits := ex.Now(), ex.State.Waits
 	wait := min(firstPatience<<min(waits.Count, 8), longestPatience)
 	wait = max(asked.RetryAfter, wait/2) + ex.Jitter(wait/2)
+	if errors.Is(failure, quota.ErrUsedUp) {
+		wait = asked.RetryAfter // until the run's turn
+	}
 	at = now.Add(wait)
 	since := now
 	if waits.Count > 0 {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
+	"github.com/countersign-run/countersign/shared/engine/effect"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
@@ -143,7 +146,12 @@ func summarise(ctx context.Context, ex *unit.Execution, parts *conversation.Part
 	switch {
 	case errors.Is(err, errHandOver):
 		return err
-	case err != nil:
+	case errors.Is(err, quota.ErrUsedUp):
+		if at, ok := nextAttempt(ex, err); ok {
+			return cmp.Or(postponeModel(ctx, ex, at, err), effect.ErrLater)
+		}
+	}
+	if err != nil {
 		ex.Log.WarnContext(ctx, "a conversation could not be summarised", "runId", ex.ID, "error", err)
 		c.Code = fault.As(err).Code
 		return nil

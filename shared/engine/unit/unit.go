@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store"
@@ -71,6 +72,7 @@ type Env struct {
 	// ModelPatience is how long a run continues to ask a model whose quota is used up, or whose service asks for a
 	// pause. Zero: the run fails at once.
 	ModelPatience time.Duration
+	Quota         *quota.Budget // the model's quota, which all instances share; nil: no limit
 	UndoWindow    time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
 	LeaseMargin   time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
 	LeasePeriod   time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
