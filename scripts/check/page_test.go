@@ -111,6 +111,16 @@ func TestAttach(t *testing.T) {
 	browser.Run("testdata/attach.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
+// TestUpload uploads files that are too large for a request (testdata/upload.mjs).
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.env = []string{"MAX_TOKENS_PER_DAY=0"} // files have more than a user's tokens of a day
+	server.start()
+	browser.Run("testdata/upload.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
 // TestMemory has an agent note what its user says, and edits, saves and deletes the notes (testdata/memory.mjs). A
 // server without such an agent does not name the view (testdata/nomemory.mjs).
 func TestMemory(t *testing.T) {

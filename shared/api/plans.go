@@ -48,11 +48,12 @@ func (r *request) rested(ctx context.Context, v *run.View, p patience) (any, err
 func postPlan(r *request, of *planner.Planner) (any, error) {
 	p := r.patience(maxPlanWait)
 	var in struct {
-		Prompt       string  `json:"prompt"`
-		RepoURL      string  `json:"repoUrl"`
-		Deadline     string  `json:"deadline"`
-		ThreadID     *string `json:"threadId"`
-		ContinueFrom *string `json:"continueFrom"`
+		Prompt       string         `json:"prompt"`
+		RepoURL      string         `json:"repoUrl"`
+		Deadline     string         `json:"deadline"`
+		ThreadID     *string        `json:"threadId"`
+		ContinueFrom *string        `json:"continueFrom"`
+		Attachments  []attachedBody `json:"attachments"`
 		localeBody
 	}
 	hash, err := r.decode(&in)
@@ -61,6 +62,7 @@ func postPlan(r *request, of *planner.Planner) (any, error) {
 	}
 	key, err := r.key()
 	locale, wrong := in.locale()
+	files, wrongFile := filesOf(in.Attachments)
 	switch {
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
 		return nil, fault.Invalid("threadId", "invalid ID")
@@ -68,11 +70,13 @@ func postPlan(r *request, of *planner.Planner) (any, error) {
 		return nil, fault.Invalid("continueFrom", "invalid ID")
 	case wrong != nil:
 		return nil, wrong
+	case wrongFile != nil:
+		return nil, wrongFile
 	case err != nil:
 		return nil, err
 	}
 	o := planner.StartOptions{UID: r.uid, Prompt: in.Prompt, RepoURL: in.RepoURL, Deadline: in.Deadline,
-		Origin: r.Header.Get("Origin"), Key: key, BodyHash: hash, Locale: locale, Email: r.email}
+		Files: files, Origin: r.Header.Get("Origin"), Key: key, BodyHash: hash, Locale: locale, Email: r.email}
 	if in.ThreadID != nil {
 		o.ThreadID = *in.ThreadID
 	}
@@ -118,15 +122,20 @@ func postRefine(r *request, of *planner.Planner) (any, error) {
 		return nil, err
 	}
 	var in struct {
-		RefinementPrompt string  `json:"refinementPrompt"`
-		ApprovalID       string  `json:"approvalId"`
-		PlanHash         *string `json:"planHash"`
+		RefinementPrompt string         `json:"refinementPrompt"`
+		ApprovalID       string         `json:"approvalId"`
+		PlanHash         *string        `json:"planHash"`
+		Attachments      []attachedBody `json:"attachments"`
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
+	files, err := filesOf(in.Attachments)
+	if err != nil {
+		return nil, err
+	}
 	o := planner.RefineOptions{UID: r.uid, SessionID: id, ApprovalID: in.ApprovalID,
-		RefinementPrompt: in.RefinementPrompt}
+		RefinementPrompt: in.RefinementPrompt, Files: files}
 	if in.PlanHash != nil {
 		if o.PlanHash = *in.PlanHash; o.PlanHash == "" { // an empty hash would count as absent and check nothing
 			return nil, fault.Invalid("planHash", "invalid hash")

@@ -56,10 +56,10 @@ var (
 	Sweep = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
 
 	Plans = Function{"plans", []Route{
-		{"POST", "/api/agent/plans", onPlans(postPlan)},
+		{"POST", "/api/agent/plans", attaching(onPlans(postPlan))},
 		{"GET", "/api/agent/plans", onPlans(getPlans)},
 		{"GET", "/api/agent/plans/{sessionId}", onPlans(getPlan)},
-		{"POST", "/api/agent/plans/{sessionId}/refine", onPlans(postRefine)},
+		{"POST", "/api/agent/plans/{sessionId}/refine", attaching(onPlans(postRefine))},
 		{"POST", "/api/agent/plans/{sessionId}/execute", onPlans(postExecute)},
 		{"DELETE", "/api/agent/plans/{sessionId}/grants/{grantId}", onPlans(deleteGrant)},
 	}}

@@ -1,6 +1,8 @@
 // Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by
 // TestPlans.
 
+import { readFile } from 'node:fs/promises';
+
 import { accessible, cards, caughtUp, expect, lain, press, restart, run, settled, shot, signIn, view }
   from './driver.mjs';
 
@@ -10,6 +12,35 @@ const decide = async (page, name) => {
 };
 
 await run({
+  'files of a wish are kept, sent, and shown with the plan': async (page) => {
+    await signIn(page, 'pia');
+    await view(page, 'Plans');
+    const input = page.locator('form input[type=file]');
+    const large = Buffer.alloc((1536 << 10) + 1, 'r');
+    await input.setInputFiles([{ name: 'link.txt', mimeType: 'text/plain', buffer: Buffer.from('The link is old.') },
+      { name: 'report.txt', mimeType: 'text/plain', buffer: large }]);
+    await page.locator('.attached li').filter({ hasText: 'report.txt' }).waitFor();
+    await page.getByLabel('Your wish').fill('fix the broken link of demo/site and open an issue about it');
+    await page.getByLabel('Repository').fill(`${process.env.BASE_URL}/dev/github/demo/site`);
+    await settled('the large file is uploaded', async () => await page.getByRole('progressbar').count() === 0);
+    await accessible(page, 'a wish with files');
+    await page.reload();
+    await settled('they are kept', async () => await page.locator('.attached li').count() === 2);
+    const request = page.waitForRequest((r) => r.method() === 'POST' && r.url().endsWith('/api/agent/plans'));
+    await page.getByRole('button', { name: 'Propose a plan' }).click();
+    const { attachments } = (await request).postDataJSON();
+    expect('they are sent', atob(attachments[0].data) === 'The link is old.' && attachments[1].fileId);
+    await cards(page).getByRole('heading', { name: /^Plan for/ }).waitFor();
+    const shown = page.getByRole('region', { name: 'About this plan' });
+    const saved = page.waitForEvent('download');
+    await shown.getByRole('button', { name: 'Save report.txt' }).click();
+    expect('the same bytes', (await readFile(await (await saved).path())).equals(large));
+    await accessible(page, 'a plan with files');
+    await view(page, 'Plans');
+    await page.getByRole('button', { name: 'Propose a plan' }).waitFor();
+    expect('the next wish has none', await page.locator('.attached li').count() === 0);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+  },
   'a wish becomes a plan that waits, also over a kill and a reload': async (page) => {
     await signIn(page, 'demo-user');
     await view(page, 'Plans');

@@ -62,7 +62,8 @@ func RepositoryURL(in run.Input, name string) string {
 func First(tools tool.Set, s *run.State) *run.Reading {
 	in := s.Input
 	if in.Session != nil && in.Session.State != "" {
-		return &run.Reading{Origin: stateOrigin(in.Session), Private: in.Session.Private}
+		private := in.Session.Private || in.FilesBefore || len(in.Files) > 0
+		return &run.Reading{Origin: stateOrigin(in.Session), Private: private}
 	}
 	var first *run.Reading
 	note := func(r run.Reading) {

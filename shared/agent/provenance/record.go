@@ -155,7 +155,12 @@ func (h *Record) add(e run.Event) {
 		h.calls[e.ActionID] = &now
 	case e.Decided != nil:
 		said := append(edited(c.Args, e.Decided.EditedArgs), e.Decided.Comment)
-		h.after(c.Turn, func(r *taint.Record) { say(r, said) })
+		h.after(c.Turn, func(r *taint.Record) {
+			say(r, said)
+			for _, f := range e.Decided.Files {
+				r.ReadFile(fileOrigin(f))
+			}
+		})
 	case e.Finished != nil:
 		h.after(c.Turn, func(*taint.Record) { h.read(c, e.Finished.Result, e.Finished.Error) })
 	}

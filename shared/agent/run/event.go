@@ -294,15 +294,17 @@ type Wait struct {
 
 // Decided is the decision about a waiting call.
 type Decided struct {
-	ApprovalID string          `json:"approvalId"`
-	Decision   Decision        `json:"decision"`
-	By         string          `json:"by"`
-	Comment    string          `json:"comment,omitempty"`
-	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the proposed arguments
-	ArgsHash   string          `json:"argsHash"`             // hash of the approved call
-	Ruled      *AppliedPolicy  `json:"ruled,omitempty"`      // the tool's policy for the edited arguments
-	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // end of the undo window; the call begins later
-	ReplacedBy string          `json:"replacedBy,omitempty"` // after a rejection: the approval given instead
+	ApprovalID string   `json:"approvalId"`
+	Decision   Decision `json:"decision"`
+	By         string   `json:"by"`
+	Comment    string   `json:"comment,omitempty"`
+	// Files are the files of Comment. The run stores them after those of its prompt.
+	Files      []attachment.Stored `json:"files,omitempty"`
+	EditedArgs json.RawMessage     `json:"editedArgs,omitempty"` // canonical; they replace the proposed arguments
+	ArgsHash   string              `json:"argsHash"`             // hash of the approved call
+	Ruled      *AppliedPolicy      `json:"ruled,omitempty"`      // the tool's policy for the edited arguments
+	HeldUntil  time.Time           `json:"heldUntil,omitzero"`   // end of the undo window; the call begins later
+	ReplacedBy string              `json:"replacedBy,omitempty"` // after a rejection: the approval given instead
 
 	// Proof is the signature of the decision, if it permits something and decisions are signed.
 	Proof *decision.Signature `json:"proof,omitempty"`

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
@@ -70,6 +71,9 @@ func (s *State) Apply(e Event) error {
 	}
 	if err := apply(e); err != nil {
 		return err
+	}
+	if e.Decided != nil {
+		s.Input.Files = slices.Concat(s.Input.Files, e.Decided.Files)
 	}
 	s.recordAct(a)
 	return nil
@@ -280,7 +284,7 @@ func (a *Action) start(s *Started) {
 
 func (a *Action) decide(d *Decided) {
 	a.Decision, a.DecidedBy, a.Comment, a.HeldUntil = d.Decision, d.By, d.Comment, d.HeldUntil
-	a.ReplacedBy, a.Proof = d.ReplacedBy, d.Proof
+	a.ReplacedBy, a.Proof, a.Files = d.ReplacedBy, d.Proof, d.Files
 	if d.EditedArgs != nil {
 		a.Args, a.Edited = d.EditedArgs, true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -233,7 +234,8 @@ type Action struct {
 	ExpiresAt  time.Time
 	Decision   Decision
 	DecidedBy  string
-	Comment    string
+	Comment    string              // of the decision
+	Files      []attachment.Stored // of Comment
 	HeldUntil  time.Time           // after an approval: the call cannot begin earlier; zero: there is no undo window
 	NotBefore  time.Time           // of a postponed call: when it begins again; zero: it was not postponed
 	ReplacedBy string              // after a rejection: the approval that the user gave instead

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // The checks below establish that the call still waits for this decision.
@@ -81,7 +82,8 @@ func current(c *candidate) error { return checkStale(c.tx, c.ap, c.a, c.at, c.De
 // closedError returns the answer to a decision about an approval that is no longer open.
 func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) error {
 	switch {
-	case ap.Decision == run.Refine && r.Decision == run.Refine && a != nil && a.Comment != r.Comment:
+	case ap.Decision == run.Refine && r.Decision == run.Refine && a != nil &&
+		(a.Comment != r.Comment || !attachment.Same(a.Files, r.Files)):
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
 			"You have already asked for another plan, in other words. Please wait for it, and refine that.")
 	case ap.Status == run.ApprovalExpired:

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -20,13 +21,14 @@ type Resolution struct {
 	UID        string
 	ApprovalID string
 	Decision   run.Decision
-	ArgsHash   string          // of the snapshot that the user saw; optional
-	EditedArgs json.RawMessage // with approve_with_edits
-	Comment    string          // for the model, with a rejection; required only with run.Refine
-	Strict     bool            // with the confirmation of a plan: each change of the plan needs approval
-	UndoWindow time.Duration   // up to MaxUndoWindow; the operator may have set a longer one
-	Auth       decision.Auth   // how the user was authenticated
-	Rejects    []string        // with an approval: the earlier cards that are rejected in the same commit
+	ArgsHash   string            // of the snapshot that the user saw; optional
+	EditedArgs json.RawMessage   // with approve_with_edits
+	Comment    string            // for the model, with a rejection; required only with run.Refine
+	Files      []attachment.File // with run.Refine: files for the model; types checked by the caller
+	Strict     bool              // with the confirmation of a plan: each change of the plan needs approval
+	UndoWindow time.Duration     // up to MaxUndoWindow; the operator may have set a longer one
+	Auth       decision.Auth     // how the user was authenticated
+	Rejects    []string          // with an approval: the earlier cards that are rejected in the same commit
 
 	replacedBy string // with a rejection: the ID of the approval that replaces this one
 }
@@ -94,6 +96,9 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 		return err
 	}
 	if err := noteYes(tx, ap, r.Decision); err != nil {
+		return err
+	}
+	if decided.Files, err = tx.AddFiles(r.Files); err != nil {
 		return err
 	}
 	if decided.Comment = r.Comment; r.Decision != run.Refine {

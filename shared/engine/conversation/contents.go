@@ -5,6 +5,7 @@ package conversation
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
@@ -218,7 +219,7 @@ func Response(a *run.Action) model.Response {
 	var r model.Response
 	switch {
 	case a.Decision == run.Refine:
-		r.Error = "The user asks for another plan: " + a.Comment
+		r.Error = "The user asks for another plan: " + commented(a)
 	case a.Status == run.ActionCompleted:
 		r.Result = completedResult(a)
 	case a.Status == run.ActionRejected:
@@ -247,6 +248,19 @@ func Response(a *run.Action) model.Response {
 	}
 	r.Untrusted = a.Untrusted
 	return r
+}
+
+// commented returns the comment of a decision, with the names of its files. Their content is at the beginning of the
+// conversation ([addSession]).
+func commented(a *run.Action) string {
+	var names []string
+	for _, f := range a.Files {
+		names = append(names, strconv.Quote(f.Name))
+	}
+	if len(names) == 0 {
+		return a.Comment
+	}
+	return a.Comment + "\n[With this the user attached " + strings.Join(names, " and ") + ", shown above.]"
 }
 
 // confirmedResult returns the result of a call that ran according to its user. It includes the part of the result that

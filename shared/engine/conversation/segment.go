@@ -53,6 +53,9 @@ func situation(ex *unit.Execution) plan.Situation {
 // verbatim. The size stays bounded for any length of session, and no model summarises anything.
 func addSession(c *model.Contents, ex *unit.Execution) error {
 	s := ex.State
+	if err := addFiles(c, s.Input); err != nil { // first: they change less than the rest
+		return err
+	}
 	opening, err := situation(ex).Opening(s.Plan)
 	if err == nil {
 		err = c.AddUser(opening)
@@ -80,7 +83,7 @@ func addOwnRevision(c *model.Contents, s *run.State, turn int) error {
 		}
 		words := fmt.Sprintf("This revision of the plan was shown to the user: %s", a.Args)
 		if a.Decision == run.Refine {
-			words += "\nThe user says: " + a.Comment
+			words += "\nThe user says: " + commented(a)
 		}
 		if err := c.AddUser(words); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -88,10 +89,10 @@ func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
 		input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
 	}
 	input.Agent, input.DelegatedBy = tx.Run.Agent, req.DelegatedBy
-	if p, asks := in.(Prompt); asks {
-		if err := p.addFiles(tx, input); err != nil {
-			return err
-		}
+	if err := addFiles(tx, input, in); err != nil {
+		return err
+	}
+	if _, asks := in.(Prompt); asks {
 		if err := tellNotes(tx, input); err != nil {
 			return err
 		}
@@ -104,6 +105,31 @@ func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
 		return nil
 	}
 	return tx.AppendMessage(run.RoleUser, "", "%s", message)
+}
+
+// addFiles adds the files of a prompt or a session to the stored input.
+func addFiles(tx *unit.Tx, input *run.Input, in Input) (err error) {
+	var files []attachment.File
+	switch in := in.(type) {
+	case Prompt:
+		files = in.Files
+	case Session:
+		files = in.Files
+	}
+	if input.Files, err = tx.AddFiles(files); len(input.Files) > 0 {
+		input.FilesOf = tx.Run.ID
+	}
+	return err
+}
+
+// uploadPaths returns the paths of the uploaded files' documents.
+func uploadPaths(files []attachment.File) (paths []string) {
+	for _, f := range files {
+		if f.FileID != "" {
+			paths = addPath(paths, document.UploadPath(f.FileID))
+		}
+	}
+	return paths
 }
 
 // fillRun reserves the terminal and sets the fields of the new run's document. It stores the user's locale and address

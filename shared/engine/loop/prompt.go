@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -74,7 +73,10 @@ func (p Prompt) check(_ context.Context, ex *unit.Execution, agent *registry.Age
 		return fault.Invalid("instructions", "%d bytes; the limit is %d", len(p.Instructions),
 			maxInstructions)
 	}
-	if err := p.checkFiles(agent); err != nil {
+	if p.Client != nil && len(p.Files) > 0 {
+		return fault.Invalid("files", "the agent %s takes no files", agent.Name)
+	}
+	if err := attachment.CheckSizes("files", attachment.FactsOf(attachment.Describe(p.Files))); err != nil {
 		return err
 	}
 	size := 0
@@ -101,37 +103,13 @@ func (p Prompt) check(_ context.Context, ex *unit.Execution, agent *registry.Age
 	return nil
 }
 
-// checkFiles checks the number and the size of the files. An agent that sees only the words of earlier runs reads the
-// files in their own run, and later only what they were (conversation.words).
-func (p Prompt) checkFiles(agent *registry.Agent) error {
-	size := 0
-	for _, f := range p.Files { // uploaded ones have no bytes here
-		size += len(f.Data)
-	}
-	switch {
-	case len(p.Files) == 0:
-		return nil
-	case p.Client != nil:
-		return fault.Invalid("files", "the agent %s takes no files", agent.Name)
-	case len(p.Files) > attachment.MaxFiles:
-		return fault.Invalid("files", "%d files; the limit is %d", len(p.Files), attachment.MaxFiles)
-	case size > attachment.MaxBytes:
-		return fault.Invalid("files", "%d bytes in all; the limit is %d", size, attachment.MaxBytes)
-	}
-	return nil
-}
-
 func (p Prompt) needs(ex *unit.Execution, req StartRequest) needs {
 	scope := tool.Scope{UID: req.UID, Terminal: p.Terminal}
 	paths := ex.LinkedPaths(scope, req.Agent)
 	if remembers(ex, req.Agent, run.Input{}) {
 		paths = addPath(paths, document.NotesPath(req.UID))
 	}
-	for _, f := range p.Files {
-		if f.FileID != "" {
-			paths = addPath(paths, document.UploadPath(f.FileID))
-		}
-	}
+	paths = append(paths, uploadPaths(p.Files)...)
 	return needs{message: p.Text, terminal: p.Terminal, paths: paths}
 }
 
@@ -151,63 +129,7 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 	return input
 }
 
-// addFiles adds the files to the stored input.
-func (p Prompt) addFiles(tx *unit.Tx, input *run.Input) error {
-	files, err := p.uploaded(tx)
-	if err != nil || len(files) == 0 {
-		return err
-	}
-	tx.Thread.Files = true
-	input.Files, input.FilesOf = attachment.Describe(files), tx.Run.ID
-	tx.Run.FileParts = attachment.Count(input.Files)
-	return nil
-}
-
-// uploaded returns the prompt's files, with those that were uploaded before as they are stored, and counts the run with
-// each of them.
-func (p Prompt) uploaded(tx *unit.Tx) (files []attachment.File, err error) {
-	counted, size := map[string]bool{}, 0
-	for i, f := range p.Files {
-		size += len(f.Data)
-		if f.FileID != "" {
-			u, err := uploadOf(tx, i, f.FileID)
-			if err != nil {
-				return nil, err
-			}
-			if size += u.Size; !counted[f.FileID] {
-				counted[f.FileID] = true
-				u.Runs, u.Fresh = u.Runs+1, false
-				tx.PutFields(document.UploadPath(f.FileID), u.Fields(), u)
-			}
-			f = u.File(f.Name)
-		}
-		if size > conversation.MaxFileBytes {
-			return nil, fault.Invalid(fmt.Sprintf("attachments[%d]", i), "%d bytes with the files before it; the "+
-				"limit is %d", size, conversation.MaxFileBytes)
-		}
-		files = append(files, f)
-	}
-	return files, nil
-}
-
-// uploadOf returns the user's uploaded file, which is the prompt's file i.
-func uploadOf(tx *unit.Tx, i int, id string) (u attachment.Upload, err error) {
-	doc, err := tx.Doc(document.UploadPath(id), &u)
-	if err == nil && (!doc.Exists() || u.UID != tx.Run.UID) {
-		err = fault.Invalid(fmt.Sprintf("attachments[%d].fileId", i), "you have no file with this ID; a file that no "+
-			"run has is deleted %d hours after its upload", int(attachment.Unused.Hours()))
-	}
-	return u, err
-}
-
 func (p Prompt) begin(_ context.Context, tx *unit.Tx, _ approval.Places) error {
-	files, err := p.uploaded(tx)
-	if err != nil {
-		return err
-	}
-	for path, doc := range attachment.Documents(tx.Run.UID, tx.Run.ID, files) {
-		tx.Put(path, doc)
-	}
 	if p.Client != nil {
 		return conversation.Restore(tx, &p.Client.History)
 	}

@@ -9,11 +9,15 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // Session is the [Input] of a run of an agent that plans.
 type Session struct {
 	Prompt string
+	Files  []attachment.File // types checked by the caller
+	// FilesBefore means that the session which this one continues had a file.
+	FilesBefore bool
 	run.Session
 }
 
@@ -25,11 +29,14 @@ func (s Session) check(_ context.Context, _ *unit.Execution, agent *registry.Age
 }
 
 func (s Session) needs(ex *unit.Execution, req StartRequest) needs {
-	return needs{message: s.Prompt, noDayCap: true, paths: ex.LinkedPaths(tool.Scope{UID: req.UID}, req.Agent)}
+	paths := append(ex.LinkedPaths(tool.Scope{UID: req.UID}, req.Agent), uploadPaths(s.Files)...)
+	return needs{message: s.Prompt, noDayCap: true, paths: paths}
 }
 
 func (s Session) stored(tx *unit.Tx) *run.Input {
-	return seeThread(tx, &run.Input{Prompt: s.Prompt, Session: &s.Session})
+	tx.Thread.Files = tx.Thread.Files || s.FilesBefore
+	return seeThread(tx, &run.Input{Prompt: s.Prompt, Session: &s.Session, FilesBefore: tx.Thread.Files,
+		FilesOf: tx.Run.ID}) // a refinement may have the first file
 }
 
 // begin lists the session with its user. A session that continues an earlier one proposes the unfinished tasks at once.

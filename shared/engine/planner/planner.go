@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -53,6 +54,8 @@ type StartOptions struct {
 
 	ContinueFrom string // ID of an ended session of the user; its unfinished tasks are the first revision
 
+	Files []attachment.File // for the model; types checked by the caller
+
 	Origin, Key, BodyHash string // see loop.StartRequest
 	Locale                run.Locale
 	Email                 *string
@@ -73,12 +76,12 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 	if err != nil {
 		return nil, err
 	}
-	in := loop.Session{Prompt: o.Prompt, Session: run.Session{Repo: repo}}
+	in := loop.Session{Prompt: o.Prompt, Files: o.Files, Session: run.Session{Repo: repo}}
 	if in.Deadline, err = plan.ParseDeadline(o.Deadline, now, p.MaxDeadline); err != nil {
 		return nil, err
 	}
 	if o.ContinueFrom != "" {
-		if in.Unfinished, err = p.unfinished(ctx, o, repo); err != nil {
+		if in.Unfinished, in.FilesBefore, err = p.unfinished(ctx, o, repo); err != nil {
 			return nil, err
 		}
 		in.ContinueFrom = o.ContinueFrom
@@ -94,12 +97,19 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Locale: o.Locale, Email: o.Email}, in)
 }
 
-// unfinished returns a plan with the unfinished tasks of the earlier session.
-func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo) (*plan.Plan, error) {
+// unfinished returns a plan with the unfinished tasks of the earlier session, and whether that session had read a file.
+func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo) (_ *plan.Plan, files bool,
+	err error) {
 	s, err := p.Get(ctx, o.UID, o.ContinueFrom)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	left, err := unfinishedOf(s, repo)
+	in := s.PlanState().Input
+	return left, in.FilesBefore || len(in.Files) > 0, err
+}
+
+func unfinishedOf(s *run.View, repo plan.Repo) (*plan.Plan, error) {
 	state := s.PlanState()
 	switch {
 	case state.End == nil:
@@ -140,9 +150,10 @@ func (p *Planner) Get(ctx context.Context, uid, sessionID string) (*run.View, er
 // RefineOptions is a user's request for another plan.
 type RefineOptions struct {
 	UID, SessionID   string
-	RefinementPrompt string // at most MaxPrompt bytes
-	ApprovalID       string // the approval of the plan that the user has seen; optional
-	PlanHash         string // the hash of that plan; optional
+	RefinementPrompt string            // at most MaxPrompt bytes
+	ApprovalID       string            // the approval of the plan that the user has seen; optional
+	PlanHash         string            // the hash of that plan; optional
+	Files            []attachment.File // for the model; types checked by the caller
 }
 
 // RefinePlan closes the waiting plan and requests another plan. Errors: AuthError not_found; ValidationError;
@@ -160,7 +171,7 @@ func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, e
 		return nil, err
 	}
 	return p.Loop.Resolve(ctx, approval.Resolution{UID: o.UID, ApprovalID: id, Decision: run.Refine,
-		ArgsHash: o.PlanHash, Comment: o.RefinementPrompt})
+		ArgsHash: o.PlanHash, Comment: o.RefinementPrompt, Files: o.Files})
 }
 
 // ExecuteOptions is a user's confirmation of exactly one plan.

@@ -8,36 +8,38 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // A Session is a session in the form that its user sees (seed 004 §2.2). All data comes from the record.
 type Session struct {
-	OK         bool               `json:"ok"`
-	SessionID  string             `json:"sessionId"` // equal to RunID
-	RunID      string             `json:"runId"`
-	ThreadID   string             `json:"threadId"`
-	Status     plan.Status        `json:"status"`
-	Prompt     string             `json:"prompt"`
-	RepoURL    plan.Repo          `json:"repoUrl"`
-	Deadline   time.Time          `json:"deadline"`
-	Revision   int                `json:"revision"`           // number of the newest proposed plan; 0: none yet
-	PlanHash   string             `json:"planHash,omitempty"` // hash of the waiting plan, or else of the confirmed plan
-	RawPlan    string             `json:"rawPlan"`            // the current plan: JSON in a string
-	Tasks      []Task             `json:"tasks"`
-	Questions  []string           `json:"questions"`
-	Grants     []Grant            `json:"grants"`
-	Changes    []plan.Change      `json:"changes"` // changes that applied without an approval, oldest first
-	Approvals  []run.ApprovalView `json:"approvals"`
-	Artifacts  []string           `json:"artifacts"` // URLs in the results of completed effects
-	Log        []LogEntry         `json:"log"`
-	Summary    string             `json:"summary"`
-	Moments    []tool.Moment      `json:"moments,omitempty"`     // points in time that Summary mentions
-	ErrorCode  string             `json:"errorReason,omitempty"` // why the session ended early
-	ModelCalls int                `json:"modelCalls"`
-	Usage      model.Usage        `json:"usage"`
-	LastEvent  int64              `json:"lastEvent"`
-	CreatedAt  time.Time          `json:"createdAt"`
-	UpdatedAt  time.Time          `json:"updatedAt"`
+	OK          bool               `json:"ok"`
+	SessionID   string             `json:"sessionId"` // equal to RunID
+	RunID       string             `json:"runId"`
+	ThreadID    string             `json:"threadId"`
+	Status      plan.Status        `json:"status"`
+	Prompt      string             `json:"prompt"`
+	RepoURL     plan.Repo          `json:"repoUrl"`
+	Deadline    time.Time          `json:"deadline"`
+	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of the prompt and of the refinements
+	Revision    int                `json:"revision"`              // number of the newest proposed plan; 0: none yet
+	PlanHash    string             `json:"planHash,omitempty"`    // hash of the waiting plan, or else of the confirmed plan
+	RawPlan     string             `json:"rawPlan"`               // the current plan: JSON in a string
+	Tasks       []Task             `json:"tasks"`
+	Questions   []string           `json:"questions"`
+	Grants      []Grant            `json:"grants"`
+	Changes     []plan.Change      `json:"changes"` // changes that applied without an approval, oldest first
+	Approvals   []run.ApprovalView `json:"approvals"`
+	Artifacts   []string           `json:"artifacts"` // URLs in the results of completed effects
+	Log         []LogEntry         `json:"log"`
+	Summary     string             `json:"summary"`
+	Moments     []tool.Moment      `json:"moments,omitempty"`     // points in time that Summary mentions
+	ErrorCode   string             `json:"errorReason,omitempty"` // why the session ended early
+	ModelCalls  int                `json:"modelCalls"`
+	Usage       model.Usage        `json:"usage"`
+	LastEvent   int64              `json:"lastEvent"`
+	CreatedAt   time.Time          `json:"createdAt"`
+	UpdatedAt   time.Time          `json:"updatedAt"`
 }
 
 // A Task is a task of the plan in the form that the user sees.
@@ -76,8 +78,9 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	state := v.PlanState()
 	of, in, zone := state.Plan, state.Input, run.Locale{TimeZone: v.TimeZone}.Zone()
 	s := &Session{OK: true, SessionID: v.RunID, RunID: v.RunID, ThreadID: v.ThreadID, Status: of.Status(),
-		Prompt: in.Prompt, RepoURL: in.Session.Repo, Deadline: in.Session.Deadline, Revision: of.Revision,
-		Tasks: []Task{}, Questions: []string{}, Grants: []Grant{}, Changes: []plan.Change{},
+		Prompt: in.Prompt, Attachments: v.Attachments, RepoURL: in.Session.Repo, Deadline: in.Session.Deadline,
+		Revision: of.Revision,
+		Tasks:    []Task{}, Questions: []string{}, Grants: []Grant{}, Changes: []plan.Change{},
 		Approvals: append([]run.ApprovalView{}, waiting...), Artifacts: artifacts(state), Log: logOf(of),
 		Summary: v.Summary, Moments: v.Moments, ErrorCode: string(v.ErrorReason),
 		ModelCalls: of.ModelCalls, Usage: v.Usage, LastEvent: v.LastEvent, CreatedAt: v.CreatedAt,

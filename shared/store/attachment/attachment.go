@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -70,13 +71,13 @@ type part struct {
 	Object string `json:"object,omitempty"` // has the bytes of an uploaded file
 }
 
-// Describe returns the description of each file in its stored form.
-func Describe(files []File) (all []Stored) {
+// Describe returns the description of each file in its stored form, after the files that the run has already.
+func Describe(files []File, had ...Stored) (all []Stored) {
 	var facts []Facts
 	for _, f := range files {
 		facts = append(facts, factsOf(f))
 	}
-	return StoredOf(facts)
+	return storedAfter(Count(had), facts)
 }
 
 func factsOf(f File) Facts {
@@ -85,14 +86,19 @@ func factsOf(f File) Facts {
 		facts.Name = f.Name
 		return facts
 	}
+	if f.FileID != "" { // not read yet
+		return Facts{Name: f.Name, FileID: f.FileID}
+	}
 	sum := sha256.Sum256(f.Data)
 	return Facts{Name: f.Name, Type: f.Type, Size: len(f.Data), SHA256: hex.EncodeToString(sum[:]),
 		LocationRemoved: f.LocationRemoved}
 }
 
 // StoredOf returns the description, in its stored form, of each file of a prompt with these files.
-func StoredOf(files []Facts) (all []Stored) {
-	next := 1
+func StoredOf(files []Facts) (all []Stored) { return storedAfter(0, files) }
+
+func storedAfter(parts int, files []Facts) (all []Stored) {
+	next := parts + 1
 	for _, f := range files {
 		parts := max(1, (f.Size+maxPart-1)/maxPart)
 		if f.FileID != "" {
@@ -104,6 +110,34 @@ func StoredOf(files []Facts) (all []Stored) {
 	return all
 }
 
+// CheckSizes checks the number of files, and the size of those that are not uploaded. The error has the field.
+func CheckSizes(field string, files []Facts) error {
+	size := 0
+	for _, f := range files {
+		if f.FileID == "" {
+			size += f.Size
+		}
+	}
+	switch {
+	case len(files) > MaxFiles:
+		return fault.Invalid(field, "%d files; the limit is %d", len(files), MaxFiles)
+	case size > MaxBytes:
+		return fault.Invalid(field, "%d bytes in all; the limit is %d", size, MaxBytes)
+	}
+	return nil
+}
+
+// Same reports whether the files are those that were stored. An uploaded file without a name keeps the name of its
+// upload.
+func Same(stored []Stored, files []File) bool {
+	return slices.EqualFunc(stored, Describe(files), func(a, b Stored) bool {
+		if b.FileID != "" {
+			return a.FileID == b.FileID && (b.Name == "" || a.Name == b.Name)
+		}
+		return a.FileID == "" && a.Name == b.Name && a.SHA256 == b.SHA256
+	})
+}
+
 // FactsOf returns the facts about each file.
 func FactsOf(files []Stored) (all []Facts) {
 	for _, f := range files {
@@ -112,10 +146,10 @@ func FactsOf(files []Stored) (all []Facts) {
 	return all
 }
 
-// Documents returns the content of each document of the run's files, by path.
-func Documents(uid, runID string, files []File) map[string]any {
+// Documents returns the content of each document of the run's files, by path. stored describes them.
+func Documents(uid, runID string, files []File, stored []Stored) map[string]any {
 	docs := map[string]any{}
-	for i, s := range Describe(files) {
+	for i, s := range stored {
 		rest, head := files[i].Data, &s
 		if u := files[i].upload; u != nil {
 			docs[document.FilePath(runID, s.First)] = part{UID: uid, File: head, Object: u.Object}

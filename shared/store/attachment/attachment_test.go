@@ -14,7 +14,7 @@ import (
 // documents returns the stored documents of the paths, as JSON.
 func documents(t *testing.T, files []attachment.File, paths []string) (docs []json.RawMessage) {
 	t.Helper()
-	all := attachment.Documents("ana", "run1", files)
+	all := attachment.Documents("ana", "run1", files, attachment.Describe(files))
 	for _, p := range paths {
 		b, err := strictjson.Marshal(all[p])
 		if err != nil {

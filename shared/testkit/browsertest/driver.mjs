@@ -36,6 +36,15 @@ function late([change, read]) {
     if (ms) await new Promise((go) => setTimeout(go, ms));
     return answer;
   };
+  if (change) window.XMLHttpRequest = class extends XMLHttpRequest {
+    constructor() {
+      super();
+      this.addEventListener('load', (loaded) => {
+        loaded.stopImmediatePropagation();
+        setTimeout(() => this.dispatchEvent(new Event('load')), change);
+      }, { once: true });
+    }
+  };
 }
 
 /** problems are script errors, violations of the page's policy, and requests to anybody else. */

@@ -40,7 +40,7 @@ const routes = [
   [new RegExp(`^#/t/${id}(?:\\?from=inbox)?$`), 'Conversation',
     (main, threadId, signal) => chat(main, threadId, signal)],
   [/^#\/terminal(?:\/([A-Za-z0-9_-]{16,64}))?$/, 'Terminal', terminals],
-  [new RegExp(`^#/plans(?:\\?from=${id})?$`), 'Plans', (main, from) => plans(main, from)],
+  [new RegExp(`^#/plans(?:\\?from=${id})?$`), 'Plans', plans],
   [new RegExp(`^#/plans/${id}$`), 'Plan', planView],
   [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
   [new RegExp(`^#/run/${id}$`), 'Run', runView],

@@ -1,9 +1,11 @@
 // The files of a request that is being written: chosen, dropped or pasted.
 
-import { button, el, say } from './dom.js';
-import { intake, named, preview } from './files.js';
+import { deployed } from './config.js';
+import { button, el, reorder, say } from './dom.js';
+import { contentOf, intake, named, preview } from './files.js';
 import { icon } from './icons.js';
 import { attachments } from './session.js';
+import { Upload, uploadOf } from './upload.js';
 import { fileFacts } from './words.js';
 
 /** @typedef {import('./intake.js').Taken} Taken */
@@ -26,10 +28,12 @@ export class Attached {
    * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
    * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
    * @param {Element} place takes the drops: everything, if the page has only one input
+   * @param {() => void} changed called after the user has added or removed a file
    */
-  constructor(slot, signal, failed, place = document.body) {
+  constructor(slot, signal, failed, place = document.body, changed = () => {}) {
     this.slot = slot;
     this.failed = failed;
+    this.changed = changed;
     this.open.append(icon('clip'));
     const mark = (is) => place.classList.toggle('dropping', is);
     const drop = (/** @type {any} */ e) => {
@@ -57,9 +61,15 @@ export class Attached {
     return this.#files;
   }
 
-  /** settled waits for the files that are being read, and reports whether all of them were added. */
-  settled() {
-    return this.#reading;
+  /** settled waits for the files that are being read and uploaded, and reports whether all of them can be sent. */
+  async settled() {
+    if (!(await this.#reading)) return false;
+    const uploads = this.#files.flatMap((f) => uploadOf(f) ?? []);
+    if (uploads.some((u) => u.running)) say('The request is sent when its files are uploaded.');
+    await Promise.all(uploads.map((u) => u.ended));
+    const left = this.#files.find((f) => !f.data && !f.fileId);
+    if (left) this.failed(new Error(`${left.name} was not uploaded. Try again, or remove it.`));
+    return !left;
   }
 
   /** add adds files after those that are being read. @param {File[]} all @returns {Promise<boolean>} */
@@ -82,9 +92,10 @@ export class Attached {
     for (const file of all) {
       try {
         const { take } = await intake();
-        const taken = await take(file, this.#files);
-        if (taken) this.show([...this.#files, taken]);
-        added.push(taken ? `${taken.name}, ${fileFacts(taken)}, was added.` : `${file.name} is already added.`);
+        const taken = await take(file, this.#files, deployed('files'));
+        if (taken) this.#put(taken);
+        added.push(taken ? `${taken.file.name}, ${fileFacts(taken.file)}, was added.`
+          : `${file.name} is already added.`);
       } catch (err) {
         wrong.push(err.message);
       }
@@ -94,17 +105,24 @@ export class Attached {
     return !wrong.length;
   }
 
+  /** @param {{file: Taken, blob?: Blob}} taken */
+  #put({ file, blob }) {
+    if (blob) new Upload(file, blob);
+    this.show([...this.#files, file]);
+    this.changed();
+  }
+
   /** enter shows the stored files of the draft. */
   enter() {
-    this.show(attachments.get(this.slot()) ?? []);
+    this.show(attachments.get(this.slot()));
   }
 
   /** show makes these the files of the draft. @param {Taken[]} files */
   show(files) {
     this.#files = files;
-    attachments.set(this.slot(), files.length ? files : undefined);
+    attachments.set(this.slot(), files);
     for (const f of files) if (!this.#chips.has(f)) this.#chips.set(f, this.#chip(f));
-    this.#list.replaceChildren(...files.map((f) => /** @type {Element} */ (this.#chips.get(f))));
+    reorder(this.#list, files.map((f) => /** @type {Element} */ (this.#chips.get(f))));
     this.#list.hidden = !files.length;
   }
 
@@ -112,14 +130,48 @@ export class Attached {
     const remove = button('', () => this.#remove(file), 'chip-drop', { 'aria-label': `Remove ${file.name}` });
     remove.append(icon('cross'));
     const chip = el('li', {}, named(file), remove);
-    preview(chip, file, () => intake().then(({ blobOf }) => blobOf(file)));
+    const upload = uploadOf(file);
+    if (upload) remove.before(this.#progress(upload, remove));
+    preview(chip, file, () => contentOf(file));
     return chip;
+  }
+
+  // progress shows an upload while it runs, and whether it has failed.
+  #progress(upload, remove) {
+    const { name } = upload.file;
+    const node = el('span', { class: 'upload' });
+    const bar = el('progress', { max: 1, 'aria-label': `Uploading ${name}` });
+    const again = button('Try again', () => {
+      remove.focus();
+      upload.start();
+    }, 'small', { 'aria-label': `Upload ${name} again` });
+    const draw = () => {
+      bar.setAttribute('value', String(upload.done));
+      node.replaceChildren(...(upload.error
+        ? [el('span', { class: 'error' }, `Not uploaded. ${upload.error.message}`), again]
+        : upload.running ? [bar] : []));
+    };
+    upload.changed = () => {
+      draw();
+      if (!upload.running) this.#ended(upload, node);
+    };
+    draw();
+    return node;
+  }
+
+  #ended({ error, file }, node) {
+    if (!this.#files.includes(file)) return; // it was removed
+    attachments.set(this.slot(), this.#files); // with its ID
+    node.previousElementSibling?.replaceWith(named(file)); // the server may have removed a picture's location
+    say(error ? `${file.name} was not uploaded. ${error.message}` : `${file.name} was uploaded.`);
   }
 
   #remove(file) {
     const at = this.#files.indexOf(file);
+    uploadOf(file)?.stop();
     this.show(this.#files.filter((f) => f !== file));
     say(`${file.name} was removed.`);
+    this.changed();
     const next = this.#list.children[Math.min(at, this.#files.length - 1)];
     (next?.querySelector('button') ?? this.open).focus();
   }

@@ -173,7 +173,7 @@ class Conversation {
     if (!this.#attached.files.length) this.#attached.show(files);
     this.#refusal = true;
     // the server names a file by its number
-    const named = err.message.replace(/^attachments\[(\d+)\]\.\w+/i, (field, n) => files[n]?.name ?? field);
+    const named = err.message.replace(/^attachments\[(\d+)\](?:\.\w+)?/i, (field, n) => files[n]?.name ?? field);
     trouble(this.#error, new Error(named));
     if (err.status === 404 && this.threadId) {
       this.#error.append(button('New conversation', () => this.#anew(), 'small'));
@@ -208,7 +208,7 @@ class Conversation {
 
   async #submit(submit) {
     submit.preventDefault();
-    if (!(await this.#attached.settled())) return; // a file could not be added, and the user decides
+    if (!(await this.#attached.settled()) || this.signal.aborted) return; // the user decides what to do with a file
     const prompt = this.#prompt.value;
     if (this.#talk.sending()) return;
     if (!prompt.trim()) {

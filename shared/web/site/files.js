@@ -2,6 +2,7 @@
 
 import { client } from './api.js';
 import { button, el, say } from './dom.js';
+import { uploadOf } from './upload.js';
 import { fileFacts, sized } from './words.js';
 
 const at = '/bundle/intake.js';
@@ -29,7 +30,7 @@ const saving = (runId, number, name, failed) => button('Save',
 export function sentFiles(m, failed) {
   if (!m.attachments?.length) return '';
   return el('ul', { class: 'sent-files', 'aria-label': 'Files' }, ...m.attachments.map((file, i) => {
-    const blob = () => (m.runId ? download(m.runId, i + 1) : intake().then(({ blobOf }) => blobOf(file)));
+    const blob = () => (m.runId ? download(m.runId, i + 1) : contentOf(file));
     const node = el('li', { class: 'file' }, named(file), m.runId && saving(m.runId, i + 1, file.name, failed));
     preview(node, file, blob);
     return node;
@@ -59,19 +60,29 @@ async function download(runId, number) {
   return (await client.send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number}`)).blob();
 }
 
+/** contentOf returns the content of an unsent file. An earlier page's upload has none. @param {any} file */
+export const contentOf = async (file) => uploadOf(file)?.blob ?? (await intake()).blobOf(file);
+
 /**
  * fetched returns the files of a message, for another request.
  * @param {any} m @returns {Promise<import('./intake.js').Taken[]>}
  */
 export async function fetched(m) {
   const all = [];
-  for (const [i, { name, type }] of (m?.attachments ?? []).entries()) {
+  for (const [i, { name, type, size, fileId, sha256 }] of (m?.attachments ?? []).entries()) {
+    if (fileId) { // the run keeps it
+      all.push({ name, type, size, fileId, sum: sha256 });
+      continue;
+    }
     const { take } = await intake();
-    const file = await take(new File([await download(m.runId, i + 1)], name, { type }), all);
-    if (file) all.push(file);
+    const taken = await take(new File([await download(m.runId, i + 1)], name, { type }), all);
+    if (taken) all.push(taken.file);
   }
   return all;
 }
+
+/** attached returns a file in the form of a request. @param {import('./intake.js').Taken} file */
+export const attached = ({ name, data = '', fileId }) => (fileId ? { fileId, name } : { name, data });
 
 /** save has the browser save a file. @param {Blob} blob @param {string} name */
 export function save(blob, name) {

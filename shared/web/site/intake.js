@@ -4,24 +4,30 @@
 import { sized } from './words.js';
 
 const most = 16; // files of a request
-const room = 1536 * 1024; // bytes of all files of a request
+const room = 1536 * 1024; // bytes of all files inside a request
+const largest = 12 << 20; // bytes of all files of a request, with those that were uploaded
 const readable = 48 << 20; // maximum bytes of a picture that is made smaller
 const edges = [2048, 1600, 1200, 800]; // pixels of the longer edge of a picture that is made smaller
 
 /**
  * @typedef {object} Taken a file of a request
- * @property {string} name @property {string} type @property {number} size in bytes @property {string} data in base64
- * @property {number} [from] size before the picture was made smaller
+ * @property {string} name @property {string} type @property {number} size in bytes
+ * @property {string} [data] base64, unless the file has to be uploaded
+ * @property {string} [fileId] of the uploaded file @property {string} [sum] SHA-256 of a file without data
+ * @property {number} [from] size before the picture was made smaller @property {boolean} [locationRemoved]
  */
 
 /**
  * take reads a file for a request that has other files. The error names the file and says what is wrong with it.
- * @param {File} file @param {Taken[]} others @returns {Promise<Taken|null>} null if the request has this file already
+ * @param {File} file @param {Taken[]} others @param {boolean} [uploads] whether the server stores files
+ * @returns {Promise<{file: Taken, blob?: Blob}|null>} with the content of a file that has to be uploaded; null if the
+ * request has this file already
  */
-export async function take(file, others) {
+export async function take(file, others, uploads = false) {
   const wrong = (words) => new Error(`${file.name}: ${words}`);
   if (others.length >= most) throw wrong(`a request can have ${most} files. Remove one to add this one.`);
-  const left = room - others.reduce((sum, f) => sum + f.size, 0);
+  const inside = room - sizeOf(others.filter((f) => f.data));
+  const left = uploads ? largest - sizeOf(others) : inside;
   let [blob, type] = [/** @type {Blob} */ (file), ''];
   try {
     const bytes = new Uint8Array(await file.slice(0, file.size > room ? 1024 : file.size).arrayBuffer());
@@ -34,19 +40,29 @@ export async function take(file, others) {
     throw wrong('this type of file cannot be sent. PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 can. Convert the file, '
       + 'or copy its text.');
   }
-  if (file.size > left) {
-    const small = /^image/.test(type) && file.size <= readable && await smaller(file, left);
-    if (!small) throw wrong(tooLarge(file.size, left));
-    [blob, type] = [small, 'image/jpeg'];
+  if (file.size > Math.min(room, left)) {
+    const small = /^image/.test(type) && file.size <= readable && await smaller(file, Math.min(room, left));
+    if (!small && file.size > left) throw wrong(tooLarge(file.size, left, uploads ? largest : room));
+    if (small) [blob, type] = [small, 'image/jpeg'];
   }
-  const data = await base64(blob);
-  if (others.some((f) => f.data === data && stem(f.name) === stem(file.name))) return null;
+  const content = blob.size > inside ? { sum: await sumOf(blob) } : { data: await base64(blob) };
+  const same = (f) => (f.data ?? f.sum) === (content.data ?? content.sum) && stem(f.name) === stem(file.name);
+  if (others.some(same)) return null;
   const name = blob === file ? file.name : file.name.replace(/(\.[a-z0-9]{1,5})?$/i, '.jpg');
-  return { name: unlike(name, others), type, size: blob.size, data, ...(blob !== file && { from: file.size }) };
+  const taken = { name: unlike(name, others), type, size: blob.size, ...content,
+    ...(blob !== file && { from: file.size }) };
+  return { file: taken, ...(content.sum && { blob }) };
 }
 
-const tooLarge = (size, left) => (left === room ? `${sized(size)}; the limit is ${sized(room)}.`
-  : `${sized(size)}; a request can have ${sized(room)} of files, of which ${sized(left)} are left.`);
+const sizeOf = (files) => files.reduce((sum, f) => sum + f.size, 0);
+
+const tooLarge = (size, left, limit) => (left === limit ? `${sized(size)}; the limit is ${sized(limit)}.`
+  : `${sized(size)}; a request can have ${sized(limit)} of files, of which ${sized(left)} are left.`);
+
+async function sumOf(blob) {
+  const sum = await crypto.subtle.digest('SHA-256', await blob.arrayBuffer());
+  return Array.from(new Uint8Array(sum), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
 
 // stem is a name without the number that tells it from equal names, and without its extension.
 const stem = (name) => name.replace(/\.\w{1,5}$/, '').replace(/ \(\d+\)$/, '');
@@ -132,4 +148,5 @@ const base64 = (blob) => new Promise((go, stop) => {
 });
 
 /** blobOf returns the content of a file of a request. @param {Taken} file */
-export const blobOf = ({ data, type }) => new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type });
+export const blobOf = ({ data = '', type }) =>
+  new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type });

@@ -4,6 +4,7 @@
 import { Actions } from './actions.js';
 import { call, client } from './api.js';
 import { arrange, button, busy, el, say, there, trouble } from './dom.js';
+import { attached } from './files.js';
 import { changed } from './pending.js';
 import { asked } from './session.js';
 import { end } from './step.js';
@@ -165,7 +166,7 @@ export class Live {
   #asks() {
     const { prompt, key, threadId, agent, terminalId, attachments, region } = /** @type {Question} */ (this.question);
     return client.stream(prompt, { key, signal: this.#stop.signal, threadId: threadId || undefined, agent, terminalId,
-      attachments: attachments?.map(({ name, data }) => ({ name, data })), thoughts: true, ...region });
+      attachments: attachments?.map(attached), thoughts: true, ...region });
   }
 
   // told handles an update of the run.

@@ -4,6 +4,7 @@
 import { call, client } from './api.js';
 import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
+import { sentFiles } from './files.js';
 import { toLink } from './link.js';
 import { state } from './plans.js';
 import { clocked } from './time.js';
@@ -28,8 +29,8 @@ export async function planView(main, id, signal) {
     body.removeAttribute('aria-busy');
     const again = () => read();
     arrange(body, [
-      kept('about', [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason, s.approvals.length],
-        () => about(s)),
+      kept('about', [s.prompt, s.attachments, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason,
+        s.approvals.length], () => about(s, (err) => trouble(error, err))),
       ...s.approvals.map((a) => kept(version(a), '', () => card(a, () => {
         hurry();
         again();
@@ -123,8 +124,8 @@ function keeper() {
   };
 }
 
-const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this plan' },
-  el('p', { class: 'long' }, s.prompt),
+const about = (s, failed) => el('section', { class: 'stack', 'aria-label': 'About this plan' },
+  el('p', { class: 'long' }, s.prompt), sentFiles(s, failed),
   el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, state(s)),
     el('dt', {}, 'Repository'), el('dd', {}, s.repoUrl),
     el('dt', {}, 'Deadline'),

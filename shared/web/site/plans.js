@@ -1,11 +1,13 @@
 // The view of plans: the form that starts a session, and the list of sessions.
 
 import { call } from './api.js';
+import { Attached } from './attached.js';
 import { deadline } from './deadline.js';
 import { busy, el, heading, say, trouble } from './dom.js';
 import { examples, examplesOf } from './examples.js';
+import { attached } from './files.js';
 import { toLink } from './link.js';
-import { drafts } from './session.js';
+import { attachments, drafts } from './session.js';
 import { when } from './time.js';
 import { newId, region } from './widget/client.js';
 import { sessionMoods, sessionWords } from './words.js';
@@ -14,13 +16,16 @@ const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const repository = 'github.retrieveRepository'; // the first call of a session
 const slot = 'plan'; // slot of the draft; no conversation ID is that short
 
-/** @param {HTMLElement} main @param {string} from a session whose unfinished tasks are to be continued; or '' */
-export async function plans(main, from) {
+/**
+ * @param {HTMLElement} main @param {string} from a session whose unfinished tasks are to be continued; or ''
+ * @param {AbortSignal} signal
+ */
+export async function plans(main, from, signal) {
   const list = el('ul', { class: 'stack plain', 'aria-busy': 'true' });
   const error = el('p', { class: 'error', role: 'alert' });
   main.replaceChildren(heading('Plans'), el('p', { class: 'quiet' },
     'The planner reads the repository and proposes a plan. It changes nothing before you confirm exactly that plan.'),
-  form(from ?? ''), el('h2', {}, 'Your plans'), error, list);
+  form(from ?? '', signal), el('h2', {}, 'Your plans'), error, list);
   const load = async () => {
     trouble(error);
     try {
@@ -47,7 +52,7 @@ export const state = (s) => el('span', { class: `chip ${sessionMoods[s.status] ?
 // local returns a time for an input of dates and times: in the reader's time zone, to the minute.
 const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 
-function form(from) {
+function form(from, signal) {
   const known = drafts.get(slot) ?? {};
   const prompt = /** @type {HTMLTextAreaElement} */ (
     el('textarea', { id: 'plan-prompt', rows: 3, required: true, maxlength: 32768 }));
@@ -74,16 +79,22 @@ function form(from) {
   // The key stays the same for the same words, so a retry after a lost answer starts no second session.
   const keep = (key) => drafts.set(slot,
     { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key });
+  const node = /** @type {HTMLFormElement} */ (el('form', { class: 'card form', onsubmit: (e) => send(e),
+    oninput: (e) => changed(e) }));
+  const files = new Attached(() => slot, signal, (err) => trouble(error, err), node, () => keep(undefined));
+  prompt.addEventListener('paste', files.pasted);
   const send = async (e) => {
     e.preventDefault();
+    if (!(await files.settled()) || signal.aborted) return; // the user decides what to do with a file
     trouble(error);
     const before = drafts.get(slot);
     const key = before?.key && before.from === from ? before.key : newId();
     keep(key);
     try {
       const s = await busy([prompt, repo, until, submit], submit,
-        () => begin(prompt.value, repo.value, until.value, from, key));
+        () => begin(prompt.value, repo.value, until.value, from, key, files.files));
       drafts.set(slot, undefined);
+      attachments.set(slot);
       say('Started: the planner is reading the repository.');
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
@@ -105,12 +116,14 @@ function form(from) {
     readWish();
     keep(undefined);
   };
-  return el('form', { class: 'card form', onsubmit: send, oninput: changed },
-    el('h2', {}, from ? 'Continue the unfinished tasks' : 'What should be done?'),
-    el('label', { for: prompt.id }, 'Your wish'), prompt, tries, el('label', { for: repo.id }, 'Repository'), repo,
+  files.enter();
+  node.append(el('h2', {}, from ? 'Continue the unfinished tasks' : 'What should be done?'),
+    el('label', { for: prompt.id }, 'Your wish'), prompt, files.node, files.open, tries,
+    el('label', { for: repo.id }, 'Repository'), repo,
     el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, reading, submit, error);
+  return node;
 }
 
-const begin = (prompt, repoUrl, until, from, key) => call('POST', '/api/agent/plans', { key,
+const begin = (prompt, repoUrl, until, from, key, files) => call('POST', '/api/agent/plans', { key,
   body: { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(), continueFrom: from || undefined,
-    ...region() } });
+    attachments: files.length ? files.map(attached) : undefined, ...region() } });

@@ -52,6 +52,29 @@ function shelf(key, storage) {
   };
 }
 
+/**
+ * files is a shelf of files. A reload keeps only those with data, and those that were uploaded.
+ * @param {string} key
+ */
+function files(key) {
+  const stored = shelf(key);
+  /** @type {Map<string, import('./intake.js').Taken[]>} */ const all = new Map();
+  return {
+    /** @param {string} name @returns {import('./intake.js').Taken[]} */
+    get: (name) => all.get(name) ?? stored.get(name) ?? [],
+    /** @param {string} name @param {import('./intake.js').Taken[]} [files] none removes it */
+    set(name, files = []) {
+      all.set(name, files);
+      const lasting = files.filter((f) => f.data || f.fileId);
+      stored.set(name, lasting.length ? lasting : undefined);
+    },
+    clear() {
+      all.clear();
+      stored.clear();
+    },
+  };
+}
+
 /** @typedef {{uid: string, email: string, token: string, expires: number}} User */
 
 export const user = slot('countersign.user', /** @type {User|null} */ (null));
@@ -60,7 +83,7 @@ export const trip = slot('countersign.trip', /** @type {any} */ (null)); // the 
 export const asked = shelf('countersign.asked');
 export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
 export const drafts = shelf('countersign.drafts'); // thread → unsent words
-export const attachments = shelf('countersign.attachments'); // thread → unsent files
+export const attachments = files('countersign.attachments'); // thread → unsent files
 export const edits = shelf('countersign.edits'); // approval → unsent edited arguments
 export const outbox = shelf('countersign.outbox', localStorage); // approval → a decision that got no answer
 // terminal → {threadId, agent}: its conversation, and whether the agent is on

@@ -50,7 +50,7 @@ function slot(key3, empty, storage = sessionStorage) {
   };
 }
 function shelf(key3, storage) {
-  const all3 = slot(
+  const all4 = slot(
     key3,
     /** @type {Record<string, any>} */
     {},
@@ -58,15 +58,33 @@ function shelf(key3, storage) {
   );
   return {
     /** @param {string} name */
-    get: (name) => all3.get()[name],
+    get: (name) => all4.get()[name],
     /** @param {string} name @param {any} value undefined or '' removes it */
     set(name, value) {
-      const next3 = { ...all3.get(), [name]: value };
+      const next3 = { ...all4.get(), [name]: value };
       if (value === void 0 || value === "") delete next3[name];
-      all3.set(next3);
+      all4.set(next3);
     },
-    all: () => all3.get(),
-    clear: all3.clear
+    all: () => all4.get(),
+    clear: all4.clear
+  };
+}
+function files(key3) {
+  const stored2 = shelf(key3);
+  const all4 = /* @__PURE__ */ new Map();
+  return {
+    /** @param {string} name @returns {import('./intake.js').Taken[]} */
+    get: (name) => all4.get(name) ?? stored2.get(name) ?? [],
+    /** @param {string} name @param {import('./intake.js').Taken[]} [files] none removes it */
+    set(name, files3 = []) {
+      all4.set(name, files3);
+      const lasting = files3.filter((f) => f.data || f.fileId);
+      stored2.set(name, lasting.length ? lasting : void 0);
+    },
+    clear() {
+      all4.clear();
+      stored2.clear();
+    }
   };
 }
 var user = slot(
@@ -82,7 +100,7 @@ var trip = slot(
 var asked = shelf("countersign.asked");
 var begun = slot("countersign.begun", "");
 var drafts = shelf("countersign.drafts");
-var attachments = shelf("countersign.attachments");
+var attachments = files("countersign.attachments");
 var edits = shelf("countersign.edits");
 var outbox = shelf("countersign.outbox", localStorage);
 var chats = shelf("countersign.chats");
@@ -171,20 +189,22 @@ function requests({ base = new URL(import.meta.url).origin, token, heard: heard2
     }
   };
   const address2 = typeof base === "function" ? base : (path4) => base.replace(/\/+$/, "") + path4;
-  async function send2(method, path4, { body, key: key3, wait, accept, credentials, signal } = {}) {
+  async function send2(method, path4, { body, key: key3, wait, accept, credentials, signal, by } = {}) {
+    const json3 = body && !(body instanceof FormData);
     let bearer = await signedIn(false);
     for (let refused3 = false; ; ) {
       const asked2 = Date.now();
       const headers = {
         ...bearer && { Authorization: `Bearer ${bearer}` },
-        ...body && { "Content-Type": "application/json" },
+        ...json3 && { "Content-Type": "application/json" },
         ...key3 && { "Idempotency-Key": key3 },
         ...wait && { Prefer: `wait=${wait}` },
         ...accept && { Accept: accept }
       };
       const res = await reach(
         address2(path4),
-        { method, headers, credentials, body: body && JSON.stringify(body), signal: bounded(signal) }
+        { method, headers, credentials, body: json3 ? JSON.stringify(body) : body, signal: bounded(signal) },
+        by
       );
       heard2?.(res.headers.get("Date"), asked2);
       if (res.ok) return res;
@@ -203,9 +223,9 @@ function requests({ base = new URL(import.meta.url).origin, token, heard: heard2
   return { send: send2, call: call2 };
 }
 var bounded = (signal) => AbortSignal.any([AbortSignal.timeout(longest), ...signal ? [signal] : []]);
-async function reach(url, init) {
+async function reach(url, init, by = fetch) {
   try {
-    return await fetch(url, { cache: "no-store", ...init });
+    return await by(url, { cache: "no-store", ...init });
   } catch (err) {
     if (err.name === "TimeoutError") throw new ApiError("The server took too long to answer.");
     if (init?.signal?.aborted) throw err;
@@ -376,7 +396,12 @@ function connect(options) {
     )}`, { signal });
   };
   const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more2 } = {}) => call2("POST", "/api/agent/approvals/resolve", { body: { approvalId, argsHash, decision, ...more2 }, wait, signal });
-  return { send: send2, call: call2, run, stream, events, pending, resolve };
+  const upload = (file, { name, ...more2 } = {}) => {
+    const body = new FormData();
+    body.append("file", file, name);
+    return call2("POST", "/api/agent/files", { body, ...more2 });
+  };
+  return { send: send2, call: call2, run, stream, events, pending, resolve, upload };
 }
 async function* updates(res, signal, printed) {
   for await (const line4 of lines(res, signal)) {
@@ -593,16 +618,16 @@ function confirm(title2, text2, yes2, no = "Keep it") {
   });
 }
 async function busy(controls, used, work) {
-  const all3 = (
+  const all4 = (
     /** @type {HTMLButtonElement[]} */
     [...controls].filter((c) => !c.disabled)
   );
-  for (const c of all3) c.disabled = true;
+  for (const c of all4) c.disabled = true;
   used?.setAttribute("aria-busy", "true");
   try {
     return await work();
   } finally {
-    for (const c of all3) c.disabled = false;
+    for (const c of all4) c.disabled = false;
     used?.removeAttribute("aria-busy");
   }
 }
@@ -933,8 +958,8 @@ var allowedAs = {
 var alwaysAs = (tool) => allowedAs[tool] ?? "this command on this host";
 function always(a) {
   if (a.decisions?.includes("approve_and_always_allow_command")) return alwaysAs(a.tool);
-  const all3 = reached(a.args);
-  const some = all3.length > 3 ? [all3[0], all3[1], `${all3.length - 2} others`] : all3;
+  const all4 = reached(a.args);
+  const some = all4.length > 3 ? [all4[0], all4[1], `${all4.length - 2} others`] : all4;
   return `${kindsOf[a.tool] ?? "this for"} ${new Intl.ListFormat("en").format(some)}`;
 }
 var alwaysDays = 90;
@@ -1369,17 +1394,17 @@ function changed() {
 }
 var heard = (theirs) => theirs === waiting(known2) || changed();
 async function openIn(threadId) {
-  const all3 = [];
+  const all4 = [];
   let cursor2 = "";
   do {
     const answer2 = await call(
       "GET",
       `/api/agent/approvals/pending?limit=50${cursor2 ? `&cursor=${encodeURIComponent(cursor2)}` : ""}`
     );
-    all3.push(...answer2.approvals.filter((a) => a.threadId === threadId));
+    all4.push(...answer2.approvals.filter((a) => a.threadId === threadId));
     cursor2 = answer2.nextCursor ?? "";
   } while (cursor2);
-  return all3;
+  return all4;
 }
 function openWords(open3) {
   const titles2 = open3.map((a) => `“${a.preview?.title ?? a.tool}”`);
@@ -1723,9 +1748,9 @@ var Story = class {
   }
   // whom describes the first two actions.
   #whom() {
-    const all3 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
-    const more2 = all3.length > 2 ? [`and ${all3.length - 2} more`] : [];
-    return [...all3.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
+    const all4 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
+    const more2 = all4.length > 2 ? [`and ${all4.length - 2} more`] : [];
+    return [...all4.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
   }
   // ends lists the outcomes of the actions, each once.
   #ends() {
@@ -1909,10 +1934,80 @@ function badge(count3) {
   });
 }
 
+// site/transfer.js
+var transfer = (progress) => (url, { method = "", headers, body, signal } = {}) => new Promise((go, stop2) => {
+  signal?.throwIfAborted();
+  const request = new XMLHttpRequest();
+  request.open(method, String(url));
+  for (const [name, value] of new Headers(headers)) request.setRequestHeader(name, value);
+  request.upload.addEventListener("progress", ({ loaded, total }) => progress(total ? loaded / total : 0));
+  request.addEventListener("load", () => go(new Response(request.responseText, { status: request.status, headers: received(request) })));
+  request.addEventListener("error", () => stop2(new TypeError("The request failed.")));
+  request.addEventListener("abort", () => stop2(signal?.reason));
+  signal?.addEventListener("abort", () => request.abort(), { once: true });
+  request.send(
+    /** @type {XMLHttpRequestBodyInit} */
+    body
+  );
+});
+var received = (request) => request.getAllResponseHeaders().trim().split(/[\r\n]+/).filter(Boolean).map((line4) => [line4.slice(0, line4.indexOf(":")), line4.slice(line4.indexOf(":") + 1).trim()]);
+
+// site/upload.js
+var all2 = /* @__PURE__ */ new WeakMap();
+var uploadOf = (file) => all2.get(file);
+var Upload = class {
+  done = 0;
+  // the part that was sent
+  /** @type {Error & { passing?: boolean, status?: number }|null} */
+  error = null;
+  changed = () => {
+  };
+  // called after each change
+  /** whether the file is stored */
+  ended = Promise.resolve(false);
+  #stop = new AbortController();
+  /** @param {Taken} file @param {Blob} blob */
+  constructor(file, blob) {
+    this.file = file;
+    this.blob = blob;
+    all2.set(file, this);
+    this.start();
+  }
+  get running() {
+    return !this.error && !this.file.fileId;
+  }
+  /** start sends the file, or sends it once more. */
+  start() {
+    [this.done, this.error] = [0, null];
+    this.ended = this.#send();
+    this.changed();
+  }
+  async #send() {
+    try {
+      const progress = (done) => {
+        this.done = done;
+        this.changed();
+      };
+      const { fileId, type, size, locationRemoved } = await client.upload(
+        this.blob,
+        { name: this.file.name, by: transfer(progress), signal: this.#stop.signal }
+      );
+      Object.assign(this.file, { fileId, type, size, locationRemoved });
+    } catch (err) {
+      this.error = err;
+    }
+    this.changed();
+    return !this.error;
+  }
+  stop() {
+    this.#stop.abort();
+  }
+};
+
 // site/files.js
 var at = "/bundle/intake.js";
 var intake = () => import(at);
-function files(run, failed) {
+function files2(run, failed) {
   if (!run.attachments?.length) return "";
   return el("ul", { class: "plain files" }, ...run.attachments.map((file, i) => el(
     "li",
@@ -1934,7 +2029,7 @@ var saving = (runId, number2, name, failed) => button(
 function sentFiles(m, failed) {
   if (!m.attachments?.length) return "";
   return el("ul", { class: "sent-files", "aria-label": "Files" }, ...m.attachments.map((file, i) => {
-    const blob = () => m.runId ? download(m.runId, i + 1) : intake().then(({ blobOf }) => blobOf(file));
+    const blob = () => m.runId ? download(m.runId, i + 1) : contentOf(file);
     const node = el("li", { class: "file" }, named3(file), m.runId && saving(m.runId, i + 1, file.name, failed));
     preview(node, file, blob);
     return node;
@@ -1960,15 +2055,21 @@ function preview(node, file, blob) {
 async function download(runId, number2) {
   return (await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`)).blob();
 }
+var contentOf = async (file) => uploadOf(file)?.blob ?? (await intake()).blobOf(file);
 async function fetched(m) {
-  const all3 = [];
-  for (const [i, { name, type }] of (m?.attachments ?? []).entries()) {
+  const all4 = [];
+  for (const [i, { name, type, size, fileId, sha256 }] of (m?.attachments ?? []).entries()) {
+    if (fileId) {
+      all4.push({ name, type, size, fileId, sum: sha256 });
+      continue;
+    }
     const { take: take2 } = await intake();
-    const file = await take2(new File([await download(m.runId, i + 1)], name, { type }), all3);
-    if (file) all3.push(file);
+    const taken = await take2(new File([await download(m.runId, i + 1)], name, { type }), all4);
+    if (taken) all4.push(taken.file);
   }
-  return all3;
+  return all4;
 }
+var attached = ({ name, data = "", fileId }) => fileId ? { fileId, name } : { name, data };
 function save(blob, name) {
   const href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
   el("a", { href, download: name }).click();
@@ -2003,10 +2104,13 @@ var Attached = class {
    * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
    * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
    * @param {Element} place takes the drops: everything, if the page has only one input
+   * @param {() => void} changed called after the user has added or removed a file
    */
-  constructor(slot3, signal, failed, place = document.body) {
+  constructor(slot3, signal, failed, place = document.body, changed4 = () => {
+  }) {
     this.slot = slot3;
     this.failed = failed;
+    this.changed = changed4;
     this.open.append(icon("clip"));
     const mark3 = (is) => place.classList.toggle("dropping", is);
     const drop2 = (e) => {
@@ -2023,22 +2127,28 @@ var Attached = class {
   }
   /** pasted adds the files of a paste. Copied words stay words, also with a picture of them beside. */
   pasted = (e) => {
-    const { files: files2 = [], types = [] } = e.clipboardData ?? {};
-    if (!files2.length || types.includes("text/plain")) return;
+    const { files: files3 = [], types = [] } = e.clipboardData ?? {};
+    if (!files3.length || types.includes("text/plain")) return;
     e.preventDefault();
-    this.add([...files2]);
+    this.add([...files3]);
   };
   get files() {
     return this.#files;
   }
-  /** settled waits for the files that are being read, and reports whether all of them were added. */
-  settled() {
-    return this.#reading;
+  /** settled waits for the files that are being read and uploaded, and reports whether all of them can be sent. */
+  async settled() {
+    if (!await this.#reading) return false;
+    const uploads = this.#files.flatMap((f) => uploadOf(f) ?? []);
+    if (uploads.some((u) => u.running)) say("The request is sent when its files are uploaded.");
+    await Promise.all(uploads.map((u) => u.ended));
+    const left2 = this.#files.find((f) => !f.data && !f.fileId);
+    if (left2) this.failed(new Error(`${left2.name} was not uploaded. Try again, or remove it.`));
+    return !left2;
   }
   /** add adds files after those that are being read. @param {File[]} all @returns {Promise<boolean>} */
-  add(all3) {
+  add(all4) {
     this.#list.ariaBusy = "true";
-    const reading = this.#reading.then(async (before) => await this.#take(all3) && before);
+    const reading = this.#reading.then(async (before) => await this.#take(all4) && before);
     this.#reading = reading;
     reading.then(() => {
       if (this.#reading !== reading) return;
@@ -2047,16 +2157,16 @@ var Attached = class {
     });
     return reading;
   }
-  async #take(all3) {
+  async #take(all4) {
     this.failed(null);
     const added = [];
     const wrong = [];
-    for (const file of all3) {
+    for (const file of all4) {
       try {
         const { take: take2 } = await intake();
-        const taken = await take2(file, this.#files);
-        if (taken) this.show([...this.#files, taken]);
-        added.push(taken ? `${taken.name}, ${fileFacts(taken)}, was added.` : `${file.name} is already added.`);
+        const taken = await take2(file, this.#files, deployed("files"));
+        if (taken) this.#put(taken);
+        added.push(taken ? `${taken.file.name}, ${fileFacts(taken.file)}, was added.` : `${file.name} is already added.`);
       } catch (err) {
         wrong.push(err.message);
       }
@@ -2065,32 +2175,68 @@ var Attached = class {
     if (wrong.length) this.failed(new Error(wrong.join(" ")));
     return !wrong.length;
   }
+  /** @param {{file: Taken, blob?: Blob}} taken */
+  #put({ file, blob }) {
+    if (blob) new Upload(file, blob);
+    this.show([...this.#files, file]);
+    this.changed();
+  }
   /** enter shows the stored files of the draft. */
   enter() {
-    this.show(attachments.get(this.slot()) ?? []);
+    this.show(attachments.get(this.slot()));
   }
   /** show makes these the files of the draft. @param {Taken[]} files */
-  show(files2) {
-    this.#files = files2;
-    attachments.set(this.slot(), files2.length ? files2 : void 0);
-    for (const f of files2) if (!this.#chips.has(f)) this.#chips.set(f, this.#chip(f));
-    this.#list.replaceChildren(...files2.map((f) => (
+  show(files3) {
+    this.#files = files3;
+    attachments.set(this.slot(), files3);
+    for (const f of files3) if (!this.#chips.has(f)) this.#chips.set(f, this.#chip(f));
+    reorder(this.#list, files3.map((f) => (
       /** @type {Element} */
       this.#chips.get(f)
     )));
-    this.#list.hidden = !files2.length;
+    this.#list.hidden = !files3.length;
   }
   #chip(file) {
     const remove = button("", () => this.#remove(file), "chip-drop", { "aria-label": `Remove ${file.name}` });
     remove.append(icon("cross"));
     const chip = el("li", {}, named3(file), remove);
-    preview(chip, file, () => intake().then(({ blobOf }) => blobOf(file)));
+    const upload = uploadOf(file);
+    if (upload) remove.before(this.#progress(upload, remove));
+    preview(chip, file, () => contentOf(file));
     return chip;
+  }
+  // progress shows an upload while it runs, and whether it has failed.
+  #progress(upload, remove) {
+    const { name } = upload.file;
+    const node = el("span", { class: "upload" });
+    const bar = el("progress", { max: 1, "aria-label": `Uploading ${name}` });
+    const again2 = button("Try again", () => {
+      remove.focus();
+      upload.start();
+    }, "small", { "aria-label": `Upload ${name} again` });
+    const draw = () => {
+      bar.setAttribute("value", String(upload.done));
+      node.replaceChildren(...upload.error ? [el("span", { class: "error" }, `Not uploaded. ${upload.error.message}`), again2] : upload.running ? [bar] : []);
+    };
+    upload.changed = () => {
+      draw();
+      if (!upload.running) this.#ended(upload, node);
+    };
+    draw();
+    return node;
+  }
+  #ended({ error, file }, node) {
+    if (!this.#files.includes(file)) return;
+    attachments.set(this.slot(), this.#files);
+    node.previousElementSibling?.replaceWith(named3(file));
+    say(error ? `${file.name} was not uploaded. ${error.message}` : `${file.name} was uploaded.`);
   }
   #remove(file) {
     const at2 = this.#files.indexOf(file);
+    uploadOf(file)?.stop();
     this.show(this.#files.filter((f) => f !== file));
     say(`${file.name} was removed.`);
+    this.changed();
     const next3 = this.#list.children[Math.min(at2, this.#files.length - 1)];
     (next3?.querySelector("button") ?? this.open).focus();
   }
@@ -2099,17 +2245,17 @@ var Attached = class {
 // site/examples.js
 var known3;
 function agents() {
-  known3 ??= call("GET", "/api/agent/agents").then((all3) => all3.agents, (err) => {
+  known3 ??= call("GET", "/api/agent/agents").then((all4) => all4.agents, (err) => {
     known3 = void 0;
     throw err;
   });
   return known3;
 }
 async function examplesOf(name) {
-  const all3 = await agents().catch(() => []);
-  return all3.find((a) => a.name === name)?.examples ?? [];
+  const all4 = await agents().catch(() => []);
+  return all4.find((a) => a.name === name)?.examples ?? [];
 }
-var examples = (all3, use) => all3.length > 0 && el("div", { class: "examples" }, ...all3.map((words3) => button(words3, () => use(words3), "example")));
+var examples = (all4, use) => all4.length > 0 && el("div", { class: "examples" }, ...all4.map((words3) => button(words3, () => use(words3), "example")));
 function withExamples(text2, known6) {
   const lines3 = text2.split("\n");
   const named5 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
@@ -2117,7 +2263,7 @@ function withExamples(text2, known6) {
 }
 
 // site/threads.js
-var all2 = [];
+var all3 = [];
 var open = "";
 var cursor = "";
 var user3 = 0;
@@ -2125,7 +2271,7 @@ var watchers2 = /* @__PURE__ */ new Set();
 function onThreads(f, signal) {
   watchers2.add(f);
   signal.addEventListener("abort", () => watchers2.delete(f));
-  f(all2);
+  f(all3);
 }
 function current(threadId) {
   open = threadId;
@@ -2136,14 +2282,14 @@ async function load2(more2 = false) {
   try {
     const page3 = await call("GET", `/api/agent/threads?limit=30${more2 ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
     if (whose2 !== user3) return;
-    all2 = more2 ? [...all2, ...page3.threads] : page3.threads;
+    all3 = more2 ? [...all3, ...page3.threads] : page3.threads;
     cursor = page3.nextCursor ?? "";
     trouble(byId("threads-error"));
   } catch (err) {
     if (whose2 === user3) trouble(byId("threads-error"), err, () => load2(more2));
   }
   render();
-  for (const f of watchers2) f(all2);
+  for (const f of watchers2) f(all3);
 }
 var wanted = new URLSearchParams();
 var found2 = null;
@@ -2187,7 +2333,7 @@ async function look() {
 }
 function reset2() {
   user3++;
-  all2 = [];
+  all3 = [];
   cursor = "";
   links.clear();
   byId("threads-form").reset();
@@ -2195,10 +2341,10 @@ function reset2() {
 }
 var none = el("li", { class: "quiet small-text" });
 function render() {
-  const shown4 = found2 ? found2.threads : all2;
+  const shown4 = found2 ? found2.threads : all3;
   none.textContent = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "No conversations yet.";
   reorder(byId("threads"), shown4.length ? shown4.map(row) : [none]);
-  byId("threads-form").hidden = all2.length < 2 && !found2;
+  byId("threads-form").hidden = all3.length < 2 && !found2;
   byId("threads-more").hidden = found2 ? found2.busy || !found2.cursor : !cursor;
 }
 var links = /* @__PURE__ */ new Map();
@@ -2326,11 +2472,11 @@ var ListParts = class {
   /** tell makes the approve button say how many commands it approves. @param {HTMLButtonElement} yes */
   tell(yes2) {
     const words3 = el("span", {});
-    const all3 = this.#boxes.length;
-    if (all3 === 0) return;
+    const all4 = this.#boxes.length;
+    if (all4 === 0) return;
     const now2 = () => {
       const n = this.#boxes.filter((b) => b.checked).length;
-      words3.textContent = `: ${n} of ${count(all3, "command")}`;
+      words3.textContent = `: ${n} of ${count(all4, "command")}`;
       yes2.disabled = n === 0;
     };
     for (const box of this.#boxes) box.addEventListener("change", now2);
@@ -2365,7 +2511,7 @@ function addresses(text2) {
   return bracketed.length ? [.../* @__PURE__ */ new Set([...bracketed, ...alone2(rest2)])] : words3(rest2);
 }
 function chips(id3, name, value, label2) {
-  let all3 = [...new Set(value)];
+  let all4 = [...new Set(value)];
   const box = (
     /** @type {HTMLInputElement} */
     el("input", { id: id3, type: "text", inputmode: "email", autocomplete: "off", spellcheck: "false" })
@@ -2380,8 +2526,8 @@ function chips(id3, name, value, label2) {
     button("×", () => drop2(address2), "chip-drop", { "aria-label": `Remove ${address2}` })
   )));
   const drop2 = (address2) => {
-    list2.children[all3.indexOf(address2)].remove();
-    all3 = all3.filter((a) => a !== address2);
+    list2.children[all4.indexOf(address2)].remove();
+    all4 = all4.filter((a) => a !== address2);
     box.focus();
     say(`${address2} is removed.`);
     changed4();
@@ -2389,8 +2535,8 @@ function chips(id3, name, value, label2) {
   const take2 = () => {
     const typed = addresses(box.value);
     box.value = "";
-    const more2 = [...new Set(typed)].filter((a) => !all3.includes(a));
-    all3 = [...all3, ...more2];
+    const more2 = [...new Set(typed)].filter((a) => !all4.includes(a));
+    all4 = [...all4, ...more2];
     draw(more2);
     if (typed.length) changed4();
   };
@@ -2400,19 +2546,19 @@ function chips(id3, name, value, label2) {
     if (["Enter", ",", ";", " "].includes(e.key) && box.value.trim() && !unfinished) {
       e.preventDefault();
       take2();
-    } else if (e.key === "Backspace" && !box.value && all3.length) {
+    } else if (e.key === "Backspace" && !box.value && all4.length) {
       e.preventDefault();
-      drop2(all3[all3.length - 1]);
+      drop2(all4[all4.length - 1]);
     }
   });
   box.addEventListener("blur", () => box.value.trim() && take2());
   box.addEventListener("paste", () => setTimeout(() => ends.test(box.value) && take2()));
-  draw(all3);
+  draw(all4);
   return {
     name,
     node,
     box,
-    value: () => [.../* @__PURE__ */ new Set([...all3, ...addresses(box.value)])],
+    value: () => [.../* @__PURE__ */ new Set([...all4, ...addresses(box.value)])],
     mark: (i) => list2.children[i]?.classList.add("wrong")
   };
 }
@@ -2875,8 +3021,8 @@ var known4 = /* @__PURE__ */ new Map();
 async function linked(provider, since) {
   const uid = user.get()?.uid;
   if (!known4.has(uid)) known4.set(uid, call("GET", "/api/agent/connections").then((a) => a.connections, () => []));
-  const all3 = await known4.get(uid);
-  return Boolean(all3?.some((c) => c.provider === provider && c.status === "linked" && c.linkedAt > since));
+  const all4 = await known4.get(uid);
+  return Boolean(all4?.some((c) => c.provider === provider && c.status === "linked" && c.linkedAt > since));
 }
 
 // site/outbox.js
@@ -3110,12 +3256,12 @@ var PlanParts = class {
   }
   /** changes shows the differences from the previous plan, or returns undefined for the first plan. */
   get changes() {
-    const all3 = this.#fields.filter((f) => changed2.test(f.label));
-    return all3.length ? el(
+    const all4 = this.#fields.filter((f) => changed2.test(f.label));
+    return all4.length ? el(
       "section",
       { class: "plan-changes", "aria-label": "Changed since the previous plan" },
       el("h3", {}, "Changed since the previous plan"),
-      el("ul", {}, ...all3.map(change))
+      el("ul", {}, ...all4.map(change))
     ) : void 0;
   }
   get #fields() {
@@ -3132,9 +3278,9 @@ var PlanParts = class {
     yes2.replaceChildren(el("span", {}, ...yes2.childNodes, words3));
   }
   #allowed() {
-    const all3 = this.#fields.filter((f) => this.#granted(f)).map((f) => f.value.replace(/^May /, "").replace(/\.( (Its|Their) text is written later\.)?$/, ""));
-    const more2 = all3.length > 2 ? `; and ${all3.length - 2} more` : "";
-    return all3.length ? `it may ${all3.slice(0, 2).join("; ")}${more2}` : "it asks before each effect";
+    const all4 = this.#fields.filter((f) => this.#granted(f)).map((f) => f.value.replace(/^May /, "").replace(/\.( (Its|Their) text is written later\.)?$/, ""));
+    const more2 = all4.length > 2 ? `; and ${all4.length - 2} more` : "";
+    return all4.length ? `it may ${all4.slice(0, 2).join("; ")}${more2}` : "it asks before each effect";
   }
   #granted(f) {
     const grant = this.#grant(f);
@@ -3495,9 +3641,9 @@ function choices(a) {
   return shown2.filter((d) => a.decisions?.includes(d) && (d !== "approve_and_always_allow_recipient" || reached(a.args).length));
 }
 function after2(node) {
-  const all3 = [...document.querySelectorAll("#main .card")];
-  const at2 = all3.indexOf(node);
-  return all3[at2 + 1] ?? all3[at2 - 1];
+  const all4 = [...document.querySelectorAll("#main .card")];
+  const at2 = all4.indexOf(node);
+  return all4[at2 + 1] ?? all4[at2 - 1];
 }
 function onward(node, following) {
   const focused = document.activeElement;
@@ -3765,12 +3911,12 @@ var Step = class {
   #offer(output) {
     const { command: command2 } = this.action.step;
     const again2 = command2 && !this.action.step.commands && plain(command2) === command2 && !/[\n\t]/.test(command2);
-    const all3 = [
+    const all4 = [
       output && this.#search,
       output && copy(output, "the output"),
       again2 && button("Type it in the terminal", () => this.node.dispatchEvent(new CustomEvent("reuse", { bubbles: true, detail: command2 })), "small reuse")
     ];
-    this.#tools.replaceChildren(...all3.filter((b) => b instanceof Node));
+    this.#tools.replaceChildren(...all4.filter((b) => b instanceof Node));
     this.#tools.hidden = !this.#tools.childElementCount;
   }
   // keeps offers a file that the host gave.
@@ -3812,8 +3958,8 @@ var Step = class {
     trouble(this.#error);
     try {
       await busy([this.#rest], this.#rest, async () => {
-        const all3 = new Printed(Infinity);
-        const text2 = all3.add(0, new Uint8Array(await (await this.#stored()).arrayBuffer()));
+        const all4 = new Printed(Infinity);
+        const text2 = all4.add(0, new Uint8Array(await (await this.#stored()).arrayBuffer()));
         this.#put(text2);
         this.#offer(text2);
       });
@@ -4149,7 +4295,7 @@ var Live = class {
       threadId: threadId || void 0,
       agent,
       terminalId,
-      attachments: attachments2?.map(({ name, data }) => ({ name, data })),
+      attachments: attachments2?.map(attached),
       thoughts: true,
       ...region2
     });
@@ -4391,8 +4537,8 @@ var Transcript = class {
   /** @type {string[]} */
   #examples = [];
   /** offer makes the agent's examples buttons in answers that contain them. @param {string[]} all */
-  offer(all3) {
-    this.#examples = all3;
+  offer(all4) {
+    this.#examples = all4;
     this.#bubbles.clear();
     this.render();
   }
@@ -4522,8 +4668,8 @@ var Transcript = class {
   }
   #bubble(m) {
     if (!this.#bubbles.has(m.seq)) {
-      const files2 = sentFiles(m, (err) => this.on.failed(err));
-      this.#bubbles.set(m.seq, bubble(m.role, m.text, m, files2, this.#examples, this.on.use));
+      const files3 = sentFiles(m, (err) => this.on.failed(err));
+      this.#bubbles.set(m.seq, bubble(m.role, m.text, m, files3, this.#examples, this.on.use));
     }
     return (
       /** @type {HTMLElement} */
@@ -4533,7 +4679,7 @@ var Transcript = class {
 };
 var isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === messages[i].runId);
 var who = (m) => m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : "You";
-function bubble(role, text2, m, files2, known6 = [], use) {
+function bubble(role, text2, m, files3, known6 = [], use) {
   const mine2 = role === "user";
   const told4 = mine2 ? text2 : said2(text2, m);
   const [words3, named5] = mine2 || !use ? [told4, []] : withExamples(told4, known6);
@@ -4547,7 +4693,7 @@ function bubble(role, text2, m, files2, known6 = [], use) {
       !mine2 && copy(told4)
     ),
     el("p", { class: "text" }, words3),
-    files2,
+    files3,
     recorded(text2, m),
     examples(named5, use)
   );
@@ -4663,7 +4809,7 @@ var Conversation = class {
       this.#error,
       form3
     ));
-    onThreads((all3) => this.#named(all3), signal);
+    onThreads((all4) => this.#named(all4), signal);
   }
   // unknown shows that the conversation does not exist, with a link home.
   #unknown() {
@@ -4687,14 +4833,14 @@ var Conversation = class {
     try {
       const known6 = await agents();
       if (this.signal.aborted || this.threadId || this.#talk.sending()) return;
-      const all3 = known6.filter((a) => !a.page && !a.terminal && !a.plans);
-      if (!all3.some((a) => a.name === this.agent)) {
+      const all4 = known6.filter((a) => !a.page && !a.terminal && !a.plans);
+      if (!all4.some((a) => a.name === this.agent)) {
         trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
         this.#choose(assistant);
       }
-      this.#agents.replaceChildren(...all3.map((a) => el("option", { value: a.name, title: a.description }, a.name)));
+      this.#agents.replaceChildren(...all4.map((a) => el("option", { value: a.name, title: a.description }, a.name)));
       this.#agents.value = this.agent;
-      this.#agents.hidden = all3.length < 2;
+      this.#agents.hidden = all4.length < 2;
     } catch (err) {
       if (!this.signal.aborted) trouble(this.#error, err, err.passing ? () => this.#offer() : void 0);
     }
@@ -4718,8 +4864,8 @@ var Conversation = class {
       "Continue in its terminal"
     ));
   }
-  #named(all3) {
-    const title2 = all3.find((t) => t.threadId === this.threadId)?.title;
+  #named(all4) {
+    const title2 = all4.find((t) => t.threadId === this.threadId)?.title;
     if (title2) this.#title.show(title2);
   }
   // known records the run and the conversation of a question.
@@ -4750,10 +4896,10 @@ var Conversation = class {
     this.#talk.drop(live);
     if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? "";
     drafts.set(this.threadId, this.#prompt.value);
-    const files2 = live.question?.attachments ?? [];
-    if (!this.#attached.files.length) this.#attached.show(files2);
+    const files3 = live.question?.attachments ?? [];
+    if (!this.#attached.files.length) this.#attached.show(files3);
     this.#refusal = true;
-    const named5 = err.message.replace(/^attachments\[(\d+)\]\.\w+/i, (field3, n) => files2[n]?.name ?? field3);
+    const named5 = err.message.replace(/^attachments\[(\d+)\](?:\.\w+)?/i, (field3, n) => files3[n]?.name ?? field3);
     trouble(this.#error, new Error(named5));
     if (err.status === 404 && this.threadId) {
       this.#error.append(button("New conversation", () => this.#anew(), "small"));
@@ -4772,10 +4918,10 @@ var Conversation = class {
   async #again(prompt, safe, of) {
     if (!prompt || this.#talk.sending()) return;
     try {
-      const files2 = await fetched(of);
+      const files3 = await fetched(of);
       if (this.#talk.sending()) return;
-      if (safe) return this.#ask(prompt, files2);
-      if (!this.#attached.files.length) this.#attached.show(files2);
+      if (safe) return this.#ask(prompt, files3);
+      if (!this.#attached.files.length) this.#attached.show(files3);
     } catch (err) {
       return trouble(this.#error, err, () => this.#again(prompt, safe, of));
     }
@@ -4785,7 +4931,7 @@ var Conversation = class {
   }
   async #submit(submit) {
     submit.preventDefault();
-    if (!await this.#attached.settled()) return;
+    if (!await this.#attached.settled() || this.signal.aborted) return;
     const prompt = this.#prompt.value;
     if (this.#talk.sending()) return;
     if (!prompt.trim()) {
@@ -4793,17 +4939,17 @@ var Conversation = class {
       trouble(this.#error, new Error("Say what should be done with the files."));
       return this.#prompt.focus();
     }
-    const { files: files2 } = this.#attached;
+    const { files: files3 } = this.#attached;
     this.#prompt.value = "";
     drafts.set(this.threadId, void 0);
     this.#attached.show([]);
-    this.#ask(prompt, files2);
+    this.#ask(prompt, files3);
   }
-  #ask(prompt, files2) {
+  #ask(prompt, files3) {
     this.#refusal = false;
     trouble(this.#error);
     const agent = this.agent === assistant ? void 0 : this.agent;
-    const attachments2 = files2.length ? files2 : void 0;
+    const attachments2 = files3.length ? files3 : void 0;
     const question2 = {
       prompt,
       threadId: this.threadId,
@@ -4844,10 +4990,10 @@ var Conversation = class {
   // suggest shows example requests for the agent.
   async #suggest() {
     const of = this.agent;
-    const all3 = await examplesOf(of);
+    const all4 = await examplesOf(of);
     if (this.signal.aborted || of !== this.agent) return;
-    this.#try.replaceChildren(examples(all3, (words3) => this.#use(words3)) || "");
-    this.#talk.offer(all3);
+    this.#try.replaceChildren(examples(all4, (words3) => this.#use(words3)) || "");
+    this.#talk.offer(all4);
   }
   // use puts an example into the input, where the user can change it.
   #use(words3) {
@@ -5178,14 +5324,14 @@ var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 var stays = (row5) => row5.matches(".live, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row5.querySelector("[data-approval]")?.dataset.approval ?? ""));
 function placed(list2, cards2) {
-  const all3 = [...cards2];
+  const all4 = [...cards2];
   const before = [...list2.children];
   before.forEach((row5, i) => {
-    if (all3.includes(row5) || !stays(row5)) return;
-    const last = before.slice(0, i).findLast((b) => all3.includes(b));
-    all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row5);
+    if (all4.includes(row5) || !stays(row5)) return;
+    const last = before.slice(0, i).findLast((b) => all4.includes(b));
+    all4.splice(last ? all4.indexOf(last) + 1 : 0, 0, row5);
   });
-  return all3;
+  return all4;
 }
 
 // site/lists.js
@@ -5260,8 +5406,8 @@ var memory = (main) => list(
   "What agents remember about you in later conversations. You can edit and delete each note, and a note never counts as your own words in a request: what it adds to an action is shown to you first.",
   async () => {
     const at2 = "/bundle/notes.js";
-    const [{ notes }, all3, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
-    return view(notes, all3.some(keepsNotes), { call, save, when });
+    const [{ notes }, all4, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
+    return view(notes, all4.some(keepsNotes), { call, save, when });
   }
 );
 var gone = {
@@ -5284,8 +5430,8 @@ var may = {
   "read:user": "read the profile"
 };
 function mayDo(scopes) {
-  const all3 = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ""));
-  return all3.length ? `Can ${new Intl.ListFormat("en").format(all3.map((s) => may[s] ?? s))}` : "";
+  const all4 = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ""));
+  return all4.length ? `Can ${new Intl.ListFormat("en").format(all4.map((s) => may[s] ?? s))}` : "";
 }
 var accounts = (main) => list(
   main,
@@ -5398,7 +5544,7 @@ var event = (e) => el("article", { class: "item event" }, el(
   )
 ));
 var moment3 = ({ date = "", dateTime = date, timeZone = "" } = {}) => dateTime && named({ at: dateTime, timeZone });
-var pairs2 = (...all3) => all3.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
+var pairs2 = (...all4) => all4.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 
 // site/deadline.js
 var days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
@@ -5486,7 +5632,7 @@ function hours(time) {
 var zone2 = Intl.DateTimeFormat().resolvedOptions().timeZone;
 var repository = "github.retrieveRepository";
 var slot2 = "plan";
-async function plans(main, from) {
+async function plans(main, from, signal) {
   const list2 = el("ul", { class: "stack plain", "aria-busy": "true" });
   const error = el("p", { class: "error", role: "alert" });
   main.replaceChildren(
@@ -5496,7 +5642,7 @@ async function plans(main, from) {
       { class: "quiet" },
       "The planner reads the repository and proposes a plan. It changes nothing before you confirm exactly that plan."
     ),
-    form(from ?? ""),
+    form(from ?? "", signal),
     el("h2", {}, "Your plans"),
     error,
     list2
@@ -5530,7 +5676,7 @@ var state = (s) => el(
   sessionWords[s.status] ?? s.status
 );
 var local3 = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 6e4).toISOString().slice(0, 16);
-function form(from) {
+function form(from, signal) {
   const known6 = drafts.get(slot2) ?? {};
   const prompt = (
     /** @type {HTMLTextAreaElement} */
@@ -5568,8 +5714,19 @@ function form(from) {
     slot2,
     { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key: key3 }
   );
+  const node = (
+    /** @type {HTMLFormElement} */
+    el("form", {
+      class: "card form",
+      onsubmit: (e) => send2(e),
+      oninput: (e) => changed4(e)
+    })
+  );
+  const files3 = new Attached(() => slot2, signal, (err) => trouble(error, err), node, () => keep2(void 0));
+  prompt.addEventListener("paste", files3.pasted);
   const send2 = async (e) => {
     e.preventDefault();
+    if (!await files3.settled() || signal.aborted) return;
     trouble(error);
     const before = drafts.get(slot2);
     const key3 = before?.key && before.from === from ? before.key : newId();
@@ -5578,9 +5735,10 @@ function form(from) {
       const s = await busy(
         [prompt, repo, until, submit],
         submit,
-        () => begin2(prompt.value, repo.value, until.value, from, key3)
+        () => begin2(prompt.value, repo.value, until.value, from, key3, files3.files)
       );
       drafts.set(slot2, void 0);
+      attachments.set(slot2);
       say("Started: the planner is reading the repository.");
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
@@ -5596,18 +5754,19 @@ function form(from) {
     keep2(void 0);
   };
   const tries = el("div");
-  examplesOf("planner").then((all3) => tries.replaceChildren(examples(all3, use) || ""));
+  examplesOf("planner").then((all4) => tries.replaceChildren(examples(all4, use) || ""));
   const changed4 = (e) => {
     set ||= e.target === until;
     readWish();
     keep2(void 0);
   };
-  return el(
-    "form",
-    { class: "card form", onsubmit: send2, oninput: changed4 },
+  files3.enter();
+  node.append(
     el("h2", {}, from ? "Continue the unfinished tasks" : "What should be done?"),
     el("label", { for: prompt.id }, "Your wish"),
     prompt,
+    files3.node,
+    files3.open,
     tries,
     el("label", { for: repo.id }, "Repository"),
     repo,
@@ -5617,14 +5776,16 @@ function form(from) {
     submit,
     error
   );
+  return node;
 }
-var begin2 = (prompt, repoUrl, until, from, key3) => call("POST", "/api/agent/plans", {
+var begin2 = (prompt, repoUrl, until, from, key3, files3) => call("POST", "/api/agent/plans", {
   key: key3,
   body: {
     prompt,
     repoUrl: repoUrl.trim(),
     deadline: new Date(until).toISOString(),
     continueFrom: from || void 0,
+    attachments: files3.length ? files3.map(attached) : void 0,
     ...region()
   }
 });
@@ -5645,11 +5806,16 @@ async function planView(main, id3, signal) {
     body.removeAttribute("aria-busy");
     const again2 = () => read2();
     arrange(body, [
-      kept(
-        "about",
-        [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason, s.approvals.length],
-        () => about(s)
-      ),
+      kept("about", [
+        s.prompt,
+        s.attachments,
+        s.repoUrl,
+        s.deadline,
+        s.status,
+        s.summary,
+        s.errorReason,
+        s.approvals.length
+      ], () => about(s, (err) => trouble(error, err))),
       ...s.approvals.map((a) => kept(version(a), "", () => card(a, () => {
         hurry();
         again2();
@@ -5736,10 +5902,11 @@ function keeper() {
     return node;
   };
 }
-var about = (s) => el(
+var about = (s, failed) => el(
   "section",
   { class: "stack", "aria-label": "About this plan" },
   el("p", { class: "long" }, s.prompt),
+  sentFiles(s, failed),
   el(
     "dl",
     { class: "facts" },
@@ -6080,7 +6247,7 @@ function describe(run, failed) {
     )],
     ["Asked", clocked(run.createdAt)],
     ["Until the last step", took(ms)],
-    ["Files", files(run, failed)],
+    ["Files", files2(run, failed)],
     ["Model calls", String(run.modelCalls)],
     ["Model", models],
     ["Why", run.status === "failed" && !given[run.errorReason] ? retold(run.message, run) : ""],
@@ -6117,20 +6284,20 @@ var current2 = () => (
   document.activeElement?.closest(".card") ?? void 0
 );
 function step2(by) {
-  const all3 = cards();
-  const at2 = all3.indexOf(
+  const all4 = cards();
+  const at2 = all4.indexOf(
     /** @type {HTMLElement} */
     current2()
   );
-  const to = all3[at2 < 0 ? by > 0 ? 0 : all3.length - 1 : Math.min(all3.length - 1, Math.max(0, at2 + by))];
+  const to = all4[at2 < 0 ? by > 0 ? 0 : all4.length - 1 : Math.min(all4.length - 1, Math.max(0, at2 + by))];
   to?.focus();
   to?.scrollIntoView({ block: "nearest" });
 }
 function decide(decision) {
-  const all3 = cards();
-  const card2 = current2() ?? (all3.length === 1 ? all3[0] : void 0);
+  const all4 = cards();
+  const card2 = current2() ?? (all4.length === 1 ? all4[0] : void 0);
   if (!card2) {
-    hint2(all3.length ? "Several cards wait. Choose one with j and k, then press the key again." : "No card waits here.");
+    hint2(all4.length ? "Several cards wait. Choose one with j and k, then press the key again." : "No card waits here.");
     return step2(1);
   }
   const used = (
@@ -6143,11 +6310,11 @@ function decide(decision) {
   else used.click();
 }
 function undo() {
-  const all3 = (
+  const all4 = (
     /** @type {HTMLElement[]} */
     [...document.querySelectorAll("#main [data-undo]")]
   );
-  const last = all3.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
+  const last = all4.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
   if (last) last.click();
   else hint2("Nothing can be undone here any more.");
 }
@@ -6425,7 +6592,7 @@ var TerminalChat = class {
   async enter() {
     this.attached.enter();
     this.talk.render();
-    examplesOf(agents2.true).then((all3) => this.signal.aborted || this.talk.offer(all3));
+    examplesOf(agents2.true).then((all4) => this.signal.aborted || this.talk.offer(all4));
     if (this.talk.threadId) await this.talk.load();
     const question2 = asked.get(this.slot);
     if (question2 && !this.signal.aborted) this.#pose(question2);
@@ -6472,12 +6639,12 @@ var TerminalChat = class {
   #adopting = false;
   #elsewhere = "";
   // a run that was reported while another run seemed to be in progress
-  #question(prompt, files2 = []) {
+  #question(prompt, files3 = []) {
     return {
       prompt,
       threadId: this.talk.threadId,
       terminalId: this.of.terminalId,
-      attachments: files2.length ? files2 : void 0,
+      attachments: files3.length ? files3 : void 0,
       agent: agents2[String(this.agent.agentMode)],
       slot: this.slot,
       key: crypto.randomUUID(),
@@ -6486,16 +6653,16 @@ var TerminalChat = class {
   }
   async #submit(e) {
     e.preventDefault();
-    if (!await this.attached.settled()) return;
+    if (!await this.attached.settled() || this.signal.aborted) return;
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#running()) return;
     this.#refusal = false;
     trouble(this.#error);
-    const { files: files2 } = this.attached;
+    const { files: files3 } = this.attached;
     this.#prompt.value = "";
     drafts.set(this.slot, void 0);
     this.attached.show([]);
-    this.#pose(this.#question(prompt, files2));
+    this.#pose(this.#question(prompt, files3));
   }
   #pose(question2) {
     asked.set(this.slot, question2);
@@ -6752,11 +6919,11 @@ function hosts(on) {
   const node = el("div", { class: "hosts" }, error, told4, list2, form3);
   async function load3() {
     trouble(error);
-    const { hosts: all3 = [] } = await call("GET", "/api/agent/hosts");
-    on.changed(all3);
-    offer4(all3);
+    const { hosts: all4 = [] } = await call("GET", "/api/agent/hosts");
+    on.changed(all4);
+    offer4(all4);
     list2.replaceChildren(
-      ...all3.length ? all3.map((h) => row3(h, all3.find((other2) => other2.hostId === h.jump), on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
+      ...all4.length ? all4.map((h) => row3(h, all4.find((other2) => other2.hostId === h.jump), on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
     );
   }
   const again2 = () => load3().catch((err) => trouble(error, err, again2));
@@ -7457,7 +7624,7 @@ var Terminals = class {
   constructor(main, terminalId, signal) {
     this.open = terminalId;
     this.signal = signal;
-    this.hosts = hosts({ opened: (t) => this.#opened(t), changed: (all3) => this.#known(all3) });
+    this.hosts = hosts({ opened: (t) => this.#opened(t), changed: (all4) => this.#known(all4) });
     this.#tabs.set(
       "",
       {
@@ -7484,22 +7651,22 @@ var Terminals = class {
     trouble(this.#error);
     this.#render();
     try {
-      const [{ terminals: all3 = [] }] = await Promise.all(
+      const [{ terminals: all4 = [] }] = await Promise.all(
         [call("GET", "/api/agent/terminals", { signal: this.signal }), this.hosts.load()]
       );
-      this.#all = all3;
+      this.#all = all4;
       this.#render();
       if (this.open && !this.#tabs.has(this.open)) {
         trouble(this.#error, new Error("This terminal has ended."));
         this.#show("");
-      } else this.#show(this.open || (all3.length === 1 ? all3[0].terminalId : ""));
+      } else this.#show(this.open || (all4.length === 1 ? all4[0].terminalId : ""));
     } catch (err) {
       if (!this.signal.aborted) trouble(this.#error, err, () => this.load());
     }
   }
-  #known(all3) {
-    this.#hosts = all3;
-    const there2 = new Set(all3.map((h) => h.hostId));
+  #known(all4) {
+    this.#hosts = all4;
+    const there2 = new Set(all4.map((h) => h.hostId));
     this.#all = this.#all.filter((t) => there2.has(t.hostId));
     this.#render();
   }
@@ -7525,9 +7692,9 @@ var Terminals = class {
     if (this.#hosts.length) {
       for (const t of this.#all) if (!this.#tabs.has(t.terminalId)) this.#tabs.set(t.terminalId, this.#make(t));
     }
-    const all3 = [...this.#tabs.values()];
-    arrange(this.#list, all3.map((t) => t.head));
-    arrange(this.#place, all3.map((t) => t.body));
+    const all4 = [...this.#tabs.values()];
+    arrange(this.#list, all4.map((t) => t.head));
+    arrange(this.#place, all4.map((t) => t.body));
     this.#mark();
   }
   /** @returns {Tab} */
@@ -7803,7 +7970,7 @@ var routes = [
     (main, threadId, signal) => chat(main, threadId, signal)
   ],
   [/^#\/terminal(?:\/([A-Za-z0-9_-]{16,64}))?$/, "Terminal", terminals],
-  [new RegExp(`^#/plans(?:\\?from=${id2})?$`), "Plans", (main, from) => plans(main, from)],
+  [new RegExp(`^#/plans(?:\\?from=${id2})?$`), "Plans", plans],
   [new RegExp(`^#/plans/${id2}$`), "Plan", planView],
   [/^#\/inbox$/, "Inbox", (main, _, signal) => inbox(main, signal)],
   [new RegExp(`^#/run/${id2}$`), "Run", runView],
@@ -7933,12 +8100,12 @@ function dress3() {
   byId("new").prepend(icon("plus"));
   for (const b of document.querySelectorAll(".shell .brand")) b.prepend(mark2());
   const offered = views.filter(([, , , needs]) => deployed(needs));
-  const all3 = config().local ? [
+  const all4 = config().local ? [
     ...offered,
     /** @type {const} */
     ["#/mailbox", "box", "Local mailbox"]
   ] : offered;
-  byId("views").replaceChildren(...all3.map(([href, drawing, words3]) => el(
+  byId("views").replaceChildren(...all4.map(([href, drawing, words3]) => el(
     "li",
     {},
     el(

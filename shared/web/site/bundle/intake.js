@@ -7,12 +7,14 @@ var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n /
 // site/intake.js
 var most = 16;
 var room = 1536 * 1024;
+var largest = 12 << 20;
 var readable = 48 << 20;
 var edges = [2048, 1600, 1200, 800];
-async function take(file, others) {
+async function take(file, others, uploads = false) {
   const wrong = (words) => new Error(`${file.name}: ${words}`);
   if (others.length >= most) throw wrong(`a request can have ${most} files. Remove one to add this one.`);
-  const left = room - others.reduce((sum, f) => sum + f.size, 0);
+  const inside = room - sizeOf(others.filter((f) => f.data));
+  const left = uploads ? largest - sizeOf(others) : inside;
   let [blob, type] = [
     /** @type {Blob} */
     file,
@@ -28,17 +30,30 @@ async function take(file, others) {
   if (!type) {
     throw wrong("this type of file cannot be sent. PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 can. Convert the file, or copy its text.");
   }
-  if (file.size > left) {
-    const small = /^image/.test(type) && file.size <= readable && await smaller(file, left);
-    if (!small) throw wrong(tooLarge(file.size, left));
-    [blob, type] = [small, "image/jpeg"];
+  if (file.size > Math.min(room, left)) {
+    const small = /^image/.test(type) && file.size <= readable && await smaller(file, Math.min(room, left));
+    if (!small && file.size > left) throw wrong(tooLarge(file.size, left, uploads ? largest : room));
+    if (small) [blob, type] = [small, "image/jpeg"];
   }
-  const data = await base64(blob);
-  if (others.some((f) => f.data === data && stem(f.name) === stem(file.name))) return null;
+  const content = blob.size > inside ? { sum: await sumOf(blob) } : { data: await base64(blob) };
+  const same = (f) => (f.data ?? f.sum) === (content.data ?? content.sum) && stem(f.name) === stem(file.name);
+  if (others.some(same)) return null;
   const name = blob === file ? file.name : file.name.replace(/(\.[a-z0-9]{1,5})?$/i, ".jpg");
-  return { name: unlike(name, others), type, size: blob.size, data, ...blob !== file && { from: file.size } };
+  const taken = {
+    name: unlike(name, others),
+    type,
+    size: blob.size,
+    ...content,
+    ...blob !== file && { from: file.size }
+  };
+  return { file: taken, ...content.sum && { blob } };
 }
-var tooLarge = (size, left) => left === room ? `${sized(size)}; the limit is ${sized(room)}.` : `${sized(size)}; a request can have ${sized(room)} of files, of which ${sized(left)} are left.`;
+var sizeOf = (files) => files.reduce((sum, f) => sum + f.size, 0);
+var tooLarge = (size, left, limit) => left === limit ? `${sized(size)}; the limit is ${sized(limit)}.` : `${sized(size)}; a request can have ${sized(limit)} of files, of which ${sized(left)} are left.`;
+async function sumOf(blob) {
+  const sum = await crypto.subtle.digest("SHA-256", await blob.arrayBuffer());
+  return Array.from(new Uint8Array(sum), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
 var stem = (name) => name.replace(/\.\w{1,5}$/, "").replace(/ \(\d+\)$/, "");
 function unlike(name, others) {
   const [, first, last] = (
@@ -104,7 +119,7 @@ var base64 = (blob) => new Promise((go, stop) => {
   reader.onerror = () => stop(reader.error);
   reader.readAsDataURL(blob);
 });
-var blobOf = ({ data, type }) => new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type });
+var blobOf = ({ data = "", type }) => new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type });
 export {
   blobOf,
   preview,

@@ -126,7 +126,7 @@ export class TerminalChat {
 
   async #submit(e) {
     e.preventDefault();
-    if (!(await this.attached.settled())) return; // a file could not be added, and the user decides
+    if (!(await this.attached.settled()) || this.signal.aborted) return; // the user decides what to do with a file
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#running()) return;
     this.#refusal = false;

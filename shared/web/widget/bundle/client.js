@@ -84,7 +84,12 @@ function connect(options) {
     )}`, { signal });
   };
   const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more } = {}) => call("POST", "/api/agent/approvals/resolve", { body: { approvalId, argsHash, decision, ...more }, wait, signal });
-  return { send, call, run, stream, events, pending, resolve };
+  const upload = (file, { name, ...more } = {}) => {
+    const body = new FormData();
+    body.append("file", file, name);
+    return call("POST", "/api/agent/files", { body, ...more });
+  };
+  return { send, call, run, stream, events, pending, resolve, upload };
 }
 async function* updates(res, signal, printed) {
   for await (const line of lines(res, signal)) {

@@ -37,20 +37,22 @@ function requests({ base = new URL(import.meta.url).origin, token, heard }) {
     }
   };
   const address = typeof base === "function" ? base : (path) => base.replace(/\/+$/, "") + path;
-  async function send(method, path, { body, key, wait, accept, credentials, signal } = {}) {
+  async function send(method, path, { body, key, wait, accept, credentials, signal, by } = {}) {
+    const json2 = body && !(body instanceof FormData);
     let bearer = await signedIn(false);
     for (let refused = false; ; ) {
       const asked = Date.now();
       const headers = {
         ...bearer && { Authorization: `Bearer ${bearer}` },
-        ...body && { "Content-Type": "application/json" },
+        ...json2 && { "Content-Type": "application/json" },
         ...key && { "Idempotency-Key": key },
         ...wait && { Prefer: `wait=${wait}` },
         ...accept && { Accept: accept }
       };
       const res = await reach(
         address(path),
-        { method, headers, credentials, body: body && JSON.stringify(body), signal: bounded(signal) }
+        { method, headers, credentials, body: json2 ? JSON.stringify(body) : body, signal: bounded(signal) },
+        by
       );
       heard?.(res.headers.get("Date"), asked);
       if (res.ok) return res;
@@ -69,9 +71,9 @@ function requests({ base = new URL(import.meta.url).origin, token, heard }) {
   return { send, call };
 }
 var bounded = (signal) => AbortSignal.any([AbortSignal.timeout(longest), ...signal ? [signal] : []]);
-async function reach(url, init) {
+async function reach(url, init, by = fetch) {
   try {
-    return await fetch(url, { cache: "no-store", ...init });
+    return await by(url, { cache: "no-store", ...init });
   } catch (err) {
     if (err.name === "TimeoutError") throw new ApiError("The server took too long to answer.");
     if (init?.signal?.aborted) throw err;

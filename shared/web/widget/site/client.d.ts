@@ -37,6 +37,7 @@ export interface Options {
 }
 
 export interface Request {
+  /** A form, or what becomes JSON. */
   body?: any;
   /** The Idempotency-Key: requests with the same key are one run. */
   key?: string;
@@ -45,6 +46,8 @@ export interface Request {
   accept?: string;
   credentials?: RequestCredentials;
   signal?: AbortSignal;
+  /** Sends the request; the default is fetch. */
+  by?: typeof fetch;
 }
 
 /** Options of a request. The time zone and language are the browser's. */
@@ -52,8 +55,11 @@ export interface Ask {
   threadId?: string;
   agent?: string;
   terminalId?: string;
-  /** Files of the prompt, at most 16 with 1.5 MiB in all; data is base64. */
-  attachments?: { name: string; data: string }[];
+  /**
+   * Files of the prompt, at most 16: with base64 data of at most 1.5 MiB in all, or with the ID of an uploaded file. All
+   * of them have at most 12 MiB.
+   */
+  attachments?: ({ name: string; data: string } | { fileId: string; name?: string })[];
   /** For summaries of the model's thoughts, in updates of the type thought. */
   thoughts?: boolean;
   timeZone?: string;
@@ -73,10 +79,28 @@ export interface Client {
   pending(page?: { limit?: number; cursor?: string; signal?: AbortSignal }): Promise<Pending>;
   /** Decides exactly what was shown, and returns the run once it has ended or waits again. */
   resolve(approval: Pick<Approval, 'approvalId' | 'argsHash'>, decision: string, more?: Decision): Promise<Run>;
+  /**
+   * Stores a file of at most 12 MiB for later prompts, which name its fileId. The server deletes a file that no prompt
+   * has named within 24 hours.
+   */
+  upload(file: Blob, options?: { name?: string; signal?: AbortSignal; by?: typeof fetch }): Promise<Uploaded>;
   /** Sends any other request, and returns its JSON. */
   call(method: string, path: string, request?: Request): Promise<any>;
   /** Sends a request, and returns the answer unread. */
   send(method: string, path: string, request?: Request): Promise<Response>;
+}
+
+export interface Uploaded {
+  fileId: string;
+  name: string;
+  /** The type of the content. */
+  type: string;
+  size: number;
+  sha256: string;
+  /** Whether the picture was stored without the place where it was taken. */
+  locationRemoved?: boolean;
+  /** When it is deleted unless a prompt has named it. */
+  unusedUntil: string;
 }
 
 export interface Decision {

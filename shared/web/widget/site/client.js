@@ -104,7 +104,14 @@ export function connect(options) {
   const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more } = {}) =>
     call('POST', '/api/agent/approvals/resolve', { body: { approvalId, argsHash, decision, ...more }, wait, signal });
 
-  return { send, call, run, stream, events, pending, resolve };
+  /** @type {Client['upload']} */
+  const upload = (file, { name, ...more } = {}) => {
+    const body = new FormData();
+    body.append('file', file, name);
+    return call('POST', '/api/agent/files', { body, ...more });
+  };
+
+  return { send, call, run, stream, events, pending, resolve, upload };
 }
 
 /**

@@ -48,17 +48,18 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
   const address = typeof base === 'function' ? base : (/** @type {string} */ path) => base.replace(/\/+$/, '') + path;
 
   /** @type {Client['send']} */
-  async function send(method, path, { body, key, wait, accept, credentials, signal } = {}) {
+  async function send(method, path, { body, key, wait, accept, credentials, signal, by } = {}) {
+    const json = body && !(body instanceof FormData); // fetch sets a form's Content-Type
     let bearer = await signedIn(false);
     for (let refused = false; ;) {
       const asked = Date.now();
       const headers = {
-        ...(bearer && { Authorization: `Bearer ${bearer}` }), ...(body && { 'Content-Type': 'application/json' }),
-        ...(key && { 'Idempotency-Key': key }), ...(wait && { Prefer: `wait=${wait}` }),
-        ...(accept && { Accept: accept }),
+        ...(bearer && { Authorization: `Bearer ${bearer}` }),
+        ...(json && { 'Content-Type': 'application/json' }), ...(key && { 'Idempotency-Key': key }),
+        ...(wait && { Prefer: `wait=${wait}` }), ...(accept && { Accept: accept }),
       };
       const res = await reach(address(path),
-        { method, headers, credentials, body: body && JSON.stringify(body), signal: bounded(signal) });
+        { method, headers, credentials, body: json ? JSON.stringify(body) : body, signal: bounded(signal) }, by);
       heard?.(res.headers.get('Date'), asked);
       if (res.ok) return res;
       const err = await refusal(res);
@@ -82,10 +83,10 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
 /** @param {AbortSignal} [signal] */
 const bounded = (signal) => AbortSignal.any([AbortSignal.timeout(longest), ...(signal ? [signal] : [])]);
 
-/** @param {string} url @param {RequestInit} [init] */
-export async function reach(url, init) {
+/** @param {string} url @param {RequestInit} [init] @param {typeof fetch} [by] */
+export async function reach(url, init, by = fetch) {
   try {
-    return await fetch(url, { cache: 'no-store', ...init });
+    return await by(url, { cache: 'no-store', ...init });
   } catch (/** @type {any} */ err) {
     if (err.name === 'TimeoutError') throw new ApiError('The server took too long to answer.');
     if (init?.signal?.aborted) throw err;
