@@ -78,7 +78,7 @@ func (r *request) beginAGUI(ctx context.Context, in agui.Request, words agui.Wor
 	q.Key, q.BodyHash = keyAGUI(q.ThreadID, in.RunID), hashOf(p)
 	t, _, stop := r.tellingAGUI(in, run.KeyedRunID(r.uid, q.Key))
 	defer stop()
-	return t.ended(ctx, t.begin(ctx, q, p))
+	return t.ended(ctx, inMessage(words.Files, t.begin(ctx, q, p)))
 }
 
 // answerAGUI records the user's answers and streams their run. An answer that no longer counts is reported in the

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/stream"
@@ -83,14 +84,36 @@ func filesIn(message []stream.File) ([]attachment.File, error) {
 		if err := countFiles(f.Field, i+1); err != nil {
 			return nil, err
 		}
+		at := func(string) string { return f.Field }
+		if f.FileID != "" {
+			if err := c.addUploaded(attachedBody{FileID: f.FileID, Name: f.Name}, at); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if visible.Blank(f.Name) {
 			f.Name = fmt.Sprintf("file %d", i+1)
 		}
-		if err := c.add(f.Name, f.Data, func(string) string { return f.Field }); err != nil {
+		if err := c.add(f.Name, f.Data, at); err != nil {
 			return nil, err
 		}
 	}
 	return c.files, nil
+}
+
+// inMessage returns an error about a file of the request with the file's place in a chat client's message.
+func inMessage(message []stream.File, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *fault.As(err)
+	for i, f := range message {
+		if at := fmt.Sprintf("attachments[%d]", i); e.Field == at || strings.HasPrefix(e.Field, at+".") {
+			e.Field = f.Field
+			return &e
+		}
+	}
+	return err
 }
 
 func countFiles(field string, n int) error {
@@ -139,7 +162,7 @@ func (c *checked) addUploaded(a attachedBody, field func(string) string) error {
 func hashOf(p loop.Prompt) string {
 	sum := sha256.Sum256([]byte(p.Text))
 	for _, f := range attachment.Describe(p.Files) {
-		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q %s", f.Name, f.SHA256))
+		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q %s", f.Name, f.SHA256+f.FileID)) // an uploaded file has no SHA-256
 	}
 	if p.Model != "" {
 		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q", p.Model))

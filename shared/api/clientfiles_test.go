@@ -126,6 +126,42 @@ func TestOtherFilesAreAnotherRequest(t *testing.T) {
 	}
 }
 
+// TestUploadsOfOtherClients sends uploaded files by the URL that their upload returned. Another upload under the same
+// message is another request, and a file of another user is refused with the field that names it.
+func TestUploadsOfOtherClients(t *testing.T) {
+	for name, d := range doors {
+		t.Run(name, func(t *testing.T) {
+			w := newPlansWithFiles(t)
+			w.model.Then(script.Turn{Text: "Read."}, script.Turn{Text: "Again."}, script.Turn{Text: "Edited."})
+			first, second := w.uploadURL("offer.pdf", offer), w.uploadURL("b.txt", "b")
+			for i, c := range []struct{ user, id, url, data string }{
+				{"ana", "m1", first, offer}, {"ana", "m1", first, offer}, {"ana", "m2", second, "b"}} {
+				a := w.send("POST", d.path, c.user, d.body(c.id, d.text("read")+","+d.link(c.url)))
+				if a.is(t, http.StatusOK); len(w.model.Requests()) != max(1, i) {
+					t.Errorf("%d: the model got %d requests", i, len(w.model.Requests()))
+				}
+				w.gets(b64(c.data))
+			}
+			a := w.send("POST", d.path, "ana", d.body("m2", d.text("read")+","+d.link(first)))
+			if ok := map[string]int{uiPath: 200, aguiPath: 409}[d.path]; a.StatusCode != ok {
+				t.Errorf("another file under the same ID: %s %s", a.Status, a.body)
+			}
+			for url, says := range map[string]string{
+				"countersign:file/x": "invalid ID", first + "/1": "invalid ID", "countersign:run/1": "data: URL",
+				"countersign:file/" + strings.Repeat("a", 26): "no file with this ID",
+			} {
+				a := w.send("POST", d.path, "ana", d.body("m3", d.text("read")+","+d.link(url)))
+				a.is(t, http.StatusBadRequest, "error.field", d.at)
+				if !strings.Contains(string(a.body), says) {
+					t.Errorf("%s: %s", url, a.body)
+				}
+			}
+			a = w.send("POST", d.path, "ben", d.body("m4", d.text("read")+","+d.link(first)))
+			a.is(t, http.StatusBadRequest, "error.field", d.at)
+		})
+	}
+}
+
 // TestFilesOfOtherClientsRefused has files that are refused with their field, before a run begins.
 func TestFilesOfOtherClientsRefused(t *testing.T) {
 	half := strings.Repeat("a", attachment.MaxBytes/2+1)

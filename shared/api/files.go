@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 )
@@ -31,6 +32,7 @@ func uploading(h handler) handler { return withFiles(h, maxUploading, "filename=
 type uploadedBody struct {
 	OK              bool      `json:"ok"`
 	FileID          string    `json:"fileId"`
+	URL             string    `json:"url"` // in the messages of chat clients
 	Name            string    `json:"name"`
 	Type            string    `json:"type"`
 	Size            int       `json:"size"`
@@ -60,7 +62,7 @@ func postFile(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return uploadedBody{true, u.FileID, u.Name, u.Type, u.Size, u.SHA256, u.LocationRemoved,
+	return uploadedBody{true, u.FileID, stream.URL(u.FileID), u.Name, u.Type, u.Size, u.SHA256, u.LocationRemoved,
 		u.CreatedAt.Add(attachment.Unused)}, nil
 }
 

@@ -32,11 +32,22 @@ func newPlansWithFiles(t *testing.T) *env {
 // upload uploads a file of ana, and returns the attachment with its ID.
 func (w *env) upload(name, data string) string {
 	w.t.Helper()
+	return fmt.Sprintf(`{"fileId":%q}`, w.uploaded(name, data).at("fileId"))
+}
+
+// uploadURL uploads a file of ana, and returns its URL.
+func (w *env) uploadURL(name, data string) string {
+	w.t.Helper()
+	return w.uploaded(name, data).at("url")
+}
+
+func (w *env) uploaded(name, data string) answer {
+	w.t.Helper()
 	body := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + name + "\"\r\n\r\n" + data +
 		"\r\n--b--\r\n"
 	a := w.send("POST", "/api/agent/files", "ana", body, header("Content-Type", "multipart/form-data; boundary=b"))
 	a.is(w.t, http.StatusOK, "name", name)
-	return fmt.Sprintf(`{"fileId":%q}`, a.at("fileId"))
+	return a
 }
 
 // asked returns the contents of the model's newest request.

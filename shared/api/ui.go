@@ -50,7 +50,7 @@ func postUI(r *request) (any, error) {
 	q.Key = clientKey(q.ThreadID, newest.ID, q.BodyHash)
 	t, stop := r.tellingUI(run.KeyedRunID(r.uid, q.Key), q.ThreadID, nil)
 	defer stop()
-	return nil, t.ended(ctx, t.begin(ctx, q, p))
+	return nil, t.ended(ctx, inMessage(newest.Files, t.begin(ctx, q, p)))
 }
 
 // answerEarlierUI records the answers in older messages. useChat marks an older card as answered but sends nothing, so

@@ -48,7 +48,8 @@ const small = (what, all, most) => {
   const loaded = all.filter(({ path }, i) => !repeated.includes(path) || all.findIndex((o) => o.path === path) === i);
   expect(`${what} makes at most ${most} requests: ${all.map(({ path }) => path).join(' ')}`,
     loaded.length > 0 && loaded.length <= most);
-  expect(`${what} takes at most 107 kB: ${sum(loaded)}`, sum(loaded) <= 107_000);
+  // 0.9 kB of it wait for uploads and give the form for a plan its files; what uploads is loaded with the first file
+  expect(`${what} takes at most 108 kB: ${sum(loaded)}`, sum(loaded) <= 108_000);
 };
 
 await run({

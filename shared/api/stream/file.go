@@ -10,16 +10,27 @@ import (
 
 // File is a file in a client's message.
 type File struct {
-	Name  string // "" if the client gave none
-	Data  []byte
-	Field string // place in the request, for errors
+	Name   string // "" if the client gave none
+	Data   []byte
+	FileID string // of an uploaded file, which has no Data
+	Field  string // place in the request, for errors
 }
 
-// needed says what a URL of a file must be.
-const needed = "a data: URL with the file's bytes is required"
+// uploads begins the URL of an uploaded file.
+const uploads = "countersign:file/"
 
-// FileOfURL returns the file in a data: URL (RFC 2397). The server does not fetch other URLs.
+// URL returns the URL of an uploaded file.
+func URL(fileID string) string { return uploads + fileID }
+
+// needed says what a URL of a file must be.
+const needed = "a data: URL with the file's bytes is required, or the URL of a file that was uploaded"
+
+// FileOfURL returns the file in a data: URL (RFC 2397), or the uploaded file with the URL ([URL]). The server does not
+// fetch other URLs.
 func FileOfURL(field, name, at string) (File, error) {
+	if id, uploaded := strings.CutPrefix(at, uploads); uploaded {
+		return File{Name: name, FileID: id, Field: field}, nil
+	}
 	scheme, rest, _ := strings.Cut(at, ":")
 	switch strings.ToLower(scheme) {
 	case "http", "https":
@@ -36,7 +47,7 @@ func FileOfURL(field, name, at string) (File, error) {
 	if params := strings.Split(about, ";"); strings.EqualFold(strings.TrimSpace(params[len(params)-1]), "base64") {
 		return FileOfBase64(field, name, data)
 	}
-	return File{name, []byte(data), field}, nil
+	return File{Name: name, Data: []byte(data), Field: field}, nil
 }
 
 // FileOfBase64 returns the file with these bytes in base64, with or without padding.
@@ -48,5 +59,5 @@ func FileOfBase64(field, name, text string) (File, error) {
 	if err != nil {
 		return File{}, fault.Invalid(field, "invalid base64 (RFC 4648, section 4)")
 	}
-	return File{name, data, field}, nil
+	return File{Name: name, Data: data, Field: field}, nil
 }

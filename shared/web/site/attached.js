@@ -2,10 +2,9 @@
 
 import { deployed } from './config.js';
 import { button, el, reorder, say } from './dom.js';
-import { contentOf, intake, named, preview } from './files.js';
+import { contentOf, intake, named, preview, upload, uploadOf } from './files.js';
 import { icon } from './icons.js';
 import { attachments } from './session.js';
-import { Upload, uploadOf } from './upload.js';
 import { fileFacts } from './words.js';
 
 /** @typedef {import('./intake.js').Taken} Taken */
@@ -93,7 +92,7 @@ export class Attached {
       try {
         const { take } = await intake();
         const taken = await take(file, this.#files, deployed('files'));
-        if (taken) this.#put(taken);
+        if (taken) await this.#put(taken);
         added.push(taken ? `${taken.file.name}, ${fileFacts(taken.file)}, was added.`
           : `${file.name} is already added.`);
       } catch (err) {
@@ -106,8 +105,8 @@ export class Attached {
   }
 
   /** @param {{file: Taken, blob?: Blob}} taken */
-  #put({ file, blob }) {
-    if (blob) new Upload(file, blob);
+  async #put({ file, blob }) {
+    if (blob) await upload(file, blob);
     this.show([...this.#files, file]);
     this.changed();
   }
@@ -130,33 +129,10 @@ export class Attached {
     const remove = button('', () => this.#remove(file), 'chip-drop', { 'aria-label': `Remove ${file.name}` });
     remove.append(icon('cross'));
     const chip = el('li', {}, named(file), remove);
-    const upload = uploadOf(file);
-    if (upload) remove.before(this.#progress(upload, remove));
+    const begun = uploadOf(file);
+    if (begun) remove.before(begun.progress(remove, (node) => this.#ended(begun, node)));
     preview(chip, file, () => contentOf(file));
     return chip;
-  }
-
-  // progress shows an upload while it runs, and whether it has failed.
-  #progress(upload, remove) {
-    const { name } = upload.file;
-    const node = el('span', { class: 'upload' });
-    const bar = el('progress', { max: 1, 'aria-label': `Uploading ${name}` });
-    const again = button('Try again', () => {
-      remove.focus();
-      upload.start();
-    }, 'small', { 'aria-label': `Upload ${name} again` });
-    const draw = () => {
-      bar.setAttribute('value', String(upload.done));
-      node.replaceChildren(...(upload.error
-        ? [el('span', { class: 'error' }, `Not uploaded. ${upload.error.message}`), again]
-        : upload.running ? [bar] : []));
-    };
-    upload.changed = () => {
-      draw();
-      if (!upload.running) this.#ended(upload, node);
-    };
-    draw();
-    return node;
   }
 
   #ended({ error, file }, node) {

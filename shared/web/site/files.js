@@ -2,7 +2,6 @@
 
 import { client } from './api.js';
 import { button, el, say } from './dom.js';
-import { uploadOf } from './upload.js';
 import { fileFacts, sized } from './words.js';
 
 const at = '/bundle/intake.js';
@@ -58,6 +57,18 @@ export function preview(node, file, blob) {
 
 async function download(runId, number) {
   return (await client.send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number}`)).blob();
+}
+
+/** @type {WeakMap<any, import('./upload.js').Upload>} */
+const uploads = new WeakMap();
+
+/** uploadOf returns the upload of a file, if it had one in this page. @param {any} file */
+export const uploadOf = (file) => uploads.get(file);
+
+/** upload begins the upload of a file. @param {any} file @param {Blob} blob */
+export async function upload(file, blob) {
+  const { Upload } = await intake();
+  uploads.set(file, new Upload(client, file, blob));
 }
 
 /** contentOf returns the content of an unsent file. An earlier page's upload has none. @param {any} file */

@@ -3,6 +3,8 @@
 
 import { sized } from './words.js';
 
+export { Upload } from './upload.js';
+
 const most = 16; // files of a request
 const room = 1536 * 1024; // bytes of all files inside a request
 const largest = 12 << 20; // bytes of all files of a request, with those that were uploaded

@@ -1,15 +1,9 @@
 // Uploads: files that are too large for a request go to the server while the user still writes.
 
-import { client } from './api.js';
+import { button, el } from './dom.js';
 import { transfer } from './transfer.js';
 
 /** @typedef {import('./intake.js').Taken} Taken */
-
-/** @type {WeakMap<Taken, Upload>} */
-const all = new WeakMap();
-
-/** uploadOf returns the upload of a file, if it had one in this page. @param {Taken} file */
-export const uploadOf = (file) => all.get(file);
 
 /** Upload is the upload of one file. It continues while its user looks at another view. */
 export class Upload {
@@ -20,11 +14,11 @@ export class Upload {
   ended = Promise.resolve(false);
   #stop = new AbortController();
 
-  /** @param {Taken} file @param {Blob} blob */
-  constructor(file, blob) {
+  /** @param {import('./widget/client.js').Client} client @param {Taken} file @param {Blob} blob */
+  constructor(client, file, blob) {
+    this.client = client;
     this.file = file;
     this.blob = blob;
-    all.set(file, this);
     this.start();
   }
 
@@ -45,7 +39,7 @@ export class Upload {
         this.done = done;
         this.changed();
       };
-      const { fileId, type, size, locationRemoved } = await client.upload(this.blob,
+      const { fileId, type, size, locationRemoved } = await this.client.upload(this.blob,
         { name: this.file.name, by: transfer(progress), signal: this.#stop.signal });
       Object.assign(this.file, { fileId, type, size, locationRemoved });
     } catch (err) {
@@ -57,5 +51,31 @@ export class Upload {
 
   stop() {
     this.#stop.abort();
+  }
+
+  /**
+   * progress shows the upload while it runs, and whether it has failed.
+   * @param {HTMLElement} remove takes the focus of the button that repeats it
+   * @param {(node: Element) => void} ended called at its end, with the node
+   */
+  progress(remove, ended) {
+    const { name } = this.file;
+    const node = el('span', { class: 'upload' });
+    const bar = el('progress', { max: 1, 'aria-label': `Uploading ${name}` });
+    const again = button('Try again', () => {
+      remove.focus();
+      this.start();
+    }, 'small', { 'aria-label': `Upload ${name} again` });
+    const draw = () => {
+      bar.setAttribute('value', String(this.done));
+      const failed = this.error && el('span', { class: 'error' }, `Not uploaded. ${this.error.message}`);
+      node.replaceChildren(...(failed ? [failed, again] : this.running ? [bar] : []));
+    };
+    this.changed = () => {
+      draw();
+      if (!this.running) ended(node);
+    };
+    draw();
+    return node;
   }
 }

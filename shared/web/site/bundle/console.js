@@ -50,7 +50,7 @@ function slot(key3, empty, storage = sessionStorage) {
   };
 }
 function shelf(key3, storage) {
-  const all4 = slot(
+  const all3 = slot(
     key3,
     /** @type {Record<string, any>} */
     {},
@@ -58,31 +58,31 @@ function shelf(key3, storage) {
   );
   return {
     /** @param {string} name */
-    get: (name) => all4.get()[name],
+    get: (name) => all3.get()[name],
     /** @param {string} name @param {any} value undefined or '' removes it */
     set(name, value) {
-      const next3 = { ...all4.get(), [name]: value };
+      const next3 = { ...all3.get(), [name]: value };
       if (value === void 0 || value === "") delete next3[name];
-      all4.set(next3);
+      all3.set(next3);
     },
-    all: () => all4.get(),
-    clear: all4.clear
+    all: () => all3.get(),
+    clear: all3.clear
   };
 }
 function files(key3) {
   const stored2 = shelf(key3);
-  const all4 = /* @__PURE__ */ new Map();
+  const all3 = /* @__PURE__ */ new Map();
   return {
     /** @param {string} name @returns {import('./intake.js').Taken[]} */
-    get: (name) => all4.get(name) ?? stored2.get(name) ?? [],
+    get: (name) => all3.get(name) ?? stored2.get(name) ?? [],
     /** @param {string} name @param {import('./intake.js').Taken[]} [files] none removes it */
     set(name, files3 = []) {
-      all4.set(name, files3);
+      all3.set(name, files3);
       const lasting = files3.filter((f) => f.data || f.fileId);
       stored2.set(name, lasting.length ? lasting : void 0);
     },
     clear() {
-      all4.clear();
+      all3.clear();
       stored2.clear();
     }
   };
@@ -396,12 +396,12 @@ function connect(options) {
     )}`, { signal });
   };
   const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more2 } = {}) => call2("POST", "/api/agent/approvals/resolve", { body: { approvalId, argsHash, decision, ...more2 }, wait, signal });
-  const upload = (file, { name, ...more2 } = {}) => {
+  const upload2 = (file, { name, ...more2 } = {}) => {
     const body = new FormData();
     body.append("file", file, name);
     return call2("POST", "/api/agent/files", { body, ...more2 });
   };
-  return { send: send2, call: call2, run, stream, events, pending, resolve, upload };
+  return { send: send2, call: call2, run, stream, events, pending, resolve, upload: upload2 };
 }
 async function* updates(res, signal, printed) {
   for await (const line4 of lines(res, signal)) {
@@ -618,16 +618,16 @@ function confirm(title2, text2, yes2, no = "Keep it") {
   });
 }
 async function busy(controls, used, work) {
-  const all4 = (
+  const all3 = (
     /** @type {HTMLButtonElement[]} */
     [...controls].filter((c) => !c.disabled)
   );
-  for (const c of all4) c.disabled = true;
+  for (const c of all3) c.disabled = true;
   used?.setAttribute("aria-busy", "true");
   try {
     return await work();
   } finally {
-    for (const c of all4) c.disabled = false;
+    for (const c of all3) c.disabled = false;
     used?.removeAttribute("aria-busy");
   }
 }
@@ -958,8 +958,8 @@ var allowedAs = {
 var alwaysAs = (tool) => allowedAs[tool] ?? "this command on this host";
 function always(a) {
   if (a.decisions?.includes("approve_and_always_allow_command")) return alwaysAs(a.tool);
-  const all4 = reached(a.args);
-  const some = all4.length > 3 ? [all4[0], all4[1], `${all4.length - 2} others`] : all4;
+  const all3 = reached(a.args);
+  const some = all3.length > 3 ? [all3[0], all3[1], `${all3.length - 2} others`] : all3;
   return `${kindsOf[a.tool] ?? "this for"} ${new Intl.ListFormat("en").format(some)}`;
 }
 var alwaysDays = 90;
@@ -1394,17 +1394,17 @@ function changed() {
 }
 var heard = (theirs) => theirs === waiting(known2) || changed();
 async function openIn(threadId) {
-  const all4 = [];
+  const all3 = [];
   let cursor2 = "";
   do {
     const answer2 = await call(
       "GET",
       `/api/agent/approvals/pending?limit=50${cursor2 ? `&cursor=${encodeURIComponent(cursor2)}` : ""}`
     );
-    all4.push(...answer2.approvals.filter((a) => a.threadId === threadId));
+    all3.push(...answer2.approvals.filter((a) => a.threadId === threadId));
     cursor2 = answer2.nextCursor ?? "";
   } while (cursor2);
-  return all4;
+  return all3;
 }
 function openWords(open3) {
   const titles2 = open3.map((a) => `“${a.preview?.title ?? a.tool}”`);
@@ -1748,9 +1748,9 @@ var Story = class {
   }
   // whom describes the first two actions.
   #whom() {
-    const all4 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
-    const more2 = all4.length > 2 ? [`and ${all4.length - 2} more`] : [];
-    return [...all4.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
+    const all3 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
+    const more2 = all3.length > 2 ? [`and ${all3.length - 2} more`] : [];
+    return [...all3.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
   }
   // ends lists the outcomes of the actions, each once.
   #ends() {
@@ -1934,76 +1934,6 @@ function badge(count3) {
   });
 }
 
-// site/transfer.js
-var transfer = (progress) => (url, { method = "", headers, body, signal } = {}) => new Promise((go, stop2) => {
-  signal?.throwIfAborted();
-  const request = new XMLHttpRequest();
-  request.open(method, String(url));
-  for (const [name, value] of new Headers(headers)) request.setRequestHeader(name, value);
-  request.upload.addEventListener("progress", ({ loaded, total }) => progress(total ? loaded / total : 0));
-  request.addEventListener("load", () => go(new Response(request.responseText, { status: request.status, headers: received(request) })));
-  request.addEventListener("error", () => stop2(new TypeError("The request failed.")));
-  request.addEventListener("abort", () => stop2(signal?.reason));
-  signal?.addEventListener("abort", () => request.abort(), { once: true });
-  request.send(
-    /** @type {XMLHttpRequestBodyInit} */
-    body
-  );
-});
-var received = (request) => request.getAllResponseHeaders().trim().split(/[\r\n]+/).filter(Boolean).map((line4) => [line4.slice(0, line4.indexOf(":")), line4.slice(line4.indexOf(":") + 1).trim()]);
-
-// site/upload.js
-var all2 = /* @__PURE__ */ new WeakMap();
-var uploadOf = (file) => all2.get(file);
-var Upload = class {
-  done = 0;
-  // the part that was sent
-  /** @type {Error & { passing?: boolean, status?: number }|null} */
-  error = null;
-  changed = () => {
-  };
-  // called after each change
-  /** whether the file is stored */
-  ended = Promise.resolve(false);
-  #stop = new AbortController();
-  /** @param {Taken} file @param {Blob} blob */
-  constructor(file, blob) {
-    this.file = file;
-    this.blob = blob;
-    all2.set(file, this);
-    this.start();
-  }
-  get running() {
-    return !this.error && !this.file.fileId;
-  }
-  /** start sends the file, or sends it once more. */
-  start() {
-    [this.done, this.error] = [0, null];
-    this.ended = this.#send();
-    this.changed();
-  }
-  async #send() {
-    try {
-      const progress = (done) => {
-        this.done = done;
-        this.changed();
-      };
-      const { fileId, type, size, locationRemoved } = await client.upload(
-        this.blob,
-        { name: this.file.name, by: transfer(progress), signal: this.#stop.signal }
-      );
-      Object.assign(this.file, { fileId, type, size, locationRemoved });
-    } catch (err) {
-      this.error = err;
-    }
-    this.changed();
-    return !this.error;
-  }
-  stop() {
-    this.#stop.abort();
-  }
-};
-
 // site/files.js
 var at = "/bundle/intake.js";
 var intake = () => import(at);
@@ -2055,19 +1985,25 @@ function preview(node, file, blob) {
 async function download(runId, number2) {
   return (await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`)).blob();
 }
+var uploads = /* @__PURE__ */ new WeakMap();
+var uploadOf = (file) => uploads.get(file);
+async function upload(file, blob) {
+  const { Upload } = await intake();
+  uploads.set(file, new Upload(client, file, blob));
+}
 var contentOf = async (file) => uploadOf(file)?.blob ?? (await intake()).blobOf(file);
 async function fetched(m) {
-  const all4 = [];
+  const all3 = [];
   for (const [i, { name, type, size, fileId, sha256 }] of (m?.attachments ?? []).entries()) {
     if (fileId) {
-      all4.push({ name, type, size, fileId, sum: sha256 });
+      all3.push({ name, type, size, fileId, sum: sha256 });
       continue;
     }
     const { take: take2 } = await intake();
-    const taken = await take2(new File([await download(m.runId, i + 1)], name, { type }), all4);
-    if (taken) all4.push(taken.file);
+    const taken = await take2(new File([await download(m.runId, i + 1)], name, { type }), all3);
+    if (taken) all3.push(taken.file);
   }
-  return all4;
+  return all3;
 }
 var attached = ({ name, data = "", fileId }) => fileId ? { fileId, name } : { name, data };
 function save(blob, name) {
@@ -2138,17 +2074,17 @@ var Attached = class {
   /** settled waits for the files that are being read and uploaded, and reports whether all of them can be sent. */
   async settled() {
     if (!await this.#reading) return false;
-    const uploads = this.#files.flatMap((f) => uploadOf(f) ?? []);
-    if (uploads.some((u) => u.running)) say("The request is sent when its files are uploaded.");
-    await Promise.all(uploads.map((u) => u.ended));
+    const uploads2 = this.#files.flatMap((f) => uploadOf(f) ?? []);
+    if (uploads2.some((u) => u.running)) say("The request is sent when its files are uploaded.");
+    await Promise.all(uploads2.map((u) => u.ended));
     const left2 = this.#files.find((f) => !f.data && !f.fileId);
     if (left2) this.failed(new Error(`${left2.name} was not uploaded. Try again, or remove it.`));
     return !left2;
   }
   /** add adds files after those that are being read. @param {File[]} all @returns {Promise<boolean>} */
-  add(all4) {
+  add(all3) {
     this.#list.ariaBusy = "true";
-    const reading = this.#reading.then(async (before) => await this.#take(all4) && before);
+    const reading = this.#reading.then(async (before) => await this.#take(all3) && before);
     this.#reading = reading;
     reading.then(() => {
       if (this.#reading !== reading) return;
@@ -2157,15 +2093,15 @@ var Attached = class {
     });
     return reading;
   }
-  async #take(all4) {
+  async #take(all3) {
     this.failed(null);
     const added = [];
     const wrong = [];
-    for (const file of all4) {
+    for (const file of all3) {
       try {
         const { take: take2 } = await intake();
         const taken = await take2(file, this.#files, deployed("files"));
-        if (taken) this.#put(taken);
+        if (taken) await this.#put(taken);
         added.push(taken ? `${taken.file.name}, ${fileFacts(taken.file)}, was added.` : `${file.name} is already added.`);
       } catch (err) {
         wrong.push(err.message);
@@ -2176,8 +2112,8 @@ var Attached = class {
     return !wrong.length;
   }
   /** @param {{file: Taken, blob?: Blob}} taken */
-  #put({ file, blob }) {
-    if (blob) new Upload(file, blob);
+  async #put({ file, blob }) {
+    if (blob) await upload(file, blob);
     this.show([...this.#files, file]);
     this.changed();
   }
@@ -2200,30 +2136,10 @@ var Attached = class {
     const remove = button("", () => this.#remove(file), "chip-drop", { "aria-label": `Remove ${file.name}` });
     remove.append(icon("cross"));
     const chip = el("li", {}, named3(file), remove);
-    const upload = uploadOf(file);
-    if (upload) remove.before(this.#progress(upload, remove));
+    const begun2 = uploadOf(file);
+    if (begun2) remove.before(begun2.progress(remove, (node) => this.#ended(begun2, node)));
     preview(chip, file, () => contentOf(file));
     return chip;
-  }
-  // progress shows an upload while it runs, and whether it has failed.
-  #progress(upload, remove) {
-    const { name } = upload.file;
-    const node = el("span", { class: "upload" });
-    const bar = el("progress", { max: 1, "aria-label": `Uploading ${name}` });
-    const again2 = button("Try again", () => {
-      remove.focus();
-      upload.start();
-    }, "small", { "aria-label": `Upload ${name} again` });
-    const draw = () => {
-      bar.setAttribute("value", String(upload.done));
-      node.replaceChildren(...upload.error ? [el("span", { class: "error" }, `Not uploaded. ${upload.error.message}`), again2] : upload.running ? [bar] : []);
-    };
-    upload.changed = () => {
-      draw();
-      if (!upload.running) this.#ended(upload, node);
-    };
-    draw();
-    return node;
   }
   #ended({ error, file }, node) {
     if (!this.#files.includes(file)) return;
@@ -2245,17 +2161,17 @@ var Attached = class {
 // site/examples.js
 var known3;
 function agents() {
-  known3 ??= call("GET", "/api/agent/agents").then((all4) => all4.agents, (err) => {
+  known3 ??= call("GET", "/api/agent/agents").then((all3) => all3.agents, (err) => {
     known3 = void 0;
     throw err;
   });
   return known3;
 }
 async function examplesOf(name) {
-  const all4 = await agents().catch(() => []);
-  return all4.find((a) => a.name === name)?.examples ?? [];
+  const all3 = await agents().catch(() => []);
+  return all3.find((a) => a.name === name)?.examples ?? [];
 }
-var examples = (all4, use) => all4.length > 0 && el("div", { class: "examples" }, ...all4.map((words3) => button(words3, () => use(words3), "example")));
+var examples = (all3, use) => all3.length > 0 && el("div", { class: "examples" }, ...all3.map((words3) => button(words3, () => use(words3), "example")));
 function withExamples(text2, known6) {
   const lines3 = text2.split("\n");
   const named5 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
@@ -2263,7 +2179,7 @@ function withExamples(text2, known6) {
 }
 
 // site/threads.js
-var all3 = [];
+var all2 = [];
 var open = "";
 var cursor = "";
 var user3 = 0;
@@ -2271,7 +2187,7 @@ var watchers2 = /* @__PURE__ */ new Set();
 function onThreads(f, signal) {
   watchers2.add(f);
   signal.addEventListener("abort", () => watchers2.delete(f));
-  f(all3);
+  f(all2);
 }
 function current(threadId) {
   open = threadId;
@@ -2282,14 +2198,14 @@ async function load2(more2 = false) {
   try {
     const page3 = await call("GET", `/api/agent/threads?limit=30${more2 ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
     if (whose2 !== user3) return;
-    all3 = more2 ? [...all3, ...page3.threads] : page3.threads;
+    all2 = more2 ? [...all2, ...page3.threads] : page3.threads;
     cursor = page3.nextCursor ?? "";
     trouble(byId("threads-error"));
   } catch (err) {
     if (whose2 === user3) trouble(byId("threads-error"), err, () => load2(more2));
   }
   render();
-  for (const f of watchers2) f(all3);
+  for (const f of watchers2) f(all2);
 }
 var wanted = new URLSearchParams();
 var found2 = null;
@@ -2333,7 +2249,7 @@ async function look() {
 }
 function reset2() {
   user3++;
-  all3 = [];
+  all2 = [];
   cursor = "";
   links.clear();
   byId("threads-form").reset();
@@ -2341,10 +2257,10 @@ function reset2() {
 }
 var none = el("li", { class: "quiet small-text" });
 function render() {
-  const shown4 = found2 ? found2.threads : all3;
+  const shown4 = found2 ? found2.threads : all2;
   none.textContent = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "No conversations yet.";
   reorder(byId("threads"), shown4.length ? shown4.map(row) : [none]);
-  byId("threads-form").hidden = all3.length < 2 && !found2;
+  byId("threads-form").hidden = all2.length < 2 && !found2;
   byId("threads-more").hidden = found2 ? found2.busy || !found2.cursor : !cursor;
 }
 var links = /* @__PURE__ */ new Map();
@@ -2472,11 +2388,11 @@ var ListParts = class {
   /** tell makes the approve button say how many commands it approves. @param {HTMLButtonElement} yes */
   tell(yes2) {
     const words3 = el("span", {});
-    const all4 = this.#boxes.length;
-    if (all4 === 0) return;
+    const all3 = this.#boxes.length;
+    if (all3 === 0) return;
     const now2 = () => {
       const n = this.#boxes.filter((b) => b.checked).length;
-      words3.textContent = `: ${n} of ${count(all4, "command")}`;
+      words3.textContent = `: ${n} of ${count(all3, "command")}`;
       yes2.disabled = n === 0;
     };
     for (const box of this.#boxes) box.addEventListener("change", now2);
@@ -2511,7 +2427,7 @@ function addresses(text2) {
   return bracketed.length ? [.../* @__PURE__ */ new Set([...bracketed, ...alone2(rest2)])] : words3(rest2);
 }
 function chips(id3, name, value, label2) {
-  let all4 = [...new Set(value)];
+  let all3 = [...new Set(value)];
   const box = (
     /** @type {HTMLInputElement} */
     el("input", { id: id3, type: "text", inputmode: "email", autocomplete: "off", spellcheck: "false" })
@@ -2526,8 +2442,8 @@ function chips(id3, name, value, label2) {
     button("×", () => drop2(address2), "chip-drop", { "aria-label": `Remove ${address2}` })
   )));
   const drop2 = (address2) => {
-    list2.children[all4.indexOf(address2)].remove();
-    all4 = all4.filter((a) => a !== address2);
+    list2.children[all3.indexOf(address2)].remove();
+    all3 = all3.filter((a) => a !== address2);
     box.focus();
     say(`${address2} is removed.`);
     changed4();
@@ -2535,8 +2451,8 @@ function chips(id3, name, value, label2) {
   const take2 = () => {
     const typed = addresses(box.value);
     box.value = "";
-    const more2 = [...new Set(typed)].filter((a) => !all4.includes(a));
-    all4 = [...all4, ...more2];
+    const more2 = [...new Set(typed)].filter((a) => !all3.includes(a));
+    all3 = [...all3, ...more2];
     draw(more2);
     if (typed.length) changed4();
   };
@@ -2546,19 +2462,19 @@ function chips(id3, name, value, label2) {
     if (["Enter", ",", ";", " "].includes(e.key) && box.value.trim() && !unfinished) {
       e.preventDefault();
       take2();
-    } else if (e.key === "Backspace" && !box.value && all4.length) {
+    } else if (e.key === "Backspace" && !box.value && all3.length) {
       e.preventDefault();
-      drop2(all4[all4.length - 1]);
+      drop2(all3[all3.length - 1]);
     }
   });
   box.addEventListener("blur", () => box.value.trim() && take2());
   box.addEventListener("paste", () => setTimeout(() => ends.test(box.value) && take2()));
-  draw(all4);
+  draw(all3);
   return {
     name,
     node,
     box,
-    value: () => [.../* @__PURE__ */ new Set([...all4, ...addresses(box.value)])],
+    value: () => [.../* @__PURE__ */ new Set([...all3, ...addresses(box.value)])],
     mark: (i) => list2.children[i]?.classList.add("wrong")
   };
 }
@@ -3021,8 +2937,8 @@ var known4 = /* @__PURE__ */ new Map();
 async function linked(provider, since) {
   const uid = user.get()?.uid;
   if (!known4.has(uid)) known4.set(uid, call("GET", "/api/agent/connections").then((a) => a.connections, () => []));
-  const all4 = await known4.get(uid);
-  return Boolean(all4?.some((c) => c.provider === provider && c.status === "linked" && c.linkedAt > since));
+  const all3 = await known4.get(uid);
+  return Boolean(all3?.some((c) => c.provider === provider && c.status === "linked" && c.linkedAt > since));
 }
 
 // site/outbox.js
@@ -3256,12 +3172,12 @@ var PlanParts = class {
   }
   /** changes shows the differences from the previous plan, or returns undefined for the first plan. */
   get changes() {
-    const all4 = this.#fields.filter((f) => changed2.test(f.label));
-    return all4.length ? el(
+    const all3 = this.#fields.filter((f) => changed2.test(f.label));
+    return all3.length ? el(
       "section",
       { class: "plan-changes", "aria-label": "Changed since the previous plan" },
       el("h3", {}, "Changed since the previous plan"),
-      el("ul", {}, ...all4.map(change))
+      el("ul", {}, ...all3.map(change))
     ) : void 0;
   }
   get #fields() {
@@ -3278,9 +3194,9 @@ var PlanParts = class {
     yes2.replaceChildren(el("span", {}, ...yes2.childNodes, words3));
   }
   #allowed() {
-    const all4 = this.#fields.filter((f) => this.#granted(f)).map((f) => f.value.replace(/^May /, "").replace(/\.( (Its|Their) text is written later\.)?$/, ""));
-    const more2 = all4.length > 2 ? `; and ${all4.length - 2} more` : "";
-    return all4.length ? `it may ${all4.slice(0, 2).join("; ")}${more2}` : "it asks before each effect";
+    const all3 = this.#fields.filter((f) => this.#granted(f)).map((f) => f.value.replace(/^May /, "").replace(/\.( (Its|Their) text is written later\.)?$/, ""));
+    const more2 = all3.length > 2 ? `; and ${all3.length - 2} more` : "";
+    return all3.length ? `it may ${all3.slice(0, 2).join("; ")}${more2}` : "it asks before each effect";
   }
   #granted(f) {
     const grant = this.#grant(f);
@@ -3641,9 +3557,9 @@ function choices(a) {
   return shown2.filter((d) => a.decisions?.includes(d) && (d !== "approve_and_always_allow_recipient" || reached(a.args).length));
 }
 function after2(node) {
-  const all4 = [...document.querySelectorAll("#main .card")];
-  const at2 = all4.indexOf(node);
-  return all4[at2 + 1] ?? all4[at2 - 1];
+  const all3 = [...document.querySelectorAll("#main .card")];
+  const at2 = all3.indexOf(node);
+  return all3[at2 + 1] ?? all3[at2 - 1];
 }
 function onward(node, following) {
   const focused = document.activeElement;
@@ -3911,12 +3827,12 @@ var Step = class {
   #offer(output) {
     const { command: command2 } = this.action.step;
     const again2 = command2 && !this.action.step.commands && plain(command2) === command2 && !/[\n\t]/.test(command2);
-    const all4 = [
+    const all3 = [
       output && this.#search,
       output && copy(output, "the output"),
       again2 && button("Type it in the terminal", () => this.node.dispatchEvent(new CustomEvent("reuse", { bubbles: true, detail: command2 })), "small reuse")
     ];
-    this.#tools.replaceChildren(...all4.filter((b) => b instanceof Node));
+    this.#tools.replaceChildren(...all3.filter((b) => b instanceof Node));
     this.#tools.hidden = !this.#tools.childElementCount;
   }
   // keeps offers a file that the host gave.
@@ -3958,8 +3874,8 @@ var Step = class {
     trouble(this.#error);
     try {
       await busy([this.#rest], this.#rest, async () => {
-        const all4 = new Printed(Infinity);
-        const text2 = all4.add(0, new Uint8Array(await (await this.#stored()).arrayBuffer()));
+        const all3 = new Printed(Infinity);
+        const text2 = all3.add(0, new Uint8Array(await (await this.#stored()).arrayBuffer()));
         this.#put(text2);
         this.#offer(text2);
       });
@@ -4537,8 +4453,8 @@ var Transcript = class {
   /** @type {string[]} */
   #examples = [];
   /** offer makes the agent's examples buttons in answers that contain them. @param {string[]} all */
-  offer(all4) {
-    this.#examples = all4;
+  offer(all3) {
+    this.#examples = all3;
     this.#bubbles.clear();
     this.render();
   }
@@ -4809,7 +4725,7 @@ var Conversation = class {
       this.#error,
       form3
     ));
-    onThreads((all4) => this.#named(all4), signal);
+    onThreads((all3) => this.#named(all3), signal);
   }
   // unknown shows that the conversation does not exist, with a link home.
   #unknown() {
@@ -4833,14 +4749,14 @@ var Conversation = class {
     try {
       const known6 = await agents();
       if (this.signal.aborted || this.threadId || this.#talk.sending()) return;
-      const all4 = known6.filter((a) => !a.page && !a.terminal && !a.plans);
-      if (!all4.some((a) => a.name === this.agent)) {
+      const all3 = known6.filter((a) => !a.page && !a.terminal && !a.plans);
+      if (!all3.some((a) => a.name === this.agent)) {
         trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
         this.#choose(assistant);
       }
-      this.#agents.replaceChildren(...all4.map((a) => el("option", { value: a.name, title: a.description }, a.name)));
+      this.#agents.replaceChildren(...all3.map((a) => el("option", { value: a.name, title: a.description }, a.name)));
       this.#agents.value = this.agent;
-      this.#agents.hidden = all4.length < 2;
+      this.#agents.hidden = all3.length < 2;
     } catch (err) {
       if (!this.signal.aborted) trouble(this.#error, err, err.passing ? () => this.#offer() : void 0);
     }
@@ -4864,8 +4780,8 @@ var Conversation = class {
       "Continue in its terminal"
     ));
   }
-  #named(all4) {
-    const title2 = all4.find((t) => t.threadId === this.threadId)?.title;
+  #named(all3) {
+    const title2 = all3.find((t) => t.threadId === this.threadId)?.title;
     if (title2) this.#title.show(title2);
   }
   // known records the run and the conversation of a question.
@@ -4990,10 +4906,10 @@ var Conversation = class {
   // suggest shows example requests for the agent.
   async #suggest() {
     const of = this.agent;
-    const all4 = await examplesOf(of);
+    const all3 = await examplesOf(of);
     if (this.signal.aborted || of !== this.agent) return;
-    this.#try.replaceChildren(examples(all4, (words3) => this.#use(words3)) || "");
-    this.#talk.offer(all4);
+    this.#try.replaceChildren(examples(all3, (words3) => this.#use(words3)) || "");
+    this.#talk.offer(all3);
   }
   // use puts an example into the input, where the user can change it.
   #use(words3) {
@@ -5324,14 +5240,14 @@ var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 var stays = (row5) => row5.matches(".live, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row5.querySelector("[data-approval]")?.dataset.approval ?? ""));
 function placed(list2, cards2) {
-  const all4 = [...cards2];
+  const all3 = [...cards2];
   const before = [...list2.children];
   before.forEach((row5, i) => {
-    if (all4.includes(row5) || !stays(row5)) return;
-    const last = before.slice(0, i).findLast((b) => all4.includes(b));
-    all4.splice(last ? all4.indexOf(last) + 1 : 0, 0, row5);
+    if (all3.includes(row5) || !stays(row5)) return;
+    const last = before.slice(0, i).findLast((b) => all3.includes(b));
+    all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row5);
   });
-  return all4;
+  return all3;
 }
 
 // site/lists.js
@@ -5406,8 +5322,8 @@ var memory = (main) => list(
   "What agents remember about you in later conversations. You can edit and delete each note, and a note never counts as your own words in a request: what it adds to an action is shown to you first.",
   async () => {
     const at2 = "/bundle/notes.js";
-    const [{ notes }, all4, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
-    return view(notes, all4.some(keepsNotes), { call, save, when });
+    const [{ notes }, all3, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
+    return view(notes, all3.some(keepsNotes), { call, save, when });
   }
 );
 var gone = {
@@ -5430,8 +5346,8 @@ var may = {
   "read:user": "read the profile"
 };
 function mayDo(scopes) {
-  const all4 = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ""));
-  return all4.length ? `Can ${new Intl.ListFormat("en").format(all4.map((s) => may[s] ?? s))}` : "";
+  const all3 = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ""));
+  return all3.length ? `Can ${new Intl.ListFormat("en").format(all3.map((s) => may[s] ?? s))}` : "";
 }
 var accounts = (main) => list(
   main,
@@ -5544,7 +5460,7 @@ var event = (e) => el("article", { class: "item event" }, el(
   )
 ));
 var moment3 = ({ date = "", dateTime = date, timeZone = "" } = {}) => dateTime && named({ at: dateTime, timeZone });
-var pairs2 = (...all4) => all4.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
+var pairs2 = (...all3) => all3.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 
 // site/deadline.js
 var days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
@@ -5754,7 +5670,7 @@ function form(from, signal) {
     keep2(void 0);
   };
   const tries = el("div");
-  examplesOf("planner").then((all4) => tries.replaceChildren(examples(all4, use) || ""));
+  examplesOf("planner").then((all3) => tries.replaceChildren(examples(all3, use) || ""));
   const changed4 = (e) => {
     set ||= e.target === until;
     readWish();
@@ -6284,20 +6200,20 @@ var current2 = () => (
   document.activeElement?.closest(".card") ?? void 0
 );
 function step2(by) {
-  const all4 = cards();
-  const at2 = all4.indexOf(
+  const all3 = cards();
+  const at2 = all3.indexOf(
     /** @type {HTMLElement} */
     current2()
   );
-  const to = all4[at2 < 0 ? by > 0 ? 0 : all4.length - 1 : Math.min(all4.length - 1, Math.max(0, at2 + by))];
+  const to = all3[at2 < 0 ? by > 0 ? 0 : all3.length - 1 : Math.min(all3.length - 1, Math.max(0, at2 + by))];
   to?.focus();
   to?.scrollIntoView({ block: "nearest" });
 }
 function decide(decision) {
-  const all4 = cards();
-  const card2 = current2() ?? (all4.length === 1 ? all4[0] : void 0);
+  const all3 = cards();
+  const card2 = current2() ?? (all3.length === 1 ? all3[0] : void 0);
   if (!card2) {
-    hint2(all4.length ? "Several cards wait. Choose one with j and k, then press the key again." : "No card waits here.");
+    hint2(all3.length ? "Several cards wait. Choose one with j and k, then press the key again." : "No card waits here.");
     return step2(1);
   }
   const used = (
@@ -6310,11 +6226,11 @@ function decide(decision) {
   else used.click();
 }
 function undo() {
-  const all4 = (
+  const all3 = (
     /** @type {HTMLElement[]} */
     [...document.querySelectorAll("#main [data-undo]")]
   );
-  const last = all4.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
+  const last = all3.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
   if (last) last.click();
   else hint2("Nothing can be undone here any more.");
 }
@@ -6592,7 +6508,7 @@ var TerminalChat = class {
   async enter() {
     this.attached.enter();
     this.talk.render();
-    examplesOf(agents2.true).then((all4) => this.signal.aborted || this.talk.offer(all4));
+    examplesOf(agents2.true).then((all3) => this.signal.aborted || this.talk.offer(all3));
     if (this.talk.threadId) await this.talk.load();
     const question2 = asked.get(this.slot);
     if (question2 && !this.signal.aborted) this.#pose(question2);
@@ -6919,11 +6835,11 @@ function hosts(on) {
   const node = el("div", { class: "hosts" }, error, told4, list2, form3);
   async function load3() {
     trouble(error);
-    const { hosts: all4 = [] } = await call("GET", "/api/agent/hosts");
-    on.changed(all4);
-    offer4(all4);
+    const { hosts: all3 = [] } = await call("GET", "/api/agent/hosts");
+    on.changed(all3);
+    offer4(all3);
     list2.replaceChildren(
-      ...all4.length ? all4.map((h) => row3(h, all4.find((other2) => other2.hostId === h.jump), on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
+      ...all3.length ? all3.map((h) => row3(h, all3.find((other2) => other2.hostId === h.jump), on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
     );
   }
   const again2 = () => load3().catch((err) => trouble(error, err, again2));
@@ -7624,7 +7540,7 @@ var Terminals = class {
   constructor(main, terminalId, signal) {
     this.open = terminalId;
     this.signal = signal;
-    this.hosts = hosts({ opened: (t) => this.#opened(t), changed: (all4) => this.#known(all4) });
+    this.hosts = hosts({ opened: (t) => this.#opened(t), changed: (all3) => this.#known(all3) });
     this.#tabs.set(
       "",
       {
@@ -7651,22 +7567,22 @@ var Terminals = class {
     trouble(this.#error);
     this.#render();
     try {
-      const [{ terminals: all4 = [] }] = await Promise.all(
+      const [{ terminals: all3 = [] }] = await Promise.all(
         [call("GET", "/api/agent/terminals", { signal: this.signal }), this.hosts.load()]
       );
-      this.#all = all4;
+      this.#all = all3;
       this.#render();
       if (this.open && !this.#tabs.has(this.open)) {
         trouble(this.#error, new Error("This terminal has ended."));
         this.#show("");
-      } else this.#show(this.open || (all4.length === 1 ? all4[0].terminalId : ""));
+      } else this.#show(this.open || (all3.length === 1 ? all3[0].terminalId : ""));
     } catch (err) {
       if (!this.signal.aborted) trouble(this.#error, err, () => this.load());
     }
   }
-  #known(all4) {
-    this.#hosts = all4;
-    const there2 = new Set(all4.map((h) => h.hostId));
+  #known(all3) {
+    this.#hosts = all3;
+    const there2 = new Set(all3.map((h) => h.hostId));
     this.#all = this.#all.filter((t) => there2.has(t.hostId));
     this.#render();
   }
@@ -7692,9 +7608,9 @@ var Terminals = class {
     if (this.#hosts.length) {
       for (const t of this.#all) if (!this.#tabs.has(t.terminalId)) this.#tabs.set(t.terminalId, this.#make(t));
     }
-    const all4 = [...this.#tabs.values()];
-    arrange(this.#list, all4.map((t) => t.head));
-    arrange(this.#place, all4.map((t) => t.body));
+    const all3 = [...this.#tabs.values()];
+    arrange(this.#list, all3.map((t) => t.head));
+    arrange(this.#place, all3.map((t) => t.body));
     this.#mark();
   }
   /** @returns {Tab} */
@@ -8100,12 +8016,12 @@ function dress3() {
   byId("new").prepend(icon("plus"));
   for (const b of document.querySelectorAll(".shell .brand")) b.prepend(mark2());
   const offered = views.filter(([, , , needs]) => deployed(needs));
-  const all4 = config().local ? [
+  const all3 = config().local ? [
     ...offered,
     /** @type {const} */
     ["#/mailbox", "box", "Local mailbox"]
   ] : offered;
-  byId("views").replaceChildren(...all4.map(([href, drawing, words3]) => el(
+  byId("views").replaceChildren(...all3.map(([href, drawing, words3]) => el(
     "li",
     {},
     el(

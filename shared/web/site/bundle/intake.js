@@ -4,6 +4,114 @@
 var count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
 var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 
+// site/dom.js
+function el(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === void 0 || value === false || value === null) continue;
+    if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
+    else e.setAttribute(key, value === true ? "" : value);
+  }
+  e.append(.../** @type {(Node|string)[]} */
+  children.filter(there));
+  return e;
+}
+var there = (c) => c !== void 0 && c !== null && c !== false && c !== "";
+var button = (words, onclick, kind = "", more = {}) => el("button", { type: "button", class: kind || void 0, onclick, ...more }, words);
+
+// site/transfer.js
+var transfer = (progress) => (url, { method = "", headers, body, signal } = {}) => new Promise((go, stop) => {
+  signal?.throwIfAborted();
+  const request = new XMLHttpRequest();
+  request.open(method, String(url));
+  for (const [name, value] of new Headers(headers)) request.setRequestHeader(name, value);
+  request.upload.addEventListener("progress", ({ loaded, total }) => progress(total ? loaded / total : 0));
+  request.addEventListener("load", () => go(new Response(request.responseText, { status: request.status, headers: received(request) })));
+  request.addEventListener("error", () => stop(new TypeError("The request failed.")));
+  request.addEventListener("abort", () => stop(signal?.reason));
+  signal?.addEventListener("abort", () => request.abort(), { once: true });
+  request.send(
+    /** @type {XMLHttpRequestBodyInit} */
+    body
+  );
+});
+var received = (request) => request.getAllResponseHeaders().trim().split(/[\r\n]+/).filter(Boolean).map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]);
+
+// site/upload.js
+var Upload = class {
+  done = 0;
+  // the part that was sent
+  /** @type {Error & { passing?: boolean, status?: number }|null} */
+  error = null;
+  changed = () => {
+  };
+  // called after each change
+  /** whether the file is stored */
+  ended = Promise.resolve(false);
+  #stop = new AbortController();
+  /** @param {import('./widget/client.js').Client} client @param {Taken} file @param {Blob} blob */
+  constructor(client, file, blob) {
+    this.client = client;
+    this.file = file;
+    this.blob = blob;
+    this.start();
+  }
+  get running() {
+    return !this.error && !this.file.fileId;
+  }
+  /** start sends the file, or sends it once more. */
+  start() {
+    [this.done, this.error] = [0, null];
+    this.ended = this.#send();
+    this.changed();
+  }
+  async #send() {
+    try {
+      const progress = (done) => {
+        this.done = done;
+        this.changed();
+      };
+      const { fileId, type, size, locationRemoved } = await this.client.upload(
+        this.blob,
+        { name: this.file.name, by: transfer(progress), signal: this.#stop.signal }
+      );
+      Object.assign(this.file, { fileId, type, size, locationRemoved });
+    } catch (err) {
+      this.error = err;
+    }
+    this.changed();
+    return !this.error;
+  }
+  stop() {
+    this.#stop.abort();
+  }
+  /**
+   * progress shows the upload while it runs, and whether it has failed.
+   * @param {HTMLElement} remove takes the focus of the button that repeats it
+   * @param {(node: Element) => void} ended called at its end, with the node
+   */
+  progress(remove, ended) {
+    const { name } = this.file;
+    const node = el("span", { class: "upload" });
+    const bar = el("progress", { max: 1, "aria-label": `Uploading ${name}` });
+    const again = button("Try again", () => {
+      remove.focus();
+      this.start();
+    }, "small", { "aria-label": `Upload ${name} again` });
+    const draw = () => {
+      bar.setAttribute("value", String(this.done));
+      const failed = this.error && el("span", { class: "error" }, `Not uploaded. ${this.error.message}`);
+      node.replaceChildren(...failed ? [failed, again] : this.running ? [bar] : []);
+    };
+    this.changed = () => {
+      draw();
+      if (!this.running) ended(node);
+    };
+    draw();
+    return node;
+  }
+};
+
 // site/intake.js
 var most = 16;
 var room = 1536 * 1024;
@@ -121,6 +229,7 @@ var base64 = (blob) => new Promise((go, stop) => {
 });
 var blobOf = ({ data = "", type }) => new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type });
 export {
+  Upload,
   blobOf,
   preview,
   take

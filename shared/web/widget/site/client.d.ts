@@ -92,6 +92,8 @@ export interface Client {
 
 export interface Uploaded {
   fileId: string;
+  /** The URL of the file in messages of the AI SDK and AG-UI. */
+  url: string;
   name: string;
   /** The type of the content. */
   type: string;
