@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -35,24 +35,10 @@ func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Co
 		if err == nil {
 			return nil
 		}
-		if status.Code(err) == codes.Unavailable && try < attempts && pause(limited, try) {
+		if status.Code(err) == codes.Unavailable && try < attempts && wait.Backoff(limited, firstPause, try) == nil {
 			continue
 		}
 		return wrap(ctx, limited, method, err, try > 1)
-	}
-}
-
-// pause waits before a retry. The wait grows with each retry and has a random factor of 1 to 2, so that callers do not
-// retry at the same moment. pause reports whether there is time left.
-func pause(ctx context.Context, try int) bool {
-	d := firstPause << (2 * (try - 1))
-	timer := time.NewTimer(d + rand.N(d))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -50,7 +51,7 @@ func (s *Store) watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 			case s.closed.Load() || !passing(err):
 				yield(store.Doc{}, wrap(ctx, ctx, "watch", err, false))
 				return
-			case !pause(ctx, max(try, 1)):
+			case wait.Backoff(ctx, firstPause, max(try, 1)) != nil:
 				return
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"google.golang.org/api/option"
 	storage "google.golang.org/api/storage/v1"
 
+	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/blob"
 )
@@ -128,7 +128,7 @@ func (b *Bucket) call(ctx context.Context, method string, do func(context.Contex
 			return nil
 		case ctx.Err() != nil:
 			return store.Interrupted("gcs: "+method, ctx.Err())
-		case isTransient(err) && try < attempts && pause(limited, try):
+		case isTransient(err) && try < attempts && wait.Backoff(limited, firstPause, try) == nil:
 		default:
 			return &callError{method, code(err), isTransient(err), err}
 		}
@@ -148,20 +148,6 @@ func (b *Bucket) open(ctx context.Context) (*storage.Service, error) {
 		b.client = client
 	}
 	return b.client, nil
-}
-
-// pause waits before a retry. The wait grows with each retry and has a random factor of 1 to 2. pause reports whether
-// there is time left.
-func pause(ctx context.Context, try int) bool {
-	d := firstPause << (2 * (try - 1))
-	timer := time.NewTimer(d + rand.N(d))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // callError names the method and the status of a failed call. Its text leaves out the server's text. Unwrap returns the
