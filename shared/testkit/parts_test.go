@@ -53,7 +53,7 @@ var parts = map[string]broken{
 	"Pub/Sub refuses": {realpart.Emulators, func(t *testing.T) { emulators.PubSub(t) }, "out of memory",
 		func(t *testing.T, _ string) string { return "PUBSUB_EMULATOR_HOST=" + refuses(t) }},
 	"emulate ends": {realpart.Emulate, func(t *testing.T) { emulate.Start(t) },
-		"the emulator ended before it answered", func(t *testing.T, dir string) string {
+		"the program ended before it answered", func(t *testing.T, dir string) string {
 			script(t, filepath.Join(dir, "node_modules", ".bin"), "node", "exit 1")
 			script(t, filepath.Join(dir, "node_modules", "emulate", "dist"), "index.js", "")
 			return "EMULATE_DIR=" + dir

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/countersign-run/countersign/shared/testkit/child"
 )
 
 // These environment variables are set for a worker: the name of its proof, and its order.
@@ -76,7 +78,7 @@ func Start(program, name string, order any, logs io.Writer, hear func(line strin
 	w = &Worker{cmd: exec.Command(program), heard: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), workerOf+"="+name, workerOrder+"="+string(data))
 	w.cmd.Stderr, w.cmd.ExtraFiles = logs, files
-	dieWithParent(w.cmd)
+	child.DieWithParent(w.cmd)
 	if w.orders, err = w.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

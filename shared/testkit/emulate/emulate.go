@@ -12,19 +12,16 @@
 package emulate
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"time"
 
 	_ "embed"
 
-	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/testkit/child"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -39,12 +36,9 @@ const (
 //go:embed testdata/seed.yaml
 var seed []byte
 
-const (
-	startBound = time.Minute // from the start of Node to the first answer; 1 s on an idle machine
-	// endWithStdin ends the emulator when this process ends, for whatever reason: the kernel then closes the pipe
-	// that the emulator reads.
-	endWithStdin = `data:text/javascript,process.stdin.on("end",()=>process.exit()).resume()`
-)
+// endWithStdin ends the emulator when this process ends, for whatever reason and on each system: the kernel then closes
+// the pipe that the emulator reads.
+const endWithStdin = `data:text/javascript,process.stdin.on("end",()=>process.exit()).resume()`
 
 // An Emulator is a running emulator, with an empty calendar of User.
 type Emulator struct {
@@ -89,13 +83,7 @@ func start(t T) *Emulator {
 	proxy := httptest.NewUnstartedServer(e.routes())
 	t.Cleanup(proxy.Close)
 	e.URL = "http://" + proxy.Listener.Addr().String()
-	var err error
-	e.Direct, err = retried(func() (string, error) {
-		return launch(t, node, script, "google", "/.well-known/openid-configuration", seed, "--base-url", e.URL)
-	})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	e.Direct = launch(t, node, script, "google", "/.well-known/openid-configuration", seed, "--base-url", e.URL)
 	e.forward = forwarder(e.Direct)
 	proxy.Start()
 	t.Cleanup(e.checkFaults)
@@ -129,66 +117,21 @@ func installed(t T) (node, script string) {
 	return node, script
 }
 
-// retried starts an emulator. It retries, because another process may take the free port before Node listens on it.
-func retried(start func() (base string, err error)) (base string, err error) {
-	for range 3 {
-		if base, err = start(); err == nil {
-			return base, nil
-		}
-	}
-	return "", err
-}
-
 // launch starts a service's process on a free loopback port and waits until the service answers at the path.
-func launch(t T, node, script, service, probe string, seed []byte, more ...string) (base string, err error) {
-	port, err := freeport.Port()
-	if err != nil {
-		return "", err
-	}
+func launch(t T, node, script, service, probe string, seed []byte, more ...string) (base string) {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "seed.yaml")
 	if err := os.WriteFile(file, seed, 0o600); err != nil {
-		return "", err
+		t.Fatalf("the seed: %v", err)
 	}
-	cmd := exec.Command(node, append([]string{"--import", endWithStdin, script, "start", "--host", "127.0.0.1",
-		"--service", service, "--seed", file, "--port", port}, more...)...)
-	cmd.Dir = dir
-	if _, err := cmd.StdinPipe(); err != nil { // it stays open until Wait
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("start Node: %w", err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = cmd.Wait() }()
-	stop := func() {
-		_ = cmd.Process.Kill() // it may have ended already
-		<-done
-	}
-	base = "http://127.0.0.1:" + port
-	if err := awaitAnswer(base+probe, done); err != nil {
-		stop()
-		return "", err
-	}
-	t.Cleanup(stop)
-	return base, nil
-}
-
-func awaitAnswer(address string, ended <-chan struct{}) error {
-	client := &http.Client{Timeout: 5 * time.Second}
-	late := time.After(startBound)
-	for {
-		res, err := client.Get(address)
-		if err == nil {
-			res.Body.Close()
-			return nil
+	return child.Serve(t, probe, func(port string) *exec.Cmd {
+		cmd := exec.Command(node, append([]string{"--import", endWithStdin, script, "start", "--host", "127.0.0.1",
+			"--service", service, "--seed", file, "--port", port}, more...)...)
+		cmd.Dir = dir
+		if _, err := cmd.StdinPipe(); err != nil { // it stays open until Wait
+			t.Fatalf("start Node: %v", err)
 		}
-		select {
-		case <-ended:
-			return errors.New("the emulator ended before it answered")
-		case <-late:
-			return fmt.Errorf("the emulator did not answer within %v", startBound)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return cmd
+	})
 }

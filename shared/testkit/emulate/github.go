@@ -20,11 +20,5 @@ func StartGitHub(t T) string {
 	t.Helper()
 	node, script := installed(t)
 	answers(t)
-	base, err := retried(func() (string, error) {
-		return launch(t, node, script, "github", "/user/repos", githubSeed)
-	})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return base
+	return launch(t, node, script, "github", "/user/repos", githubSeed)
 }

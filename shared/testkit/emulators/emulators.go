@@ -10,24 +10,20 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/child"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // ErrAbsent means that Java or the emulator is not installed; the error that wraps it says how to install it.
 var ErrAbsent = errors.New("not installed")
 
-const (
-	startBound = 60 * time.Second // from the start of Java to the first answer; 2 to 3 s on an idle machine
-	stopBound  = 5 * time.Second  // from the interrupt to the kill
-)
+const stopBound = 5 * time.Second // from the interrupt to the kill
 
 // part describes one emulator: the place of its jar, and its names.
 type part struct {
@@ -60,7 +56,7 @@ var pubsub = part{
 type Emulator struct {
 	Addr string // host:port, for FIRESTORE_EMULATOR_HOST or PUBSUB_EMULATOR_HOST
 	proc *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	done <-chan struct{} // closed when the process has ended
 
 	outlives bool // see Outliving
 	found    int  // the process ID of an emulator from Find
@@ -135,59 +131,21 @@ func (p part) launch(ctx context.Context, java, jar string, logw io.Writer, opts
 	const host = "127.0.0.1"
 	cmd := exec.Command(java, append(p.args(jar), "--host="+host, "--port="+port)...)
 	cmd.Stdout, cmd.Stderr = logw, logw
-	e := &Emulator{Addr: net.JoinHostPort(host, port), proc: cmd, done: make(chan struct{})}
+	e := &Emulator{Addr: net.JoinHostPort(host, port), proc: cmd}
 	for _, opt := range opts {
 		opt(e)
 	}
-	if err := e.run(); err != nil {
+	child.OwnGroup(cmd) // a Ctrl-C at the terminal does not end it before scripts/dev has drained
+	if !e.outlives {
+		child.DieWithParent(cmd)
+	}
+	if e.done, err = child.Start(cmd); err != nil {
 		return nil, fmt.Errorf("%s: start Java: %w", p.name, err)
 	}
-	if err := e.awaitAnswer(ctx); err != nil {
+	if err := child.Answers(ctx, "http://"+e.Addr+"/", e.done); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", p.name, err), e.Stop())
 	}
 	return e, nil
-}
-
-// run starts the process and waits for its end in the background. The parent-death signal is tied to the thread that
-// started the child, not to the process, so run keeps that thread as long as the child lives.
-func (e *Emulator) run() error {
-	dieWithParent(e.proc, e.outlives)
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := e.proc.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		// The exit status is not needed: either Stop ended it, or awaitAnswer and the clients notice.
-		_ = e.proc.Wait()
-		close(e.done)
-	}()
-	return <-started
-}
-
-// awaitAnswer polls until the emulator answers anything over HTTP.
-func (e *Emulator) awaitAnswer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startBound)
-	defer cancel()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second} // no proxy
-	for tick := time.NewTicker(50 * time.Millisecond); ; {
-		select {
-		case <-e.done:
-			tick.Stop()
-			return fmt.Errorf("java ended before it answered at %s (%s)", e.Addr, e.proc.ProcessState)
-		case <-ctx.Done():
-			tick.Stop()
-			return fmt.Errorf("no answer at %s: %w", e.Addr, ctx.Err())
-		case <-tick.C:
-		}
-		if res, err := client.Get("http://" + e.Addr + "/"); err == nil {
-			tick.Stop()
-			return res.Body.Close()
-		}
-	}
 }
 
 func findJava() (string, error) {

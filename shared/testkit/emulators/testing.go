@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/testkit/child"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -76,7 +77,7 @@ func (s *shared) release(t testing.TB) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users--
-	if diesWithParent || s.users > 0 {
+	if child.CanDieWithParent || s.users > 0 {
 		return
 	}
 	if err := s.running.Stop(); err != nil {

@@ -4,27 +4,21 @@
 package gcsserver
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"google.golang.org/api/option"
 
-	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/testkit/child"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-const (
-	version    = "fake-gcs-server-1.56.1"
-	startBound = time.Minute // from the start to the first answer; 0.1 s on an idle machine
-)
+const version = "fake-gcs-server-1.56.1"
 
 // T is the owner of a server: a test, or a trial of the part. The server ends with it.
 type T interface {
@@ -70,62 +64,13 @@ func installed(t T) string {
 
 func start(t T) *Server {
 	t.Helper()
-	var failed error
-	for range 3 { // another program may take the free port first
-		s, err := launch(t)
-		if err == nil {
-			return s
-		}
-		failed = err
-	}
-	t.Fatalf("%v", failed)
-	return nil
-}
-
-func launch(t T) (*Server, error) {
-	port, err := freeport.Port()
-	if err != nil {
-		return nil, err
-	}
-	var printed bytes.Buffer
-	cmd := exec.Command(installed(t), "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
-		"-public-host", "127.0.0.1:"+port, "-log-level", "error")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &printed, &printed
-	dieWithParent(cmd)
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", version, err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = cmd.Wait() }()
-	stop := func() {
-		_ = cmd.Process.Kill() // it may have ended already
-		<-done
-	}
-	s := &Server{"http://127.0.0.1:" + port, t}
-	if err := s.await(done); err != nil {
-		stop()
-		return nil, fmt.Errorf("%w: %s", err, printed.String())
-	}
-	t.Cleanup(stop)
-	return s, nil
-}
-
-func (s *Server) await(ended <-chan struct{}) error {
-	late := time.After(startBound)
-	for {
-		res, err := http.Get(s.URL + "/storage/v1/b?project=p")
-		if err == nil {
-			res.Body.Close()
-			return nil
-		}
-		select {
-		case <-ended:
-			return errors.New("the server ended before it answered")
-		case <-late:
-			return fmt.Errorf("the server did not answer within %v", startBound)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	program, dir := installed(t), t.TempDir()
+	return &Server{t: t, URL: child.Serve(t, "/storage/v1/b?project=p", func(port string) *exec.Cmd {
+		cmd := exec.Command(program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
+			"-public-host", "127.0.0.1:"+port, "-log-level", "error")
+		cmd.Dir = dir
+		return cmd
+	})}
 }
 
 // Bucket creates a bucket, and returns its name.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/child"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -120,13 +121,10 @@ func (e *Engine) serve() {
 	cmd := e.command("system", "service", "--time=0", e.Host)
 	var printed bytes.Buffer
 	cmd.Stderr = &printed
-	dieWithParent(cmd)
-	check(e.t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
+	child.OwnGroup(cmd)
+	child.DieWithParent(cmd)
+	ended, err := child.Start(cmd)
+	check(e.t, err)
 	e.t.Cleanup(func() {
 		out, err := e.command("rm", "--all", "--force", "--volumes", "--time=0").CombinedOutput()
 		if err != nil {

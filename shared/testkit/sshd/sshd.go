@@ -26,6 +26,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/child"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -237,7 +238,8 @@ func (s *Server) Restart() {
 func (s *Server) start() error {
 	cmd := exec.Command(s.program, "-D", "-e", "-f", s.path("sshd_config"))
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	dieWithParent(cmd)
+	child.OwnGroup(cmd)
+	child.DieWithParent(cmd)
 	printed, err := cmd.StderrPipe()
 	if err != nil {
 		return err

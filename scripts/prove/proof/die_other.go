@@ -1,7 +1,0 @@
-//go:build !linux
-
-package proof
-
-import "os/exec"
-
-func dieWithParent(*exec.Cmd) {}
