@@ -17,16 +17,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 func newStore(t testing.TB) store.Store {
 	st, err := embedded.OpenMemory(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	return st
+	return cleanup.Close(t, st, err)
 }
 
 func put(t testing.TB, st store.Store, path string, v any) {

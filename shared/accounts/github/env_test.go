@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -69,11 +70,7 @@ func newEnv(t *testing.T, eternal ...bool) *env {
 	t.Cleanup(srv.Close)
 	w.url = srv.URL
 	st, err := embedded.OpenMemory(w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	w.store = faulty.Wrap(st)
+	w.store = faulty.Wrap(cleanup.Close(t, st, err))
 	if w.cipher, err = tokenkey.Local(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}

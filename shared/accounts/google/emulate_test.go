@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 )
 
@@ -27,10 +28,7 @@ func newEmulated(t *testing.T) *emulated {
 	t.Helper()
 	e := emulate.Start(t)
 	st, err := embedded.OpenMemory(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st = cleanup.Close(t, st, err)
 	cipher, err := tokenkey.Local(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

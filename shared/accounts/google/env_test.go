@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -46,11 +47,7 @@ func newEnv(t *testing.T) *env {
 	w := &env{t: t, at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	w.provider = newProvider(t, w.now)
 	st, err := embedded.OpenMemory(w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	w.store = faulty.Wrap(st)
+	w.store = faulty.Wrap(cleanup.Close(t, st, err))
 	if w.cipher, err = tokenkey.Local(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}

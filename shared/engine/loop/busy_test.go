@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -110,9 +111,6 @@ func newBusyEnv(t testing.TB) *env {
 	w := &env{t: t, now: began}
 	var ahead atomic.Int64 // in nanoseconds
 	st, err := embedded.OpenMemory(func() time.Time { return began.Add(time.Duration(ahead.Load())) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st = cleanup.Close(t, st, err)
 	return w.on(steady(faulty.Wrap(st, busy())), func(d time.Duration) { ahead.Add(int64(d + 10*time.Second)) })
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -68,21 +69,13 @@ var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 func newEnv(t testing.TB) *env {
 	w := &env{t: t, now: began}
 	st, err := embedded.OpenMemory(w.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	return w.on(st, func(time.Duration) {})
+	return w.on(cleanup.Close(t, st, err), func(time.Duration) {})
 }
 
 // newFirestoreEnv is an env over the Firestore emulator, with a clock that can be set forward.
 func newFirestoreEnv(t testing.TB) *env {
 	st, err := firestore.Open(context.Background(), "demo-"+strings.ToLower(crand.Text()), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	shifted, forward := faulty.Shift(steady(st))
+	shifted, forward := faulty.Shift(steady(cleanup.Close(t, st, err)))
 	return (&env{t: t, now: time.Now()}).on(shifted, forward)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -135,11 +136,7 @@ func BenchmarkGrowth(b *testing.B) {
 func newFileEnv(t testing.TB) *env {
 	w := &env{t: t, now: began}
 	st, err := embedded.Open(t.TempDir(), w.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	return w.on(st, func(time.Duration) {})
+	return w.on(cleanup.Close(t, st, err), func(time.Duration) {})
 }
 
 func benchmarkGrowth(b *testing.B, sizes []int, open func(testing.TB) *env) {

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -142,10 +143,7 @@ func TestAConversationThatIsUsedAgain(t *testing.T) {
 func TestTheAuditExpires(t *testing.T) {
 	ctx, now := t.Context(), began
 	st, err := embedded.OpenMemory(func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st = cleanup.Close(t, st, err)
 	r := &records.Records{Store: st, Now: func() time.Time { return now }, AuditDays: 60}
 	expiry := &records.Expiry{Records: r}
 	for n := range 300 { // two entries a day, for 150 days

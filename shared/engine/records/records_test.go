@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -24,10 +25,7 @@ var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 func newRecords(t testing.TB) *records.Records {
 	now := began
 	st, err := embedded.OpenMemory(func() time.Time { now = now.Add(time.Millisecond); return now })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st = cleanup.Close(t, st, err)
 	return &records.Records{Store: st, Now: func() time.Time { return now }}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 func TestMemory(t *testing.T) {
@@ -34,26 +35,13 @@ func TestFrozenClock(t *testing.T) {
 func memory(t testing.TB, now func() time.Time) *embedded.Store {
 	t.Helper()
 	st, err := embedded.OpenMemory(now)
-	return opened(t, st, err)
+	return cleanup.Close(t, st, err)
 }
 
 func file(t testing.TB, dir string, now func() time.Time) *embedded.Store {
 	t.Helper()
 	st, err := embedded.Open(dir, now)
-	return opened(t, st, err)
-}
-
-func opened(t testing.TB, st *embedded.Store, err error) *embedded.Store {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
+	return cleanup.Close(t, st, err)
 }
 
 func TestReopen(t *testing.T) {

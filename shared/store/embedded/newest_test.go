@@ -11,16 +11,14 @@ import (
 
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 // reopened opens the store in the directory and reports whether it is an older copy of itself.
 func reopened(t *testing.T, dir string) (st *embedded.Store, putBack bool) {
 	t.Helper()
 	st, err := embedded.Open(dir, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st = cleanup.Close(t, st, err)
 	if _, putBack, err = st.PutBack(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -24,15 +25,7 @@ func TestEmulator(t *testing.T) {
 func open(t testing.TB, opts ...option.ClientOption) *firestore.Store {
 	t.Helper()
 	st, err := firestore.Open(t.Context(), "demo-"+strings.ToLower(rand.Text()), "", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
+	return cleanup.Close(t, st, err)
 }
 
 // A decorator moves the emulator's clock forward: existing versions stay, later ones are later.

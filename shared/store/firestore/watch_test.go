@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -110,15 +111,7 @@ func TestWatchLost(t *testing.T) {
 	connect := func(host string) *firestore.Store {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
 		st, err := firestore.Open(t.Context(), project, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := st.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return st
+		return cleanup.Close(t, st, err)
 	}
 	storetest.RunLost(t, connect(between.listener.Addr().String()), connect(host), between.cut, between.mend)
 }

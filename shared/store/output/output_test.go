@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/store/output"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -28,20 +29,12 @@ func onEachStore(t *testing.T, test func(t *testing.T, st store.Store)) {
 	t.Run("memory", func(t *testing.T) { test(t, memory.New(time.Now)) })
 	t.Run("embedded", func(t *testing.T) {
 		st, err := embedded.OpenMemory(time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		test(t, st)
+		test(t, cleanup.Close(t, st, err))
 	})
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 		st, err := firestore.Open(t.Context(), "demo-"+strings.ToLower(rand.Text()), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		test(t, st)
+		test(t, cleanup.Close(t, st, err))
 	})
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -47,10 +48,7 @@ func newEnv(t testing.TB) *env { return newEnvOn(t, nil, func(*hosts.Config) {})
 
 func newEnvOn(t testing.TB, wrap func(store.Store) store.Store, change func(*hosts.Config)) *env {
 	st, err := embedded.OpenMemory(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st = cleanup.Close(t, st, err)
 	key, err := tokenkey.Local(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -1,45 +1,24 @@
 package embedded_test
 
 import (
-	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// opener is implemented by testing.T and rapid.T.
-type opener interface {
-	Fatal(...any)
-	Error(...any)
-	Cleanup(func())
-}
-
-var _ opener = (*testing.T)(nil)
-
 // newMemory opens the embedded store in memory.
-func newMemory(t opener) store.Store {
+func newMemory(t cleanup.T) store.Store {
 	st, err := storeembedded.OpenMemory(time.Now)
-	return closing(t, st, err)
+	return cleanup.Close(t, st, err)
 }
 
 // openFile opens the embedded store in the directory.
-func openFile(t opener, dir string) store.Store {
+func openFile(t cleanup.T, dir string) store.Store {
 	st, err := storeembedded.Open(dir, time.Now)
-	return closing(t, st, err)
-}
-
-func closing(t opener, st store.Store, err error) store.Store {
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
+	return cleanup.Close(t, st, err)
 }
 
 // cut severs a process from the store: the queries and commits of a process that was killed do not happen.
