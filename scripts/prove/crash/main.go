@@ -18,7 +18,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -138,14 +137,11 @@ func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if o.store == "firestore" {
-		e, err := emulators.StartFirestore(ctx, io.Discard)
+		stop, err := emulators.UseFirestore(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = e.Stop() }() // the emulator ends with this process in any case
-		if err := os.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr); err != nil {
-			return err
-		}
+		defer stop()
 	}
 	return try(ctx, o, r, dir)
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
@@ -52,14 +51,11 @@ func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 	switch o.store {
 	case "embedded":
 	case "firestore":
-		e, err := emulators.StartFirestore(ctx, io.Discard)
+		stop, err := emulators.UseFirestore(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = e.Stop() }() // the emulator ends with this process in any case
-		if err := os.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr); err != nil {
-			return err
-		}
+		defer stop()
 	default:
 		return fmt.Errorf("%w: -store must be embedded or firestore", proof.ErrUsage)
 	}

@@ -66,6 +66,15 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	if err := json.Unmarshal(ap.Args, &args); err != nil {
 		fail("the arguments cannot be read: %v", err)
 	}
+	checkVisible(ap, fail)
+	for name, v := range args {
+		checkArgument(name, v, ap.Preview, fail)
+	}
+	return wrong
+}
+
+// checkVisible reports the characters of a card that its user cannot see.
+func checkVisible(ap run.ApprovalView, fail func(format string, values ...any)) {
 	for _, text := range slices.Concat([]string{ap.Preview.Title, ap.Reason}, ap.Preview.Warnings) {
 		if r := invisible(text, ""); r != "" {
 			fail("%q holds %s", text, r)
@@ -76,10 +85,6 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 			fail("%s holds %s", f.Label, r)
 		}
 	}
-	for name, v := range args {
-		checkArgument(name, v, ap.Preview, fail)
-	}
-	return wrong
 }
 
 // labels are the fields in which a preview shows arguments completely.

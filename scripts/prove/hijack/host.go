@@ -283,16 +283,7 @@ func (s *hostSiege) checkCommand(ap run.ApprovalView) (wrong []string) {
 			fail("%s is %q and shown as %q", label, want, got)
 		}
 	}
-	for _, text := range slices.Concat([]string{ap.Preview.Title, ap.Reason}, ap.Preview.Warnings) {
-		if r := invisible(text, ""); r != "" {
-			fail("%q holds %s", text, r)
-		}
-	}
-	for _, f := range ap.Preview.Fields {
-		if r := invisible(f.Value, "\n\t"); r != "" {
-			fail("%s holds %s", f.Label, r)
-		}
-	}
+	checkVisible(ap, fail)
 	if on := field(ap.Preview, "On"); !strings.HasPrefix(on, demohost.User+"@web (127.0.0.1:") {
 		fail("it runs on %q", on)
 	}

@@ -2,11 +2,6 @@ package github_test
 
 import (
 	"encoding/json"
-	"html"
-	"io"
-	"net/http"
-	"net/url"
-	"regexp"
 	"testing"
 	"time"
 
@@ -15,40 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 )
-
-var inputTag = regexp.MustCompile(`<input[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
-
-// emulated presses the user's button on the emulator's page, and returns the parameters with which the browser comes
-// back.
-func emulated(t *testing.T, base, page string) (state, code string) {
-	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.Get(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	shown, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	form := url.Values{}
-	for _, input := range inputTag.FindAllStringSubmatch(string(shown), -1) {
-		form.Set(html.UnescapeString(input[1]), html.UnescapeString(input[2]))
-	}
-	form.Set("login", emulate.GitHubUser)
-	sent, err := client.PostForm(base+"/login/oauth/callback", form)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sent.Body.Close()
-	back, err := sent.Location()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return back.Query().Get("state"), back.Query().Get("code")
-}
 
 // TestAnotherGitHubLinksTheAccount links an account at another implementation, without refresh tokens, PKCE and
 // revocation by an App.
@@ -65,7 +26,7 @@ func TestAnotherGitHubLinksTheAccount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, code := emulated(t, base, consent.URL)
+		state, code := emulate.ConsentGitHub(t, base, consent.URL)
 		return linking.Answer{State: state, Code: code, Browser: consent.Browser}
 	}
 	invented := begin()

@@ -73,6 +73,11 @@ func (s *Snapshot) EndedRun(ctx context.Context, id string) (*run.State, error) 
 	if err != nil {
 		return nil, err
 	}
+	return folded(r, chunks)
+}
+
+// folded returns the state of a run. chunks hold the older events.
+func folded(r run.Run, chunks []json.RawMessage) (*run.State, error) {
 	events, err := r.Log.All(chunks...)
 	if err != nil {
 		return nil, err

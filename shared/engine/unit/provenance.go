@@ -64,11 +64,7 @@ func (tx *Tx) endedRun(id string) (*run.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := r.Log.All(chunks...)
-	if err != nil {
-		return nil, err
-	}
-	return run.Fold(events)
+	return folded(r, chunks)
 }
 
 // chunks returns documents that never change, within a transition. It returns errMissingDocs if some are not cached.

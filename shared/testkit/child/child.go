@@ -3,7 +3,6 @@
 package child
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +86,7 @@ func serve(path string, command func(port string) *exec.Cmd) (base string, stop 
 	if err != nil {
 		return "", nil, err
 	}
-	cmd, printed := command(port), bytes.Buffer{}
+	cmd, printed := command(port), Tail{}
 	cmd.Stdout, cmd.Stderr = &printed, &printed
 	DieWithParent(cmd)
 	ended, err := Start(cmd)

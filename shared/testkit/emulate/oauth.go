@@ -92,48 +92,82 @@ var (
 // the redirect to RedirectURL.
 func (e *Emulator) Consent(t testing.TB, page string, without ...string) (state, code string) {
 	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.Get(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	action, fields := userForm(string(b))
-	if res.StatusCode != http.StatusOK || fields == nil {
-		t.Fatalf("the consent page has status %d and no form for %s", res.StatusCode, User)
+	action, fields := userForm(shown(t, page))
+	if fields == nil {
+		t.Fatalf("the consent page has no form for %s", User)
 	}
 	scopes := strings.Fields(fields.Get("scope"))
 	scopes = slices.DeleteFunc(scopes, func(s string) bool { return slices.Contains(without, s) })
 	fields.Set("scope", strings.Join(scopes, " "))
-	sent, err := client.PostForm(e.URL+action, fields)
+	back := sent(t, e.URL+action, fields)
+	if !strings.HasPrefix(back.String(), RedirectURL+"?") {
+		t.Fatalf("the consent page leads to %v", back)
+	}
+	return back.Query().Get("state"), back.Query().Get("code")
+}
+
+// ConsentGitHub presses the button of [GitHubUser] on the consent page of the emulator at base, and returns the
+// parameters of the redirect.
+func ConsentGitHub(t testing.TB, base, page string) (state, code string) {
+	t.Helper()
+	fields := inputs(shown(t, page))
+	fields.Set("login", GitHubUser)
+	back := sent(t, base+"/login/oauth/callback", fields)
+	return back.Query().Get("state"), back.Query().Get("code")
+}
+
+// browser does not follow redirects.
+var browser = &http.Client{Timeout: 10 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// shown returns the text of a consent page.
+func shown(t testing.TB, page string) string {
+	t.Helper()
+	res, err := browser.Get(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sent.Body.Close()
-	back, err := sent.Location()
-	if err != nil || !strings.HasPrefix(back.String(), RedirectURL+"?") {
-		t.Fatalf("the consent page leads to %v (status %d, %v)", back, sent.StatusCode, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the consent page has status %d: %v", res.StatusCode, err)
 	}
-	return back.Query().Get("state"), back.Query().Get("code")
+	return string(text)
+}
+
+// sent sends the form of a consent page, and returns the target of the redirect.
+func sent(t testing.TB, action string, fields url.Values) *url.URL {
+	t.Helper()
+	res, err := browser.PostForm(action, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	back, err := res.Location()
+	if err != nil {
+		t.Fatalf("the consent page has status %d: %v", res.StatusCode, err)
+	}
+	return back
 }
 
 // userForm matches the form of User's button. The emulator has its own user in addition to the seed's.
 func userForm(page string) (action string, fields url.Values) {
 	for _, form := range formTag.FindAllStringSubmatch(page, -1) {
-		fields := url.Values{}
-		for _, input := range inputTag.FindAllStringSubmatch(form[2], -1) {
-			fields.Set(html.UnescapeString(input[1]), html.UnescapeString(input[2]))
-		}
+		fields := inputs(form[2])
 		if fields.Get("email") == User {
 			return html.UnescapeString(form[1]), fields
 		}
 	}
 	return "", nil
+}
+
+// inputs returns the fields of a form.
+func inputs(form string) url.Values {
+	fields := url.Values{}
+	for _, input := range inputTag.FindAllStringSubmatch(form, -1) {
+		fields.Set(html.UnescapeString(input[1]), html.UnescapeString(input[2]))
+	}
+	return fields
 }
 
 // Client returns a client of the user for the scopes, with its own consent.

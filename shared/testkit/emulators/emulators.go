@@ -80,6 +80,20 @@ func StartPubSub(ctx context.Context, logw io.Writer, opts ...Option) (*Emulator
 	return pubsub.start(ctx, logw, opts...)
 }
 
+// UseFirestore starts a Firestore emulator without a log, and names it in FIRESTORE_EMULATOR_HOST. The caller stops it.
+func UseFirestore(ctx context.Context) (stop func(), err error) {
+	e, err := StartFirestore(ctx, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	stop = func() { _ = e.Stop() } // the emulator ends with this process in any case
+	if err := os.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr); err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
+}
+
 // Stop ends the process and waits until it has ended. It does not stop an external emulator.
 func (e *Emulator) Stop() error {
 	if e.found != 0 {

@@ -1,7 +1,6 @@
 package emulators
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -34,7 +33,7 @@ type shared struct {
 	running  *Emulator
 	failed   error // starting takes long, so it is tried once
 	users    int
-	printout tail
+	printout child.Tail
 }
 
 func (s *shared) addr(t testing.TB) string {
@@ -84,26 +83,4 @@ func (s *shared) release(t testing.TB) {
 		t.Error(err)
 	}
 	s.running = nil
-}
-
-// tail keeps the last 4 KiB of the emulator's output, to show why it did not start.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (b *tail) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.buf = append(b.buf, p...)
-	if over := len(b.buf) - 4<<10; over > 0 {
-		b.buf = bytes.Clone(b.buf[over:])
-	}
-	return len(p), nil
-}
-
-func (b *tail) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.buf)
 }

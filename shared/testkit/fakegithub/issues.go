@@ -18,7 +18,7 @@ func (r request) issueOf(parameter string) *issue {
 }
 
 func (s *Server) listIssues(r request) (answer, *failure) {
-	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: no lower bound
+	since := r.since()
 	var all []*issue
 	for _, i := range slices.Backward(r.repo.issues) {
 		if inState(i.state, r.FormValue("state")) && !i.updated.Before(since) && labelled(i, r.FormValue("labels")) &&
@@ -27,6 +27,23 @@ func (s *Server) listIssues(r request) (answer, *failure) {
 		}
 	}
 	return listed(s, r, all, func(i *issue) any { return s.issue(r.repo, i) }), nil
+}
+
+// since returns the lower bound of a list, or the zero time.
+func (r request) since() time.Time {
+	t, _ := time.Parse(time.RFC3339, r.FormValue("since"))
+	return t
+}
+
+// newer returns the comments that are not older than since.
+func newer[T any](r request, comments []T, created func(T) time.Time) (all []T) {
+	since := r.since()
+	for _, c := range comments {
+		if !created(c).Before(since) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func inState(state, wanted string) bool {
@@ -162,13 +179,7 @@ func (s *Server) listComments(r request) (answer, *failure) {
 	if i == nil {
 		return answer{}, missing()
 	}
-	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: no lower bound
-	var all []*comment
-	for _, c := range i.comments {
-		if !c.created.Before(since) {
-			all = append(all, c)
-		}
-	}
+	all := newer(r, i.comments, func(c *comment) time.Time { return c.created })
 	return listed(s, r, all, func(c *comment) any { return s.comment(r.repo, i, c) }), nil
 }
 

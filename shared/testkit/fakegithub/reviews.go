@@ -43,13 +43,7 @@ func (s *Server) listReviewComments(r request) (answer, *failure) {
 	if i == nil || r.PathValue("list") != "comments" {
 		return answer{}, missing()
 	}
-	since, _ := time.Parse(time.RFC3339, r.FormValue("since")) // the zero time: no lower bound
-	var all []*review
-	for _, c := range i.reviews {
-		if !c.at.Before(since) {
-			all = append(all, c)
-		}
-	}
+	all := newer(r, i.reviews, func(c *review) time.Time { return c.at })
 	return listed(s, r, all, func(c *review) any { return s.reviewComment(r.repo, i, c) }), nil
 }
 

@@ -8,7 +8,6 @@ package sshd
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ type Server struct {
 	hostKeys []ssh.PublicKey
 	oldKeys  []ssh.PublicKey // before the last NewHostKeys
 	running  *exec.Cmd
-	log      lastLines
+	log      child.Tail
 }
 
 // packages maps shells to Debian's packages.
@@ -346,26 +345,4 @@ func check(t T, err error) {
 	if err != nil {
 		t.Fatalf("sshd: %v", err)
 	}
-}
-
-// lastLines keeps the end of the server's output, to show why the server did not start.
-type lastLines struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (l *lastLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf = append(l.buf, p...)
-	if over := len(l.buf) - 8<<10; over > 0 {
-		l.buf = bytes.Clone(l.buf[over:])
-	}
-	return len(p), nil
-}
-
-func (l *lastLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.buf)
 }
