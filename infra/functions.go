@@ -126,6 +126,19 @@ func (l List) check(f Function, seen map[string]string) error {
 			"a whole CPU", f.CPU, f.Concurrency)
 	}
 	seen[f.Name] = f.Name
+	if err := f.checkRoutes(seen); err != nil {
+		return err
+	}
+	for _, p := range f.Parts {
+		if _, ok := l.Parts[p]; !ok {
+			return fmt.Errorf("parts names %q, which is not defined", p)
+		}
+	}
+	return nil
+}
+
+// checkRoutes validates the routes of the function, and adds them to seen.
+func (f Function) checkRoutes(seen map[string]string) error {
 	for _, r := range f.Routes {
 		if !isPath.MatchString(r.Path) || !slices.Contains([]string{"GET", "POST", "PATCH", "DELETE"}, r.Method) {
 			return fmt.Errorf("route %q %q must be GET, POST, PATCH or DELETE and a path", r.Method, r.Path)
@@ -134,11 +147,6 @@ func (l List) check(f Function, seen map[string]string) error {
 			return fmt.Errorf("route %s %s also belongs to %q", r.Method, r.Path, other)
 		}
 		seen[r.Method+" "+r.Path] = f.Name
-	}
-	for _, p := range f.Parts {
-		if _, ok := l.Parts[p]; !ok {
-			return fmt.Errorf("parts names %q, which is not defined", p)
-		}
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package demohost
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,18 +107,10 @@ func (e *expression) act(c *call, name, abs string, info fs.FileInfo) bool {
 func (c *call) expression(args []string) (*expression, error) {
 	e := &expression{most: 1 << 20}
 	not := false
-	add := func(t func(fs.FileInfo) bool) {
-		if not {
-			e.tests = append(e.tests, func(i fs.FileInfo) bool { return !t(i) })
-		} else {
-			e.tests = append(e.tests, t)
-		}
-		not = false
-	}
 	for len(args) > 0 {
-		test := args[0]
+		name := args[0]
 		args = args[1:]
-		switch test {
+		switch name {
 		case "!", "-not":
 			not = true
 			continue
@@ -128,67 +122,98 @@ func (c *call) expression(args []string) (*expression, error) {
 		case "-delete":
 			e.remove = true
 			continue
-		case "-empty":
-			add(func(i fs.FileInfo) bool { return i.Size() == 0 })
+		}
+		test, rest, err := c.predicate(e, name, args)
+		if err != nil {
+			return nil, err
+		}
+		args = rest
+		if test == nil {
 			continue
 		}
-		if len(args) == 0 {
-			return nil, fmt.Errorf("missing argument to `%s'", test)
+		if not {
+			e.tests = append(e.tests, func(i fs.FileInfo) bool { return !test(i) })
+		} else {
+			e.tests = append(e.tests, test)
 		}
-		value := args[0]
-		args = args[1:]
-		switch test {
-		case "-name", "-iname":
-			add(func(i fs.FileInfo) bool {
-				name, pattern := i.Name(), value
-				if test == "-iname" {
-					name, pattern = strings.ToLower(name), strings.ToLower(pattern)
-				}
-				ok, _ := path.Match(pattern, name) // a pattern that is none matches nothing
-				return ok
-			})
-		case "-type":
-			add(func(i fs.FileInfo) bool {
-				return value == "d" && i.IsDir() || value == "f" && i.Mode().IsRegular() ||
-					value == "l" && i.Mode()&fs.ModeSymlink != 0
-			})
-		case "-mtime", "-mmin", "-size":
-			t, err := c.measure(test, value)
-			if err != nil {
-				return nil, err
-			}
-			add(t)
-		case "-maxdepth", "-mindepth":
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return nil, fmt.Errorf("expected a number after %s, not '%s'", test, value)
-			}
-			if test == "-maxdepth" {
-				e.most = n
-			} else {
-				e.least = n
-			}
-		case "-printf":
-			e.format = value
-		case "-user", "-group":
-			add(func(fs.FileInfo) bool { return value == user })
-		case "-exec":
-			e.exec = []string{value}
-			for len(args) > 0 && args[0] != ";" && args[0] != "+" {
-				e.exec, args = append(e.exec, args[0]), args[1:]
-			}
-			if len(args) == 0 {
-				return nil, fmt.Errorf("missing argument to `%s'", test)
-			}
-			if e.all = args[0] == "+"; e.all && e.exec[len(e.exec)-1] == "{}" {
-				e.exec = e.exec[:len(e.exec)-1]
-			}
-			args = args[1:]
-		default:
-			return nil, fmt.Errorf("unknown predicate `%s'", test)
-		}
+		not = false
 	}
 	return e, nil
+}
+
+// predicate parses a predicate that may have an argument. It returns a test, or sets an option of the expression.
+func (c *call) predicate(e *expression, name string, args []string) (test func(fs.FileInfo) bool, rest []string,
+	err error) {
+	if name == "-empty" {
+		return func(i fs.FileInfo) bool { return i.Size() == 0 }, args, nil
+	}
+	if len(args) == 0 {
+		return nil, nil, fmt.Errorf("missing argument to `%s'", name)
+	}
+	value, rest := args[0], args[1:]
+	switch name {
+	case "-name":
+		return named(value, func(name string) string { return name }), rest, nil
+	case "-iname":
+		return named(strings.ToLower(value), strings.ToLower), rest, nil
+	case "-type":
+		return ofType(value), rest, nil
+	case "-mtime", "-mmin", "-size":
+		test, err = c.measure(name, value)
+		return test, rest, err
+	case "-user", "-group":
+		return func(fs.FileInfo) bool { return value == user }, rest, nil
+	case "-maxdepth", "-mindepth":
+		return nil, rest, e.depth(name, value)
+	case "-printf":
+		e.format = value
+		return nil, rest, nil
+	case "-exec":
+		rest, err = e.command(args)
+		return nil, rest, err
+	}
+	return nil, nil, fmt.Errorf("unknown predicate `%s'", name)
+}
+
+// named tests names in the spelling of spell.
+func named(pattern string, spell func(string) string) func(fs.FileInfo) bool {
+	return func(i fs.FileInfo) bool {
+		ok, _ := path.Match(pattern, spell(i.Name())) // a pattern that is none matches nothing
+		return ok
+	}
+}
+
+func ofType(letter string) func(fs.FileInfo) bool {
+	return func(i fs.FileInfo) bool {
+		return letter == "d" && i.IsDir() || letter == "f" && i.Mode().IsRegular() ||
+			letter == "l" && i.Mode()&fs.ModeSymlink != 0
+	}
+}
+
+func (e *expression) depth(name, value string) error {
+	n, err := strconv.Atoi(value)
+	switch {
+	case err != nil:
+		return fmt.Errorf("expected a number after %s, not '%s'", name, value)
+	case name == "-maxdepth":
+		e.most = n
+	default:
+		e.least = n
+	}
+	return nil
+}
+
+// command parses the command of -exec up to its ; or +.
+func (e *expression) command(args []string) (rest []string, err error) {
+	end := slices.IndexFunc(args[1:], func(a string) bool { return a == ";" || a == "+" }) + 1
+	if end == 0 {
+		return nil, errors.New("missing argument to `-exec'")
+	}
+	e.exec = slices.Clone(args[:end])
+	if e.all = args[end] == "+"; e.all && e.exec[len(e.exec)-1] == "{}" {
+		e.exec = e.exec[:len(e.exec)-1]
+	}
+	return args[end+1:], nil
 }
 
 // measure parses +7 (more than), -7 (less than) and 7.

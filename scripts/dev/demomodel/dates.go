@@ -62,71 +62,90 @@ var (
 
 // takeDays finds the days. Of those without a year the next one is meant.
 func (w *when) takeDays(take func(*lazyregexp.Regexp, func([]string)), today time.Time) {
-	add := func(y int, m time.Month, d int) { w.days = append(w.days, day{y, m, d}) }
-	move := func(days int) {
-		t := today.AddDate(0, 0, days)
-		add(t.Year(), t.Month(), t.Day())
-	}
-	dated := func(d string, month time.Month, y string) {
-		year := number(y)
-		if y == "" {
-			year = today.Year()
-			if month < today.Month() || month == today.Month() && number(d) < today.Day() {
-				year++
-			}
-		}
-		add(year, month, number(d))
-	}
+	d := dayReader{w, today}
 	unclear := func(g []string) { w.unclear = g[0] }
-	span := func(first, last, month, year string) {
-		dated(first, monthOf(month), year)
-		dated(last, monthOf(month), year)
-		w.allDay = true
-	}
-	take(daySpan, func(g []string) { span(g[1], g[2], g[3], g[4]) })
-	take(spanOfDays, func(g []string) { span(g[2], g[3], g[1], g[4]) })
-	take(isoDay, func(g []string) { add(number(g[1]), time.Month(number(g[2])), number(g[3])) })
-	take(dottedDay, func(g []string) { add(number(g[3]), time.Month(number(g[2])), number(g[1])) })
-	take(yearless, func(g []string) { dated(g[1], time.Month(number(g[2])), "") })
-	take(slashDay, func(g []string) {
-		d, m := number(g[1]), number(g[2])
-		if d <= 12 && m > 12 { // as it is written in America
-			d, m = m, d
-		} else if d <= 12 && d != m {
-			w.unclear = strings.TrimPrefix(g[0], "on ")
-		}
-		if g[3] == "" {
-			dated(strconv.Itoa(d), time.Month(m), "")
-			return
-		}
-		add(2000+number(g[3]), time.Month(m), d)
-	})
-	take(dayMonth, func(g []string) { dated(g[1], monthOf(g[2]), g[3]) })
-	take(monthDay, func(g []string) { dated(g[2], monthOf(g[1]), g[3]) })
+	take(daySpan, func(g []string) { d.span(g[1], g[2], g[3], g[4]) })
+	take(spanOfDays, func(g []string) { d.span(g[2], g[3], g[1], g[4]) })
+	take(isoDay, func(g []string) { d.add(number(g[1]), time.Month(number(g[2])), number(g[3])) })
+	take(dottedDay, func(g []string) { d.add(number(g[3]), time.Month(number(g[2])), number(g[1])) })
+	take(yearless, func(g []string) { d.dated(g[1], time.Month(number(g[2])), "") })
+	take(slashDay, d.slashed)
+	take(dayMonth, func(g []string) { d.dated(g[1], monthOf(g[2]), g[3]) })
+	take(monthDay, func(g []string) { d.dated(g[2], monthOf(g[1]), g[3]) })
 	take(counted, unclear)
-	take(monthless, func(g []string) {
-		month := today.Month()
-		if number(g[1]) < today.Day() {
-			month++
-		}
-		at := time.Date(today.Year(), month, number(g[1]), 0, 0, 0, 0, time.UTC)
-		if at.Day() != number(g[1]) {
-			w.unclear = strings.TrimPrefix(g[0], "on ")
-		}
-		add(at.Year(), at.Month(), at.Day())
-	})
-	take(relative, func(g []string) { move(map[string]int{"day": 2, "tomorrow": 1}[strings.Fields(g[1])[0]]) })
+	take(monthless, d.monthless)
+	take(relative, func(g []string) { d.move(map[string]int{"day": 2, "tomorrow": 1}[strings.Fields(g[1])[0]]) })
 	take(dayAfter, unclear)
 	take(inDays, func(g []string) {
 		n := number(g[1])
 		if g[2] == "week" {
 			n *= 7
 		}
-		move(n)
+		d.move(n)
 	})
 	w.takeWeekdays(take, today)
 	take(fromDay, func([]string) { w.allDay = w.allDay || len(w.days) == 2 })
 	w.days = slices.Compact(w.days)
+}
+
+// A dayReader adds days to a when, as a text names them on the day today.
+type dayReader struct {
+	*when
+	today time.Time
+}
+
+func (r dayReader) add(y int, m time.Month, d int) { r.days = append(r.days, day{y, m, d}) }
+
+// move adds the day that is so many days from today.
+func (r dayReader) move(days int) {
+	t := r.today.AddDate(0, 0, days)
+	r.add(t.Year(), t.Month(), t.Day())
+}
+
+// dated adds a day of a month, in the year y or else in the next year that has the day ahead.
+func (r dayReader) dated(d string, month time.Month, y string) {
+	year := number(y)
+	if y == "" {
+		year = r.today.Year()
+		if month < r.today.Month() || month == r.today.Month() && number(d) < r.today.Day() {
+			year++
+		}
+	}
+	r.add(year, month, number(d))
+}
+
+func (r dayReader) span(first, last, month, year string) {
+	r.dated(first, monthOf(month), year)
+	r.dated(last, monthOf(month), year)
+	r.allDay = true
+}
+
+// slashed adds a day such as 24/12, or 12/24 as it is written in America. 3/4 is unclear.
+func (r dayReader) slashed(g []string) {
+	d, m := number(g[1]), number(g[2])
+	if d <= 12 && m > 12 {
+		d, m = m, d
+	} else if d <= 12 && d != m {
+		r.unclear = strings.TrimPrefix(g[0], "on ")
+	}
+	if g[3] == "" {
+		r.dated(strconv.Itoa(d), time.Month(m), "")
+		return
+	}
+	r.add(2000+number(g[3]), time.Month(m), d)
+}
+
+// monthless adds a day such as the 24th, in this month or the next.
+func (r dayReader) monthless(g []string) {
+	month := r.today.Month()
+	if number(g[1]) < r.today.Day() {
+		month++
+	}
+	at := time.Date(r.today.Year(), month, number(g[1]), 0, 0, 0, 0, time.UTC)
+	if at.Day() != number(g[1]) {
+		r.unclear = strings.TrimPrefix(g[0], "on ")
+	}
+	r.add(at.Year(), at.Month(), at.Day())
 }
 
 // takeWeekdays finds the days of a week: each is the next one, or where a span begins with one the next after that.

@@ -138,6 +138,25 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if !r.Has("propose_plan") && !r.Has("reflect") {
 		return fakegemini.Turn{}, false
 	}
+	name, args := "propose_plan", map[string]any{}
+	if s := sessionOf(r); r.Has(name) {
+		args = s.plan()
+	} else if name, args = s.act(r); name != "reflect" {
+		args["reasoning"] = "It is the task."
+	}
+	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}, true
+}
+
+// A session is what its model reads in a request.
+type session struct {
+	does        kind
+	scenario    string
+	name, owner string
+	told        string // the whole request
+	again       bool   // a task has failed before
+}
+
+func sessionOf(r fakegemini.Request) session {
 	b, err := json.Marshal(r.Contents)
 	proof.Must(err)
 	told := string(b)
@@ -145,77 +164,76 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if about == nil {
 		proof.Must(fmt.Errorf("a session has no known scenario: %s", told))
 	}
-	does, name, owner := kind{tool: about[1]}, about[3], about[4]
-	var sessionScenario string
-	sessionScenario, does.patches = strings.CutSuffix(about[2], byPatch)
-	call := func(tool string, args map[string]any) (fakegemini.Turn, bool) {
-		if tool != "propose_plan" && tool != "reflect" {
-			args["reasoning"] = "It is the task."
-		}
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: args}}}, true
+	s := session{does: kind{tool: about[1]}, name: about[3], owner: about[4], told: told,
+		again: strings.Contains(told, "It cannot be.")}
+	s.scenario, s.does.patches = strings.CutSuffix(about[2], byPatch)
+	return s
+}
+
+// plan returns the arguments of propose_plan.
+func (s session) plan() map[string]any {
+	task := map[string]any{"title": "Open it", "goal": "It is open.", "tools": []string{s.does.tool},
+		"effects": []string{s.does.tool}}
+	tasks, grants := []any{task}, []any{}
+	if strings.Contains(s.told, "shorter") {
+		task["title"] = "Open"
 	}
-	again := strings.Contains(told, "It cannot be.") // a task has failed before
-	if r.Has("propose_plan") {
-		task := map[string]any{"title": "Open it", "goal": "It is open.", "tools": []string{does.tool},
-			"effects": []string{does.tool}}
-		plan := map[string]any{"tasks": []any{task}}
-		if strings.Contains(told, "shorter") {
-			task["title"] = "Open"
-		}
-		grants := []any{}
-		if sessionScenario != "plan asked" {
-			grants = append(grants, map[string]any{"tool": does.tool, "target": does.bound(owner), "maxCalls": 1})
-		}
-		if does.patches {
-			task["tools"] = []string{"github.readFile", does.tool}
-		}
-		if does.inside() {
-			task["tools"] = []string{create.tool, docker.ReadFile, does.tool}
-			grants = append(grants, map[string]any{"tool": create.tool, "target": create.bound(owner), "maxCalls": 1})
-		}
-		plan["grants"] = grants
-		if sessionScenario == "plan anew" && again {
-			task["title"] = "Open it after all"
-		}
-		if sessionScenario == "plan changed" {
-			look := map[string]any{"title": "Look", "goal": "It is seen.", "tools": []string{"github.readFile"}}
-			plan["tasks"] = []any{look, task}
-		}
-		return call("propose_plan", plan)
+	if s.scenario != "plan asked" {
+		grants = append(grants, map[string]any{"tool": s.does.tool, "target": s.does.bound(s.owner), "maxCalls": 1})
 	}
+	if s.does.patches {
+		task["tools"] = []string{"github.readFile", s.does.tool}
+	}
+	if s.does.inside() {
+		task["tools"] = []string{create.tool, docker.ReadFile, s.does.tool}
+		grants = append(grants, map[string]any{"tool": create.tool, "target": create.bound(s.owner), "maxCalls": 1})
+	}
+	if s.scenario == "plan anew" && s.again {
+		task["title"] = "Open it after all"
+	}
+	if s.scenario == "plan changed" {
+		look := map[string]any{"title": "Look", "goal": "It is seen.", "tools": []string{"github.readFile"}}
+		tasks = []any{look, task}
+	}
+	return map[string]any{"tasks": tasks, "grants": grants}
+}
+
+// act returns the next call of a task: of its tools, or of reflect.
+func (s session) act(r fakegemini.Request) (name string, args map[string]any) {
 	done := len(r.Responses()) > 0
-	if does.inside() {
+	if s.does.inside() {
 		if !done {
-			return call(create.tool, create.planned(owner, name))
+			return create.tool, create.planned(s.owner, s.name)
 		}
-		if tool, args := does.within(owner, name, r.Answered()); args != nil {
-			if in := itsContainer.FindStringSubmatch(told); in != nil {
+		if tool, args := s.does.within(s.owner, s.name, r.Answered()); args != nil {
+			if in := itsContainer.FindStringSubmatch(s.told); in != nil {
 				args["containerId"] = in[1]
-				return call(tool, args)
+				return tool, args
 			}
 		}
 	}
+	look := map[string]any{"owner": s.owner, "repo": "web", "path": readme}
 	switch {
-	case sessionScenario == "plan anew" && !again:
-		return call("reflect", map[string]any{"is_task_complete": false, "failed": true, "reflection": "It cannot be."})
-	case sessionScenario == "plan changed" && strings.Contains(told, `\nLook\n`):
+	case s.scenario == "plan anew" && !s.again:
+		return "reflect", map[string]any{"is_task_complete": false, "failed": true, "reflection": "It cannot be."}
+	case s.scenario == "plan changed" && strings.Contains(s.told, `\nLook\n`):
 		if !done {
-			return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": readme})
+			return "github.readFile", look
 		}
-		return call("reflect", map[string]any{"is_task_complete": true, "reflection": "It is a site.", "changes": []any{
+		return "reflect", map[string]any{"is_task_complete": true, "reflection": "It is a site.", "changes": []any{
 			map[string]any{"op": "modify", "taskId": "t2", "reason": "To say it better.", "task": map[string]any{
-				"title": "Open one", "goal": "It is open.", "tools": []string{does.tool},
-				"effects": []string{does.tool}}}}})
-	case does.patches && !done:
-		return call("github.readFile", map[string]any{"owner": owner, "repo": "web", "path": readme})
-	case does.patches && r.Answered() == 1:
-		args := does.planned(owner, name)
-		if sha := itsFile.FindStringSubmatch(told); sha != nil {
+				"title": "Open one", "goal": "It is open.", "tools": []string{s.does.tool},
+				"effects": []string{s.does.tool}}}}}
+	case s.does.patches && !done:
+		return "github.readFile", look
+	case s.does.patches && r.Answered() == 1:
+		args := s.does.planned(s.owner, s.name)
+		if sha := itsFile.FindStringSubmatch(s.told); sha != nil {
 			args["files"].([]any)[0].(map[string]any)["sha"] = sha[1]
 		}
-		return call(does.tool, args)
+		return s.does.tool, args
 	case !done:
-		return call(does.tool, does.planned(owner, name))
+		return s.does.tool, s.does.planned(s.owner, s.name)
 	}
-	return call("reflect", map[string]any{"is_task_complete": true, "reflection": "It is open.", "result": "Done."})
+	return "reflect", map[string]any{"is_task_complete": true, "reflection": "It is open.", "result": "Done."}
 }

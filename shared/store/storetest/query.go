@@ -69,60 +69,63 @@ func testEveryIndex(t *testing.T, st store.Store) {
 	}
 }
 
+// refusedQueries change a valid query into one that a store refuses.
+var refusedQueries = map[string]func(q *store.Query){
+	"no limit":          func(q *store.Query) { q.Limit = 0 },
+	"negative limit":    func(q *store.Query) { q.Limit = -1 },
+	"limit too high":    func(q *store.Query) { q.Limit = store.MaxLimit + 1 },
+	"other collection":  func(q *store.Query) { q.Collection = "users" },
+	"no collection":     func(q *store.Query) { q.Collection = "" },
+	"subcollection":     func(q *store.Query) { q.Collection = "runs/a/events" },
+	"no order":          func(q *store.Query) { q.OrderBy = "" },
+	"other order":       func(q *store.Query) { q.OrderBy = "updatedAt" },
+	"other direction":   func(q *store.Query) { q.Desc = true },
+	"equality too many": func(q *store.Query) { q.Where = []store.Filter{filter("uid", "==", "u")} },
+	"time alone":        func(q *store.Query) { q.Collection = "runs" },
+	"part of the equalities": func(q *store.Query) {
+		q.Collection = "runs"
+		q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u")}
+	},
+	"one equality twice": func(q *store.Query) {
+		q.Collection = "runs"
+		q.OrderBy, q.Desc, q.Where = "createdAt", true,
+			[]store.Filter{filter("uid", "==", "u"), filter("uid", "==", "u")}
+	},
+	"range on another field": func(q *store.Query) { q.Where = []store.Filter{filter("uid", ">=", "u")} },
+	"equality on the order":  func(q *store.Query) { q.Where = []store.Filter{filter("due", "==", epoch)} },
+	"strict range":           func(q *store.Query) { q.Where = []store.Filter{filter("due", "<", epoch)} },
+	"unequal":                func(q *store.Query) { q.Where = []store.Filter{filter("due", "!=", epoch)} },
+	"two upper bounds": func(
+		q *store.Query) {
+		q.Where = []store.Filter{filter("due", "<=", epoch), filter("due", "<=", epoch)}
+	},
+	"bounds of two types": func(
+		q *store.Query) {
+		q.Where = []store.Filter{filter("due", ">=", epoch), filter("due", "<=", "x")}
+	},
+	"filter of another type":     func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", 1.5)} },
+	"cursor of another type":     func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
+	"cursor without a value":     func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
+	"cursor without an id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch} },
+	"cursor with a bad id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "a/b"} },
+	"cursor with a climb":        func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: ".."} },
+	"name of another collection": func(q *store.Query) { q.OrderBy = store.ByName },
+	"name downwards": func(
+		q *store.Query) {
+		q.Collection, q.OrderBy, q.Desc = "runs", store.ByName, true
+	},
+	"range of names": func(q *store.Query) {
+		q.Collection, q.OrderBy, q.Where = "runs", store.ByName, []store.Filter{filter(store.ByName, ">=", "a")}
+	},
+	"cursor by name with a value": func(q *store.Query) {
+		q.Collection, q.OrderBy, q.After = "runs", store.ByName, &store.Cursor{Value: "a", ID: "a"}
+	},
+	"cursor with reserved id": func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "__id1__"} },
+}
+
 func testQueriesRefused(t *testing.T, st store.Store) {
 	due := store.Query{Collection: "queue", OrderBy: "due", Limit: 1}
-	for name, change := range map[string]func(q *store.Query){
-		"no limit":          func(q *store.Query) { q.Limit = 0 },
-		"negative limit":    func(q *store.Query) { q.Limit = -1 },
-		"limit too high":    func(q *store.Query) { q.Limit = store.MaxLimit + 1 },
-		"other collection":  func(q *store.Query) { q.Collection = "users" },
-		"no collection":     func(q *store.Query) { q.Collection = "" },
-		"subcollection":     func(q *store.Query) { q.Collection = "runs/a/events" },
-		"no order":          func(q *store.Query) { q.OrderBy = "" },
-		"other order":       func(q *store.Query) { q.OrderBy = "updatedAt" },
-		"other direction":   func(q *store.Query) { q.Desc = true },
-		"equality too many": func(q *store.Query) { q.Where = []store.Filter{filter("uid", "==", "u")} },
-		"time alone":        func(q *store.Query) { q.Collection = "runs" },
-		"part of the equalities": func(q *store.Query) {
-			q.Collection = "runs"
-			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u")}
-		},
-		"one equality twice": func(q *store.Query) {
-			q.Collection = "runs"
-			q.OrderBy, q.Desc, q.Where = "createdAt", true,
-				[]store.Filter{filter("uid", "==", "u"), filter("uid", "==", "u")}
-		},
-		"range on another field": func(q *store.Query) { q.Where = []store.Filter{filter("uid", ">=", "u")} },
-		"equality on the order":  func(q *store.Query) { q.Where = []store.Filter{filter("due", "==", epoch)} },
-		"strict range":           func(q *store.Query) { q.Where = []store.Filter{filter("due", "<", epoch)} },
-		"unequal":                func(q *store.Query) { q.Where = []store.Filter{filter("due", "!=", epoch)} },
-		"two upper bounds": func(
-			q *store.Query) {
-			q.Where = []store.Filter{filter("due", "<=", epoch), filter("due", "<=", epoch)}
-		},
-		"bounds of two types": func(
-			q *store.Query) {
-			q.Where = []store.Filter{filter("due", ">=", epoch), filter("due", "<=", "x")}
-		},
-		"filter of another type":     func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", 1.5)} },
-		"cursor of another type":     func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
-		"cursor without a value":     func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
-		"cursor without an id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch} },
-		"cursor with a bad id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "a/b"} },
-		"cursor with a climb":        func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: ".."} },
-		"name of another collection": func(q *store.Query) { q.OrderBy = store.ByName },
-		"name downwards": func(
-			q *store.Query) {
-			q.Collection, q.OrderBy, q.Desc = "runs", store.ByName, true
-		},
-		"range of names": func(q *store.Query) {
-			q.Collection, q.OrderBy, q.Where = "runs", store.ByName, []store.Filter{filter(store.ByName, ">=", "a")}
-		},
-		"cursor by name with a value": func(q *store.Query) {
-			q.Collection, q.OrderBy, q.After = "runs", store.ByName, &store.Cursor{Value: "a", ID: "a"}
-		},
-		"cursor with reserved id": func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "__id1__"} },
-	} {
+	for name, change := range refusedQueries {
 		t.Run(name, func(t *testing.T) {
 			q := due
 			change(&q)

@@ -157,28 +157,12 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 				operands = append(operands, i)
 			}
 		case strings.HasPrefix(a, "--"):
-			name, value, has := strings.Cut(a[2:], "=")
-			if !has && i+1 < len(args) && isAmong(l.next, name) {
-				i++
-				value, has = args[i], true
-			}
-			if has {
-				name += "="
-			}
-			if !slices.Contains(strings.Fields(l.long), name) || has && !l.value(strings.TrimLeft(value, "+-")) {
+			if i, ok = l.longFlag(args, i); !ok {
 				return nil, false
 			}
 		case l.counts && len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], "0123456789") == "":
 		case len(a) > 1 && a[0] == '-':
-			value, next, ok := l.letters(a[1:])
-			if next {
-				if i++; i == len(args) {
-					return nil, false
-				}
-				value = args[i]
-			}
-			valued := next || value != ""
-			if !ok || valued && !l.letterValue(a, value, next) {
+			if i, ok = l.shortFlags(args, i); !ok {
 				return nil, false
 			}
 		default:
@@ -186,6 +170,33 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 		}
 	}
 	return operands, true
+}
+
+// longFlag checks a flag that begins with two dashes, and returns the place of the flag or of the value behind it.
+func (l looker) longFlag(args []string, i int) (last int, ok bool) {
+	name, value, has := strings.Cut(args[i][2:], "=")
+	if !has && i+1 < len(args) && isAmong(l.next, name) {
+		i++
+		value, has = args[i], true
+	}
+	if has {
+		name += "="
+	}
+	return i, slices.Contains(strings.Fields(l.long), name) && (!has || l.value(strings.TrimLeft(value, "+-")))
+}
+
+// shortFlags checks one-letter flags after one dash, and returns their place or that of the value behind them.
+func (l looker) shortFlags(args []string, i int) (last int, ok bool) {
+	a := args[i]
+	value, next, ok := l.letters(a[1:])
+	if next {
+		if i++; i == len(args) {
+			return i, false
+		}
+		value = args[i]
+	}
+	valued := next || value != ""
+	return i, ok && (!valued || l.letterValue(a, value, next))
 }
 
 // letters checks one-letter flags after one dash. next reports whether the next word is the value of the last flag.

@@ -9,34 +9,9 @@ import (
 // script examines a program that runs a script in its own language, given as the first operand or after -e. Its other
 // operands are files whose content it prints.
 func (j *Judgment) script(p *piece, letters string, valued string, harmless func(string) bool) bool {
-	found, given := false, false
-	var files []int
-	for i := 1; i < len(p.argv); i++ {
-		a := p.argv[i]
-		switch {
-		case given && valued != "" && len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], letters) != "":
-			return false // with it, or on other systems, the words before it or behind it are files
-		case len(a) > 1 && a[0] == '-' && strings.Trim(a[1:len(a)-1], letters) == "" &&
-			strings.ContainsAny(a[len(a)-1:], valued):
-			if i++; i == len(p.argv) || !scriptOption(a[len(a)-1], p.argv[i], harmless) {
-				return false
-			}
-			found = found || a[len(a)-1] == 'e'
-		case len(a) > 2 && a[0] == '-' && a[1] != 'e' && strings.ContainsAny(a[1:2], valued):
-			if !scriptOption(a[1], a[2:], harmless) {
-				return false
-			}
-		case len(a) > 1 && a[0] == '-':
-			if strings.Trim(a[1:], letters) != "" {
-				return false
-			}
-		case !found:
-			if found, given = true, true; !harmless(a) {
-				return false
-			}
-		default:
-			files = append(files, i)
-		}
+	files, ok := scriptFiles(p.argv, letters, valued, harmless)
+	if !ok {
+		return false
 	}
 	for _, at := range files {
 		if !isPath(p.argv[at]) || strings.Contains(p.argv[at], "=") || !j.path(p, at, true) {
@@ -44,7 +19,53 @@ func (j *Judgment) script(p *piece, letters string, valued string, harmless func
 		}
 	}
 	j.Files = len(files) > 0
-	return found && (len(files) > 0 || p.fed)
+	return len(files) > 0 || p.fed
+}
+
+// scriptFiles returns the places of the files. It reports whether there is a script, and every script and option is
+// harmless.
+func scriptFiles(argv []string, letters, valued string, harmless func(string) bool) (files []int, ok bool) {
+	found, given := false, false // a script; a script as the first operand
+	for i := 1; i < len(argv); i++ {
+		a := argv[i]
+		switch {
+		case len(a) > 1 && a[0] == '-':
+			if given && valued != "" && strings.Trim(a[1:], letters) != "" {
+				return nil, false // with it, or on other systems, the words before it or behind it are files
+			}
+			option, value, ok := scriptFlags(a[1:], letters, valued)
+			if option != 0 && value == "" {
+				if i++; i == len(argv) {
+					return nil, false
+				}
+				value = argv[i]
+			}
+			if !ok || option != 0 && !scriptOption(option, value, harmless) {
+				return nil, false
+			}
+			found = found || option == 'e'
+		case !found:
+			if found, given = true, true; !harmless(a) {
+				return nil, false
+			}
+		default:
+			files = append(files, i)
+		}
+	}
+	return files, found
+}
+
+// scriptFlags examines one-letter options after a dash. option is the one with a value, or 0. If value is empty, it is
+// the next word.
+func scriptFlags(flags, letters, valued string) (option byte, value string, ok bool) {
+	last := len(flags) - 1
+	switch {
+	case strings.Trim(flags[:last], letters) == "" && strings.ContainsAny(flags[last:], valued):
+		return flags[last], "", true
+	case last > 0 && flags[0] != 'e' && strings.ContainsAny(flags[:1], valued):
+		return flags[0], flags[1:], true
+	}
+	return 0, "", strings.Trim(flags, letters) == ""
 }
 
 // scriptOption reports whether an option of a script's program may have the value: -e a script, -F a separator, and -v

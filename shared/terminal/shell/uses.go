@@ -212,21 +212,12 @@ func (u *use) takes(j *Judgment, p *piece, operands []int) bool {
 		return false
 	}
 	for _, o := range u.operands {
-		n := 0
-		for n < len(operands) && (n == 0 || o.many == '*' || o.many == '+') &&
-			(o.is(p.argv[operands[n]]) || fed && p.fed && p.argv[operands[n]] == "-") {
-			n++
-		}
+		n := o.leading(p, operands, fed && p.fed)
 		if n == 0 && (o.many == 0 || o.many == '+') {
 			return false
 		}
 		for _, at := range operands[:n] {
-			printed := o.kind == "FILE" && p.argv[at] != "-"
-			if printed || o.kind == "PATH" {
-				if !j.path(p, at, printed) {
-					return false
-				}
-			} else if p.globs[at] {
+			if !j.operand(p, o, at) {
 				return false
 			}
 		}
@@ -236,6 +227,24 @@ func (u *use) takes(j *Judgment, p *piece, operands []int) bool {
 		j.Looks = []string{"."}
 	}
 	return len(operands) == 0
+}
+
+// leading returns how many of the first operands are of this kind. The operand - is the input of a command that is fed.
+func (o operand) leading(p *piece, operands []int, fed bool) (n int) {
+	for n < len(operands) && (n == 0 || o.many == '*' || o.many == '+') &&
+		(o.is(p.argv[operands[n]]) || fed && p.argv[operands[n]] == "-") {
+		n++
+	}
+	return n
+}
+
+// operand reports whether the word may be an operand of this kind, and records a path.
+func (j *Judgment) operand(p *piece, o operand, at int) bool {
+	printed := o.kind == "FILE" && p.argv[at] != "-"
+	if printed || o.kind == "PATH" {
+		return j.path(p, at, printed)
+	}
+	return !p.globs[at]
 }
 
 // is reports whether a word can be an operand of this kind.

@@ -84,22 +84,8 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkID(s.ID); err != nil {
+	if err := k.check(s); err != nil {
 		return nil, err
-	}
-	switch {
-	case s.Terminal != "" && !name.MatchString(s.Terminal):
-		return nil, fmt.Errorf("supervisor: %q cannot be the name of a terminal", s.Terminal)
-	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd, "\x00"):
-		return nil, fmt.Errorf("supervisor: %q is not the path of a directory", s.Cwd)
-	case strings.Contains(s.Command, "\x00"):
-		return nil, fmt.Errorf("supervisor: a command cannot contain a NUL")
-	case s.Grammar != shell.Bash && s.Grammar != shell.POSIX:
-		return nil, fmt.Errorf("supervisor: unknown shell grammar %q", s.Grammar)
-	case s.Limit <= 0:
-		return nil, fmt.Errorf("supervisor: a command needs a limit")
-	case !k.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
-		return nil, fmt.Errorf("supervisor: the host cannot open these paths for a command")
 	}
 	if s.Size == (Size{}) {
 		s.Size = Size{Cols: 80, Rows: 24}
@@ -114,31 +100,58 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	if s.Plain {
 		args = append(args, "plain=1")
 	}
-	if n := len(s.Opens.Paths); n > 0 {
+	return append(args, k.openArguments(s.Opens)...), nil
+}
+
+// check returns the first reason why the script cannot run the command.
+func (k *Keeper) check(s Start) error {
+	if err := checkID(s.ID); err != nil {
+		return err
+	}
+	switch {
+	case s.Terminal != "" && !name.MatchString(s.Terminal):
+		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", s.Terminal)
+	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd, "\x00"):
+		return fmt.Errorf("supervisor: %q is not the path of a directory", s.Cwd)
+	case strings.Contains(s.Command, "\x00"):
+		return fmt.Errorf("supervisor: a command cannot contain a NUL")
+	case s.Grammar != shell.Bash && s.Grammar != shell.POSIX:
+		return fmt.Errorf("supervisor: unknown shell grammar %q", s.Grammar)
+	case s.Limit <= 0:
+		return fmt.Errorf("supervisor: a command needs a limit")
+	case !k.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
+		return fmt.Errorf("supervisor: the host cannot open these paths for a command")
+	}
+	return nil
+}
+
+// openArguments returns the script's arguments for the paths that it opens for a command.
+func (k *Keeper) openArguments(o Opens) (args []string) {
+	if n := len(o.Paths); n > 0 {
 		args = append(args, fmt.Sprintf("opens=%d", n))
 	}
-	if len(s.Opens.Within) > 0 || len(s.Opens.Paths) > 0 {
-		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)))
+	if len(o.Within) > 0 || len(o.Paths) > 0 {
+		args = append(args, fmt.Sprintf("within=%d", len(o.Within)))
 	}
-	if len(s.Opens.Paths) > 0 || s.Opens.Git != "" {
+	if len(o.Paths) > 0 || o.Git != "" {
 		args = append(args, "open_after="+hundredths(k.Times.Open))
 	}
-	if n := len(s.Opens.Looks); n > 0 {
+	if n := len(o.Looks); n > 0 {
 		args = append(args, fmt.Sprintf("looks=%d", n))
 	}
-	if s.Opens.Files {
+	if o.Files {
 		args = append(args, "files=1")
 	}
-	if s.Opens.Walks {
+	if o.Walks {
 		args = append(args, "walks=1")
 	}
-	if s.Opens.Private {
+	if o.Private {
 		args = append(args, "private=1")
 	}
-	if s.Opens.Git != "" {
-		args = append(args, "git="+string(s.Opens.Git))
+	if o.Git != "" {
+		args = append(args, "git="+string(o.Git))
 	}
-	return args, nil
+	return args
 }
 
 // Opens reports whether the host can open the paths. The script stores them as lines and in a sed script, so some

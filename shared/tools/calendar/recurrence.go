@@ -131,26 +131,31 @@ func parseRule(line string) (map[string]string, string) {
 		}
 		rule[name] = value
 	}
+	return rule, refusedRule(rule)
+}
+
+// refusedRule returns the reason why a combination of parts is invalid, or "".
+func refusedRule(rule map[string]string) string {
 	switch {
 	case rule["FREQ"] == "":
-		return nil, "the rule needs FREQ"
+		return "the rule needs FREQ"
 	case rule["COUNT"] != "" && rule["UNTIL"] != "":
-		return nil, "the rule may have COUNT or UNTIL, not both"
+		return "the rule may have COUNT or UNTIL, not both"
 	case rule["COUNT"] == "" && rule["UNTIL"] == "":
-		return nil, "the rule needs an end: COUNT or UNTIL"
+		return "the rule needs an end: COUNT or UNTIL"
 	case strings.ContainsAny(rule["BYDAY"], "0123456789") && (rule["FREQ"] == "DAILY" || rule["FREQ"] == "WEEKLY"):
-		return nil, "a numbered weekday needs FREQ=MONTHLY or FREQ=YEARLY"
+		return "a numbered weekday needs FREQ=MONTHLY or FREQ=YEARLY"
 	case rule["BYMONTHDAY"] != "" && rule["FREQ"] == "WEEKLY":
-		return nil, "BYMONTHDAY cannot be combined with FREQ=WEEKLY; use FREQ=MONTHLY, or BYDAY"
+		return "BYMONTHDAY cannot be combined with FREQ=WEEKLY; use FREQ=MONTHLY, or BYDAY"
 	case rule["BYSETPOS"] != "" && rule["BYDAY"]+rule["BYMONTHDAY"]+rule["BYMONTH"] == "":
-		return nil, "BYSETPOS needs BYDAY, BYMONTHDAY or BYMONTH"
+		return "BYSETPOS needs BYDAY, BYMONTHDAY or BYMONTH"
 	// Calendars read the next two in different ways, so the card could show other dates than those of the event.
 	case rule["BYSETPOS"] != "" && (rule["FREQ"] == "DAILY" || rule["FREQ"] == "WEEKLY"):
-		return nil, "BYSETPOS needs FREQ=MONTHLY or FREQ=YEARLY; use BYDAY alone"
+		return "BYSETPOS needs FREQ=MONTHLY or FREQ=YEARLY; use BYDAY alone"
 	case rule["BYMONTHDAY"] != "" && rule["BYMONTH"] == "" && rule["FREQ"] == "YEARLY":
-		return nil, "BYMONTHDAY with FREQ=YEARLY needs BYMONTH; for a day of each month use FREQ=MONTHLY"
+		return "BYMONTHDAY with FREQ=YEARLY needs BYMONTH; for a day of each month use FREQ=MONTHLY"
 	}
-	return rule, ""
+	return ""
 }
 
 var (
