@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestATerminalOverASocket adds a host in one process and attaches to a terminal on it in another, as a browser does,
+// TestTerminalAttachSocket adds a host in one process and attaches to a terminal on it in another, as a browser does,
 // through the functions framework and the whole stack of a function.
-func TestATerminalOverASocket(t *testing.T) {
+func TestTerminalAttachSocket(t *testing.T) {
 	realpart.Long(t, "it builds the functions, and starts a process for each step")
 	host := sshd.Start(t, sshd.Options{})
 	p := newProcesses(t, buildFunctions(t), map[string]string{"TERMINAL": "on",

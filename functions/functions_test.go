@@ -34,7 +34,7 @@ func names() []string {
 	return out
 }
 
-func TestOneFolderForEachFunction(t *testing.T) {
+func TestFunctionFolders(t *testing.T) {
 	dirs, err := filepath.Glob("*/*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestOneFolderForEachFunction(t *testing.T) {
 	}
 }
 
-// TestEachFunctionAlone starts each function as its own process under the functions framework.
-func TestEachFunctionAlone(t *testing.T) {
+// TestFunctionAlone starts each function as its own process under the functions framework.
+func TestFunctionAlone(t *testing.T) {
 	realpart.Long(t, "it builds the functions, and starts a process for each")
 	bin := filepath.Join(t.TempDir(), "function")
 	if out, err := exec.Command("go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {
@@ -282,8 +282,8 @@ func call(t *testing.T, method, url string) (int, []byte) {
 	return res.StatusCode, b.Bytes()
 }
 
-// TestAFunctionLinksOnlyItsClients looks for client libraries among the packages that each function is built from.
-func TestAFunctionLinksOnlyItsClients(t *testing.T) {
+// TestFunctionLinksClients looks for client libraries among the packages that each function is built from.
+func TestFunctionLinksClients(t *testing.T) {
 	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini",
 		"google.golang.org/api/gmail/v1":                                  "tools",
 		"cloud.google.com/go/kms/apiv1":                                   "keys",

@@ -27,9 +27,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestOneRunInSeveralProcesses links an account in one process, starts a run in another, resolves its approval in a
-// third and resumes it in a fourth. They share only the store and the queue: each process ends before the next begins.
-func TestOneRunInSeveralProcesses(t *testing.T) {
+// TestRunInSeveralProcesses links an account in one process, starts a run in another, resolves its approval in a third
+// and resumes it in a fourth. They share only the store and the queue: each process ends before the next begins.
+func TestRunInSeveralProcesses(t *testing.T) {
 	realpart.Long(t, "it builds the functions, and starts a process for each step")
 	bin := buildFunctions(t)
 	t.Run("embedded", func(t *testing.T) {

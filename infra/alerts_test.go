@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAlertsOnTheLogFindWhatIsLogged checks that the log filters of alerts match the lines that the code logs.
-func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
+// TestAlertsLogFilters checks that the log filters of alerts match the lines that the code logs.
+func TestAlertsLogFilters(t *testing.T) {
 	tf, err := os.ReadFile("../terraform/modules/agent/alerts.tf")
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhatIsMeasuredIsThere checks that dashboards and alerts use only metrics and attributes that the README of
+// TestDashboardMetrics checks that dashboards and alerts use only metrics and attributes that the README of
 // shared/telemetry/metrics lists.
-func TestWhatIsMeasuredIsThere(t *testing.T) {
+func TestDashboardMetrics(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range regexp.MustCompile("`([a-z_]+\\.[a-z_.]+)`").FindAllStringSubmatch(
 		string(text(t, "../shared/telemetry/metrics/README.md")), -1) {

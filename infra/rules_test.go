@@ -103,8 +103,8 @@ func TestClientsReachNothing(t *testing.T) {
 	}
 }
 
-// TestTheEmulatorAsksTheRules checks that the test above can fail: rules that allow access give access.
-func TestTheEmulatorAsksTheRules(t *testing.T) {
+// TestRulesInEmulator checks that the test above can fail: rules that allow access give access.
+func TestRulesInEmulator(t *testing.T) {
 	const project = "demo-rules-allow"
 	db := with(t, project, `service cloud.firestore { match /databases/{d}/documents { match /runs/{r} { allow read: if resource.data.uid == request.auth.uid; } } }`)
 	if status, text := send(t, "PATCH", db.base+"/runs/a", "owner", anyDocument); status != http.StatusOK {

@@ -67,7 +67,7 @@ func TestHandlersOfTheGeneratedTypesFit(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhatIsStale(t *testing.T) {
+func TestCheckStale(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "shop")
 	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestGoTypes(t *testing.T) {
 	}
 }
 
-func TestTwoActionsOfOneTypeName(t *testing.T) {
+func TestGenerateTypeNameCollision(t *testing.T) {
 	m := &action.Metadata{}
 	if _, err := golang("x", []action.Action{{Name: "a.b", Metadata: m}, {Name: "a.B", Metadata: m}}); err == nil ||
 		!strings.Contains(err.Error(), "ABInput") {
@@ -185,7 +185,7 @@ func TestTypeScriptCompiles(t *testing.T) {
 }
 
 // A Go handler that does not accept every input of its file is found at build time.
-func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
+func TestCheckGoHandlers(t *testing.T) {
 	if err := run(t.Context(), io.Discard, "../cookbook/actions", true, ""); err != nil {
 		t.Errorf("the example: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
 }
 
 // So is a TypeScript handler: a function, or the result of makeJayAction.
-func TestCheckHoldsTypeScriptHandlersToTheirFiles(t *testing.T) {
+func TestCheckTypeScriptHandlers(t *testing.T) {
 	browsertest.Node(t)
 	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	for name, tt := range map[string]struct{ code, want string }{

@@ -21,7 +21,7 @@ for (const piece of ['\x60', ' ', '**a ', '_a ', '[', '[a](', '* ', '# ', '\x60a
   if (user > 10e6) throw new Error(JSON.stringify(piece) + ' takes ' + user / 1e6 + ' s');
 }`
 
-func TestMarkdownIsCheapToShow(t *testing.T) {
+func TestMarkdownCost(t *testing.T) {
 	node := browsertest.Node(t)
 	if out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e",
 		costly).CombinedOutput(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheKeyOfAnEndpoint(t *testing.T) {
+func TestActionKey(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"plugin.yaml": "name: shop\nactions:\n  - {name: search, action: ./search.jay-action}\n  - {name: " +

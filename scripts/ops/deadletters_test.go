@@ -153,7 +153,7 @@ func TestDeadEvents(t *testing.T) {
 	}
 }
 
-func TestNoSuchSubscription(t *testing.T) {
+func TestDeadLettersWithoutSubscription(t *testing.T) {
 	g := newDeadLetterTopic(t, "agent-resume", resume)
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
 	err := execute(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"},

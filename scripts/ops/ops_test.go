@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-func TestAStoryWithoutItsContents(t *testing.T) { onBothStores(t, storyWithoutItsContents) }
+func TestStoryWithoutContents(t *testing.T) { onBothStores(t, storyWithoutItsContents) }
 
 func storyWithoutItsContents(w *deployment) {
 	t := w.t
@@ -43,7 +43,7 @@ func storyWithoutItsContents(w *deployment) {
 	}
 }
 
-func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) { onBothStores(t, storyOfATamperedChain) }
+func TestStoryOfTamperedEntry(t *testing.T) { onBothStores(t, storyOfATamperedChain) }
 
 func storyOfATamperedChain(w *deployment) {
 	t := w.t

@@ -14,7 +14,7 @@ import (
 
 const receiptKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-func TestAReceiptIsVerifiedOffline(t *testing.T) {
+func TestReceiptVerify(t *testing.T) {
 	dir := t.TempDir()
 	signer, err := receipt.ParsePrivate(receiptKey)
 	if err != nil {

@@ -254,8 +254,9 @@ func TestRotateOAuthSecret(t *testing.T) {
 	}
 }
 
-// TestAnotherOAuthClient replaces the OAuth client. Its users have to link their accounts again, and are asked to.
-func TestAnotherOAuthClient(t *testing.T) {
+// TestLinksAfterNewOAuthClient replaces the OAuth client. Its users have to link their accounts again, and are asked
+// to.
+func TestLinksAfterNewOAuthClient(t *testing.T) {
 	w := newDeployment(t)
 	w.mail(true)
 	w.OAuth.SetClient("another.apps.example", "its-secret")

@@ -22,7 +22,7 @@ func try(t *testing.T, env map[string]string) (said string, ready bool) {
 	return strings.TrimSuffix(out, "\n"), code == 0
 }
 
-func TestFromNothingToReady(t *testing.T) {
+func TestSetupFromNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	service := httptest.NewServer(fakegemini.New(nil))
 	t.Cleanup(service.Close)
@@ -69,7 +69,7 @@ func TestFromNothingToReady(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotReady(t *testing.T) {
+func TestSetupNotReady(t *testing.T) {
 	refusing := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -109,8 +109,8 @@ func TestWhatIsNotReady(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentIsEnough checks that no template is written if the environment has a key.
-func TestTheEnvironmentIsEnough(t *testing.T) {
+// TestSetupWithEnvironment checks that no template is written if the environment has a key.
+func TestSetupWithEnvironment(t *testing.T) {
 	t.Chdir(t.TempDir())
 	service := httptest.NewServer(fakegemini.New(nil))
 	t.Cleanup(service.Close)
@@ -123,7 +123,7 @@ func TestTheEnvironmentIsEnough(t *testing.T) {
 	}
 }
 
-func TestALinkIsNotFollowed(t *testing.T) {
+func TestSetupWithSymlink(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("config", 0o700); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func archivesOf(t *testing.T, root string, with ...string) (manifest, map[string
 	return m, archives
 }
 
-func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
+func TestPackageReproducible(t *testing.T) {
 	realpart.Long(t, "builds the archives four times")
 	first, second := checkout(t, 0), checkout(t, 1000*time.Hour)
 	if realpart.Trials(true, false) {
@@ -255,9 +255,9 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestHandlersInGoAreDeployed registers Go handlers as shared/app/actions describes. The function's archive must
-// contain their code, and the started function must be able to run their actions.
-func TestHandlersInGoAreDeployed(t *testing.T) {
+// TestPackageGoHandlers registers Go handlers as shared/app/actions describes. The function's archive must contain
+// their code, and the started function must be able to run their actions.
+func TestPackageGoHandlers(t *testing.T) {
 	realpart.Long(t, "builds and starts functions")
 	root := checkout(t, 0)
 	plug := filepath.Join(root, "shared/app/actions/handlers.go")
@@ -351,7 +351,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestOperatorFilesAreRefused(t *testing.T) {
+func TestOperatorFilesRefused(t *testing.T) {
 	root := t.TempDir()
 	put(t, filepath.Join(root, "code/x.go"), "package x")
 	put(t, filepath.Join(root, "big/x.bin"), strings.Repeat("x", maxOperatorBytes+1))
@@ -371,7 +371,7 @@ func TestOperatorFilesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheOutputFolder(t *testing.T) {
+func TestOutputFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "dist")
 	for _, archive := range []string{"a.zip", "b.zip"} {
 		m := manifest{Format: format, Functions: []entry{{Archive: archive}}}

@@ -45,7 +45,7 @@ func FuzzValidPath(f *testing.F) {
 }
 
 // An error may be logged, and a path may contain a person's address.
-func TestErrorsKeepPathsToThemselves(t *testing.T) {
+func TestErrorsWithoutPaths(t *testing.T) {
 	secret := "ana@example.com"
 	for _, err := range []error{
 		store.ValidPath("allowlist/" + secret + "/"),

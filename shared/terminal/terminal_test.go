@@ -47,9 +47,8 @@ func open(t testing.TB, st store.Store, uid string) (terminal.Host, terminal.Ter
 	return h, on
 }
 
-// TestAllThatACommandDependsOnIsKnownFromItsScope reads a terminal and its host by the terminal's id alone, in one
-// round trip.
-func TestAllThatACommandDependsOnIsKnownFromItsScope(t *testing.T) {
+// TestScopeHoldsTerminalAndHost reads a terminal and its host by the terminal's id alone, in one round trip.
+func TestScopeHoldsTerminalAndHost(t *testing.T) {
 	st := newStore(t)
 	h, on := open(t, st, "ana")
 	paths := terminal.Reads(tool.Scope{UID: "ana", Terminal: on.ID})
@@ -72,8 +71,8 @@ func TestAllThatACommandDependsOnIsKnownFromItsScope(t *testing.T) {
 	}
 }
 
-// TestAnothersIsNotThere asks for another user's entries and for missing ones: both give the same error.
-func TestAnothersIsNotThere(t *testing.T) {
+// TestLoadOfAnotherUser asks for another user's entries and for missing ones: both give the same error.
+func TestLoadOfAnotherUser(t *testing.T) {
 	st := newStore(t)
 	h, on := open(t, st, "ana")
 	for _, id := range []string{h.ID, run.NewID(rand.Reader), "", "../x", on.ID} {
@@ -90,8 +89,8 @@ func TestAnothersIsNotThere(t *testing.T) {
 	}
 }
 
-// TestADirectoryIsWrittenWhenItChanged counts the commits of the directories that commands end in.
-func TestADirectoryIsWrittenWhenItChanged(t *testing.T) {
+// TestDirectoryWrittenOnChange counts the commits of the directories that commands end in.
+func TestDirectoryWrittenOnChange(t *testing.T) {
 	st := newStore(t)
 	_, on := open(t, st, "ana")
 	counted := faulty.Count(st)
@@ -116,8 +115,8 @@ func TestADirectoryIsWrittenWhenItChanged(t *testing.T) {
 	}
 }
 
-// TestADirectoryIsSetOnWhatIsThereNow lets the terminal change after it was read.
-func TestADirectoryIsSetOnWhatIsThereNow(t *testing.T) {
+// TestDirectorySetOnCurrentTerminal lets the terminal change after it was read.
+func TestDirectorySetOnCurrentTerminal(t *testing.T) {
 	st := newStore(t)
 	_, on := open(t, st, "ana")
 	path := document.TerminalPath("ana", on.ID)
@@ -136,8 +135,8 @@ func TestADirectoryIsSetOnWhatIsThereNow(t *testing.T) {
 	}
 }
 
-// TestASecretOpensForItsHostAlone moves a sealed secret to another user and another host.
-func TestASecretOpensForItsHostAlone(t *testing.T) {
+// TestSecretBoundToHost moves a sealed secret to another user and another host.
+func TestSecretBoundToHost(t *testing.T) {
 	key, err := tokenkey.Local(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

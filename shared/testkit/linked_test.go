@@ -26,9 +26,8 @@ func links(t *testing.T, w *testkit.Deployment) int {
 	return strings.Count(string(a.Body), `"kind":"linked"`)
 }
 
-// TestManyClientsOfOneUserLinkOneAccount: each new consent would end the access tokens of the one before, in the middle
-// of a run.
-func TestManyClientsOfOneUserLinkOneAccount(t *testing.T) {
+// TestClientsLinkOneAccount: each new consent would end the access tokens of the one before, in the middle of a run.
+func TestClientsLinkOneAccount(t *testing.T) {
 	w := open(t, testkit.Options{})
 	var clients sync.WaitGroup
 	for range 16 {
@@ -48,8 +47,8 @@ func TestManyClientsOfOneUserLinkOneAccount(t *testing.T) {
 	}
 }
 
-// TestWhoUnlinksStaysUnlinked checks that no later request of a user who has unlinked an account links it again.
-func TestWhoUnlinksStaysUnlinked(t *testing.T) {
+// TestUnlinkedUserStaysUnlinked checks that no later request of a user who has unlinked an account links it again.
+func TestUnlinkedUserStaysUnlinked(t *testing.T) {
 	w := open(t, testkit.Options{})
 	if a, err := w.Call(t.Context(), "ana", "DELETE", "/api/agent/connections/google", ""); err != nil ||
 		a.HTTP != 200 {
@@ -61,7 +60,7 @@ func TestWhoUnlinksStaysUnlinked(t *testing.T) {
 	}
 }
 
-func TestADeploymentForTheUnlinked(t *testing.T) {
+func TestDeploymentUnlinked(t *testing.T) {
 	w := open(t, testkit.Options{Unlinked: true})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "s", "b")))
 	a, err := w.Ask(t.Context(), "ana", "write to bob")

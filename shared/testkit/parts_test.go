@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// inBroken names, in the environment of a process of TestABrokenPart, the part that TestInBroken takes there.
+// inBroken names, in the environment of a process of TestBrokenPartSkips, the part that TestInBroken takes there.
 const inBroken = "IN_BROKEN"
 
 // A broken part is one that is there and does not work.
@@ -77,9 +77,9 @@ func aContainer(t *testing.T) { podman.Start(t) }
 
 func aHost(t *testing.T) { sshd.Start(t, sshd.Options{}) }
 
-// TestABrokenPart has tests take parts that are there and do not work: each is skipped with the part's name and what
-// the part said, or fails where REQUIRE_ALL is 1.
-func TestABrokenPart(t *testing.T) {
+// TestBrokenPartSkips has tests take parts that are there and do not work: each is skipped with the part's name and
+// what the part said, or fails where REQUIRE_ALL is 1.
+func TestBrokenPartSkips(t *testing.T) {
 	realpart.Long(t, "it starts a process for each part")
 	for name, c := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestABrokenPart(t *testing.T) {
 	}
 }
 
-// TestInBroken takes one part, in a process of TestABrokenPart.
+// TestInBroken takes one part, in a process of TestBrokenPartSkips.
 func TestInBroken(t *testing.T) {
 	if c, ok := parts[os.Getenv(inBroken)]; ok {
 		c.take(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demohost"
 )
 
-// TestCloseWhileClientsCome closes the host while clients connect. The race detector finds nothing, and no connection
-// is served on a closed disk.
-func TestCloseWhileClientsCome(t *testing.T) {
+// TestCloseDuringConnects closes the host while clients connect. The race detector finds nothing, and no connection is
+// served on a closed disk.
+func TestCloseDuringConnects(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	for range 30 {
 		h, err := demohost.Open(demohost.Options{Dir: dir})

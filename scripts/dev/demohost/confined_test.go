@@ -184,8 +184,8 @@ func contents(t testing.TB, dir string) string {
 	return b.String()
 }
 
-// TestNoCommandLeaves has commands that want to leave the disk be carried out, as if their user had approved each.
-func TestNoCommandLeaves(t *testing.T) {
+// TestCommandsConfined has commands that want to leave the disk be carried out, as if their user had approved each.
+func TestCommandsConfined(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	h := openTest(t)
@@ -209,9 +209,9 @@ func TestNoCommandLeaves(t *testing.T) {
 	}
 }
 
-// TestTheRealDiskIsNotAsked checks that commands see only the simulated machine's files, even where the real disk has
+// TestFilesNotOnRealDisk checks that commands see only the simulated machine's files, even where the real disk has
 // others.
-func TestTheRealDiskIsNotAsked(t *testing.T) {
+func TestFilesNotOnRealDisk(t *testing.T) {
 	h := openTest(t)
 	dir := outside(t, h)
 	for command, want := range map[string]string{

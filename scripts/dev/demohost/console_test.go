@@ -214,8 +214,8 @@ func TestOrdinaryLine(t *testing.T) {
 	}
 }
 
-// TestNothingButSessions has channels that lead elsewhere be refused.
-func TestNothingButSessions(t *testing.T) {
+// TestChannelsRefused has channels that lead elsewhere be refused.
+func TestChannelsRefused(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	c := s.client(t)
 	if _, err := c.Dial("tcp", "127.0.0.1:22"); err == nil {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func TestThePageAndItsFiles(t *testing.T) {
+func TestPageAndFiles(t *testing.T) {
 	for path, kind := range map[string]string{"/docs": "text/html", "/docs/docs.js": "text/javascript",
 		"/docs/docs.css": "text/css", "/docs/openapi-explorer/LICENSE.txt": "text/plain"} {
 		w := httptest.NewRecorder()
@@ -37,9 +37,9 @@ func TestThePageAndItsFiles(t *testing.T) {
 	}
 }
 
-// TestTheFilesOfTheViewerAreThoseOfItsRelease compares the viewer's files with the hashes of the package
-// openapi-explorer 2.4.820: dist/browser/openapi-explorer.min.js and LICENSE.
-func TestTheFilesOfTheViewerAreThoseOfItsRelease(t *testing.T) {
+// TestViewerFilesOfRelease compares the viewer's files with the hashes of the package openapi-explorer 2.4.820:
+// dist/browser/openapi-explorer.min.js and LICENSE.
+func TestViewerFilesOfRelease(t *testing.T) {
 	for name, want := range map[string]string{
 		"openapi-explorer.min.js": "6bb3f4f29b0d740f1fc0970cd4245e01d2c1346df5a26ecd20a2f7a5dda5f837",
 		"LICENSE.txt":             "43070e2d4e532684de521b885f385d0841030efa2b1a20bafb76133a5e1379c1",

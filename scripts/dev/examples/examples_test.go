@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var update = flag.Bool("update", false, "rebuild the libraries of the page with useChat")
 
-func TestThePagesAreServedUnderAPolicy(t *testing.T) {
+func TestPagesPolicy(t *testing.T) {
 	for path, kind := range map[string]string{"/examples": "text/html", "/examples/fetch": "text/html",
 		"/examples/widget": "text/html", "/examples/usechat": "text/html", "/examples/agui": "text/html",
 		"/examples/usechat.js":           "text/javascript",
@@ -38,8 +38,8 @@ func TestThePagesAreServedUnderAPolicy(t *testing.T) {
 	}
 }
 
-// TestTheLibrariesAreThoseOfTheirReleases rebuilds the libraries from npm, and compares the result with the file.
-func TestTheLibrariesAreThoseOfTheirReleases(t *testing.T) {
+// TestLibrariesOfReleases rebuilds the libraries from npm, and compares the result with the file.
+func TestLibrariesOfReleases(t *testing.T) {
 	const file = "site/usechat/libraries.js"
 	modules, made := chatclients.Modules(t), filepath.Join(t.TempDir(), "libraries.js")
 	cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild"),
@@ -67,7 +67,7 @@ func TestTheLibrariesAreThoseOfTheirReleases(t *testing.T) {
 	}
 }
 
-func TestTheLibrariesAreWhatWasRead(t *testing.T) {
+func TestLibrariesUnchanged(t *testing.T) {
 	const want = "aa5dbde947d5cbbee1a1b0bc850e0420744905f2febc67568ee9453f58870833"
 	if got := fmt.Sprintf("%x", sha256.Sum256(read(t, "site/usechat/libraries.js"))); got != want {
 		t.Errorf("libraries.js has the hash %s", got)

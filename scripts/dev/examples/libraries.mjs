@@ -1,4 +1,4 @@
-// What the page with useChat needs of npm, for site/usechat/libraries.js. TestTheLibrariesAreThoseOfTheirReleases makes
+// What the page with useChat needs of npm, for site/usechat/libraries.js. TestLibrariesOfReleases makes
 // it, and says how to renew it.
 
 import './jitless.mjs';

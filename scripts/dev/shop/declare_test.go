@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// TestTheDeclaredActions checks that files and handlers match, and that only actions without a side effect need no
+// TestDeclaredActions checks that files and handlers match, and that only actions without a side effect need no
 // approval.
-func TestTheDeclaredActions(t *testing.T) {
+func TestDeclaredActions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "actions")
 	for range 2 { // files of an earlier start do not conflict
 		if err := (&Shop{Agent: "shop"}).Declare(dir); err != nil {

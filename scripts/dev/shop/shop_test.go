@@ -23,7 +23,7 @@ func get(s *Shop, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestThePageAndItsFilesAreServedUnderAStrictPolicy(t *testing.T) {
+func TestPagePolicy(t *testing.T) {
 	s := New()
 	kinds := map[string]string{"/shop": "text/html; charset=utf-8", "/shop/shop.js": "text/javascript; charset=utf-8",
 		"/shop/style.css": "text/css; charset=utf-8"}
@@ -48,9 +48,9 @@ func TestThePageAndItsFilesAreServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
-// TestTheFilesHoldNoInlineCodeAndNothingForeign checks that the files have no inline code, which the policy would block
-// silently, and nothing from another origin.
-func TestTheFilesHoldNoInlineCodeAndNothingForeign(t *testing.T) {
+// TestFilesWithoutInlineCode checks that the files have no inline code, which the policy would block silently, and
+// nothing from another origin.
+func TestFilesWithoutInlineCode(t *testing.T) {
 	bad := regexp.MustCompile(
 		`(?i)<script(?:\s[^>]*)?>[^<]|\son[a-z]+\s*=\s*"|\sstyle\s*=|<style|javascript:|innerHTML|\beval\(|https?://`)
 	files := os.DirFS("site")
@@ -71,7 +71,7 @@ func TestTheFilesHoldNoInlineCodeAndNothingForeign(t *testing.T) {
 	}
 }
 
-func TestWithoutScriptsTheSearchIsAForm(t *testing.T) {
+func TestSearchWithoutScripts(t *testing.T) {
 	body := get(New(), `/shop?q=blue+mug"><script>`).Body.String()
 	if strings.Contains(body, `"><script>`) || !strings.Contains(body, ">0 products<") {
 		t.Error("the query is not escaped, or matches a product")
@@ -139,7 +139,7 @@ func TestRatings(t *testing.T) {
 	}
 }
 
-func TestWhatTheActionsRefuse(t *testing.T) {
+func TestActionsRefused(t *testing.T) {
 	s := New()
 	_, noProduct := s.GetProduct(t.Context(), tool.Call{}, GetIn{"x"})
 	_, noRated := s.SubmitRating(t.Context(), tool.Call{}, RatingIn{ProductID: "x", Stars: 5})

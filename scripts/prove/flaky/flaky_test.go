@@ -59,8 +59,8 @@ func prove(args string) (code int, printed string) {
 	return code, out.String()
 }
 
-// TestATestThatFailsOnce expects the failure with its round, seed and line.
-func TestATestThatFailsOnce(t *testing.T) {
+// TestFlakyTestFound expects the failure with its round, seed and line.
+func TestFlakyTestFound(t *testing.T) {
 	module(t, map[string]string{"phase/phase_test.go": tests, "bare/bare.go": "package bare\n"})
 	code, printed := prove("-n 3 -short -seed 7")
 	if code != proof.Found {
@@ -80,8 +80,8 @@ func TestATestThatFailsOnce(t *testing.T) {
 	}
 }
 
-// TestWhatCannotRun checks that tests which cannot run are distinguished from tests that fail.
-func TestWhatCannotRun(t *testing.T) {
+// TestTestsThatCannotRun checks that tests which cannot run are distinguished from tests that fail.
+func TestTestsThatCannotRun(t *testing.T) {
 	module(t, map[string]string{"half/half_test.go": "package half\n\nvar x int = \"\"\n",
 		"bare/bare.go": "package bare\n"})
 	for args, want := range map[string]struct {

@@ -43,8 +43,8 @@ func FuzzHolds(f *testing.F) {
 }
 `
 
-// TestASearch checks that the search writes the input to the target's folder, and names the line that failed.
-func TestASearch(t *testing.T) {
+// TestSearch checks that the search writes the input to the target's folder, and names the line that failed.
+func TestSearch(t *testing.T) {
 	realpart.Long(t, "fuzzes until it finds an input")
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("phase", 0o700); err != nil {

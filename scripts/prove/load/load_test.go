@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 // it.
 const seed = 20261133
 
-// TestEachMeasurement runs each measurement for a second. Its speed does not matter here; the invariants must hold.
-func TestEachMeasurement(t *testing.T) {
+// TestMeasurements runs each measurement for a second. Its speed does not matter here; the invariants must hold.
+func TestMeasurements(t *testing.T) {
 	realpart.Long(t, "it measures for a second each")
 	short := map[string]options{
 		"L1": {Store: "embedded", Clients: 2}, "L2": {Clients: 2}, "L3": {Clients: 2}, "L4": {Clients: 10, Count: 2},
@@ -53,8 +53,8 @@ func TestEachMeasurement(t *testing.T) {
 	}
 }
 
-// TestAnOutage runs L10, which stops its store: it starts one of its own even where a whole run of tests shares one.
-func TestAnOutage(t *testing.T) {
+// TestOutage runs L10, which stops its store: it starts one of its own even where a whole run of tests shares one.
+func TestOutage(t *testing.T) {
 	realpart.Emulators.Take(t)
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
 	at := slices.IndexFunc(measurements, func(m measurement) bool { return m.name == "L10" })
@@ -89,8 +89,8 @@ func holds(t *testing.T, r *Report) {
 	}
 }
 
-// TestAFreshActionIsApproved loses a mail whose mailbox cannot be read: its user starts a new one.
-func TestAFreshActionIsApproved(t *testing.T) {
+// TestFreshActionApproved loses a mail whose mailbox cannot be read: its user starts a new one.
+func TestFreshActionApproved(t *testing.T) {
 	lost := measurement{"lost", "a lost mail", options{Store: "embedded"}, inOneProcess,
 		func(ctx context.Context, g *env, _ *Report) {
 			g.begin(ctx)
@@ -115,7 +115,7 @@ func TestAFreshActionIsApproved(t *testing.T) {
 	}
 }
 
-func TestAReport(t *testing.T) {
+func TestReport(t *testing.T) {
 	var out strings.Builder
 	r := proof.Trial("load", 1, &out)
 	rep := &Report{Name: "L0", Problems: []string{"a mail was sent twice"}, Figures: map[string]any{"runs": 3}}

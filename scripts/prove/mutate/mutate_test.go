@@ -52,8 +52,8 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// TestATextThatIsGone checks that a missing text is reported, and does not count as a caught mutation.
-func TestATextThatIsGone(t *testing.T) {
+// TestMutationOfMissingText checks that a missing text is reported, and does not count as a caught mutation.
+func TestMutationOfMissingText(t *testing.T) {
 	gone := []patch{{"shared/engine/loop/act.go", "this is nowhere", ""}}
 	if _, err := overlay("../../..", t.TempDir(), gone); err == nil {
 		t.Error("a text that is not in the file was replaced")
@@ -168,8 +168,8 @@ func (c checker) check(dir string, replace map[string]string) error {
 	return err
 }
 
-// TestABreachIsNoticed tries one break completely. The command tries all.
-func TestABreachIsNoticed(t *testing.T) {
+// TestBreakNoticed tries one break completely. The command tries all.
+func TestBreakNoticed(t *testing.T) {
 	realpart.Long(t, "builds the product twice")
 	realpart.AllTrials(t)
 	const name = "a history need not be sealed"
@@ -188,8 +188,8 @@ func TestABreachIsNoticed(t *testing.T) {
 	}
 }
 
-// TestALineThatBelongsToNothing checks that a stray line is an error, and is not silently ignored.
-func TestALineThatBelongsToNothing(t *testing.T) {
+// TestListWithStrayLine checks that a stray line is an error, and is not silently ignored.
+func TestListWithStrayLine(t *testing.T) {
 	for _, lines := range [][]string{{"-old"}, {"# a", "-old"}, {"# a", "a.go", "+new"},
 		{"# a", "a.go", "-old", "b.go", "+new"}} {
 		var into []mutation

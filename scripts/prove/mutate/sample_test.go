@@ -61,8 +61,8 @@ func TestLeft(t *testing.T) {
 `,
 }
 
-// TestASample plants all possible faults. One is noticed by its own package, one by an importer, and two by no test.
-func TestASample(t *testing.T) {
+// TestSample plants all possible faults. One is noticed by its own package, one by an importer, and two by no test.
+func TestSample(t *testing.T) {
 	realpart.Long(t, "compiles a module many times")
 	root := t.TempDir()
 	for name, text := range half {

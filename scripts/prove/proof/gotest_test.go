@@ -15,8 +15,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestATestThatTookTooLong checks that a timeout does not count as a caught fault.
-func TestATestThatTookTooLong(t *testing.T) {
+// TestGoTestTimeout checks that a timeout does not count as a caught fault.
+func TestGoTestTimeout(t *testing.T) {
 	const fails = `{"Action":"run","Test":"TestTerraform/agent"}
 {"Action":"output","Test":"TestTerraform/agent","Output":"%s"}
 {"Action":"fail","Test":"TestTerraform/agent"}
@@ -30,9 +30,9 @@ func TestATestThatTookTooLong(t *testing.T) {
 	}
 }
 
-// TestAFailureOfNoTest checks that a failure without a failed test does not count as caught, and reports the go
+// TestGoTestFailureOfNoTest checks that a failure without a failed test does not count as caught, and reports the go
 // command's output.
-func TestAFailureOfNoTest(t *testing.T) {
+func TestGoTestFailureOfNoTest(t *testing.T) {
 	const fails = `go: updates to go.mod needed
 {"Action":"build-output","Output":"./a.go:1:1: vet: unused\n"}
 {"Action":"fail"}`

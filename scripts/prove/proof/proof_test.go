@@ -73,8 +73,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestAReport checks the report as text, as JSON and in a file.
-func TestAReport(t *testing.T) {
+// TestReport checks the report as text, as JSON and in a file.
+func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report")
 	run := func(_ context.Context, r *Run) error {
 		for _, phase := range []string{"new", "half", "full"} {
@@ -119,9 +119,9 @@ func TestAReport(t *testing.T) {
 	}
 }
 
-// TestTheSeed checks that the seed is constant, unless -seed sets a number or asks for a random one, and that it is
+// TestSeed checks that the seed is constant, unless -seed sets a number or asks for a random one, and that it is
 // printed.
-func TestTheSeed(t *testing.T) {
+func TestSeed(t *testing.T) {
 	drawn := map[uint64]bool{}
 	for _, c := range []struct {
 		args []string
@@ -185,7 +185,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-func TestAWorker(t *testing.T) {
+func TestWorker(t *testing.T) {
 	heard := make(chan string, 4)
 	w, err := Start("", "moon", "Ana", os.Stderr, func(line string) { heard <- line })
 	if err != nil {

@@ -125,7 +125,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestOneHeaderOneToken(t *testing.T) {
+func TestVerifyHeader(t *testing.T) {
 	w := newInternet(t)
 	good := w.sign(t, w.users, w.userClaims())
 	head, rest, _ := strings.Cut(good, ".")
@@ -266,7 +266,7 @@ func TestGoogleAsUsersIssuer(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotBeUsed(t *testing.T) {
+func TestSettingsRefused(t *testing.T) {
 	for name, cfg := range map[string]auth.Config{
 		"no audience":       {Issuer: firebase},
 		"no issuer":         {Audience: project},
@@ -285,7 +285,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestErrorsAreOfTheFiveClasses(t *testing.T) {
+func TestErrorClasses(t *testing.T) {
 	w := newInternet(t)
 	_, err := w.verifier(t, nil).User(request())
 	if !fault.Is(err, fault.Auth, fault.CodeUnauthenticated) {

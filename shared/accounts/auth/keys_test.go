@@ -17,7 +17,7 @@ const (
 	keysAt      = firebase + "/jwks"
 )
 
-func TestKeysAreFetchedLazilyAndOnce(t *testing.T) {
+func TestKeysFetchedOnce(t *testing.T) {
 	w := newInternet(t)
 	w.hold = make(chan struct{})
 	v := w.verifier(t, nil)
@@ -40,7 +40,7 @@ func TestKeysAreFetchedLazilyAndOnce(t *testing.T) {
 	}
 }
 
-func TestStrangersCannotMakeUsHammerTheIssuer(t *testing.T) {
+func TestKeyFetchesLimited(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)
 	for range 50 {
@@ -80,7 +80,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-func TestWithdrawnKeyIsLetGo(t *testing.T) {
+func TestKeyWithdrawn(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)
 	old := w.users
@@ -124,7 +124,7 @@ func TestIssuerDown(t *testing.T) {
 	}
 }
 
-func TestCallerWhoGivesUp(t *testing.T) {
+func TestKeyFetchCancelled(t *testing.T) {
 	w := newInternet(t)
 	w.hold = make(chan struct{})
 	v := w.verifier(t, nil)
@@ -143,7 +143,7 @@ func TestCallerWhoGivesUp(t *testing.T) {
 	}
 }
 
-func TestKeySetsThatCannotBeUsed(t *testing.T) {
+func TestKeySetsRefused(t *testing.T) {
 	for name, document := range map[string]string{
 		"keys over plain http": `{"issuer":"` + firebase + `","jwks_uri":"http://keys.example/jwks"}`,
 		"another issuer":       `{"issuer":"https://evil.example","jwks_uri":"` + keysAt + `"}`,

@@ -42,7 +42,7 @@ func TestPushClaims(t *testing.T) {
 	}
 }
 
-func TestPushAndUserTokensAreNotExchangeable(t *testing.T) {
+func TestPushTokenIsNoUserToken(t *testing.T) {
 	w := newInternet(t)
 	user, push := w.sign(t, w.users, w.userClaims()), w.sign(t, w.pushers, w.pushClaims())
 	if err := w.push(t, nil).Check(request("Bearer " + user)); status(err) != http.StatusUnauthorized {
@@ -111,7 +111,7 @@ func TestPushVerifiedByThePlatform(t *testing.T) {
 	}
 }
 
-func TestPushSettingsThatCannotBeUsed(t *testing.T) {
+func TestPushSettingsRefused(t *testing.T) {
 	good := auth.PushConfig{Audience: pushTarget, ServiceAccount: pushAccount}
 	for name, change := range map[string]func(*auth.PushConfig){
 		"no audience":              func(c *auth.PushConfig) { c.Audience = "" },

@@ -48,8 +48,8 @@ func BenchmarkUser(b *testing.B) {
 	})
 }
 
-// TestATokenIsVerifiedOnce counts allocations, because go-oidc makes a hundred of them to verify a signature.
-func TestATokenIsVerifiedOnce(t *testing.T) {
+// TestTokenVerifiedOnce counts allocations, because go-oidc makes a hundred of them to verify a signature.
+func TestTokenVerifiedOnce(t *testing.T) {
 	w := newInternet(t)
 	v, p := w.verifier(t, nil), w.push(t, nil)
 	user, push := request("Bearer "+w.sign(t, w.users, w.userClaims())), request("Bearer "+w.sign(t, w.pushers,
@@ -72,9 +72,9 @@ func TestATokenIsVerifiedOnce(t *testing.T) {
 	}
 }
 
-// TestARememberedTokenEnds checks that a remembered token ends at its exp, and with its key as soon as the removal of
+// TestRememberedTokenEnds checks that a remembered token ends at its exp, and with its key as soon as the removal of
 // the key is noticed.
-func TestARememberedTokenEnds(t *testing.T) {
+func TestRememberedTokenEnds(t *testing.T) {
 	const short, long = 5 * time.Minute, 2 * time.Hour
 	for name, c := range map[string]struct {
 		ttl    time.Duration
@@ -136,9 +136,9 @@ func renamed(w *internet) http.Handler {
 	})
 }
 
-// TestRefusalsAreNotRemembered checks that a token that was refused for its time or for a missing key is accepted as
-// soon as that has changed.
-func TestRefusalsAreNotRemembered(t *testing.T) {
+// TestRefusalsNotRemembered checks that a token that was refused for its time or for a missing key is accepted as soon
+// as that has changed.
+func TestRefusalsNotRemembered(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)
 	claims := w.userClaims()
@@ -160,9 +160,9 @@ func TestRefusalsAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestRememberingChangesNoAnswer compares two verifiers while time passes, keys change and the issuer is down. One sees
-// the same tokens again and again. The other sees each token with a claim that makes it new.
-func TestRememberingChangesNoAnswer(t *testing.T) {
+// TestRememberedTokensAgree compares two verifiers while time passes, keys change and the issuer is down. One sees the
+// same tokens again and again. The other sees each token with a claim that makes it new.
+func TestRememberedTokensAgree(t *testing.T) {
 	tb, serial := t, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newInternet(tb)
@@ -209,8 +209,8 @@ func TestRememberingChangesNoAnswer(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce presents a few tokens many times and many tokens once, all at the same time.
-func TestManyAtOnce(t *testing.T) {
+// TestVerifyConcurrently presents a few tokens many times and many tokens once, all at the same time.
+func TestVerifyConcurrently(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)
 	var tokens []string

@@ -11,9 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 )
 
-// TestAnotherGitHubLinksTheAccount links an account at another implementation, without refresh tokens, PKCE and
-// revocation by an App.
-func TestAnotherGitHubLinksTheAccount(t *testing.T) {
+// TestLinkOnEmulator links an account at another implementation, without refresh tokens, PKCE and revocation by an App.
+func TestLinkOnEmulator(t *testing.T) {
 	base := emulate.StartGitHub(t)
 	w := newEnv(t)
 	a, err := github.New(github.Config{ClientID: clientID, ClientSecret: clientSecret, RedirectURL: redirectURL,

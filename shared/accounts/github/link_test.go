@@ -37,9 +37,9 @@ func TestLinkAndUse(t *testing.T) {
 	w.expect(func() error { _, err := w.whose(a, "u2"); return err }(), fault.Auth, fault.CodeReauth)
 }
 
-// TestALinkOfGoogleIsAnother links both accounts for one user. Neither link changes the other, and a state of one is
-// not valid for the other.
-func TestALinkOfGoogleIsAnother(t *testing.T) {
+// TestLinkBesideGoogle links both accounts for one user. Neither link changes the other, and a state of one is not
+// valid for the other.
+func TestLinkBesideGoogle(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	b, err := google.New(google.Config{ClientID: "c", ClientSecret: "s", RedirectURL: redirectURL,
@@ -77,7 +77,7 @@ func TestALinkOfGoogleIsAnother(t *testing.T) {
 	}
 }
 
-func TestAnotherAccountIsAnotherPlace(t *testing.T) {
+func TestPlaceOfAnotherAccount(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.link(a, "u1", "octo-cat")
@@ -103,7 +103,7 @@ func TestAnotherAccountIsAnotherPlace(t *testing.T) {
 	w.is(a, "u1", "mona")
 }
 
-func TestConsentsThatAreNotGood(t *testing.T) {
+func TestConsentsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(w *env, ans *linking.Answer)
 		class fault.Class
@@ -159,8 +159,8 @@ func (w *env) answers(status int, body string) {
 	})
 }
 
-// TestTokensAreReadInBothForms lets GitHub answer in JSON too.
-func TestTokensAreReadInBothForms(t *testing.T) {
+// TestTokenForms lets GitHub answer in JSON too.
+func TestTokenForms(t *testing.T) {
 	w := newEnv(t)
 	w.around(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -181,8 +181,8 @@ func TestTokensAreReadInBothForms(t *testing.T) {
 	}
 }
 
-// TestNothingReadableIsStored reads the whole store during a consent and after a renewal.
-func TestNothingReadableIsStored(t *testing.T) {
+// TestStoredTokensEncrypted reads the whole store during a consent and after a renewal.
+func TestStoredTokensEncrypted(t *testing.T) {
 	w := newEnv(t)
 	var seen strings.Builder
 	w.store.Set(faulty.Commits(faulty.Before(func(c *faulty.Call) {
@@ -275,7 +275,7 @@ func (w *env) overwrite(path, data string) {
 	}
 }
 
-func TestSettingsThatCannotBeUsed(t *testing.T) {
+func TestSettingsRefused(t *testing.T) {
 	w := newEnv(t)
 	good := github.Config{ClientID: clientID, RedirectURL: redirectURL}
 	for name, change := range map[string]func(*github.Config){

@@ -19,9 +19,9 @@ func update(d store.Doc, data string) store.Write {
 	return store.Update(d.Path, d.Version, nil, []byte(data))
 }
 
-// TestAllInstancesHaveOneAccessToken links in one process and acts in others, over several lifetimes of the token. The
-// use of a refresh token ends the previous access token, so each token is requested once.
-func TestAllInstancesHaveOneAccessToken(t *testing.T) {
+// TestAccessTokenShared links in one process and acts in others, over several lifetimes of the token. The use of a
+// refresh token ends the previous access token, so each token is requested once.
+func TestAccessTokenShared(t *testing.T) {
 	w := newEnv(t)
 	a, b := w.instance(), w.instance()
 	w.link(a, "u1", "octo-cat")
@@ -64,10 +64,10 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessThatWakesLate stops a process before its request, until its claim has ended. Meanwhile another process
-// uses the refresh token. The answer to that process is delayed until the first, which was refused, has read the store.
-// The link must stay: the user has not revoked the consent.
-func TestAProcessThatWakesLate(t *testing.T) {
+// TestRenewalAfterPause stops a process before its request, until its claim has ended. Meanwhile another process uses
+// the refresh token. The answer to that process is delayed until the first, which was refused, has read the store. The
+// link must stay: the user has not revoked the consent.
+func TestRenewalAfterPause(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
@@ -105,9 +105,9 @@ func TestAProcessThatWakesLate(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnsweredLateIsStored checks that the new tokens are stored within a time limit of their own, not within the
-// rest of the call's, because the old tokens are used up.
-func TestWhatIsAnsweredLateIsStored(t *testing.T) {
+// TestRenewalAnsweredLate checks that the new tokens are stored within a time limit of their own, not within the rest
+// of the call's, because the old tokens are used up.
+func TestRenewalAnsweredLate(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
@@ -123,9 +123,8 @@ func TestWhatIsAnsweredLateIsStored(t *testing.T) {
 	}
 }
 
-// TestAnAccessTokenThatIsRejectedIsReplaced renews the token in another instance while this one has the older token in
-// memory.
-func TestAnAccessTokenThatIsRejectedIsReplaced(t *testing.T) {
+// TestAccessTokenRejected renews the token in another instance while this one has the older token in memory.
+func TestAccessTokenRejected(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.link(a, "u1", "octo-cat")
@@ -166,8 +165,8 @@ func TestTakenBackByItsUser(t *testing.T) {
 	w.is(a, "u1", "octo-cat")
 }
 
-// TestAnAppWhoseTokensDoNotEnd tests an App without refresh tokens.
-func TestAnAppWhoseTokensDoNotEnd(t *testing.T) {
+// TestAppWithoutRefreshTokens tests an App without refresh tokens.
+func TestAppWithoutRefreshTokens(t *testing.T) {
 	w := newEnv(t, true)
 	a := w.instance()
 	w.link(a, "u1", "octo-cat")
@@ -223,9 +222,9 @@ func (w *env) lost() {
 	})
 }
 
-// TestTokensThatNobodyHasEndInLinkingAgain tests failures between GitHub's answer and the commit: the answer is lost,
-// the store refuses it, or the process ends. The user must link again.
-func TestTokensThatNobodyHasEndInLinkingAgain(t *testing.T) {
+// TestRenewalLost tests failures between GitHub's answer and the commit: the answer is lost, the store refuses it, or
+// the process ends. The user must link again.
+func TestRenewalLost(t *testing.T) {
 	for name, lose := range map[string]func(*env){
 		"the answer": func(w *env) {
 			w.lost()
@@ -275,9 +274,9 @@ func TestTokensThatNobodyHasEndInLinkingAgain(t *testing.T) {
 	}
 }
 
-// TestNewTokensOutliveAStoreThatFailsForAMoment checks that new tokens are kept while the store fails for a moment,
-// because no other tokens are valid.
-func TestNewTokensOutliveAStoreThatFailsForAMoment(t *testing.T) {
+// TestRenewalWithFailingStore checks that new tokens are kept while the store fails for a moment, because no other
+// tokens are valid.
+func TestRenewalWithFailingStore(t *testing.T) {
 	for name, hook := range map[string]faulty.Hook{"not written": faulty.Down, "written, and not said": faulty.Lost} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
@@ -318,8 +317,8 @@ func TestStoppedWhileItStores(t *testing.T) {
 	}
 }
 
-// TestAClaimOfAnInstanceThatIsGoneEnds ends an instance after its claim and before its request.
-func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
+// TestRenewalClaimEnds ends an instance after its claim and before its request.
+func TestRenewalClaimEnds(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
@@ -338,8 +337,8 @@ func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
 	w.is(w.instance(), "u1", "octo-cat")
 }
 
-// TestUnlinkedWhileItIsRenewed checks that a renewal does not restore a link that was removed.
-func TestUnlinkedWhileItIsRenewed(t *testing.T) {
+// TestUnlinkDuringRenewal checks that a renewal does not restore a link that was removed.
+func TestUnlinkDuringRenewal(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)

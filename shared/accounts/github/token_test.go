@@ -38,9 +38,9 @@ func (w *env) withToken(token string) *github.Accounts {
 	return a
 }
 
-// TestATokenServesOneUser checks that the setting's token serves one user, and that the others use the accounts that
+// TestOwnTokenServesOneUser checks that the setting's token serves one user, and that the others use the accounts that
 // they linked.
-func TestATokenServesOneUser(t *testing.T) {
+func TestOwnTokenServesOneUser(t *testing.T) {
 	w := newEnv(t)
 	a := w.withToken(w.given("octo-cat"))
 	w.link(w.instance(), "u1", "mona")
@@ -66,8 +66,8 @@ func TestATokenServesOneUser(t *testing.T) {
 	}
 }
 
-// TestATokenAlone checks that errors mention no link if users cannot link an account.
-func TestATokenAlone(t *testing.T) {
+// TestOwnTokenWithoutApp checks that errors mention no link if users cannot link an account.
+func TestOwnTokenWithoutApp(t *testing.T) {
 	w := newEnv(t)
 	a, err := github.WithToken(nil, github.TokenConfig{UID: "owner", Token: w.given("octo-cat"), APIURL: w.url})
 	if err != nil {
@@ -88,9 +88,8 @@ func TestATokenAlone(t *testing.T) {
 	}
 }
 
-// TestATokenThatIsNotAccepted checks that the error says what to do if GitHub refuses the token, at the start and
-// later.
-func TestATokenThatIsNotAccepted(t *testing.T) {
+// TestOwnTokenRefused checks that the error says what to do if GitHub refuses the token, at the start and later.
+func TestOwnTokenRefused(t *testing.T) {
 	w := newEnv(t)
 	_, err := w.withToken("ghp_invented").Place(t.Context(), "owner", nil)
 	w.expect(err, fault.Auth, fault.CodeReauth)
@@ -111,7 +110,7 @@ func TestATokenThatIsNotAccepted(t *testing.T) {
 	w.expect(err, fault.Auth, fault.CodeReauth)
 }
 
-func TestATokenThatNobodyCanBeAskedAbout(t *testing.T) {
+func TestOwnTokenUnverified(t *testing.T) {
 	w := newEnv(t)
 	a, err := github.WithToken(w.instance(), github.TokenConfig{UID: "owner", Token: "ghp_x",
 		APIURL: w.url + "/absent"})

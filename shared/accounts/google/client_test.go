@@ -48,7 +48,7 @@ func TestRejectedAccessToken(t *testing.T) {
 	w.expect(err, fault.Auth, fault.CodeReauth)
 }
 
-func TestRequestIsLeftAsItWas(t *testing.T) {
+func TestClientKeepsRequest(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -66,7 +66,7 @@ func TestRequestIsLeftAsItWas(t *testing.T) {
 	}
 }
 
-func TestTokenDoesNotFollowRedirects(t *testing.T) {
+func TestClientTokenWithRedirects(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -116,9 +116,9 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
-// TestLinksAreInTheAudit links an account, links it again, unlinks it, and has an operator remove it. Each step adds an
-// entry to the user's own chain, with the link's ID and without the address.
-func TestLinksAreInTheAudit(t *testing.T) {
+// TestLinksInAudit links an account, links it again, unlinks it, and has an operator remove it. Each step adds an entry
+// to the user's own chain, with the link's ID and without the address.
+func TestLinksInAudit(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)

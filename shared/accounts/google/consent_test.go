@@ -118,7 +118,7 @@ func TestUserSaysNo(t *testing.T) {
 	}
 }
 
-func TestStatesThatAreNotGood(t *testing.T) {
+func TestStatesRefused(t *testing.T) {
 	for name, spoil := range map[string]func(w *env, ans *linking.Answer){
 		"unknown":          func(_ *env, ans *linking.Answer) { ans.State = strings.Repeat("A", 43) },
 		"empty":            func(_ *env, ans *linking.Answer) { ans.State = "" },
@@ -150,7 +150,7 @@ func TestStatesThatAreNotGood(t *testing.T) {
 	}
 }
 
-func TestAProgramIsSentToABrowser(t *testing.T) {
+func TestStartForProgram(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	consent, err := a.Start(t.Context(), "u1", nil, "")
@@ -168,9 +168,8 @@ func TestAProgramIsSentToABrowser(t *testing.T) {
 	}
 }
 
-// TestNobodyFillsTheStoreWithConsents checks that only the newest consents of a user are valid, and that ended ones are
-// swept.
-func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
+// TestConsentsLimited checks that only the newest consents of a user are valid, and that ended ones are swept.
+func TestConsentsLimited(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	type begun struct {
@@ -219,9 +218,9 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	sweep(0)
 }
 
-// TestConsentsThatEndedAreSweptInPages begins more consents than one user can have and than one commit of the sweep
-// deletes. Each user keeps at most the limit, and one sweep deletes all that have ended.
-func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
+// TestConsentsSweptInPages begins more consents than one user can have and than one commit of the sweep deletes. Each
+// user keeps at most the limit, and one sweep deletes all that have ended.
+func TestConsentsSweptInPages(t *testing.T) {
 	const users, places, page = 90, 5, 200
 	w := newEnv(t)
 	a := w.instance()
@@ -251,8 +250,8 @@ func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	}
 }
 
-// TestStateIsGoodOnce runs a second callback right after the first has read the state.
-func TestStateIsGoodOnce(t *testing.T) {
+// TestStateUsedOnce runs a second callback right after the first has read the state.
+func TestStateUsedOnce(t *testing.T) {
 	w := newEnv(t)
 	consent, err := w.instance().Start(t.Context(), "u1", nil, "")
 	if err != nil {
@@ -290,7 +289,7 @@ func TestCodeOfAnotherConsent(t *testing.T) {
 	w.expect(check(t.Context(), a, "attacker", nil), fault.Auth, fault.CodeReauth)
 }
 
-func TestRequestsThatCannotBeStarted(t *testing.T) {
+func TestStartRefused(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	_, err := a.Start(t.Context(), "u1", []string{compose, "https://mail.google.com/"}, "")
@@ -311,7 +310,7 @@ func TestRequestsThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-func TestProviderFailsAtTheCallback(t *testing.T) {
+func TestCallbackProviderFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*env)
 		class fault.Class
@@ -340,8 +339,8 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 	}
 }
 
-// TestNothingReadableIsStored reads the whole store during a consent and after it.
-func TestNothingReadableIsStored(t *testing.T) {
+// TestStoredTokensEncrypted reads the whole store during a consent and after it.
+func TestStoredTokensEncrypted(t *testing.T) {
 	w := newEnv(t)
 	var seen strings.Builder
 	a := w.on(faulty.Wrap(w.store, faulty.Commits(faulty.Before(func(c *faulty.Call) {
@@ -376,7 +375,7 @@ func TestNothingReadableIsStored(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotBeUsed(t *testing.T) {
+func TestSettingsRefused(t *testing.T) {
 	w := newEnv(t)
 	good := google.Config{ClientID: clientID, RedirectURL: redirectURL, Scopes: []string{compose}}
 	for name, change := range map[string]func(*google.Config){

@@ -88,7 +88,7 @@ func (e *emulated) client(a *linking.Accounts) *http.Client {
 	return c
 }
 
-func TestAnotherProvidersConsentLinksTheAccount(t *testing.T) {
+func TestLinkOnEmulator(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)
@@ -107,7 +107,7 @@ func TestAnotherProvidersConsentLinksTheAccount(t *testing.T) {
 	}
 }
 
-func TestAnotherProviderRefusesAWrongCode(t *testing.T) {
+func TestLinkOnEmulatorWrongCode(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	refused := func(name string, ans linking.Answer) {
@@ -130,7 +130,7 @@ func TestAnotherProviderRefusesAWrongCode(t *testing.T) {
 	refused("of another consent", mine)
 }
 
-func TestAnotherProvidersPartialConsentIsToldApart(t *testing.T) {
+func TestLinkOnEmulatorPartialConsent(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	_, _, err := a.Callback(t.Context(), e.begin(a, events))
@@ -145,7 +145,7 @@ func TestAnotherProvidersPartialConsentIsToldApart(t *testing.T) {
 	}
 }
 
-func TestAnExpiredTokenIsRenewedAndTheCallRepeated(t *testing.T) {
+func TestClientRenewsExpiredToken(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)
@@ -163,7 +163,7 @@ func TestAnExpiredTokenIsRenewedAndTheCallRepeated(t *testing.T) {
 	}
 }
 
-func TestATokenEndpointThatIsDownBreaksNoLink(t *testing.T) {
+func TestLinkWithTokenEndpointDown(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)
@@ -179,7 +179,7 @@ func TestATokenEndpointThatIsDownBreaksNoLink(t *testing.T) {
 	}
 }
 
-func TestAConsentTakenBackHasToBeGivenAgain(t *testing.T) {
+func TestLinkAfterRevokedConsent(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)
@@ -200,7 +200,7 @@ func TestAConsentTakenBackHasToBeGivenAgain(t *testing.T) {
 	}
 }
 
-func TestUnlinkingEndsTheAccessAtAnotherProvider(t *testing.T) {
+func TestUnlinkOnEmulator(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)
@@ -218,7 +218,7 @@ func TestUnlinkingEndsTheAccessAtAnotherProvider(t *testing.T) {
 	}
 }
 
-func TestUnlinkingSaysThatNothingWasRevoked(t *testing.T) {
+func TestUnlinkNotRevoked(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-func TestTokenIsKeptUntilAMinuteBeforeItsEnd(t *testing.T) {
+func TestTokenKeptUntilNearEnd(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose, events)
@@ -42,7 +42,7 @@ func TestTokenIsKeptUntilAMinuteBeforeItsEnd(t *testing.T) {
 	}
 }
 
-func TestOneRefreshForAllWhoWait(t *testing.T) {
+func TestTokenRefreshedOnce(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -82,8 +82,8 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
-// TestUsersAreNeverMixed covers case 17 of the gauntlet: many users at once on one warm instance.
-func TestUsersAreNeverMixed(t *testing.T) {
+// TestTokensOfManyUsers covers case 17 of the gauntlet: many users at once on one warm instance.
+func TestTokensOfManyUsers(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	users := map[string]string{"u1": "one@example.com", "u2": "two@example.com", "u3": "three@example.com"}
@@ -108,7 +108,7 @@ func TestUsersAreNeverMixed(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAnotherAccountIsLinked(t *testing.T) {
+func TestLinkAnotherAccount(t *testing.T) {
 	w := newEnv(t)
 	a, other := w.instance(), w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -124,7 +124,7 @@ func TestAnotherAccountIsLinked(t *testing.T) {
 	}
 }
 
-func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
+func TestTokenCiphertextBoundToUser(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "victim", "victim@example.com", compose)

@@ -25,7 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 )
 
-func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
+func TestLocalKeptKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	ciphers := make([]tink.AEADWithContext, 4)
 	var wg sync.WaitGroup

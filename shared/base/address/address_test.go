@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-func TestNormalizeKeepsTheLocalPartAndLowersTheDomain(t *testing.T) {
+func TestNormalizeCase(t *testing.T) {
 	for in, want := range map[string]string{
 		"a@example.com":                   "a@example.com",
 		"First.Last@EXAMPLE.Com":          "First.Last@example.com",
@@ -62,7 +62,7 @@ var refused = []string{
 	"a@" + strings.Repeat("bbbbbbb.", 32) + "com",
 }
 
-func TestNormalizeRefusesWhateverCouldMeanTwoThings(t *testing.T) {
+func TestNormalizeAmbiguous(t *testing.T) {
 	for _, in := range refused {
 		got, err := Normalize(in)
 		var e *fault.Error
@@ -76,7 +76,7 @@ func TestNormalizeRefusesWhateverCouldMeanTwoThings(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheCharacter(t *testing.T) {
+func TestNormalizeRefusalNamesCharacter(t *testing.T) {
 	for in, named := range map[string]string{
 		"*@example.com": "character *,", "|/bin/sh@example.com": "character |,", "`id`@example.com": "character `,",
 		"/etc/passwd@example.com": "character /,",
@@ -90,7 +90,7 @@ func TestARefusalNamesTheCharacter(t *testing.T) {
 	}
 }
 
-func TestListDropsRepetitionsAndNamesThePlaceOfAFault(t *testing.T) {
+func TestListRepetitionsAndFaults(t *testing.T) {
 	got, err := List("to", []string{"a@example.com", "B@x.org", "a@EXAMPLE.com", "b@x.org"}, 20)
 	if want := []string{"a@example.com", "B@x.org", "b@x.org"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("List = %q, %v; want %q", got, err, want)
@@ -106,7 +106,7 @@ func TestListDropsRepetitionsAndNamesThePlaceOfAFault(t *testing.T) {
 	}
 }
 
-func TestUnicodeShowsWhatPunycodeHides(t *testing.T) {
+func TestUnicodeOfPunycode(t *testing.T) {
 	if shown, puny := Unicode("user@xn--exmple-4nf.com"); !puny || shown == "user@xn--exmple-4nf.com" ||
 		strings.Contains(shown, "xn--") {
 		t.Errorf("Unicode = %q, %v", shown, puny)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/keyfile"
 )
 
-func TestManyGetOneKey(t *testing.T) {
+func TestReadConcurrently(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	got := make([]string, 16)
 	var wg sync.WaitGroup
@@ -43,7 +43,7 @@ func TestManyGetOneKey(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCannotBeMade(t *testing.T) {
+func TestReadMakeFails(t *testing.T) {
 	dir, broken := t.TempDir(), errors.New("broken")
 	if _, err := keyfile.Read(dir, "key", func(io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)

@@ -109,9 +109,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestATransportOfTheProgramsOwn replaces the default transport, like a program that traces its calls. All calls use
-// it.
-func TestATransportOfTheProgramsOwn(t *testing.T) {
+// TestTransportOfProgram replaces the default transport, like a program that traces its calls. All calls use it.
+func TestTransportOfProgram(t *testing.T) {
 	before := http.DefaultTransport
 	defer func() { http.DefaultTransport = before }()
 	if outbound.Default() != http.RoundTripper(outbound.Transport()) {

@@ -36,7 +36,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeNamesTheField(t *testing.T) {
+func TestDecodeErrorField(t *testing.T) {
 	long := strings.Repeat("a", 79)
 	for in, want := range map[string]string{
 		`{"uid":"b"}`: "uid", `{"prompt":1}`: "prompt", `{"list":["a",2]}`: "list/1",

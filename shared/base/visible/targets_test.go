@@ -89,8 +89,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestNoTargets contains texts that look like an address, but are a file, a number or a word.
-func TestNoTargets(t *testing.T) {
+// TestTargetsNone contains texts that look like an address, but are a file, a number or a word.
+func TestTargetsNone(t *testing.T) {
 	for _, text := range append(strings.Fields(""+
 		"main.go README.md docs/guide.md cmd/main.py e.g. i.e. 1.2.3 v1.2.3 1.2.3.4 1.2.3.4.5 3.pm 10.am "+
 		"run.sh lib.rs index.html style.css package.json foo.tar.gz a.out Dr.Who Ph.D U.S. example.coma "+

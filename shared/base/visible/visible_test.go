@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestLineWritesOutWhatHasNoShape(t *testing.T) {
+func TestLineEscapes(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"bidi override":           {"approved by \u202ekcehc\u202c", "approved by ⟨U+202E⟩kcehc⟨U+202C⟩"},
 		"soft hyphen, zero width": {"in\u00advoice \u200bA\u2060pproved", "in⟨U+00AD⟩voice ⟨U+200B⟩A⟨U+2060⟩pproved"},
@@ -33,7 +33,7 @@ func TestLineWritesOutWhatHasNoShape(t *testing.T) {
 	}
 }
 
-func TestTextLeavesOrdinaryTextAlone(t *testing.T) {
+func TestTextOrdinary(t *testing.T) {
 	for _, s := range []string{
 		"", "Hello,\n\tworld", "Grüße, 你好, مرحبا, שלום, 👍", "<details><summary>safe</summary>x</details>",
 		"![x](https://evil.example/leak)",
@@ -47,7 +47,7 @@ func TestTextLeavesOrdinaryTextAlone(t *testing.T) {
 	}
 }
 
-func TestAForgedEscapeIsTold(t *testing.T) {
+func TestTextForgedEscape(t *testing.T) {
 	forged, hidden := Text("⟨U+202E⟩")
 	if real, _ := Text("\u202e"); forged == real || hidden {
 		t.Errorf("a written escape is shown as %q, a real one as %q", forged, real)

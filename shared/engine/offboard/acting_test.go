@@ -53,8 +53,8 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
-// TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has been sent, while the run has not recorded it.
-func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
+// TestDeleteReconcilesRunningEffect deletes a user whose mail has been sent, while the run has not recorded it.
+func TestDeleteReconcilesRunningEffect(t *testing.T) {
 	w, forward := withUnrecordedEffect(t)
 	got, err := w.users(w.seen).Delete(t.Context(), "ana")
 	if err != nil || got.Gone || len(offboard.Acting(got.Waiting)) != 1 || got.Link != "" {
@@ -74,8 +74,8 @@ func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 	w.outcome(t, "succeeded")
 }
 
-// TestRevokeKeepsTheAccountThatAnEffectNeeds disables ana at the same moment.
-func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
+// TestRevokeKeepsAccountForEffect disables ana at the same moment.
+func TestRevokeKeepsAccountForEffect(t *testing.T) {
 	w, forward := withUnrecordedEffect(t)
 	d := w.users(w.seen)
 	first, err := d.Revoke(t.Context(), "ana")

@@ -68,8 +68,8 @@ func linked(t *testing.T, w *testkit.Deployment) int {
 	return len(links)
 }
 
-// TestAConsentThatIsOnItsWay deletes a user who is at Google's consent page at that moment.
-func TestAConsentThatIsOnItsWay(t *testing.T) {
+// TestDeleteDuringConsent deletes a user who is at Google's consent page at that moment.
+func TestDeleteDuringConsent(t *testing.T) {
 	w := linkable(t)
 	if status := consent(t, w)(); status != http.StatusSeeOther || linked(t, w) != 1 {
 		t.Fatalf("a link is answered %d", status)

@@ -69,8 +69,8 @@ func TestKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-// TestDeletedIsShutOut sends requests with a deleted user's token.
-func TestDeletedIsShutOut(t *testing.T) {
+// TestDeletedUserRefused sends requests with a deleted user's token.
+func TestDeletedUserRefused(t *testing.T) {
 	w := newDeployment(t, nil)
 	w.populate(t, "ana", canary)
 	w.delete(t, w.users(w.seen))
@@ -86,9 +86,9 @@ func TestDeletedIsShutOut(t *testing.T) {
 	}
 }
 
-// TestExportIsStableAndComplete exports twice. Both exports have the same bytes, contain everything that the user
-// wrote, and nothing of another user's.
-func TestExportIsStableAndComplete(t *testing.T) {
+// TestExportComplete exports twice. Both exports have the same bytes, contain everything that the user wrote, and
+// nothing of another user's.
+func TestExportComplete(t *testing.T) {
 	onBothStores(t, func(t *testing.T, settings ...string) {
 		w := newDeployment(t, settings)
 		w.populate(t, "ana", canary)

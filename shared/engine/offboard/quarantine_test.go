@@ -26,10 +26,10 @@ func (w *deployment) corrupt(t *testing.T, runID string) {
 	}
 }
 
-// TestARunThatCannotBeRead deletes a user with a waiting run that cannot be read. It is quarantined within a quarter of
+// TestDeleteUnreadableRun deletes a user with a waiting run that cannot be read. It is quarantined within a quarter of
 // an hour, and then everything is deleted. A run whose effect has no outcome is reported, and nothing else is deleted
 // until it has one.
-func TestARunThatCannotBeRead(t *testing.T) {
+func TestDeleteUnreadableRun(t *testing.T) {
 	var ahead atomic.Int64
 	w := newDeployment(t, nil, app.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
 	w.populate(t, "ana", canary)
@@ -60,7 +60,7 @@ func (w *deployment) putAside(t *testing.T, forward func()) {
 	}
 }
 
-func TestARunThatCannotBeReadInTheMiddleOfAnEffect(t *testing.T) {
+func TestDeleteUnreadableRunWithEffect(t *testing.T) {
 	w, forward := withUnrecordedEffect(t)
 	w.corrupt(t, w.runs(t, "ana")[0])
 	w.putAside(t, func() { forward(10 * time.Minute) })

@@ -44,7 +44,7 @@ var seenOnTheWire = map[string]struct {
 		`"}}`, 0, queue.Message{}},
 }
 
-func TestParsePushTakesWhatPubSubSends(t *testing.T) {
+func TestParsePushOfPubSub(t *testing.T) {
 	for name, c := range seenOnTheWire {
 		t.Run(name, func(t *testing.T) {
 			d, err := queue.ParsePush([]byte(c.body), "")
@@ -120,7 +120,7 @@ func TestParsePushRefuses(t *testing.T) {
 	}
 }
 
-func TestEnvelopeIsWhatParsePushReads(t *testing.T) {
+func TestEnvelopeRoundTrip(t *testing.T) {
 	m := queue.Message{RunID: run, Agent: "clerk", UID: "ana", ThreadID: "t1"}
 	d, err := queue.ParsePush(queue.Envelope(m, "m1", 3, time.Unix(1_800_000_000, 0)), "")
 	if err != nil || d != (queue.Delivery{Message: m, Attempt: 3}) {

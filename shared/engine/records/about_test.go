@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
-// TestAboutIsTheUsersOwn has entries of five runs: one of the user, one of another user, one in a conversation that is
-// being deleted, an unreadable one, and a missing one. Only the first gets a description.
-func TestAboutIsTheUsersOwn(t *testing.T) {
+// TestAboutOfUser has entries of five runs: one of the user, one of another user, one in a conversation that is being
+// deleted, an unreadable one, and a missing one. Only the first gets a description.
+func TestAboutOfUser(t *testing.T) {
 	st := memory.New(time.Now)
 	keep := func(id, uid string, deleting bool, events ...run.Event) {
 		for i := range events {

@@ -146,8 +146,8 @@ func prints(t testing.TB, w *recorder) error {
 	return k.Append(t.Context(), w, k.Bytes, bytes.Repeat([]byte("secret output\n"), 10_000))
 }
 
-// TestALongConversation reads, exports and deletes a conversation with more parts than one read or commit takes.
-func TestALongConversation(t *testing.T) {
+// TestDeleteLongConversation reads, exports and deletes a conversation with more parts than one read or commit takes.
+func TestDeleteLongConversation(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, endless)
@@ -181,9 +181,9 @@ func TestALongConversation(t *testing.T) {
 	})
 }
 
-// TestOutputIsWrittenWhileItIsDeleted lets a process that was paused for long continue to write while its run's output
-// is deleted. No output must remain.
-func TestOutputIsWrittenWhileItIsDeleted(t *testing.T) {
+// TestDeleteDuringOutput lets a process that was paused for long continue to write while its run's output is deleted.
+// No output must remain.
+func TestDeleteDuringOutput(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, 1)
@@ -314,9 +314,9 @@ type hurried struct{ context.Context }
 
 func (hurried) Deadline() (time.Time, bool) { return time.Now().Add(3 * time.Second), true }
 
-// TestADeletionIsTakenUp repeats an interrupted deletion, runs it in two processes at once, and runs it after a
-// deletion with unreadable documents.
-func TestADeletionIsTakenUp(t *testing.T) {
+// TestDeletionContinued repeats an interrupted deletion, runs it in two processes at once, and runs it after a deletion
+// with unreadable documents.
+func TestDeletionContinued(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, endless)

@@ -118,8 +118,8 @@ func TestRetentionKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-// TestAConversationThatIsUsedAgain keeps a conversation that its user continues after the decision to delete it.
-func TestAConversationThatIsUsedAgain(t *testing.T) {
+// TestExpireThreadUsedAgain keeps a conversation that its user continues after the decision to delete it.
+func TestExpireThreadUsedAgain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, 3)
@@ -138,9 +138,9 @@ func TestAConversationThatIsUsedAgain(t *testing.T) {
 	})
 }
 
-// TestTheAuditExpires lets chains of many entries expire in a store that does not delete by itself. The remaining
-// entries verify at each moment, and a user's own chain continues at its end.
-func TestTheAuditExpires(t *testing.T) {
+// TestExpireAudit lets chains of many entries expire in a store that does not delete by itself. The remaining entries
+// verify at each moment, and a user's own chain continues at its end.
+func TestExpireAudit(t *testing.T) {
 	ctx, now := t.Context(), began
 	st, err := embedded.OpenMemory(func() time.Time { return now })
 	st = cleanup.Close(t, st, err)

@@ -83,9 +83,9 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// TestFindReadsNoCards searches by state while sixty approvals wait. It reads only one whole approval, from an earlier
+// TestFindReads searches by state while sixty approvals wait. It reads only one whole approval, from an earlier
 // release.
-func TestFindReadsNoCards(t *testing.T) {
+func TestFindReads(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		const waiting = 60

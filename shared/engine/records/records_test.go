@@ -57,7 +57,7 @@ func converse(t testing.TB, st store.Store, id string, n, size int) {
 	put(t, st, document.ThreadPath(id), map[string]any{"uid": "ana", "updatedAt": began}, th)
 }
 
-func TestEveryMessageIsOnOnePage(t *testing.T) {
+func TestMessagePages(t *testing.T) {
 	ctx := context.Background()
 	for _, size := range []int{10, 8_000} { // chunked by number, and by size
 		r := newRecords(t)
@@ -83,7 +83,7 @@ func TestEveryMessageIsOnOnePage(t *testing.T) {
 	}
 }
 
-func TestDeletedThreadLeavesNothing(t *testing.T) {
+func TestDeleteThreadLeavesNothing(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)
 	converse(t, r.Store, "thread-0000000001", 150, 10)
@@ -178,9 +178,9 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// TestATitleOfOnesOwn sets titles. A title is one visible line, only for the owner's conversation, and does not move
-// the conversation in the list. If a run wins the race, the commit is retried.
-func TestATitleOfOnesOwn(t *testing.T) {
+// TestSetTitle sets titles. A title is one visible line, only for the owner's conversation, and does not move the
+// conversation in the list. If a run wins the race, the commit is retried.
+func TestSetTitle(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)
 	const id = "thread-0000000001"

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// TestAnUploadThatDies kills the process before and after each call of the store during an upload. The sweep deletes an
-// object that no file has, a file that is there has its object, and the next upload succeeds.
-func TestAnUploadThatDies(t *testing.T) {
+// TestUploadKilledAtEveryCall kills the process before and after each call of the store during an upload. The sweep
+// deletes an object that no file has, a file that is there has its object, and the next upload succeeds.
+func TestUploadKilledAtEveryCall(t *testing.T) {
 	f := attachment.File{Name: "a.txt", Type: "text/plain", Data: []byte("a file")}
 	for call := 1; ; call++ {
 		died := false

@@ -95,8 +95,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEndedRunSaysWhy checks that the notification has the failure's code, but not its message.
-func TestEndedRunSaysWhy(t *testing.T) {
+// TestEndedRunCode checks that the notification has the failure's code, but not its message.
+func TestEndedRunCode(t *testing.T) {
 	end := run.Event{Seq: 3, At: at, Type: run.RunEnded, End: &run.End{Status: run.Failed, Summary: "CANARY",
 		Error: &run.ErrorInfo{Class: fault.Model, Code: "model_unavailable", Message: "CANARY"}}}
 	all := event.After(2, run.Run{ID: "run1", Agent: "planner"}, &run.State{}, []run.Event{end}, "")

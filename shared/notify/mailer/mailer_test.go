@@ -121,8 +121,8 @@ func TestSendEnds(t *testing.T) {
 	}
 }
 
-// TestNoHeaderFromOutside checks that nothing is sent to an address that contains another command.
-func TestNoHeaderFromOutside(t *testing.T) {
+// TestSendAddressWithCommand checks that nothing is sent to an address that contains another command.
+func TestSendAddressWithCommand(t *testing.T) {
 	s := &mailserver.Server{}
 	if err := s.Start(nil, false); err != nil {
 		t.Fatal(err)

@@ -90,9 +90,9 @@ func news(run string, n int) (all []event.Event) {
 	return all
 }
 
-// TestDirectTellsEachOnce checks that an endpoint that is down delays no other. It receives the missed notifications
-// later, in order, and the other endpoint receives nothing twice.
-func TestDirectTellsEachOnce(t *testing.T) {
+// TestDirectSendsOnce checks that an endpoint that is down delays no other. It receives the missed notifications later,
+// in order, and the other endpoint receives nothing twice.
+func TestDirectSendsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
 		w.set(true, false)

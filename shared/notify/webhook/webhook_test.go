@@ -87,9 +87,9 @@ func macOf(t *testing.T, key string) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// TestNotTaken checks that every status but 2xx is an error, and that the error does not contain the endpoint's
+// TestSendRefused checks that every status but 2xx is an error, and that the error does not contain the endpoint's
 // address.
-func TestNotTaken(t *testing.T) {
+func TestSendRefused(t *testing.T) {
 	for _, status := range []int{http.StatusFound, http.StatusGone, http.StatusTooManyRequests, 500} {
 		address, _ := endpoint(t, status)
 		h := parse(t, `{"webhooks":[{"name":"crm","url":"`+address+`/CANARY"}]}`, `{"crm":["`+key+`"]}`)

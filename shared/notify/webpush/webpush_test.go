@@ -85,8 +85,9 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestNotTaken distinguishes ended subscriptions from a service that is down. No error contains the endpoint's address.
-func TestNotTaken(t *testing.T) {
+// TestSendRefused distinguishes ended subscriptions from a service that is down. No error contains the endpoint's
+// address.
+func TestSendRefused(t *testing.T) {
 	key, service := newKey(t), newService(t)
 	b, sub := subscribe(t, service, key.Public())
 	for status, gone := range map[int]bool{404: true, 410: true, 302: false, 413: false, 429: false, 500: false} {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakekms"
 )
 
-func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
+func TestLocalKeptKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	ids := make([]string, 4)
 	var wg sync.WaitGroup

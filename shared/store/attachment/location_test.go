@@ -50,8 +50,8 @@ func afterHeader(png, kind, body string) string {
 	return png[:33] + string(size) + chunk + string(sum) + png[33:]
 }
 
-// TestAPictureLosesItsPlace checks that pictures lose the place, and nothing that a reader of the picture needs.
-func TestAPictureLosesItsPlace(t *testing.T) {
+// TestPictureLosesPlace checks that pictures lose the place, and nothing that a reader of the picture needs.
+func TestPictureLosesPlace(t *testing.T) {
 	jpg, png, little := encoded(t, true), encoded(t, false), exif(binary.LittleEndian)
 	for name, data := range map[string]string{
 		"a JPEG":                app1(jpg, "Exif\x00\x00"+little),
@@ -100,9 +100,9 @@ func heic(data string) string {
 	return "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00heicmif1" + "\x00\x00\x00\x00mdat" + data
 }
 
-// TestAFileWithoutAPlaceStaysAsItIs checks that other files keep every byte, also those that break off or lie about
-// their sizes.
-func TestAFileWithoutAPlaceStaysAsItIs(t *testing.T) {
+// TestFileWithoutPlaceUnchanged checks that other files keep every byte, also those that break off or lie about their
+// sizes.
+func TestFileWithoutPlaceUnchanged(t *testing.T) {
 	jpg, png, little := encoded(t, true), encoded(t, false), exif(binary.LittleEndian)
 	loop := []byte(little)
 	binary.LittleEndian.PutUint16(loop[22:], 0x0110) // no GPS directory

@@ -96,7 +96,7 @@ func TestChainsSurviveTheStore(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatAnEntryWouldNotShow(t *testing.T) {
+func TestDecodeRefused(t *testing.T) {
 	for _, text := range []string{``, `null`, `[]`, `{"seq":1,"body":"x"}`, `{"seq":1,"seq":2}`, `{"SEQ":1}`,
 		`{"seq":"1"}`, `{"seq":1} {}`} {
 		if _, err := audit.Decode([]byte(text)); err == nil {
@@ -105,7 +105,7 @@ func TestDecodeRefusesWhatAnEntryWouldNotShow(t *testing.T) {
 	}
 }
 
-func TestVerifyNamesTheEntry(t *testing.T) {
+func TestVerifyEntry(t *testing.T) {
 	type chained = []audit.Entry
 	forge := func(e audit.Entry, behind audit.Head) audit.Entry { // the work of an attacker who knows how to seal
 		e, _ = audit.Seal(behind, e)

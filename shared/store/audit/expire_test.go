@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// TestExpiredEntriesAreNotMissed removes entries of a chain before and after they may expire, and checks that a removal
-// that is not allowed is found.
-func TestExpiredEntriesAreNotMissed(t *testing.T) {
+// TestVerifyExpiredEntries removes entries of a chain before and after they may expire, and checks that a removal that
+// is not allowed is found.
+func TestVerifyExpiredEntries(t *testing.T) {
 	began := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 	chain := func(keep func(n int) int) (all []audit.Entry, head audit.Head) {
 		for n := range 6 { // one entry a day

@@ -71,7 +71,7 @@ var mutations = map[string]func(t *rapid.T, e []audit.Entry, i int) ([]audit.Ent
 	},
 }
 
-func TestAnyMutationIsNamed(t *testing.T) {
+func TestVerifyMutations(t *testing.T) {
 	for name, mutate := range mutations {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {

@@ -34,8 +34,8 @@ func queries() []store.Query {
 	}
 }
 
-// TestEveryIndexServesAQuery checks that every query has its index and every index is needed by a query.
-func TestEveryIndexServesAQuery(t *testing.T) {
+// TestIndexesServeQueries checks that every query has its index and every index is needed by a query.
+func TestIndexesServeQueries(t *testing.T) {
 	unused := slices.Clone(store.Indexes)
 	for _, q := range queries() {
 		index, err := store.CheckQuery(q)
@@ -129,7 +129,7 @@ func TestFieldsReadBack(t *testing.T) {
 	}
 }
 
-func TestAbsentAndStrangeFieldsAreZero(t *testing.T) {
+func TestFieldsAbsentOrStrange(t *testing.T) {
 	d := store.Doc{Path: "runs/r", Fields: map[string]any{"uid": int64(7), "due": "soon"}}
 	if got := document.RunFieldsOf(d); got != (document.RunFields{}) {
 		t.Errorf("%+v", got)
@@ -160,7 +160,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFails(t *testing.T) {
+func TestLoadStoreFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	st := memory.New(func() time.Time { return at })

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-func TestALogWithAMissingChunkIsNoLog(t *testing.T) {
+func TestLogWithMissingChunk(t *testing.T) {
 	var l document.Log[string]
 	if _, err := l.Append(0, 1, "a", "b", "c"); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestTogether(t *testing.T) {
 }
 
 // The commits of a failed transaction are retried one by one, so that no commit fails because of another.
-func TestAFailureIsOnesOwn(t *testing.T) {
+func TestCommitFailsAlone(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "b"
 		a, b, c := f.commit(t.Context(), "a", 1), f.commit(t.Context(), "b", 1), f.commit(t.Context(), "c", 1)
@@ -115,7 +115,7 @@ func TestAFailureIsOnesOwn(t *testing.T) {
 }
 
 // A caller that no longer waits delays no other caller, whether it leads or waits in the queue.
-func TestOneLeaves(t *testing.T) {
+func TestCommitCancelled(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		ctx, cancel := context.WithCancel(t.Context())
 		a, b := f.commit(ctx, "a", 1), f.commit(t.Context(), "b", 1)
@@ -137,7 +137,7 @@ func TestOneLeaves(t *testing.T) {
 
 // If the caller leaves while its commit is being written, the outcome is unknown. The commit is not retried without a
 // caller.
-func TestOneLeavesMeanwhile(t *testing.T) {
+func TestCommitCancelledMeanwhile(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails, f.sync = "a", make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func TestOneLeavesMeanwhile(t *testing.T) {
 }
 
 // If the driver panics, only the caller that leads panics.
-func TestOnePanics(t *testing.T) {
+func TestCommitPanics(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "panic"
 		a, b := f.commit(t.Context(), "a", 1), f.commit(t.Context(), "b", 1)

@@ -32,9 +32,9 @@ func create(t *testing.T, st store.Store, path string) {
 	}
 }
 
-// TestPutBackIsNoticedUntilKept checks that every process and every start detects an older copy until Kept is called,
-// whatever is committed in the meantime.
-func TestPutBackIsNoticedUntilKept(t *testing.T) {
+// TestPutBackUntilKept checks that every process and every start detects an older copy until Kept is called, whatever
+// is committed in the meantime.
+func TestPutBackUntilKept(t *testing.T) {
 	dir, db := t.TempDir(), "countersign.db"
 	st, _ := reopened(t, dir)
 	create(t, st, "runs/a")
@@ -95,9 +95,9 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestKillIsNoPutBack checks that after a process is killed during commits, of one caller or of many, the next process
+// TestPutBackAfterKill checks that after a process is killed during commits, of one caller or of many, the next process
 // does not take the store for an older copy.
-func TestKillIsNoPutBack(t *testing.T) {
+func TestPutBackAfterKill(t *testing.T) {
 	for _, job := range []string{"append", "crowd"} {
 		dir := t.TempDir()
 		killed(t, job, dir, 60)

@@ -80,9 +80,9 @@ func from(t *rapid.T, st store.Store, k *output.Kept, at int64) (all []byte) {
 	return all
 }
 
-// TestTwoWriters lets two processes write the same output, each from the position that it takes for its own. In every
-// case the beginning of the output is stored, once, and can be read from any byte on.
-func TestTwoWriters(t *testing.T) {
+// TestWriteByTwoProcesses lets two processes write the same output, each from the position that it takes for its own.
+// In every case the beginning of the output is stored, once, and can be read from any byte on.
+func TestWriteByTwoProcesses(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st store.Store) {
 		rapid.Check(t, func(t *rapid.T) {
 			id := run.NewID(rand.Reader)
@@ -119,8 +119,8 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeWritten writes after a gap and to a deleted output. Nothing is stored.
-func TestWhatCannotBeWritten(t *testing.T) {
+// TestWriteRefused writes after a gap and to a deleted output. Nothing is stored.
+func TestWriteRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st store.Store) {
 		ctx, id := t.Context(), "action"
 		if err := read(t, st, id).Append(ctx, st, 0, source[:1]); !errors.Is(err, output.ErrGone) {

@@ -66,7 +66,7 @@ func TestError(t *testing.T) {
 }
 
 // A signal without a newer state delivers nothing.
-func TestSameVersion(t *testing.T) {
+func TestWatchSameVersion(t *testing.T) {
 	var h watch.Hub
 	reads := 0
 	get := func(_ context.Context, paths ...string) ([]store.Doc, error) {

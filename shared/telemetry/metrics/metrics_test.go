@@ -67,8 +67,8 @@ func TestTooManySeries(t *testing.T) {
 	}
 }
 
-// TestNothingIsFree checks the allocations without a meter, and with a series that already exists.
-func TestNothingIsFree(t *testing.T) {
+// TestMetricsAllocations checks the allocations without a meter, and with a series that already exists.
+func TestMetricsAllocations(t *testing.T) {
 	for name, m := range map[string]*metrics.Metrics{"off": nil, "on": metrics.New(time.Now)} {
 		m.Measure(took, 1, metrics.Attr{Key: "a", Value: "b"})
 		if n := testing.AllocsPerRun(100, func() { m.Measure(took, 1, metrics.Attr{Key: "a", Value: "b"}) }); n != 0 {

@@ -73,7 +73,7 @@ func labels(line map[string]any) map[string]any {
 	return l
 }
 
-func TestOneLineForARequest(t *testing.T) {
+func TestRequestLine(t *testing.T) {
 	r := httptest.NewRequest("POST", "/api/agent/runs/r-1/cancel?token="+canary, strings.NewReader(canary))
 	r.Header.Set("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	mux := http.NewServeMux()

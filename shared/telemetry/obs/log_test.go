@@ -91,7 +91,7 @@ type nobody struct{ name string }
 
 func (n *nobody) String() string { return n.name }
 
-func TestPrivateValuesStayOut(t *testing.T) {
+func TestLogWithoutPrivateValues(t *testing.T) {
 	tests := map[string][]any{
 		"by key": {"subject", canary, "Bcc", canary, "access_token", canary, "prompt", canary,
 			"edited-args", canary, "E-Mail", canary},
@@ -164,7 +164,7 @@ func TestUsefulValuesStay(t *testing.T) {
 	}
 }
 
-func TestNobodyForgesAField(t *testing.T) {
+func TestLogFieldsNotForged(t *testing.T) {
 	line, text := logged(t, func(l *slog.Logger) {
 		l.Info("line1\n{\"severity\":\"CRITICAL\",\"message\":\"forged\"}", // SE-002
 			"severity", "CRITICAL", "message", "forged", "msg", "forged", "level", "forged", "time", "never",

@@ -53,7 +53,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-func TestRedactKeepsWhatHelps(t *testing.T) {
+func TestRedactUseful(t *testing.T) {
 	for _, s := range []string{
 		"",
 		"ToolExecutionError store_unavailable: The store does not answer for now.",
@@ -75,7 +75,7 @@ func TestRedactKeepsWhatHelps(t *testing.T) {
 	}
 }
 
-func TestRedactMakesControlsHarmless(t *testing.T) {
+func TestRedactControls(t *testing.T) {
 	got := obs.Redact("a\x1b[2Jb\u009bc\u2028d\u202ee\u0085f\x00g\r")
 	if want := "a\ufffd[2Jb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg\ufffd"; got != want {
 		t.Errorf("got %q, want %q", got, want)

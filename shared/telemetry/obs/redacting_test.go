@@ -42,7 +42,7 @@ func TestRedacting(t *testing.T) {
 	}
 }
 
-func TestRedactingKeepsToTheLevel(t *testing.T) {
+func TestRedactingLevel(t *testing.T) {
 	for level, want := range map[string]string{"silent": "", "error": "e", "warn": "we", "info": "iwe",
 		"debug": "diwe"} {
 		var out bytes.Buffer

@@ -101,8 +101,8 @@ func FuzzSecretFilter(f *testing.F) {
 	})
 }
 
-// TestSecretFilterLeavesABlock filters a block with only a first line, as grep prints it. The output after it is shown.
-func TestSecretFilterLeavesABlock(t *testing.T) {
+// TestSecretFilterBlock filters a block with only a first line, as grep prints it. The output after it is shown.
+func TestSecretFilterBlock(t *testing.T) {
 	var out strings.Builder
 	f := obs.NewSecretFilter(&out)
 	_, _ = f.Write([]byte("key.pem:-----BEGIN RSA PRIVATE KEY-----\n/etc/hosts: 2 lines (of 3)\nand more\n"))

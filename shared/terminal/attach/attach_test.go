@@ -301,9 +301,9 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestTheShellStays attaches a second time. The shell is still there, with its output. On a host without script, a new
+// TestReattachShell attaches a second time. The shell is still there, with its output. On a host without script, a new
 // shell starts and a message says so.
-func TestTheShellStays(t *testing.T) {
+func TestReattachShell(t *testing.T) {
 	for keeps, path := range map[bool]string{true: "", false: sshd.Without(t, "script")} {
 		w := newWorld(t, sshd.Start(t, sshd.Options{Path: path}), Times{})
 		for again := range 2 {
@@ -325,9 +325,9 @@ func TestTheShellStays(t *testing.T) {
 	}
 }
 
-// TestWhoMayAttach checks that only the terminal's user may attach. For anyone else the answer is the same as for a
+// TestAttachRefused checks that only the terminal's user may attach. For anyone else the answer is the same as for a
 // terminal that does not exist.
-func TestWhoMayAttach(t *testing.T) {
+func TestAttachRefused(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	w, hasty := newWorld(t, host, Times{}), newWorld(t, host, Times{Auth: 300 * time.Millisecond})
 	for name, c := range map[string]struct{ terminal, first, reason string }{
@@ -362,8 +362,8 @@ func TestWhoMayAttach(t *testing.T) {
 	}
 }
 
-// TestItEnds ends open sockets for each reason.
-func TestItEnds(t *testing.T) {
+// TestSocketEnds ends open sockets for each reason.
+func TestSocketEnds(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	for reason, c := range map[string]struct {
 		times Times
@@ -491,9 +491,9 @@ func (w *world) beginsAs(id, command string, limit time.Duration, asks func(bool
 	return ended
 }
 
-// TestAListOfCommands shows the commands of a list one after the other, as one action. Keys go to the running command,
-// and the rest of an answer to one command reaches neither the next command nor the shell.
-func TestAListOfCommands(t *testing.T) {
+// TestAttachCommandList shows the commands of a list one after the other, as one action. Keys go to the running
+// command, and the rest of an answer to one command reaches neither the next command nor the shell.
+func TestAttachCommandList(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
 	c.hears("ready")
@@ -520,9 +520,9 @@ func TestAListOfCommands(t *testing.T) {
 	later.sees("then two")
 }
 
-// TestKeysBeforeItIsKnown attaches while the agent's command asks for a password, and types it before the run is known.
+// TestKeysBeforeRunKnown attaches while the agent's command asks for a password, and types it before the run is known.
 // The keys go to the command.
-func TestKeysBeforeItIsKnown(t *testing.T) {
+func TestKeysBeforeRunKnown(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	asks := make(chan bool, 10)
 	ended := w.begins(`read -rs x; echo "${#x} letters"`, time.Minute, func(a bool) { asks <- a })
@@ -560,9 +560,9 @@ func TestHalfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOnItsWay reports a question after its answer was typed, and then ends the command. The keys typed next
-// are a line for the shell. After a new question they are not.
-func TestAnAnswerOnItsWay(t *testing.T) {
+// TestKeysAfterAnswer reports a question after its answer was typed, and then ends the command. The keys typed next are
+// a line for the shell. After a new question they are not.
+func TestKeysAfterAnswer(t *testing.T) {
 	answer, line := []byte("some secret\r"), "ls\r"
 	for name, c := range map[string]struct {
 		arrived, dropped bool // the answer has arrived at the host, or an earlier command of a list left it unread
@@ -590,8 +590,8 @@ func TestAnAnswerOnItsWay(t *testing.T) {
 	}
 }
 
-// TestWhatARunHasPrinted attaches after commands of an open run have ended. The screen shows their output.
-func TestWhatARunHasPrinted(t *testing.T) {
+// TestAttachShowsEarlierOutput attaches after commands of an open run have ended. The screen shows their output.
+func TestAttachShowsEarlierOutput(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	<-w.begins("echo $((6*7)) lines", time.Minute, nil)
 	w.runs.change(func() { w.runs.run, w.runs.done = "run-1", []string{action} })
@@ -602,8 +602,8 @@ func TestWhatARunHasPrinted(t *testing.T) {
 	c.sees("shell")
 }
 
-// TestThePanesSize sends the size right after the token, to a new shell and to an existing one. Both apply it.
-func TestThePanesSize(t *testing.T) {
+// TestAttachSize sends the size right after the token, to a new shell and to an existing one. Both apply it.
+func TestAttachSize(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	for _, size := range []supervisor.Size{{Cols: 121, Rows: 41}, {Cols: 100, Rows: 30}} {
 		c := w.attach("ana", terminalID)
@@ -616,8 +616,8 @@ func TestThePanesSize(t *testing.T) {
 	}
 }
 
-// TestTheKeeperIsGone attaches after the keeper was deleted from the host. It is installed again.
-func TestTheKeeperIsGone(t *testing.T) {
+// TestAttachKeeperGone attaches after the keeper was deleted from the host. It is installed again.
+func TestAttachKeeperGone(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
 	c.hears("ready")
@@ -633,9 +633,9 @@ func TestTheKeeperIsGone(t *testing.T) {
 	c.sees("again")
 }
 
-// TestTheShellPrintsBesideACommand lets the person's shell print while a line of the agent's command is incomplete. The
+// TestShellOutputBesideCommand lets the person's shell print while a line of the agent's command is incomplete. The
 // shell may clear its current line, as it does when its size changes, so that line must not be the command's.
-func TestTheShellPrintsBesideACommand(t *testing.T) {
+func TestShellOutputBesideCommand(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
 	c.hears("ready")
@@ -705,8 +705,8 @@ func TestKeysAfterACommand(t *testing.T) {
 	c.sees("again")
 }
 
-// TestASlowReader checks the limit of unsent output, and that a reader that takes nothing is disconnected.
-func TestASlowReader(t *testing.T) {
+// TestSlowReader checks the limit of unsent output, and that a reader that takes nothing is disconnected.
+func TestSlowReader(t *testing.T) {
 	s := newScreen()
 	stuck := make(chan struct{})
 	go func() {
@@ -740,9 +740,9 @@ func TestASlowReader(t *testing.T) {
 	w.serving.Wait() // even if nothing is read
 }
 
-// TestNothingIsPolled checks that a key is taken as soon as it is typed, and that output is sent as soon as it is
+// TestKeysAndOutputUnpolled checks that a key is taken as soon as it is typed, and that output is sent as soon as it is
 // there.
-func TestNothingIsPolled(t *testing.T) {
+func TestKeysAndOutputUnpolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, k, began := newScreen(), newKeys(), time.Now()
 		go func() { _, _ = io.Copy(printer{s, true}, k) }() // the host, which prints each key

@@ -120,7 +120,7 @@ func (w *env) open(uid, hostID string) terminal.Terminal {
 	return on
 }
 
-func TestAHostIsAddedAsItsUserSaidIt(t *testing.T) {
+func TestAddHost(t *testing.T) {
 	w := newEnv(t)
 	in := request(t)
 	port, auto := 2222, terminal.AutoRunReadOnly
@@ -224,8 +224,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestWhatBreaksARule names the field, and says nothing of a secret.
-func TestWhatBreaksARule(t *testing.T) {
+// TestAddRefused names the field, and says nothing of a secret.
+func TestAddRefused(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func slow(t testing.TB) string {
 	return string(pem.EncodeToMemory(block))
 }
 
-func TestAddressesThatAreAccepted(t *testing.T) {
+func TestAddAddresses(t *testing.T) {
 	for in, want := range map[string]string{"web": "web", "WEB.example.COM": "web.example.com",
 		"web.example.com.": "web.example.com", "10.0.0.7": "10.0.0.7", "2001:DB8::1": "2001:db8::1",
 		"::ffff:10.0.0.7": "10.0.0.7", "xn--bcher-kva.de": "xn--bcher-kva.de", "3com.com": "3com.com"} {
@@ -500,8 +500,8 @@ func begin(t testing.TB, st store.Store, on terminal.Terminal, f document.RunFie
 	return runID
 }
 
-// TestATerminalStaysWhileARunIsOpenOnIt closes terminals on which runs are open, have ended, or were quarantined.
-func TestATerminalStaysWhileARunIsOpenOnIt(t *testing.T) {
+// TestCloseTerminalWithRuns closes terminals on which runs are open, have ended, or were quarantined.
+func TestCloseTerminalWithRuns(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
 	for _, f := range []document.RunFields{{Status: string(run.Completed)}, {Status: string(run.Failed)},
@@ -524,8 +524,8 @@ func TestATerminalStaysWhileARunIsOpenOnIt(t *testing.T) {
 	w.whole("ana")
 }
 
-// TestARunThatBeginsMeanwhileKeepsItsTerminal begins a run between what a deletion has read and its commit.
-func TestARunThatBeginsMeanwhileKeepsItsTerminal(t *testing.T) {
+// TestCloseTerminalRacesRun begins a run between what a deletion has read and its commit.
+func TestCloseTerminalRacesRun(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
 	on := w.open("ana", h.ID)
@@ -539,8 +539,8 @@ func TestARunThatBeginsMeanwhileKeepsItsTerminal(t *testing.T) {
 	w.whole("ana")
 }
 
-// TestBoundsHoldInRaces adds and opens more than a user may have, at once.
-func TestBoundsHoldInRaces(t *testing.T) {
+// TestLimitsInRaces adds and opens more than a user may have, at once.
+func TestLimitsInRaces(t *testing.T) {
 	w := newEnv(t)
 	for range terminal.MaxHosts - 2 {
 		w.add("ana")
@@ -602,8 +602,8 @@ func atOnce(n int, f func() error) (succeeded int) {
 	return succeeded
 }
 
-// TestScansAndChecksAreCounted together, before anything is reached.
-func TestScansAndChecksAreCounted(t *testing.T) {
+// TestScansAndChecksLimited together, before anything is reached.
+func TestScansAndChecksLimited(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
 	for i := range terminal.AsksPerMinute {
@@ -662,8 +662,8 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestNothingIsStoredForADisabledUser disables the user between what a request read and its commit.
-func TestNothingIsStoredForADisabledUser(t *testing.T) {
+// TestAddForDisabledUser disables the user between what a request read and its commit.
+func TestAddForDisabledUser(t *testing.T) {
 	w := newEnvOn(t, func(st store.Store) store.Store {
 		return faulty.Wrap(st, faulty.Commits(faulty.Nth(1, faulty.Before(func(*faulty.Call) {
 			data, err := strictjson.Marshal(run.User{UID: "ana", Disabled: true})

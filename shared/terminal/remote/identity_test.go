@@ -82,8 +82,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestAWeakSignature refuses a certificate that an RSA authority signed with SHA-1.
-func TestAWeakSignature(t *testing.T) {
+// TestCertificateWithWeakSignature refuses a certificate that an RSA authority signed with SHA-1.
+func TestCertificateWithWeakSignature(t *testing.T) {
 	ca := signer(t, "rsa")
 	sha1, err := ssh.NewSignerWithAlgorithms(ca.(ssh.AlgorithmSigner), []string{ssh.KeyAlgoRSA})
 	if err != nil {
@@ -97,8 +97,8 @@ func TestAWeakSignature(t *testing.T) {
 	}
 }
 
-// TestNoCertificate connects to a host without a certificate whose authority alone is known.
-func TestNoCertificate(t *testing.T) {
+// TestCertificateMissing connects to a host without a certificate whose authority alone is known.
+func TestCertificateMissing(t *testing.T) {
 	own, ca := signer(t, "ed25519"), signer(t, "ed25519")
 	h := newServer(t, own).start().host()
 	h.HostKeys, h.CertAuthorities = nil, pin(ca.PublicKey())

@@ -60,9 +60,9 @@ func TestOpenSSH(t *testing.T) {
 	}
 }
 
-// TestTwoUsersOfOneHost logs two users in to one host with the same user name. The host sees two connections, and the
-// same ones again for each user's next command.
-func TestTwoUsersOfOneHost(t *testing.T) {
+// TestConnectionsOfTwoUsers logs two users in to one host with the same user name. The host sees two connections, and
+// the same ones again for each user's next command.
+func TestConnectionsOfTwoUsers(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})
 	seen := map[string]string{} // the connection of each user
@@ -146,9 +146,9 @@ func TestScanTellsNothing(t *testing.T) {
 	}
 }
 
-// TestARestartedServer connects again to a server that was restarted and has lost its connections. With another key,
-// the server is refused.
-func TestARestartedServer(t *testing.T) {
+// TestReconnectAfterRestart connects again to a server that was restarted and has lost its connections. With another
+// key, the server is refused.
+func TestReconnectAfterRestart(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})
 	h := s.Host()
@@ -193,8 +193,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestALeaseKeeps checks that a connection in use stays open for longer than an idle one.
-func TestALeaseKeeps(t *testing.T) {
+// TestLeaseKeepsConnection checks that a connection in use stays open for longer than an idle one.
+func TestLeaseKeepsConnection(t *testing.T) {
 	key := signer(t, "ed25519")
 	s := newServer(t, key)
 	var asked atomic.Int64

@@ -48,7 +48,7 @@ func list(t *testing.T, c *http.Client, base string) error {
 	return err
 }
 
-func TestTheProxyKnowsWhoMayDoWhat(t *testing.T) {
+func TestProxyPermissions(t *testing.T) {
 	e := emulate.Start(t)
 	stranger := &http.Client{Transport: bearer("ya29.invented")}
 	if err := list(t, stranger, e.Direct); err != nil {
@@ -68,7 +68,7 @@ func TestTheProxyKnowsWhoMayDoWhat(t *testing.T) {
 	refused(t, list(t, c, e.URL), 401, "authError")
 }
 
-func TestAFaultStrikesOnceAndAfterTheDeed(t *testing.T) {
+func TestFaultOnceAndAfter(t *testing.T) {
 	e := emulate.Start(t)
 	c := e.Client(t, calendarapi.CalendarEventsScope)
 	e.Break("calendar.events.list", emulate.Fault{Status: 429, Reason: "rateLimitExceeded"},

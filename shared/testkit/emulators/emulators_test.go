@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-func TestOneEmulatorPerBinary(t *testing.T) {
+func TestEmulatorPerBinary(t *testing.T) {
 	for name, start := range map[string]func(
 		testing.TB) string{"Firestore": emulators.Firestore, "PubSub": emulators.PubSub} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestOneEmulatorPerBinary(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheProcess(t *testing.T) {
+func TestStopEmulator(t *testing.T) {
 	needJar(t)
 	realpart.Emulators.Take(t)
 	e, err := emulators.StartPubSub(t.Context(), io.Discard)
@@ -55,7 +55,7 @@ func TestStopEndsTheProcess(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesEmulatorIsUsed(t *testing.T) {
+func TestExternalEmulator(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
 	realpart.Emulators.Take(t)
 	e, err := emulators.StartFirestore(t.Context(), io.Discard)
@@ -67,7 +67,7 @@ func TestSomebodyElsesEmulatorIsUsed(t *testing.T) {
 	}
 }
 
-func TestAbsentPartsAreNamed(t *testing.T) {
+func TestEmulatorAbsent(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
 	t.Setenv("JAVA_HOME", "")
 	t.Run("java", func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAbsentPartsAreNamed(t *testing.T) {
 	})
 }
 
-func TestStartEndsWithItsContext(t *testing.T) {
+func TestStartCancelled(t *testing.T) {
 	needJar(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

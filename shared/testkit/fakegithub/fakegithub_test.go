@@ -72,8 +72,8 @@ func must[T any](t *testing.T) func(v T, _ *githubapi.Response, err error) T {
 	}
 }
 
-// TestAllIsAsGitHubDescribesIt makes an exchange of each operation, and holds each to GitHub's description.
-func TestAllIsAsGitHubDescribesIt(t *testing.T) {
+// TestOperationsAsDescribed makes an exchange of each operation, and holds each to GitHub's description.
+func TestOperationsAsDescribed(t *testing.T) {
 	described := octokit.Require(t)
 	var mu sync.Mutex
 	seen := map[string]bool{}
@@ -283,7 +283,7 @@ func pulls(t *testing.T, w *world, c *githubapi.Client) {
 	refused(t, err, 404)
 }
 
-func TestWhoMayDoWhat(t *testing.T) {
+func TestPermissions(t *testing.T) {
 	w := open(t, fakegithub.Options{})
 	_, _, err := w.as(t, "nobody").Users.Get(t.Context(), "")
 	refused(t, err, http.StatusUnauthorized)
@@ -352,8 +352,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenMayShowLate reads after an issue was made; folders are listed one by one.
-func TestWhatIsWrittenMayShowLate(t *testing.T) {
+// TestWritesShowLate reads after an issue was made; folders are listed one by one.
+func TestWritesShowLate(t *testing.T) {
 	w := open(t, fakegithub.Options{Fault: func(op string) (f fakegoogle.Fault) {
 		if op == "issues/create" {
 			f.Hidden = 2
@@ -377,9 +377,9 @@ func TestWhatIsWrittenMayShowLate(t *testing.T) {
 	}
 }
 
-// TestTheSearchLagsBehind creates an issue. Lists have it at once, the search only after a while, so a search proves
-// nothing about a recent creation.
-func TestTheSearchLagsBehind(t *testing.T) {
+// TestSearchLags creates an issue. Lists have it at once, the search only after a while, so a search proves nothing
+// about a recent creation.
+func TestSearchLags(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w := open(t, fakegithub.Options{Now: func() time.Time { return now }})
 	ctx, c := t.Context(), w.as(t, "ada")

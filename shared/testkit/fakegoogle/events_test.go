@@ -44,7 +44,7 @@ func listed(t *testing.T, c *calendarapi.EventsListCall) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestEventsAreListedByTheirTimes(t *testing.T) {
+func TestEventsListByTime(t *testing.T) {
 	s, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+readonly)
 	put(t, s, "late", "2027-03-27T15:00:00+01:00", "2027-03-27T16:00:00+01:00", nil)
@@ -80,7 +80,7 @@ late 2027-03-27T10:00:00-04:00`},
 	}
 }
 
-func TestEventsAreFoundByTheirWordsAndReadByPages(t *testing.T) {
+func TestEventsSearchAndPages(t *testing.T) {
 	s, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+events)
 	put(t, s, "Lunch", "2027-01-05T12:00:00Z", "2027-01-05T13:00:00Z", map[string]any{"location": "The Crown",
@@ -116,7 +116,7 @@ func TestEventsAreFoundByTheirWordsAndReadByPages(t *testing.T) {
 	}
 }
 
-func TestAListIsRefusedAsGoogleDoes(t *testing.T) {
+func TestEventsListRefused(t *testing.T) {
 	_, url := open(t, "")
 	list := func() *calendarapi.EventsListCall { return calendarOf(t, url, "me:"+events).Events.List("primary") }
 	const at = "2027-01-05T12:00:00Z"

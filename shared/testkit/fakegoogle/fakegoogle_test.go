@@ -89,7 +89,7 @@ func refused(t *testing.T, what string, err error, code int, reason string) {
 	}
 }
 
-func TestADraftIsSentOnce(t *testing.T) {
+func TestDraftSentOnce(t *testing.T) {
 	s, url := open(t, "")
 	svc := mailOf(t, url, "me:"+compose+" "+metadata)
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: raw(letter)}).Do()
@@ -133,7 +133,7 @@ func TestADraftIsSentOnce(t *testing.T) {
 	}
 }
 
-func TestADraftCanBeReadChangedAndDeleted(t *testing.T) {
+func TestDraftChangeAndDelete(t *testing.T) {
 	_, url := open(t, "")
 	svc := mailOf(t, url, "me:"+compose)
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: raw("Subject: no recipient yet\n\nx\n")}).Do()
@@ -159,7 +159,7 @@ func TestADraftCanBeReadChangedAndDeleted(t *testing.T) {
 	refused(t, "delete again", svc.Users.Drafts.Delete("me", d.Id).Do(), 404, "notFound")
 }
 
-func TestWhoMayDoWhat(t *testing.T) {
+func TestPermissions(t *testing.T) {
 	_, url := open(t, "")
 	draft := &gmailapi.Draft{Message: raw(letter)}
 	d, err := mailOf(t, url, "me:"+compose).Users.Drafts.Create("me", draft).Do()
@@ -231,7 +231,7 @@ func event(id string) *calendarapi.Event {
 	}
 }
 
-func TestAnEventsIdStaysTaken(t *testing.T) {
+func TestEventIDStaysTaken(t *testing.T) {
 	s, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+events).Events
 	ev, err := svc.Insert("primary", event("abcde")).Do()
@@ -271,7 +271,7 @@ func TestAnEventsIdStaysTaken(t *testing.T) {
 	}
 }
 
-func TestTheCalendarRefusesWhatGoogleRefuses(t *testing.T) {
+func TestCalendarRefused(t *testing.T) {
 	_, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+events).Events
 	for name, c := range map[string]struct {
@@ -305,7 +305,7 @@ func TestTheCalendarRefusesWhatGoogleRefuses(t *testing.T) {
 	}
 }
 
-func TestAllIsStillThereAfterARestart(t *testing.T) {
+func TestDataAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	s, url := open(t, dir)
 	svc := mailOf(t, url, "me:"+full)
@@ -342,7 +342,7 @@ func TestAllIsStillThereAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReadStopsTheStart(t *testing.T) {
+func TestStartWithUnreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "google.jsonl"), []byte("rubbish\n{}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ func TestTokensOfAccounts(t *testing.T) {
 	}
 }
 
-// TestACodeIsRedeemedByItsClient exchanges codes as the client does that asked for them, and with one thing otherwise.
-func TestACodeIsRedeemedByItsClient(t *testing.T) {
+// TestCodeRedeemedByClient exchanges codes as the client does that asked for them, and with one thing otherwise.
+func TestCodeRedeemedByClient(t *testing.T) {
 	key, err := issuer.NewKey()
 	if err != nil {
 		t.Fatal(err)

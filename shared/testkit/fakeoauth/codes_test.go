@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
-func TestACodeIsGoodOnceInTimeAndWithItsVerifier(t *testing.T) {
+func TestCodeUse(t *testing.T) {
 	// RFC 7636, appendix B
 	const verifier, challenge = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
 		"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
-// TestAnswersOfTheConsentPage posts the form of the page, and checks where the browser is sent.
-func TestAnswersOfTheConsentPage(t *testing.T) {
+// TestConsentPageAnswers posts the form of the page, and checks where the browser is sent.
+func TestConsentPageAnswers(t *testing.T) {
 	s := fakeoauth.New(fakeoauth.Client{ClientID: "c", Key: []byte("a key")}, fakeoauth.Page{Denied: "Denied."},
 		func(account string) error {
 			if account != "ana" {
@@ -51,7 +51,7 @@ func TestAnswersOfTheConsentPage(t *testing.T) {
 	}
 }
 
-func TestATokenIsReadByItsServerAndPrefix(t *testing.T) {
+func TestTokenServerAndPrefix(t *testing.T) {
 	s := fakeoauth.New(fakeoauth.Client{Key: []byte("a key")}, fakeoauth.Page{}, nil)
 	other := fakeoauth.New(fakeoauth.Client{Key: []byte("another key")}, fakeoauth.Page{}, nil)
 	token := s.Sign("one_", "ana")

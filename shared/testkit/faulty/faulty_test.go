@@ -130,7 +130,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func TestAPanicOfTheTestsOwnIsNoDeath(t *testing.T) {
+func TestDiesPassesOtherPanics(t *testing.T) {
 	defer func() {
 		if recover() != "a mistake" {
 			t.Error("the panic was taken for a death")

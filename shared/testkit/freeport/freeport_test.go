@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
-// TestNoPortTwice asks for so many ports that chance would return some of them twice.
-func TestNoPortTwice(t *testing.T) {
+// TestPortOnce asks for so many ports that chance would return some of them twice.
+func TestPortOnce(t *testing.T) {
 	given := map[string]bool{}
 	for range 2000 {
 		port := freeport.For(t)

@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestAProgramEndsWithGoRun kills a parent that is called as the go command is, wherever it and the program lie: the
-// program, whose output is a pipe, ends too. A parent of another name is not followed.
-func TestAProgramEndsWithGoRun(t *testing.T) {
+// TestFollowGoRun kills a parent that is called as the go command is, wherever it and the program lie: the program,
+// whose output is a pipe, ends too. A parent of another name is not followed.
+func TestFollowGoRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

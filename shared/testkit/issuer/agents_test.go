@@ -64,8 +64,8 @@ func agentAsks(id, back string, changes ...string) url.Values {
 	return q
 }
 
-// TestAProgramRegistersItself and gets tokens that are for the resource alone, and new ones when they have expired.
-func TestAProgramRegistersItself(t *testing.T) {
+// TestProgramRegistration and gets tokens that are for the resource alone, and new ones when they have expired.
+func TestProgramRegistration(t *testing.T) {
 	now := time.Now()
 	file := filepath.Join(t.TempDir(), "programs.json")
 	iss := agentServer(t, file, &now)
@@ -131,7 +131,7 @@ func TestAProgramRegistersItself(t *testing.T) {
 	}
 }
 
-func TestAUserWhoSaysNo(t *testing.T) {
+func TestConsentDenied(t *testing.T) {
 	now := time.Now()
 	iss := agentServer(t, filepath.Join(t.TempDir(), "programs.json"), &now)
 	_, id := register(t, iss, `{"client_name":"e","redirect_uris":["https://editor.example/cb?a=1"]}`)
@@ -142,7 +142,7 @@ func TestAUserWhoSaysNo(t *testing.T) {
 	}
 }
 
-func TestWhereNoCodeIsSent(t *testing.T) {
+func TestCodeNotSent(t *testing.T) {
 	now := time.Now()
 	iss := agentServer(t, filepath.Join(t.TempDir(), "programs.json"), &now)
 	for _, back := range []string{"http://editor.example/cb", "javascript:alert(1)", "https://a@editor.example/",

@@ -60,7 +60,7 @@ func TestTokensPassDiscovery(t *testing.T) {
 	}
 }
 
-func TestKeyIsMadeOnceAndKept(t *testing.T) {
+func TestKeyKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	ids := make([]string, 4)
 	var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 	}
 }
 
-func TestDamagedKeyIsNotReplaced(t *testing.T) {
+func TestKeyDamaged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, issuer.KeyFile)
 	if err := os.WriteFile(path, []byte("not a key"), 0o600); err != nil {
@@ -106,7 +106,7 @@ func TestDamagedKeyIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestAddressMustBeAnIssuer(t *testing.T) {
+func TestAddressRefused(t *testing.T) {
 	key, err := issuer.NewKey()
 	if err != nil {
 		t.Fatal(err)

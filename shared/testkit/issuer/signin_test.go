@@ -77,7 +77,7 @@ func post(t *testing.T, address string, form url.Values) (int, *url.URL, map[str
 	return res.StatusCode, to, body
 }
 
-func TestACodeIsGoodOnceAndForItsVerifier(t *testing.T) {
+func TestCodeUse(t *testing.T) {
 	_, iss := signInServer(t)
 	redeem := func(changes ...string) (int, map[string]any) {
 		status, to, _ := post(t, iss.URL()+"/authorize", question())
@@ -116,7 +116,7 @@ func TestACodeIsGoodOnceAndForItsVerifier(t *testing.T) {
 	}
 }
 
-func TestATokenInTheFragment(t *testing.T) {
+func TestTokenInFragment(t *testing.T) {
 	_, iss := signInServer(t)
 	status, to, _ := post(t, iss.URL()+"/authorize", question("response_type", "id_token"))
 	fragment, err := url.ParseQuery(to.EscapedFragment())
@@ -126,7 +126,7 @@ func TestATokenInTheFragment(t *testing.T) {
 	}
 }
 
-func TestNobodyIsSentElsewhere(t *testing.T) {
+func TestRedirectsRefused(t *testing.T) {
 	_, iss := signInServer(t)
 	for name, changes := range map[string][]string{
 		"another client": {"client_id", "x"}, "another address": {"redirect_uri", "https://evil.example/"},

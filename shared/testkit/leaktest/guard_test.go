@@ -15,9 +15,9 @@ var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/shared
 	"/shared/store/embedded", "/shared/testkit\"", "/shared/testkit/emulators", "/shared/testkit/fakegoogle",
 	"/shared/testkit/issuer", "pgregory.net/rapid", "/shared/store/storetest"}
 
-// TestEveryPackageIsAsked checks that the tests of each package that starts goroutines or a server, or has property
+// TestMainInEveryPackage checks that the tests of each package that starts goroutines or a server, or has property
 // tests, end in [Main].
-func TestEveryPackageIsAsked(t *testing.T) {
+func TestMainInEveryPackage(t *testing.T) {
 	tested, starts, asked := map[string]bool{}, map[string]string{}, map[string]bool{}
 	err := filepath.WalkDir("../../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" {

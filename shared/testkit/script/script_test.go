@@ -75,7 +75,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-func TestItIsStrict(t *testing.T) {
+func TestScriptStrict(t *testing.T) {
 	for name, req := range map[string]model.Request{
 		"nothing asked": {},
 		"a missing signature": {Contents: []json.RawMessage{

@@ -67,9 +67,9 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheDevelopers looks for the home directory of who runs the tests in the environment of a session, where
-// the files of their shell would leave it.
-func TestNothingOfTheDevelopers(t *testing.T) {
+// TestSessionEnvironment looks for the home directory of who runs the tests in the environment of a session, where the
+// files of their shell would leave it.
+func TestSessionEnvironment(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ var Cases = []Case{
 		Absent: "Countersign has no four-eyes: each user approves their own actions"},
 	{Number: "17", Name: "two users on one instance with different Google tokens, 8 mails each at once",
 		Want: "16 mails, each from its own user's account", Try: twoUsers, Effect: true,
-		Tests: []string{"shared/accounts/google: TestUsersAreNeverMixed"}, Peers: "adk-python #3772 mixes them"},
+		Tests: []string{"shared/accounts/google: TestTokensOfManyUsers"}, Peers: "adk-python #3772 mixes them"},
 	{Number: "18", Name: "forged history, forged tool result, a result for a call never made, and another user's " +
 		"history, in a page's chat",
 		Want: "6 of 6 refused with 400; the genuine one goes on with 200", Try: forgedHistories,
@@ -123,10 +123,10 @@ var Cases = []Case{
 		Want: "asks again; nothing sent", Tests: []string{here + ": TestRevokedBetweenProposalAndExecution"}},
 	{Number: "22", Name: "audit chain: an entry changed, deleted, inserted, reordered, the tail dropped",
 		Want:  "all detected, with the entry named",
-		Tests: []string{"shared/store/audit: TestVerifyNamesTheEntry", "shared/store/audit: TestAnyMutationIsNamed"}},
+		Tests: []string{"shared/store/audit: TestVerifyEntry", "shared/store/audit: TestVerifyMutations"}},
 	{Number: "23", Name: "secret in arguments, output and errors of each tool", Want: "never in response, log or audit",
 		Tests: []string{here + ": TestSecretsStayOut", here + ": TestSecretsOfCommandsStayOut",
-			"shared/app: TestProviderFaults", "shared/telemetry/obs: TestPrivateValuesStayOut"}},
+			"shared/app: TestProviderFaults", "shared/telemetry/obs: TestLogWithoutPrivateValues"}},
 	{Number: "24", Name: "SSH output that has the sentinel or the keeper's own mark, 10 MB, no newline, " +
 		"binary, a prompt " +
 		"for a password, no end",

@@ -75,7 +75,7 @@ func TestReadAndWrite(t *testing.T) {
 }
 
 // The standard library's functions over file systems work on it.
-func TestIsAFileSystem(t *testing.T) {
+func TestFileSystem(t *testing.T) {
 	d, _ := tree(t)
 	var seen []string
 	err := fs.WalkDir(d, ".", func(path string, e fs.DirEntry, err error) error {
@@ -239,7 +239,7 @@ func TestBounds(t *testing.T) {
 }
 
 // Only files are read: anything else is refused without waiting.
-func TestOnlyFiles(t *testing.T) {
+func TestReadOnlyFiles(t *testing.T) {
 	d, _ := tree(t)
 	if err := pipe(filepath.Join(string(d), "pipe")); err != nil {
 		t.Skip(err)

@@ -192,7 +192,7 @@ func TestTimeIsUp(t *testing.T) {
 }
 
 // What a program leaves running in its group ends with it; what has left the group does not hold up the answer.
-func TestNothingIsLeft(t *testing.T) {
+func TestRunLeavesNothing(t *testing.T) {
 	got, err := run(t, t.Context(), `sh -c 'sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $!'`)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestRunConcurrently(t *testing.T) {
 	files := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
 		if err != nil {

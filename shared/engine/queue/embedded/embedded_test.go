@@ -29,7 +29,7 @@ func counter() func() string {
 
 func acks(context.Context, []byte) error { return nil }
 
-func TestBackoffIsThatOfPubSub(t *testing.T) {
+func TestBackoffAsPubSub(t *testing.T) {
 	c := newClock()
 	var failures []embedded.Failure
 	q := embedded.New(newMemory(t), embedded.Options{Now: c.now, ID: counter(),
@@ -73,7 +73,7 @@ func TestBackoffIsThatOfPubSub(t *testing.T) {
 	deliver(t, q, acks, 0)
 }
 
-func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
+func TestClaimHidesMessage(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	one := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	other := embedded.New(st, embedded.Options{Now: c.now})
@@ -91,7 +91,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 	deliver(t, one, acks, 0)
 }
 
-func TestALateFailureDoesNotBringAnAcknowledgedMessageBack(t *testing.T) {
+func TestAcknowledgedMessageStaysGone(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
@@ -128,7 +128,7 @@ func TestOldestFirst(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableDocumentDoesNotHoldUpTheRest(t *testing.T) {
+func TestDeliverWithUnreadableDocument(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	if _, err := st.Commit(t.Context(),

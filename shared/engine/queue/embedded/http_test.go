@@ -17,7 +17,7 @@ import (
 
 func token(context.Context) (string, error) { return "t0ken", nil }
 
-func TestHTTPPushPostsAsPubSubDoes(t *testing.T) {
+func TestHTTPPushAsPubSub(t *testing.T) {
 	var got *http.Request
 	var body []byte
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue/embedded"
 )
 
-// TestAKilledProcessLosesNothing has another process, this test binary again, claim a message in a file, and kills it
-// in the middle of the push.
-func TestAKilledProcessLosesNothing(t *testing.T) {
+// TestDeliverAfterKill has another process, this test binary again, claim a message in a file, and kills it in the
+// middle of the push.
+func TestDeliverAfterKill(t *testing.T) {
 	const dirVar = "QUEUE_TEST_DIR"
 	if dir := os.Getenv(dirVar); dir != "" {
 		pushForEver(t, dir)
@@ -27,7 +27,7 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
-	victim := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLosesNothing$", "-test.timeout=1m")
+	victim := exec.Command(os.Args[0], "-test.run=^TestDeliverAfterKill$", "-test.timeout=1m")
 	victim.Env = append(os.Environ(), dirVar+"="+dir)
 	victim.Stderr = os.Stderr
 	out, err := victim.StdoutPipe()

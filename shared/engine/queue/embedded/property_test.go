@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// TestNothingIsLost runs random histories of two processes on one store that send, succeed, fail and die in the middle
-// of a push. In each of them, a message that was not acknowledged is delivered in the end, and one that was is not
-// delivered again (unless the process died before it could record that).
-func TestNothingIsLost(t *testing.T) {
+// TestDeliverRandomHistories runs random histories of two processes on one store that send, succeed, fail and die in
+// the middle of a push. In each of them, a message that was not acknowledged is delivered in the end, and one that was
+// is not delivered again (unless the process died before it could record that).
+func TestDeliverRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, st := newClock(), newMemory(t)
 		ids := counter()

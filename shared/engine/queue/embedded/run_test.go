@@ -120,7 +120,7 @@ func TestRunDrainsABacklogWithoutPause(t *testing.T) {
 	})
 }
 
-func TestRunGivesBackWhatItHasWhenItEnds(t *testing.T) {
+func TestRunReturnsClaimsAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, st := newClock(), newMemory(t)
 		failed := func(f embedded.Failure) { t.Errorf("reported %+v", f) }

@@ -95,7 +95,7 @@ func TestWorkerWritesNothing(t *testing.T) {
 
 // Runs that this process does not move are left to others, as documents, and the documents of other processes stay
 // where they are.
-func TestWorkerLeavesOthersRuns(t *testing.T) {
+func TestWorkerOwnRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
 		here, there := embedded.NewWorker(embedded.New(st, embedded.Options{})),
@@ -128,7 +128,7 @@ func TestWorkerLeavesOthersRuns(t *testing.T) {
 }
 
 // A document is deleted only after its run was moved, because the process may end before that.
-func TestWorkerKeepsDocumentsUntilMoved(t *testing.T) {
+func TestWorkerDocumentsUntilMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
 		resume(t, embedded.New(st, embedded.Options{}), run)

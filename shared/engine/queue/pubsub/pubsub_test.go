@@ -37,7 +37,7 @@ func TestResumePublishesTheRunIDAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestResumeWithoutATopicFails(t *testing.T) {
+func TestResumeWithoutTopic(t *testing.T) {
 	srv := pstest.NewServer()
 	defer srv.Close()
 	t.Setenv("PUBSUB_EMULATOR_HOST", srv.Addr)
@@ -47,7 +47,7 @@ func TestResumeWithoutATopicFails(t *testing.T) {
 	}
 }
 
-func TestResumeEndsWithItsContext(t *testing.T) {
+func TestResumeCancelled(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connection, and no server answers
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestResumeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestEmulateRefusesARealProject(t *testing.T) {
+func TestEmulateRealProject(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
 	if err := pubsub.Emulate(t.Context(), "demo", "resume", "http://127.0.0.1:1/"); err == nil {
 		t.Error("it would have worked on a real project")

@@ -14,8 +14,8 @@ func TestFolder(t *testing.T) {
 	blobtest.Run(t, func(t testing.TB) blob.Store { return folder.New(filepath.Join(t.TempDir(), "files")) })
 }
 
-// TestFilesAreTheOwnersOnly checks the rights of the folder and its files, and that nothing else is left in it.
-func TestFilesAreTheOwnersOnly(t *testing.T) {
+// TestFilePermissions checks the rights of the folder and its files, and that nothing else is left in it.
+func TestFilePermissions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "files")
 	f, name := folder.New(dir), blobtest.Object("ada", []byte("x"), 1)
 	for range 2 {

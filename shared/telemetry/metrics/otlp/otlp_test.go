@@ -99,8 +99,8 @@ func (w *world) wants(t *testing.T, want string) {
 	}
 }
 
-// TestTheMessage compares the sent message with OpenTelemetry's own.
-func TestTheMessage(t *testing.T) {
+// TestMessage compares the sent message with OpenTelemetry's own.
+func TestMessage(t *testing.T) {
 	w := newWorld(t, otlp.Options{Release: "v1", Headers: map[string]string{"X-Api-Key": "k"}})
 	w.Metrics().Measure(asked, 3, red, none)
 	w.Metrics().Measure(took, 2)
@@ -141,8 +141,8 @@ func TestTheMessage(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSent checks that values that could not be sent are kept, and sent once with the next values.
-func TestWhatCannotBeSent(t *testing.T) {
+// TestSendFails checks that values that could not be sent are kept, and sent once with the next values.
+func TestSendFails(t *testing.T) {
 	for name, cumulative := range map[string]bool{"delta": false, "cumulative": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, otlp.Options{Cumulative: cumulative}, http.StatusOK, http.StatusServiceUnavailable,
@@ -168,8 +168,8 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefused checks that refused values are dropped and logged, and not sent again.
-func TestWhatIsRefused(t *testing.T) {
+// TestSendRefused checks that refused values are dropped and logged, and not sent again.
+func TestSendRefused(t *testing.T) {
 	w := newWorld(t, otlp.Options{}, http.StatusBadRequest)
 	w.Metrics().Measure(asked, 1)
 	w.Send(t.Context())
@@ -181,8 +181,8 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestADownCollector checks the limit of the values that are kept for a collector that is down.
-func TestADownCollector(t *testing.T) {
+// TestCollectorDown checks the limit of the values that are kept for a collector that is down.
+func TestCollectorDown(t *testing.T) {
 	w := newWorld(t, otlp.Options{Release: strings.Repeat("v", 1<<10)},
 		slices.Repeat([]int{http.StatusServiceUnavailable}, 300)...)
 	for range 301 {
@@ -215,8 +215,8 @@ func TestPartialSuccess(t *testing.T) {
 	}
 }
 
-// TestByTheClock checks that values are also sent at intervals, without a call of Send.
-func TestByTheClock(t *testing.T) {
+// TestSendEvery checks that values are also sent at intervals, without a call of Send.
+func TestSendEvery(t *testing.T) {
 	c := &collector.Collector{}
 	to := httptest.NewServer(c)
 	defer to.Close()
@@ -231,8 +231,9 @@ func TestByTheClock(t *testing.T) {
 	}
 }
 
-// TestAtOnce checks that each value is sent once, whatever number of goroutines measure and send at the same time.
-func TestAtOnce(t *testing.T) {
+// TestSendConcurrently checks that each value is sent once, whatever number of goroutines measure and send at the same
+// time.
+func TestSendConcurrently(t *testing.T) {
 	for name, cumulative := range map[string]bool{"delta": false, "cumulative": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, otlp.Options{Cumulative: cumulative}, http.StatusServiceUnavailable, http.StatusOK,
