@@ -100,40 +100,13 @@ func (s *server) build(ctx context.Context, o options) error {
 		}
 		s.closers = append(s.closers, s.cloud.stop)
 	}
-	key, err := issuer.OpenKey(dir)
+	if err := s.openIssuer(dir); err != nil {
+		return err
+	}
+	cfg, declared, err := s.configure(ctx, dir)
 	if err != nil {
 		return err
 	}
-	if s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now); err != nil {
-		return err
-	}
-	if s.env.file, err = config.ReadFile(s.env.get); err != nil && !s.env.file.Placeholder {
-		return err
-	}
-	s.env.localParts(s.base)
-	declared, err := s.actions(dir)
-	if err != nil {
-		return err
-	}
-	if err := s.agents(dir); err != nil {
-		return err
-	}
-	if err := s.env.vapidKey(dir); err != nil {
-		return err
-	}
-	s.containers = s.env.findEngine(ctx)
-	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
-	if err != nil {
-		return err
-	}
-	if cfg.MCPIssuer == s.issuer.URL() {
-		programs := issuer.Agents{Resource: cfg.MCPURL, File: filepath.Join(dir, "programs.json"), SignedIn: s.signedIn}
-		if err := s.issuer.ServeAgents(programs); err != nil {
-			return err
-		}
-	}
-	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
-	s.origins = cfg.AllowedOrigins
 	if err := s.startDemo(dir); err != nil {
 		return err
 	}
@@ -142,18 +115,7 @@ func (s *server) build(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
-		return err
-	}
-	if s.oauth, err = openOAuth(dir, cfg.PublicURL, s.issuer); err != nil {
-		return err
-	}
-	s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.oauth.User, Delivers: s.people.has})
-	if err != nil {
-		return err
-	}
-	s.closers = append(s.closers, s.google.Close)
-	if err = s.openGitHub(dir, cfg.PublicURL); err != nil {
+	if err := s.openProviders(dir, cfg.PublicURL); err != nil {
 		return err
 	}
 	log := logger(os.Stderr, o.log, cfg.Log())
@@ -167,6 +129,62 @@ func (s *server) build(ctx context.Context, o options) error {
 		return err
 	}
 	return s.routes()
+}
+
+func (s *server) openIssuer(dir string) error {
+	key, err := issuer.OpenKey(dir)
+	if err != nil {
+		return err
+	}
+	s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now)
+	return err
+}
+
+// configure returns the settings of the environment and of DATA_DIR, and the part with the declared actions.
+func (s *server) configure(ctx context.Context, dir string) (cfg config.Config, declared app.Part, err error) {
+	if s.env.file, err = config.ReadFile(s.env.get); err != nil && !s.env.file.Placeholder {
+		return cfg, declared, err
+	}
+	s.env.localParts(s.base)
+	if declared, err = s.actions(dir); err != nil {
+		return cfg, declared, err
+	}
+	if err := s.agents(dir); err != nil {
+		return cfg, declared, err
+	}
+	if err := s.env.vapidKey(dir); err != nil {
+		return cfg, declared, err
+	}
+	s.containers = s.env.findEngine(ctx)
+	cfg, err = config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
+	if err != nil {
+		return cfg, declared, err
+	}
+	if cfg.MCPIssuer == s.issuer.URL() {
+		programs := issuer.Agents{Resource: cfg.MCPURL, File: filepath.Join(dir, "programs.json"), SignedIn: s.signedIn}
+		if err := s.issuer.ServeAgents(programs); err != nil {
+			return cfg, declared, err
+		}
+	}
+	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
+	s.origins = cfg.AllowedOrigins
+	return cfg, declared, nil
+}
+
+// openProviders opens the mailboxes, the accounts, Google and GitHub of this machine.
+func (s *server) openProviders(dir, publicURL string) (err error) {
+	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
+		return err
+	}
+	if s.oauth, err = openOAuth(dir, publicURL, s.issuer); err != nil {
+		return err
+	}
+	s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.oauth.User, Delivers: s.people.has})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.google.Close)
+	return s.openGitHub(dir, publicURL)
 }
 
 // routes serves the deployed functions at their paths, and the local routes under /dev/.

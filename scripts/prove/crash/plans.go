@@ -138,10 +138,9 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if !r.Has("propose_plan") && !r.Has("reflect") {
 		return fakegemini.Turn{}, false
 	}
-	name, args := "propose_plan", map[string]any{}
-	if s := sessionOf(r); r.Has(name) {
-		args = s.plan()
-	} else if name, args = s.act(r); name != "reflect" {
+	s := sessionOf(r)
+	name, args := s.next(r)
+	if name != "propose_plan" && name != "reflect" {
 		args["reasoning"] = "It is the task."
 	}
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}, true
@@ -196,6 +195,14 @@ func (s session) plan() map[string]any {
 		tasks = []any{look, task}
 	}
 	return map[string]any{"tasks": tasks, "grants": grants}
+}
+
+// next returns the next call of the session's model.
+func (s session) next(r fakegemini.Request) (name string, args map[string]any) {
+	if r.Has("propose_plan") {
+		return "propose_plan", s.plan()
+	}
+	return s.act(r)
 }
 
 // act returns the next call of a task: of its tools, or of reflect.

@@ -166,17 +166,12 @@ func applyPolicy(ctx context.Context, tx *unit.Tx, id string, call run.ProposedC
 	case verdict.Mode == policy.Deny:
 		return Reject(tx, id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
 	case asks:
-		u, err := tx.User()
+		full, err := checkLimits(tx, t, call.Args)
 		if err != nil {
 			return err
 		}
-		if t.Name == plan.ProposeTool && tx.State.Plan != nil {
-			err = CheckOpen(tx, u)
-		} else {
-			err = CheckCaps(tx, u, Effects(tx, t, call.Args))
-		}
-		if err != nil {
-			return Reject(tx, id, call, err)
+		if full != nil {
+			return Reject(tx, id, call, full)
 		}
 	}
 	if err := proveOwn(ctx, tx, id, &call); err != nil {
@@ -191,6 +186,19 @@ func applyPolicy(ctx context.Context, tx *unit.Tx, id string, call run.ProposedC
 		return Request(tx, a, kindOf(tx.State, a), call.Reason)
 	}
 	return nil
+}
+
+// checkLimits returns the limit of open approvals or of effects that another approval would exceed, or nil. err means
+// that the user could not be read.
+func checkLimits(tx *unit.Tx, t *tool.Tool, args json.RawMessage) (full, err error) {
+	u, err := tx.User()
+	if err != nil {
+		return nil, err
+	}
+	if t.Name == plan.ProposeTool && tx.State.Plan != nil {
+		return CheckOpen(tx, u), nil
+	}
+	return CheckCaps(tx, u, Effects(tx, t, args)), nil
 }
 
 // narrowedBy returns the restriction by an earlier call of the run that excludes the tool, or nil. A call restricts the

@@ -125,55 +125,21 @@ func unknown(route *routers.Route, query url.Values) error {
 	return nil
 }
 
+// An openAPI is a description whose operations and components are not decoded, by path and method, or by kind and name.
+type openAPI struct {
+	OpenAPI    string                                `json:"openapi"`
+	Info       json.RawMessage                       `json:"info"`
+	Paths      map[string]map[string]json.RawMessage `json:"paths"`
+	Components map[string]map[string]json.RawMessage `json:"components"`
+}
+
 // read loads the operations and everything that they refer to. The rest would take seconds and 100 MB.
 func read(raw []byte, operations []string) (*Description, error) {
-	var whole struct {
-		OpenAPI    string                                `json:"openapi"`
-		Info       json.RawMessage                       `json:"info"`
-		Paths      map[string]map[string]json.RawMessage `json:"paths"`
-		Components map[string]map[string]json.RawMessage `json:"components"`
-	}
+	var whole openAPI
 	if err := json.Unmarshal(raw, &whole); err != nil {
 		return nil, err
 	}
-	paths := map[string]map[string]json.RawMessage{}
-	for path, item := range whole.Paths {
-		for method, op := range item {
-			var named struct {
-				OperationID string `json:"operationId"`
-			}
-			if json.Unmarshal(op, &named) == nil && slices.Contains(operations, named.OperationID) {
-				if paths[path] == nil {
-					paths[path] = map[string]json.RawMessage{}
-				}
-				paths[path][method] = op
-			}
-		}
-	}
-	needed := map[string]map[string]json.RawMessage{}
-	var follow func(raw json.RawMessage)
-	follow = func(raw json.RawMessage) {
-		for part := range strings.SplitSeq(string(raw), `"#/components/`) {
-			ref, _, _ := strings.Cut(part, `"`)
-			kind, name, ok := strings.Cut(ref, "/")
-			component := whole.Components[kind][name]
-			if !ok || component == nil || needed[kind][name] != nil {
-				continue
-			}
-			if needed[kind] == nil {
-				needed[kind] = map[string]json.RawMessage{}
-			}
-			needed[kind][name] = component
-			follow(component)
-		}
-	}
-	for _, item := range paths {
-		for _, op := range item {
-			follow(op)
-		}
-	}
-	part, err := json.Marshal(map[string]any{"openapi": whole.OpenAPI, "info": whole.Info, "paths": paths,
-		"components": needed})
+	part, err := json.Marshal(whole.only(operations))
 	if err != nil {
 		return nil, err
 	}
@@ -194,4 +160,42 @@ func read(raw []byte, operations []string) (*Description, error) {
 		}
 	}
 	return d, nil
+}
+
+// only returns a description of the operations, with the components that they refer to.
+func (a openAPI) only(operations []string) openAPI {
+	part := openAPI{a.OpenAPI, a.Info, map[string]map[string]json.RawMessage{}, map[string]map[string]json.RawMessage{}}
+	for path, item := range a.Paths {
+		for method, op := range item {
+			var named struct {
+				OperationID string `json:"operationId"`
+			}
+			if json.Unmarshal(op, &named) == nil && slices.Contains(operations, named.OperationID) {
+				put(part.Paths, path, method, op)
+				a.follow(op, part.Components)
+			}
+		}
+	}
+	return part
+}
+
+// follow adds the components that raw refers to, and those that they refer to.
+func (a openAPI) follow(raw json.RawMessage, found map[string]map[string]json.RawMessage) {
+	for part := range strings.SplitSeq(string(raw), `"#/components/`) {
+		ref, _, _ := strings.Cut(part, `"`)
+		kind, name, ok := strings.Cut(ref, "/")
+		component := a.Components[kind][name]
+		if !ok || component == nil || found[kind][name] != nil {
+			continue
+		}
+		put(found, kind, name, component)
+		a.follow(component, found)
+	}
+}
+
+func put(in map[string]map[string]json.RawMessage, outer, inner string, v json.RawMessage) {
+	if in[outer] == nil {
+		in[outer] = map[string]json.RawMessage{}
+	}
+	in[outer][inner] = v
 }
