@@ -108,7 +108,9 @@ func chosen(said, kept map[string]json.RawMessage, names ...string) map[string]j
 	return kept
 }
 
-func kindOf(value json.RawMessage) jsontext.Kind { return jsontext.Value(bytes.TrimSpace(value)).Kind() }
+func kindOf(value json.RawMessage) jsontext.Kind {
+	return jsontext.Value(bytes.TrimSpace(value)).Kind()
+}
 
 // textOf returns the text of a JSON string, or "".
 func textOf(value json.RawMessage) (s string) {
