@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 
@@ -40,10 +41,29 @@ func spell(words string) spelling {
 	all = append(all, decodings(words, leastWord)...)
 	for i := range all {
 		all[i] = Normalize(all[i])
+		for _, other := range []string{latin(all[i]), spoken.Replace(all[i])} {
+			if other != all[i] {
+				all = append(all, other)
+			}
+		}
 	}
 	text := strings.Join(all, "\n")
 	return spelling{text, lettersOf(text)}
 }
+
+// latin replaces characters that look like Latin letters or digits by those.
+func latin(s string) string {
+	return strings.Map(func(r rune) rune {
+		if like, known := lookAlike()[r]; r >= utf8.RuneSelf && known {
+			return rune(like)
+		}
+		return r
+	}, s)
+}
+
+// spoken replaces the words for the signs of an address.
+var spoken = strings.NewReplacer(" dot ", ".", " punkt ", ".", " punto ", ".", " point ", ".", " ponto ", ".",
+	" slash ", "/", " colon ", ":")
 
 // lettersOf returns the letters and digits of a text.
 func lettersOf(s string) string {
@@ -108,7 +128,7 @@ func (r *Record) derived(address string, before []*composition) bool {
 	if err != nil || u.Host == "" {
 		return true
 	}
-	if assembled(lettersOf(Normalize(u.Host+u.Path+u.RawQuery)), before) {
+	if assembled(lettersOf(Normalize(u.Host+u.Path+u.RawQuery)), leastPiece, before) {
 		return true
 	}
 	hosts, named := hostForms(u), false
@@ -127,9 +147,18 @@ func (r *Record) derived(address string, before []*composition) bool {
 				return true
 			}
 		}
+		for word := range strings.FieldsFuncSeq(p.text, isSign) {
+			if unusual(word) && len(word) >= leastJoined && assembled(word, leastUnusual, before) &&
+				!r.knew(hosts, p.text, before[0].after) {
+				return true
+			}
+		}
 	}
 	return false
 }
+
+// isSign reports whether a character is neither a letter nor a digit.
+func isSign(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 
 // hostForms returns the ways in which an address's host can be written.
 func hostForms(u *url.URL) []string {
@@ -218,15 +247,18 @@ func (r *Record) began(u *url.URL, hosts []string, c *composition) bool {
 // leastPiece is the minimum length of the pieces that an address can be assembled from, in letters and digits.
 const leastPiece = 5
 
+// leastUnusual is that length for a word of letters and digits.
+const leastUnusual = 4
+
 // assembled reports whether an address, given as its letters and digits, consists of pieces that the model wrote, in
 // any order and with anything between them.
-func assembled(letters string, before []*composition) bool {
+func assembled(letters string, least int, before []*composition) bool {
 	piece := func(s string) bool {
 		return slices.ContainsFunc(before, func(c *composition) bool { return strings.Contains(c.spell().joined, s) })
 	}
 	for at := 0; at < len(letters); {
-		from := max(0, min(at, len(letters)-leastPiece)) // the last piece may overlap the previous one
-		to := min(len(letters), from+leastPiece)
+		from := max(0, min(at, len(letters)-least)) // the last piece may overlap the previous one
+		to := min(len(letters), from+least)
 		if !piece(letters[from:to]) {
 			return false
 		}
@@ -238,8 +270,8 @@ func assembled(letters string, before []*composition) bool {
 	return true
 }
 
-// part is a part of an address that can carry data: a label of the host, a segment of the path, or a name or value of
-// the query.
+// part is a part of an address that can carry data: a label of the host, the port, a segment of the path, a name or
+// value of the query, or all segments and values together.
 type part struct {
 	text    string   // normalised
 	forms   []string // text, and what may be encoded in it
@@ -263,14 +295,29 @@ func partsOf(u *url.URL) (all []part) {
 			add(l, false)
 		}
 	}
-	for _, s := range strings.Split(u.Path, "/") {
+	add(u.Port(), false)
+	if u.User != nil {
+		add(u.User.Username(), false)
+		secret, _ := u.User.Password()
+		add(secret, false)
+	}
+	together := strings.Split(strings.Trim(u.Path, "/"), "/")
+	for _, s := range together {
 		add(s, true)
 	}
-	for _, pair := range strings.FieldsFunc(u.RawQuery, func(r rune) bool { return strings.ContainsRune("&;=", r) }) {
-		if plain, err := url.QueryUnescape(pair); err == nil {
-			pair = plain
+	for _, pair := range strings.FieldsFunc(u.RawQuery, func(r rune) bool { return r == '&' || r == ';' }) {
+		for i, s := range strings.Split(pair, "=") {
+			if plain, err := url.QueryUnescape(s); err == nil {
+				s = plain
+			}
+			if i > 0 {
+				together = append(together, s)
+			}
+			add(s, false)
 		}
-		add(pair, false)
+	}
+	if len(together) > 1 {
+		add(strings.Join(together, ""), true)
 	}
 	add(u.Fragment, false)
 	return all
@@ -288,6 +335,24 @@ func (p part) standsIn(s spelling, named bool) bool {
 			continue
 		case whole(s.text, form, wordEnds), named && len(joined) >= 8 && strings.Contains(s.joined, joined):
 			return true
+		case named && hasWordOf(form, joined, s):
+			return true
+		}
+	}
+	return false
+}
+
+// hasWordOf reports whether the model's text contains a word of the part, or the part contains a longer word of that
+// text.
+func hasWordOf(form, joined string, s spelling) bool {
+	for word := range strings.FieldsFuncSeq(form, isSign) {
+		if len(word) >= leastUnusual && whole(s.text, word, wordEnds) {
+			return true
+		}
+	}
+	for word := range strings.FieldsFuncSeq(s.text, isSign) {
+		if len(word) >= leastJoined && strings.Contains(joined, word) {
+			return true
 		}
 	}
 	return false
@@ -295,7 +360,7 @@ func (p part) standsIn(s spelling, named bool) bool {
 
 // unusual reports whether a segment of a path is more than words and numbers.
 func unusual(segment string) bool {
-	words := strings.FieldsFunc(segment, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	words := strings.FieldsFunc(segment, isSign)
 	return slices.ContainsFunc(words, func(w string) bool {
 		letter, number := strings.ContainsFunc(w, unicode.IsLetter), strings.ContainsFunc(w, unicode.IsNumber)
 		return len(w) >= 24 || len(w) >= 6 && letter && number
