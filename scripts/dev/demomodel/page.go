@@ -44,8 +44,9 @@ var pageRules = []rule{
 		"(type|enter) {value} (into|in) [the] {what} [(field|box|input)]"),
 		next: onPage(press(fillKind, "I put “{value}” into “{what}”.", "",
 			"I find nothing called “{what}” that I could fill in."))},
-	{phrases: phrases("(click|press|push|tap) [on] [the] {what} [button]", "{what|check out|checkout} …"),
-		next: onPage(press(clickKind, "I clicked “{what}”.", "order", "I find no button “{what}” on this page."))},
+	{phrases: phrases("(click|press|push|tap) [on] [the] {what} [button]", "{what|check out|checkout} [{rest}]"),
+		next: onPage(alone(press(clickKind, "I clicked “{what}”.", "order",
+			"I find no button “{what}” on this page.")))},
 	{phrases: phrases("(select|choose) {value} (for|as|in) [(the|my)] {what}"),
 		next: onPage(press(selectKind, "I put “{value}” into “{what}”.", "",
 			"I find nothing called “{what}” that I could choose."))},
@@ -154,10 +155,17 @@ func (a *ask) oneOf(list []item) (found item, first fakegemini.Turn, ok bool) {
 			"with its whole name.", strings.Join(names, ", "))
 		return found, first, false
 	}
-	if found, ok = best(list, wanted); !ok {
-		found = list[0]
+	if found, ok = best(list, wanted); ok {
+		return found, first, true
 	}
-	return found, first, true
+	for _, i := range list {
+		if !slices.Contains(names, i.name()) {
+			names = append(names, i.name())
+		}
+	}
+	first, _ = says("I found %s, and none is called “%s”. Which of them do you mean? I did nothing yet; please say it "+
+		"again with its whole name.", strings.Join(names[:min(5, len(names))], ", "), excerpt(a.what(), 60))
+	return found, first, false
 }
 
 // onSight finds the thing on the page.

@@ -165,6 +165,10 @@ func without(tools map[string]string, names ...string) map[string]string {
 }
 
 func TestWhatItDoesOnAPage(t *testing.T) {
+	noneOf := func(what string) string {
+		return "I found Blue Mug, Steel Travel Mug, and none is called “" + what + "”. Which of them do you mean? " +
+			"I did nothing yet; please say it again with its whole name."
+	}
 	const inCart = "In the cart: 2 × Blue Mug (€24.00). Total €24.00."
 	found := map[string]string{"action_searchProducts": twoMugs}
 	onlyGeneric := map[string]string{"trigger-interaction": generic, "fill-input": generic}
@@ -230,6 +234,21 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 			[]string{`action_searchProducts {"query":"mug"}`},
 			"There are several: Blue Mug, Steel Travel Mug. Which of them do you mean? I did nothing yet; please " +
 				"say it again with its whole name."},
+		"none of those that are found": {shopTools, "put a green mug in the cart", found,
+			[]string{`action_searchProducts {"query":"green mug"}`}, noneOf("green mug")},
+		"one by a word for it": {shopTools, "put the cheapest mug in the cart", found,
+			[]string{`action_searchProducts {"query":"cheapest mug"}`}, noneOf("cheapest mug")},
+		"two things": {shopTools, "put a blue mug and a red mug in the cart", found,
+			[]string{`action_searchProducts {"query":"blue mug and a red mug"}`}, noneOf("blue mug and a red mug")},
+		"all things": {shopTools, "put all mugs in the cart", found,
+			[]string{`action_searchProducts {"query":"all mugs"}`}, noneOf("all mugs")},
+		"a number that is too large": {shopTools, "put 1000000 blue mugs in the cart", found,
+			[]string{`action_searchProducts {"query":"1000000 blue mugs"}`}, noneOf("1000000 blue mugs")},
+		"none at all": {shopTools, "put 0 blue mugs in the cart", found, nil,
+			"How many do you want in the cart? I did nothing yet."},
+		"more than the button does": {shopTools, "check out with PayPal", nil, nil,
+			"I do one thing on a page at a time, so I did nothing yet. Please say “with PayPal” after the rest was " +
+				"done, or leave it out."},
 		"one of several on the page": {without(shopTools, "action_searchProducts"), "rate the mug 5 stars", nil, nil,
 			"There are several: Blue Mug, Red Mug. Which of them do you mean? I did nothing yet; please say it again " +
 				"with its whole name."},

@@ -14,11 +14,14 @@ import (
 const maxClicks = 8
 
 func put(a *ask) (fakegemini.Turn, bool) {
+	n := a.count()
+	if n < 1 {
+		return says("How many do you want in the cart? I did nothing yet.")
+	}
 	found, first, ok := a.lookUp()
 	if !ok {
 		return first, true
 	}
-	n := a.count()
 	if a.acted() {
 		return a.summary(fmt.Sprintf("I put %d × %s into the cart.", n, found.name()), a.state.inCart())
 	}
