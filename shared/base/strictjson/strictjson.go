@@ -46,12 +46,12 @@ func decode(data []byte, into any, options ...json.Options) error {
 }
 
 // Check returns nil if data is exactly one JSON object within the limits of this package. Otherwise it returns a
-// ValidationError.
-func Check(data []byte) error {
+// ValidationError. Options can allow what is refused otherwise, such as duplicate keys.
+func Check(data []byte, options ...jsontext.Options) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fault.Invalid("", "a JSON object is required, but nothing was sent")
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	dec := jsontext.NewDecoder(bytes.NewReader(data), options...)
 	if dec.PeekKind() != '{' {
 		return fault.Invalid("", "must be a JSON object")
 	}

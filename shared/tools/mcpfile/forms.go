@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +23,13 @@ var roots = [][]string{{"mcpServers"}, {"servers"}, {"context_servers"}, {"mcp_s
 	{"mcp.servers"}, {"mcp", "servers"}, {"mcp"}, {}}
 
 // entriesOf returns the entries of a file in their order. Like other clients, it ignores comments, trailing commas and
-// a byte order mark.
+// a byte order mark. A duplicate key is a mistake of its entry and not of the file.
 func entriesOf(data []byte) ([]entry, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if standard, err := hujson.Standardize(data); err == nil { // every byte keeps its position
 		data = standard
 	}
-	if err := strictjson.Check(data); err != nil {
+	if err := strictjson.Check(data, repeated); err != nil {
 		if first := bytes.TrimSpace(data); len(first) > 0 && first[0] != '{' { // Codex has TOML, Goose and others YAML
 			return nil, fault.Invalid("", "must be a JSON object; TOML and YAML are not accepted")
 		}
@@ -68,7 +70,7 @@ func entriesIn(raw jsontext.Value, path []string, lines map[jsontext.Pointer]int
 		all = append(all, entry{name: name, raw: raw, line: lines[pointer.AppendToken(key)],
 			at: strings.Join(append(slices.Clone(path), name), "/")})
 	}
-	for name, one := range members(raw) {
+	for name, one := range pairsIn(raw) {
 		add(name, name, one)
 	}
 	for i, one := range elements(raw) {
@@ -79,7 +81,7 @@ func entriesIn(raw jsontext.Value, path []string, lines map[jsontext.Pointer]int
 			add(strconv.Itoa(i), named.Name, one)
 		}
 	}
-	slices.SortFunc(all, func(a, b entry) int {
+	slices.SortStableFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), strings.Compare(a.name, b.name))
 	})
 	return all
@@ -99,23 +101,24 @@ func holdsServers(raw jsontext.Value) bool {
 // shutOut returns a function that reports whether lists next to the servers, such as {"mcp": {"allowed": […]}}, exclude
 // the named server.
 func shutOut(beside jsontext.Value) func(name string) bool {
-	var by struct {
-		Allowed  []string `json:"allowed"`
-		Excluded []string `json:"excluded"`
+	lists := members(beside)
+	var allowed, excluded []string
+	if json.Unmarshal(lists["allowed"], &allowed) != nil { // no list
+		allowed = nil
 	}
-	if strictjson.DecodeKnown(beside, &by) != nil {
-		return func(string) bool { return false }
+	if json.Unmarshal(lists["excluded"], &excluded) != nil {
+		excluded = nil
 	}
 	return func(name string) bool {
 		in := func(list []string) bool { return slices.Contains(list, name) || slices.Contains(list, "*") }
-		return by.Allowed != nil && !in(by.Allowed) || in(by.Excluded)
+		return allowed != nil && !in(allowed) || in(excluded)
 	}
 }
 
 // lines returns the line number of each value in the text, by its JSON pointer.
 func lines(data []byte) map[jsontext.Pointer]int {
 	at, line, read := map[jsontext.Pointer]int{}, 1, 0
-	for dec := jsontext.NewDecoder(bytes.NewReader(data)); ; {
+	for dec := jsontext.NewDecoder(bytes.NewReader(data), repeated); ; {
 		if _, err := dec.ReadToken(); err != nil { // the end, because the text was checked before
 			return at
 		}
@@ -127,12 +130,32 @@ func lines(data []byte) map[jsontext.Pointer]int {
 	}
 }
 
-// members returns the members of a JSON object, or nil for any other value.
-func members(raw jsontext.Value) (m map[string]jsontext.Value) {
-	if strictjson.DecodeKnown(raw, &m) != nil {
-		return nil
+// repeated allows duplicate keys.
+var repeated = jsontext.AllowDuplicateNames(true)
+
+// members returns the members of a JSON object, and none of any other value. Of equal keys the last one counts, as for
+// other clients.
+func members(raw jsontext.Value) map[string]jsontext.Value { return maps.Collect(pairsIn(raw)) }
+
+// pairsIn returns the members of a JSON object in their order, and none of any other value.
+func pairsIn(raw jsontext.Value) iter.Seq2[string, jsontext.Value] {
+	return func(yield func(string, jsontext.Value) bool) {
+		dec := jsontext.NewDecoder(bytes.NewReader(raw), repeated)
+		if start, err := dec.ReadToken(); err != nil || start.Kind() != '{' {
+			return
+		}
+		for dec.PeekKind() == '"' {
+			name, err := dec.ReadToken()
+			if err != nil {
+				return
+			}
+			key := name.String()
+			value, err := dec.ReadValue()
+			if err != nil || !yield(key, value.Clone()) {
+				return
+			}
+		}
 	}
-	return m
 }
 
 // elements returns the elements of a JSON array, or nil for any other value.

@@ -196,6 +196,25 @@ these fields have no effect: timeout (good)`
 	}
 }
 
+// TestAKeyTwice checks that a duplicate key takes away its own entry alone.
+func TestAKeyTwice(t *testing.T) {
+	file, err := mcpfile.Parse([]byte(`{"theme": 1, "theme": 2, "mcpServers": {
+		"a": {"command": "x", "args": [], "args": ["y"]},
+		"b": {"command": "x"},
+		"b": {"url": "https://mcp.example.com/mcp"},
+		"c": {"url": "https://mcp.example.com/mcp"}}}`))
+	if err != nil || len(file.Servers) != 2 || file.Servers[0].Command != "x" || file.Servers[1].Name != "c" {
+		t.Fatalf("%+v %v", file, err)
+	}
+	notes := strings.Join(file.Notes, "\n")
+	for _, want := range []string{"line 2: mcpServers/a is skipped: args: duplicate key",
+		"mcpServers/b is skipped: another server is also called b"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes are %s", notes)
+		}
+	}
+}
+
 // TestTheFolderOfAFile checks the folder that clients call the workspace: the folder of the file, or the folder that
 // contains .vscode.
 func TestTheFolderOfAFile(t *testing.T) {
