@@ -46,7 +46,7 @@ func decode(data []byte, into any, options ...json.Options) error {
 }
 
 // Check returns nil if data is exactly one JSON object within the limits of this package. Otherwise it returns a
-// ValidationError. Options can allow what is refused otherwise, such as duplicate keys.
+// ValidationError. Options relax the check, for example so that it accepts duplicate keys.
 func Check(data []byte, options ...jsontext.Options) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fault.Invalid("", "a JSON object is required, but nothing was sent")
