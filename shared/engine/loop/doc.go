@@ -7,7 +7,8 @@
 //     answer; a [Session] may add a plan; an [Import] adds the end.
 //   - create.go: one commit stores the run, its thread and the user's message.
 //   - advance.go: the loop asks the run's state for the next step and makes it, until no step is left for this process.
-//     [Loop.Advance] and [Loop.Resume] enter here, with a run that another process has left.
+//     [Loop.Advance] and [Loop.Resume] (resume.go) enter here, with a run that another process has left. If the run's
+//     approval was undone, reopen.go then starts runs for the cards that the approval had replaced.
 //   - turn.go and generate.go: a model call. ahead.go begins the call while the commit before it is under way.
 //     summary.go first compresses a context that is too large, and limits.go ends a run that has used up its budget.
 //     One commit stores the answer with everything that follows from it.

@@ -21,7 +21,7 @@ type Loop struct {
 // New returns a loop. Optional fields of env that are not set get their defaults.
 func New(env unit.Env) *Loop {
 	l := &Loop{Env: *env.Init(), sharded: new(atomic.Bool), measured: new(atomic.Int64)}
-	l.TakeBack, l.Reopen = takingBack(l), reopening(l)
+	l.TakeBack = takingBack(l)
 	return l
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/effect"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -72,7 +71,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		other.Publish(ctx)
 	}
 	if r.Decision == run.Undo {
-		if err := effect.ReopenEarlier(ctx, ex); err != nil {
+		if err := l.reopenEarlier(ctx, ex); err != nil {
 			return nil, err
 		}
 	}

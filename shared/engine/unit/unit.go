@@ -79,8 +79,6 @@ type Env struct {
 
 	// TakeBack withdraws a waiting proposal, because its user says so ([toolbox.Source]). Package loop sets it.
 	TakeBack func(ctx context.Context, uid, approvalID string) error
-	// Reopen proposes the call of a replaced card again, because its user undid the approval. Package loop sets it.
-	Reopen func(ctx context.Context, uid string, card run.Replaced) error
 
 	observe.Recorder // makes spans and measurements; its Clock is Now
 
