@@ -166,6 +166,7 @@ func Paper() (string, error) {
 	b.WriteString(afterPrices())
 	writeMonths(&b, kinds, functions)
 	writeIdle(&b, functions)
+	writeFiles(&b)
 	writeBounds(&b, kinds, functions)
 	writeBrowsers(&b, functions)
 	return b.String(), nil
@@ -198,7 +199,7 @@ func writeCounts(b *strings.Builder, kinds []counts) {
 }
 
 func writePrices(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## Prices\n\nRead on %s, in US dollars, without free tiers, network and storage.\n\n", day)
+	fmt.Fprintf(b, "\n## Prices\n\nRead on %s, in US dollars, without free tiers. Network and storage are those of uploaded files.\n\n", day)
 	b.WriteString("| for | list price | page |\n| --- | --- | --- |\n")
 	for _, p := range prices {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", p.name, p.list, p.source)
@@ -209,7 +210,7 @@ func afterPrices() string {
 	return fmt.Sprintf(`
 Assumptions: a model call takes %v s, %d tokens of input and %d of output. An effect takes %v s, and the rest of a request %v s. A request has %d bytes of log
 (our line and the platform's). An instance is paid for while it has a request. Under load, an instance is filled to half of its concurrency.
-The busiest minute of a day has %v times the average. The cost of stored data is not included.
+The busiest minute of a day has %v times the average. The cost of stored documents is not included.
 
 Each access to a document is counted as one entry of Google's audit of %d bytes; a query or a commit of several documents is one access, so this is the most that it
 can be. That audit and the lines of functions are stored twice: in the audit's bucket, and in `+"`_Default`"+`. A request through the load balancer has %d bytes with its

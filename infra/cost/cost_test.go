@@ -30,6 +30,29 @@ func TestPaper(t *testing.T) {
 	}
 }
 
+// TestFilesMonth compares the calculation with a manual one: 1,000 files a day of 4 MiB, which are kept for a year.
+func TestFilesMonth(t *testing.T) {
+	want := map[string]float64{
+		"storage":           30_000 * 12 * 4.0 / 1_024 * 0.020,
+		"operations":        30_000 * (0.005 + 3.1*0.0004) / 1_000,
+		"load balancer":     30_000 * 1.1 * 4 / 1_024 * 0.008,
+		"egress":            3_000 * 4.0 / 1_024 * 0.12,
+		"Cloud KMS":         30_000 * 4.1 * 0.03 / 10_000,
+		"documents written": 30_000 * 9 * 0.18 / 100_000,
+		"documents read":    30_000 * 10 * 0.06 / 100_000,
+		"the model":         30_000 * 3 * 40 * 560 * 0.75 / 1e6,
+	}
+	all := filesMonth(1_000)
+	if len(all) != len(want) {
+		t.Errorf("%d items, want %d", len(all), len(want))
+	}
+	for _, s := range all {
+		if d := s.dollar - want[s.what]; math.Abs(d) > 0.001 {
+			t.Errorf("%s: %.4f, want %.4f", s.what, s.dollar, want[s.what])
+		}
+	}
+}
+
 // TestMonth compares the calculation with a manual one: 1,000 runs a day that write 10 documents and read 5, in one
 // call of 4.7 seconds with one model call and two effects.
 func TestMonth(t *testing.T) {

@@ -48,14 +48,23 @@ var (
 	idlePrice = price{"a second of an idle CPU or GiB", 0.0000025, "$0.0000025 each", "cloud.google.com/run/pricing"}
 )
 
+// The prices of uploaded files, for a bucket of the class Standard in the functions' region.
+var (
+	keptPrice    = price{"a month of a GiB in the bucket", 0.020, "$0.020 (us-central1; some regions $0.023)", buckets}
+	createPrice  = price{"an object created (class A)", 0.005 / 1_000, "$0.005 per 1,000", buckets}
+	fetchPrice   = price{"an object read (class B)", 0.0004 / 1_000, "$0.0004 per 1,000", buckets}
+	servingPrice = price{"a GiB to users outside Google Cloud", 0.12, "$0.12, the first TiB of a month", buckets}
+)
+
 const (
+	buckets   = "cloud.google.com/storage/pricing-examples"
 	balancing = "cloud.google.com/load-balancing/pricing"
 	armor     = "cloud.google.com/armor/pricing (Standard)"
 	keys      = "cloud.google.com/kms/pricing"
 )
 
 var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, tokenPrice,
-	answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice, idlePrice}
+	answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice, idlePrice, keptPrice, createPrice, fetchPrice, servingPrice}
 
 // These are the assumptions about a run and about a day.
 const (
@@ -64,17 +73,21 @@ const (
 	ownSeconds    = 0.1   // the rest of an invocation, mostly the store
 	tokensIn      = 2_000 // of one model call: instructions, tools, history
 	tokensOut     = 200
-	logLineBytes  = 1_600 // one of our lines, and the platform's line for the same request
-	edgeLineBytes = 1_200 // the load balancer's line for a request
-	accessBytes   = 1_500 // an entry of Google's audit about one access to a document
-	requestBytes  = 8_192 // a request of a user and its answer
-	copies        = 2     // of our lines and Google's audit: one in the audit's bucket, one in _Default
-	keyVersions   = 4     // of the tokens' key, after a year
-	secrets       = 2     // of every deployment
-	sweepReads    = 8     // documents, if nothing is due: an assumption
-	filled        = 0.5   // how much of an instance's concurrency the platform fills
-	peak          = 5.0   // the busiest minute of a day as a multiple of the average
-	days          = 30    // in a month
+	logLineBytes  = 1_600   // one of our lines, and the platform's line for the same request
+	edgeLineBytes = 1_200   // the load balancer's line for a request
+	accessBytes   = 1_500   // an entry of Google's audit about one access to a document
+	requestBytes  = 8_192   // a request of a user and its answer
+	copies        = 2       // of our lines and Google's audit: one in the audit's bucket, one in _Default
+	keyVersions   = 4       // of the tokens' key, after a year
+	secrets       = 2       // of every deployment
+	sweepReads    = 8       // documents, if nothing is due: an assumption
+	filled        = 0.5     // how much of an instance's concurrency the platform fills
+	peak          = 5.0     // the busiest minute of a day as a multiple of the average
+	days          = 30      // in a month
+	fileBytes     = 4 << 20 // of an uploaded file: a PDF of some 40 pages
+	fileTurns     = 3       // model calls that read the file
+	fileMonths    = 12      // until its conversation is deleted (RETENTION)
+	filesSaved    = 0.1     // of the files are downloaded again by their user
 )
 
 // quota is a limit of a service, and the share that a run uses.
