@@ -259,33 +259,44 @@ func (r *request) json() ([]byte, error) {
 }
 
 // body reads the body. It enforces the limits of size and time.
-func (r *request) body() ([]byte, error) {
+func (r *request) body() (data []byte, err error) {
+	err = r.receive(func(limit int64) error {
+		data, err = r.read(limit)
+		return err
+	})
+	return data, err
+}
+
+// receive calls read, which reads the body up to the limit, within the time for a body of this size. A [fault.Error]
+// of read is returned as it is.
+func (r *request) receive(read func(limit int64) error) error {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return nil, fault.New(fault.Validation, fault.CodeMediaType, "A compressed body is not accepted.")
+		return fault.New(fault.Validation, fault.CodeMediaType, "A compressed body is not accepted.")
 	}
 	limit := cmp.Or(r.maxBody, maxBody)
 	within := bodyTime * time.Duration(1+max(0, min(r.ContentLength, limit)-1)/maxBody) // for each MiB
 	rc := http.NewResponseController(r.w)
 	deadline := rc.SetReadDeadline(time.Now().Add(within)) == nil
-	data, err := r.read(limit)
+	err := read(limit)
 	var tooLarge *http.MaxBytesError
+	var wrong *fault.Error
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.",
+		return fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.",
 			tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.w.Header().Set("Connection", "close")
-		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.",
+		return fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.",
 			int(within.Seconds()))
+	case errors.As(err, &wrong):
+		return wrong
 	case err != nil:
-		return nil, fault.New(fault.Validation, codeUnreadable, "The body could not be read.").Because(err)
+		return fault.New(fault.Validation, codeUnreadable, "The body could not be read.").Because(err)
 	}
 	if deadline {
-		if err := rc.SetReadDeadline(time.Time{}); err != nil {
-			return nil, err
-		}
+		return rc.SetReadDeadline(time.Time{})
 	}
-	return data, nil
+	return nil
 }
 
 // read reads the body. Beyond maxBody it reads on only if the body has files by then, because nothing else is as large.

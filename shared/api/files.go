@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -19,14 +20,13 @@ import (
 // maxUploading is the limit of a body with one file of the largest size.
 const maxUploading = attachment.MaxUpload + 64<<10
 
-// places limits the files that an instance has in memory at once, where each is several times: as it comes, by itself,
-// and encrypted. A request waits for its place as long as placeTime.
+// places limits the files that an instance has in memory at once, where each is twice: by itself and encrypted. A request waits for its place as long as placeTime.
 var places = semaphore.NewWeighted(4)
 
 const placeTime = 10 * time.Second
 
 // uploading allows the handler's body to be a file.
-func uploading(h handler) handler { return withFiles(h, maxUploading, "filename=") }
+func uploading(h handler) handler { return withFiles(h, maxUploading) }
 
 // uploadedBody is the answer to an upload.
 type uploadedBody struct {
@@ -84,11 +84,17 @@ func (r *request) file() (name string, data []byte, err error) {
 		return "", nil, fault.New(fault.Validation, fault.CodeMediaType,
 			"The body must be multipart/form-data with a part named file.")
 	}
-	body, err := r.body()
-	if err != nil {
-		return "", nil, err
-	}
-	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	err = r.receive(func(limit int64) error {
+		parts := multipart.NewReader(http.MaxBytesReader(r.w, r.Body, limit), params["boundary"])
+		name, data, err = onlyFile(parts, r.ContentLength)
+		return err
+	})
+	return name, data, err
+}
+
+// onlyFile reads a form with one file. The body has so many bytes, or -1 if that is not known. The file's bytes are
+// allocated once.
+func onlyFile(parts *multipart.Reader, body int64) (name string, data []byte, err error) {
 	part, err := parts.NextPart()
 	if err != nil {
 		return "", nil, errForm(err)
@@ -96,17 +102,18 @@ func (r *request) file() (name string, data []byte, err error) {
 	if part.FormName() != "file" || part.FileName() == "" {
 		return "", nil, fault.Invalid("file", "the first part must be a file, named file and with a file name")
 	}
-	if data, err = io.ReadAll(part); err != nil {
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(body, 0), attachment.MaxUpload)) + bytes.MinRead)
+	if _, err = buf.ReadFrom(io.LimitReader(part, attachment.MaxUpload+1)); err != nil {
 		return "", nil, errForm(err)
 	}
-	if len(data) > attachment.MaxUpload {
-		return "", nil, fault.Invalid("file", "%d bytes; the limit is %d", len(data), attachment.MaxUpload)
+	if buf.Len() > attachment.MaxUpload {
+		return "", nil, fault.Invalid("file", "more than %d bytes, which is the limit", attachment.MaxUpload)
 	}
-	name = part.FileName()
 	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
-		return "", nil, fault.Invalid("file", "must be the only part, with the form's end behind it")
+		return "", nil, fault.Invalid("file", "must be the only part, with the form's end behind it").Because(err)
 	}
-	return name, data, nil
+	return part.FileName(), buf.Bytes(), nil
 }
 
 func errForm(err error) error {

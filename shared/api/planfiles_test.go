@@ -3,9 +3,11 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/blob/folder"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -67,13 +69,14 @@ func TestFilesOfAPlan(t *testing.T) {
 	w := newPlansWithFiles(t)
 	report := strings.Repeat("The report. ", attachment.MaxBytes/8)
 	w.model.Then(proposes("Tell him"))
-	a := w.send("POST", plansPath, "ana", wish(files(attached("offer.pdf", offer), w.upload("report.txt", report))))
+	first, last := w.upload("report.txt", report), w.upload("last.txt", "At last.")
+	a := w.send("POST", plansPath, "ana", wish(files(attached("offer.pdf", offer), first)))
 	a.is(t, http.StatusAccepted, "attachments.0.name", "offer.pdf", "attachments.1.name", "report.txt")
 	w.push()
 	path := plansPath + "/" + a.at("sessionId")
 	w.gets(b64(offer), b64(report), `\"offer.pdf\"`, `\"report.txt\"`)
 	seen := `,"planHash":"` + w.send("GET", path, "ana", "").at("planHash") + `"`
-	more := refinement("look at this", seen+files(attached("more.txt", "Even more."), w.upload("last.txt", "At last.")))
+	more := refinement("look at this", seen+files(attached("more.txt", "Even more."), last))
 	w.model.Then(proposes("Write to him"))
 	w.send("POST", path+"/refine", "ana", more).is(t, 202, "attachments.3.name", "last.txt")
 	w.send("POST", path+"/refine", "ana", more).is(t, 202) // a repeat gets the same response
@@ -92,6 +95,27 @@ func TestFilesOfAPlan(t *testing.T) {
 		if got.StatusCode != http.StatusOK || string(got.body) != data {
 			t.Errorf("file %d: %s with %d bytes", i+1, got.Status, len(got.body))
 		}
+	}
+	w.forgets(a.at("sessionId"), a.at("threadId"), first, last)
+}
+
+// forgets deletes a session's conversation, and checks that its files are gone.
+func (w *env) forgets(id, threadID string, uploads ...string) {
+	w.t.Helper()
+	w.send("POST", "/api/agent/runs/"+id+"/cancel", "ana", `{}`).is(w.t, http.StatusOK)
+	w.push()
+	paths := attachment.Paths(id, attachment.MaxParts)
+	before, err := w.store.Get(w.t.Context(), paths...)
+	if err != nil || !before[3].Exists() {
+		w.t.Fatalf("the session has no files: %v", err)
+	}
+	w.send("DELETE", "/api/agent/threads/"+threadID, "ana", "").is(w.t, http.StatusOK)
+	after, err := w.store.Get(w.t.Context(), paths...)
+	if err != nil || slices.ContainsFunc(after, store.Doc.Exists) {
+		w.t.Errorf("files are left: %v", err)
+	}
+	for _, u := range uploads {
+		w.send("POST", "/api/agent/run", "ana", with("x", u)).is(w.t, 400, "error.field", "attachments[0].fileId")
 	}
 }
 
