@@ -199,7 +199,8 @@ func writeCounts(b *strings.Builder, kinds []counts) {
 }
 
 func writePrices(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## Prices\n\nRead on %s, in US dollars, without free tiers. Network and storage are those of uploaded files.\n\n", day)
+	fmt.Fprintf(b, "\n## Prices\n\nRead on %s, in US dollars, without free tiers. Network and storage are those of "+
+		"uploaded files.\n\n", day)
 	b.WriteString("| for | list price | page |\n| --- | --- | --- |\n")
 	for _, p := range prices {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", p.name, p.list, p.source)

@@ -22,17 +22,21 @@ func filesMonth(day float64) []share {
 
 // Documents of one file from its upload to its deletion, and the tokens of one that the model reads.
 const (
-	fileWrites = 9        // the upload 3, its run 2, the end of its conversation 3, the sweep 1; deletions count as writes
-	fileReads  = 10       // the upload 3, its run 1, each call of the model 1, the end of its conversation 2, the sweep 1
-	fileTokens = 40 * 560 // a page of a PDF has at most 560 tokens
+	// upload 3, run 2, end of the conversation 3, sweep 1; deletions count as writes
+	fileWrites = 9
+	// upload 3, run 1, each call of the model 1, end of the conversation 2, sweep 1
+	fileReads = 10
+	// a page of a PDF has at most 560
+	fileTokens = 40 * 560
 )
 
 func writeFiles(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## What uploaded files take
 
-In addition to their runs, in US dollars a month. A file has %d MiB (a PDF of 40 pages), is read by %d calls of the model and kept for %d months; one of %d is saved again by its user. Traffic between the
-bucket and the functions of its region is free, and so is the deletion of an object.
+In addition to their runs, in US dollars a month. A file has %d MiB (a PDF of 40 pages), is read by %d calls of the model and
+kept for %d months; one of %d is saved again by its user. Traffic between the bucket and the functions of its region
+is free, and so is the deletion of an object.
 
 `, fileBytes>>20, fileTurns, fileMonths, int(1/filesSaved))
 	b.WriteString("| files a day |")

@@ -64,7 +64,8 @@ const (
 )
 
 var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, tokenPrice,
-	answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice, idlePrice, keptPrice, createPrice, fetchPrice, servingPrice}
+	answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice, idlePrice,
+	keptPrice, createPrice, fetchPrice, servingPrice}
 
 // These are the assumptions about a run and about a day.
 const (

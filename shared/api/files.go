@@ -20,7 +20,8 @@ import (
 // maxUploading is the limit of a body with one file of the largest size.
 const maxUploading = attachment.MaxUpload + 64<<10
 
-// places limits the files that an instance has in memory at once, where each is twice: by itself and encrypted. A request waits for its place as long as placeTime.
+// places limits the files that an instance has in memory at once, where each is twice: by itself and encrypted. A
+// request waits for its place as long as placeTime.
 var places = semaphore.NewWeighted(4)
 
 const placeTime = 10 * time.Second
