@@ -111,6 +111,28 @@ func ExampleAgent_Resume() {
 	// true
 }
 
+// A file goes to the model with its prompt. Any reader will do: a file, an upload, a part of a mail. The content decides
+// the type.
+func ExampleAttach() {
+	m := newScript(say("It costs 1,200 euros."))
+	agent, err := countersign.New(countersign.Options{Provider: m})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer agent.Close()
+	offer := strings.NewReader("We offer ten chairs for 1,200 euros.")
+	res, err := agent.NewSession().Send(context.Background(), "What does it cost?",
+		countersign.Attach("offer.txt", offer))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(res.Text)
+	fmt.Println(strings.Contains(asLines(m.Requests()[0].Contents), `"mimeType":"text/plain"`))
+	// Output:
+	// It costs 1,200 euros.
+	// true
+}
+
 // Sessions are listed with what became of their last run: one that a crash cut off is found so.
 func ExampleAgent_Sessions() {
 	ctx := context.Background()
