@@ -111,8 +111,8 @@ func ExampleAgent_Resume() {
 	// true
 }
 
-// A file goes to the model with its prompt. Any reader will do: a file, an upload, a part of a mail. The content decides
-// the type.
+// A file goes to the model with its prompt. Any reader will do: a file, an upload, a part of a mail. The content
+// decides the type.
 func ExampleAttach() {
 	m := newScript(say("It costs 1,200 euros."))
 	agent, err := countersign.New(countersign.Options{Provider: m})
