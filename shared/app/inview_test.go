@@ -42,6 +42,12 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 		"a script's output was cut":     {short, long, "a.txt", []step{runs("cat a.txt")}, "the omitted part"},
 		"it was read after the script":  {short, long[:18_000], "a.txt", []step{runs("cat a.txt"), reads("a.txt")}, ""},
 		"a script prints another file":  {short, long, "a.txt", []step{runs("cat b/b.txt")}, ""},
+		"a script printed its beginning": {short, long, "a.txt", []step{runs("head -50 a.txt")},
+			"what the script did not print"},
+		"a script printed some lines": {short, long, "a.txt", []step{runs("sed -n '1,20p' a.txt")},
+			"what the script did not print"},
+		"it was read after its beginning": {short, long[:18_000], "a.txt",
+			[]step{runs("cat a.txt | head"), reads("a.txt")}, ""},
 		"a secret was taken out": {short, short, "a.txt", []step{runs("cat a.txt; echo secrets")},
 			"the redacted secrets"},
 		"it has more than a megabyte": {short, strings.Repeat(long, 30), "a.txt", []step{reads("a.txt")},
@@ -82,5 +88,47 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 				t.Errorf("the commit is answered %.400s", last)
 			}
 		})
+	}
+}
+
+// TestWhatIsNotInViewIsNotReplacedByAScript makes a script in a container write a file that the model has seen only in
+// part. The script does not run.
+func TestWhatIsNotInViewIsNotReplacedByAScript(t *testing.T) {
+	const image = "localhost/go:1"
+	for script, missing := range map[string]string{
+		"cat > README.md <<'E'\nnew\nE":           "bytes 6144 to 54000 of 54000",
+		"cd /work && printf '%s' new > README.md": "bytes 6144 to 54000 of 54000",
+		"echo new | tee ./README.md":              "bytes 6144 to 54000 of 54000",
+		"echo more >> README.md":                  "",
+		"echo new > other.txt":                    "",
+	} {
+		ran := []string{}
+		engine := fakedocker.Open(t, fakedocker.Options{Images: []string{image},
+			Exec: func(command []string) (stdout, stderr string, exit int) {
+				ran = append(ran, command[len(command)-1])
+				return "", "", 0
+			}})
+		w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES="+image)
+		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+			Files: map[string]string{"README.md": strings.Repeat("0123456789 a line\n", 3000)}})
+		if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+			t.Fatal(err)
+		}
+		container := map[string]any{"options": map[string]any{"image": image}}
+		s := &steps{grants: []any{map[string]any{"tool": "docker.createContainer", "target": container, "maxCalls": 1},
+			map[string]any{"tool": "docker.executeScript", "target": map[string]any{}, "maxCalls": 1}}}
+		s.calls = append(s.calls, func(string) (string, map[string]any) { return "docker.createContainer", container },
+			func(string) (string, map[string]any) {
+				id := engine.Containers()[0].ID
+				return "docker.executeScript", map[string]any{"containerId": id, "script": script}
+			})
+		if got := w.carriedOut(s); got.Status != plan.StatusCompleted {
+			t.Fatalf("it is %s, told %.500s", got.Status, s.told)
+		}
+		last := s.told[len(s.told)-1]
+		if strings.Contains(last, "only in part: ") != (missing != "") || !strings.Contains(last, missing) ||
+			(len(ran) > 0) != (missing == "") {
+			t.Errorf("%s: ran %q, answered %.300s", script, ran, last)
+		}
 	}
 }

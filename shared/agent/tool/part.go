@@ -19,6 +19,10 @@ type Part struct {
 	Size    int    // size of the whole text
 	Lost    string // text that was removed and has no byte position, such as a secret; empty: none
 	Rest    string // how to read the rest, as a sentence
+
+	// Excerpt is set if the result shows chosen lines, and Lost describes the others. Another part of the text decides
+	// instead, if there is one.
+	Excerpt bool
 }
 
 // Text names a text that can be read and replaced.
@@ -69,8 +73,11 @@ func Piece(text string, offset, limit, most int) (piece string, from int, err er
 // Is reports whether the part belongs to the text. It does if name and location are equal. If the part comes from a
 // container, the part's path must equal the text's name or end with it.
 func (p Part) Is(t Text) bool {
-	if p.In == "" {
+	switch {
+	case p.In == "":
 		return p.Name == t.Name || strings.HasSuffix(p.Name, "/"+t.Name)
+	case t.In == "": // a container may have a copy of the repository's file
+		return strings.HasSuffix(t.Name, "/"+p.Name)
 	}
 	return strings.EqualFold(p.In, t.In) && p.Name == t.Name
 }

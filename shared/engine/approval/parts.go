@@ -70,6 +70,9 @@ func missingOf(text tool.Text, parts []tool.Part) (missing string, newest tool.P
 	if len(parts) == 0 {
 		return "", newest
 	}
+	if slices.ContainsFunc(parts, func(p tool.Part) bool { return !p.Excerpt }) {
+		parts = slices.DeleteFunc(parts, func(p tool.Part) bool { return p.Excerpt })
+	}
 	newest = parts[len(parts)-1]
 	parts = slices.DeleteFunc(parts, func(p tool.Part) bool { return p.Version != newest.Version })
 	if newest.Lost != "" {

@@ -24,10 +24,25 @@ func Contents(command string, g Grammar) (prints, writes []string, moved bool) {
 	return c.prints, c.writes, c.dir != ""
 }
 
+// Excerpts returns the files from which a command prints chosen lines: with head, tail or sed -n, or with cat into one
+// of them. Paths are as in [Contents].
+func Excerpts(command string, g Grammar) []string {
+	file, wrong := parse(command, g)
+	if wrong != "" {
+		return nil
+	}
+	c := contents{}
+	for _, s := range file.Stmts {
+		c.statement(s, false)
+	}
+	return c.excerpts
+}
+
 // contents looks for files in the statements of a command.
 type contents struct {
-	dir            string // that the command has changed into
-	prints, writes []string
+	dir              string // that the command has changed into
+	prints, writes   []string
+	excerpts, chosen []string // chosen: the files that cat passes to the next command of a pipeline
 }
 
 // statement examines a statement. fed reports that its input is a text in the command.
@@ -38,10 +53,15 @@ func (c *contents) statement(s *syntax.Stmt, fed bool) {
 	switch cmd := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
 		piped := cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll
-		if !piped {
+		if piped {
+			before := contents{dir: c.dir}
+			before.statement(cmd.X, false)
+			c.chosen = append(before.prints, before.excerpts...)
+		} else {
 			c.statement(cmd.X, false)
 		}
 		c.statement(cmd.Y, piped && ownText(cmd.X))
+		c.chosen = nil
 	case *syntax.CallExpr:
 		c.call(spelled(cmd), s, fed)
 	case *syntax.Block:
@@ -66,6 +86,11 @@ func (c *contents) call(argv []string, s *syntax.Stmt, fed bool) {
 	switch name := path.Base(argv[0]); {
 	case name == "cd" && len(operands) == 1:
 		c.dir = c.at(operands[0])
+	case !redirected && chooses(name, argv):
+		if name == "sed" && len(operands) > 0 {
+			operands = operands[1:] // its script
+		}
+		c.excerpts = append(append(c.excerpts, c.all(operands)...), c.chosen...)
 	case name == "cat" && !redirected:
 		c.prints = append(c.prints, c.all(operands)...)
 	case name == "tee" && fed && !slices.Contains(argv, "-a") && !slices.Contains(argv, "--append"):
@@ -73,6 +98,11 @@ func (c *contents) call(argv []string, s *syntax.Stmt, fed bool) {
 	case out != "" && (name == "cat" && fed && len(operands) == 0 || name == "echo" || name == "printf"):
 		c.writes = append(c.writes, c.at(out))
 	}
+}
+
+// chooses reports whether a program prints some lines of files. The value of an option counts as a file, which is none.
+func chooses(name string, argv []string) bool {
+	return name == "head" || name == "tail" || name == "sed" && slices.Contains(argv, "-n")
 }
 
 func (c *contents) all(paths []string) (at []string) {

@@ -41,3 +41,19 @@ func TestContents(t *testing.T) {
 		}
 	}
 }
+
+// TestExcerpts has commands that print some lines of a file.
+func TestExcerpts(t *testing.T) {
+	for command, want := range map[string][]string{
+		"head -50 a": {"a"}, "tail -n +10 -- src/a": {"+10", "src/a"}, "sed -n '1,20p' a": {"a"},
+		"sed -n 's/a/b/p' /etc/a /etc/b": {"/etc/a", "/etc/b"}, "cat a | head": {"a"},
+		"cd src; cat a | tail -5": {"src/a"},
+		"head a > b":              nil, "sed s/a/b/ a": nil, "cat a": nil, "ls | head": nil, "cat a | wc -l": nil,
+		"cat a | sort | head": nil,
+		"cat a; make | head":  nil, "head $F": nil,
+	} {
+		if got := shell.Excerpts(command, shell.Bash); !slices.Equal(got, want) {
+			t.Errorf("%s: %q; want %q", command, got, want)
+		}
+	}
+}

@@ -10,13 +10,20 @@ import (
 
 // shows returns the parts of files that a command has printed.
 func shows(a Args, out Result) (parts []tool.Part) {
+	const rest = "Change it in place, as with sed or patch. If you mean another file, name it by its whole path."
 	prints, _, moved := shell.Contents(a.Command, shell.Bash)
-	for _, name := range prints {
+	text := func(name string) tool.Text {
 		if !path.IsAbs(name) && !moved {
 			name = path.Join(out.Cwd, name)
 		}
-		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Change it in place, as with sed or patch. If you mean " +
-			"another file, name it by its whole path."}
+		return tool.Text{Name: name}
+	}
+	for _, name := range shell.Excerpts(a.Command, shell.Bash) {
+		parts = append(parts, tool.Part{Text: text(name), Rest: rest, Excerpt: true,
+			Lost: "what the command did not print"})
+	}
+	for _, name := range prints {
+		p := tool.Part{Text: text(name), Rest: rest}
 		switch {
 		case out.Truncated:
 			p.Lost = "the omitted part of the output"

@@ -78,12 +78,14 @@ func (s script) command() []string {
 
 // shows returns the parts of files that a script has printed.
 func (s script) shows(out Result) (parts []tool.Part) {
+	const rest = "Read the file with " + ReadFile + "."
+	for _, name := range shell.Excerpts(s.text, shell.POSIX) {
+		parts = append(parts, tool.Part{Text: inContainer(name), Rest: rest, Excerpt: true,
+			Lost: "what the script did not print"})
+	}
 	prints, _, _ := shell.Contents(s.text, shell.POSIX)
 	for _, name := range prints {
-		if !path.IsAbs(name) {
-			name = path.Join(container.Work, name)
-		}
-		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Read the file with " + ReadFile + "."}
+		p := tool.Part{Text: inContainer(name), Rest: rest}
 		switch {
 		case out.Truncated || out.OutputLost:
 			p.Lost = "the omitted part of the output"
@@ -93,6 +95,23 @@ func (s script) shows(out Result) (parts []tool.Part) {
 		parts = append(parts, p)
 	}
 	return parts
+}
+
+// replaces returns the files that a script overwrites with a text of its own.
+func (s script) replaces() (texts []tool.Text) {
+	_, writes, _ := shell.Contents(s.text, shell.POSIX)
+	for _, name := range writes {
+		texts = append(texts, inContainer(name))
+	}
+	return texts
+}
+
+// inContainer returns the text at a path that a script names.
+func inContainer(name string) tool.Text {
+	if !path.IsAbs(name) {
+		name = path.Join(container.Work, name)
+	}
+	return tool.Text{Name: name}
 }
 
 // running completes the definition of a tool that runs a script in a container. where returns the container.
@@ -122,6 +141,7 @@ func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
 		return handle{found.ID, process}.String(), nil
 	}
 	d.Shows = func(in In, out Result) []tool.Part { return what(in).shows(out) }
+	d.Replaces = func(in In) []tool.Text { return what(in).replaces() }
 	d.Execute = func(ctx context.Context, c tool.Call, in In) (Result, error) { return t.run(ctx, c, what(in)) }
 	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Result, string, error) {
 		return t.settle(ctx, c, what(in))
