@@ -77,6 +77,7 @@ func TestGitAfterATestRunsUnasked(t *testing.T) {
 		}
 		if len(asked.Approvals) > 0 {
 			h.resolve(asked.Approvals[0], "reject", nil)
+			h.deliver()
 		}
 	}
 }
