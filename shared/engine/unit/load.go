@@ -99,7 +99,7 @@ func (s *Snapshot) User(ctx context.Context) (*run.User, error) {
 func userOf(s *Snapshot, uid string) (*run.User, error) {
 	u := &run.User{UID: uid}
 	if d := s.Docs[document.UserPath(uid)]; d.Exists() {
-		return u, document.Decode(d, u)
+		return u, s.decode(d, u)
 	}
 	return u, nil
 }

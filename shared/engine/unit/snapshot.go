@@ -20,6 +20,8 @@ type Snapshot struct {
 	Events []run.Event
 	State  *run.State
 
+	later map[string]bool // paths of documents with members that a later release has written
+
 	store store.Store
 	files blob.Store
 	bytes map[string][]byte // of uploaded files, by object
@@ -67,7 +69,7 @@ func (s *Snapshot) fold(ctx context.Context) error {
 		return nil
 	}
 	s.Run = run.Run{}
-	if err := document.Decode(d, &s.Run); err != nil {
+	if err := s.decode(d, &s.Run); err != nil {
 		return err
 	}
 	chunks, err := s.readChunks(ctx, s.Run.Log.ChunkPaths(d.Path, "events"))
@@ -78,6 +80,18 @@ func (s *Snapshot) fold(ctx context.Context) error {
 		return err
 	}
 	s.State, err = run.Fold(s.Events)
+	return err
+}
+
+// decode decodes a document that a transition can write. It notes a document of a later release (keepLater).
+func (s *Snapshot) decode(d store.Doc, into any) error {
+	later, err := document.DecodeKnown(d, into)
+	if later && s.later == nil {
+		s.later = map[string]bool{}
+	}
+	if later || s.later[d.Path] {
+		s.later[d.Path] = later
+	}
 	return err
 }
 

@@ -90,7 +90,7 @@ func (tx *Tx) Doc(path string, into any) (store.Doc, error) {
 	if !doc.Exists() {
 		return doc, nil
 	}
-	return doc, document.Decode(doc, into)
+	return doc, tx.Ex.decode(doc, into)
 }
 
 // AddEvent adds one event. It returns an error if the state machine does not permit the event.

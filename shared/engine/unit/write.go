@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -83,6 +84,9 @@ func (tx *Tx) put(path string, fields map[string]any, v any) error {
 		return err
 	}
 	if doc := tx.Ex.Docs[path]; doc.Exists() {
+		if tx.Ex.later[path] {
+			data = keepLater(doc.Data, data, reflect.TypeOf(v))
+		}
 		tx.writes = append(tx.writes, store.Update(path, doc.Version, fields, data))
 		return nil
 	}

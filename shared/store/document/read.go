@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	json "github.com/go-json-experiment/json/v1" // encoding/json in every case, in half the time
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -19,6 +20,19 @@ func Decode(d store.Doc, into any) error {
 		return fmt.Errorf("document: %s cannot be read: %w", d.Path, err)
 	}
 	return nil
+}
+
+// onlyKnown refuses members that the value does not have.
+var onlyKnown = jsonv2.JoinOptions(json.DefaultOptionsV1(), jsonv2.RejectUnknownMembers(true))
+
+// DecodeKnown is [Decode], and also reports whether the content has members that the value does not know. A later
+// release has written them.
+func DecodeKnown(d store.Doc, into any) (more bool, err error) {
+	if jsonv2.Unmarshal(d.Data, into, onlyKnown) == nil {
+		return false, nil
+	}
+	err = Decode(d, into)
+	return err == nil, err
 }
 
 // Get reads the document at the path and decodes it into a value. If the document does not exist, the value stays
