@@ -61,7 +61,7 @@ func addMembers(known map[string]reflect.Type, t reflect.Type) {
 	}
 }
 
-// keepInItems is keepLater for the items of a log. They have numbers; an item that moved to a chunk is not written here.
+// keepInItems is keepLater for the items of a log, which have numbers. An item that moved to a chunk is not among them.
 func keepInItems(before, after json.RawMessage, t reflect.Type) json.RawMessage {
 	var from, to []json.RawMessage
 	if json.Unmarshal(before, &from) != nil || json.Unmarshal(after, &to) != nil {
