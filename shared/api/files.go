@@ -97,7 +97,10 @@ func (r *request) file() (name string, data []byte, err error) {
 // allocated once.
 func onlyFile(parts *multipart.Reader, body int64) (name string, data []byte, err error) {
 	part, err := parts.NextPart()
-	if err != nil {
+	switch {
+	case err != nil && body > maxBody: // no other body may be as large
+		return "", nil, &http.MaxBytesError{Limit: maxBody}
+	case err != nil:
 		return "", nil, errForm(err)
 	}
 	if part.FormName() != "file" || part.FileName() == "" {

@@ -320,7 +320,7 @@ func TestUploadsRefused(t *testing.T) {
 			{body, "multipart/form-data", http.StatusUnsupportedMediaType},
 			{body[:len(body)-8], kind, http.StatusBadRequest},
 			{"", kind, http.StatusBadRequest},
-			{strings.Repeat("x", 2<<20), kind, http.StatusBadRequest},
+			{strings.Repeat("x", 2<<20), kind, http.StatusRequestEntityTooLarge},
 		} {
 			if a := w.as("ana", "/api/agent/files", c.body, "Content-Type", c.kind); a.HTTP != c.want {
 				t.Errorf("%d; want %d: %s", a.HTTP, c.want, a.Body)
