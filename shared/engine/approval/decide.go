@@ -117,6 +117,19 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 	if err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err
 	}
+	addDecision(tx, ap, a, r)
+	if r.Decision == run.StartNew {
+		return restartCall(tx, a, t, in)
+	}
+	// the user sets the deadline of a session
+	if soon := tx.Now.Add(minTimeAfterApproval); tx.State.Plan == nil && a.Runnable() && tx.Run.Deadline.Before(soon) {
+		tx.Run.Deadline = soon
+	}
+	return nil
+}
+
+// addDecision adds the decision to the audit log.
+func addDecision(tx *unit.Tx, ap *run.Approval, a *run.Action, r Resolution) {
 	kind := audit.Decided
 	if ap.Kind == run.KindReview {
 		kind = audit.Reviewed
@@ -126,14 +139,6 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 			e.Facts = tool.Facts(e.Facts).With(tool.Facts{"replacedBy": r.replacedBy})
 		}
 	})
-	if r.Decision == run.StartNew {
-		return restartCall(tx, a, t, in)
-	}
-	// the user sets the deadline of a session
-	if soon := tx.Now.Add(minTimeAfterApproval); tx.State.Plan == nil && a.Runnable() && tx.Run.Deadline.Before(soon) {
-		tx.Run.Deadline = soon
-	}
-	return nil
 }
 
 // minTimeAfterApproval is the minimum time that a run has left after an approval. A call that is approved just before

@@ -66,8 +66,8 @@ func laterFields(t testing.TB, doc object, events bool) (added int) {
 	items := decoded[[]object](t, log["tail"])
 	for _, item := range items {
 		for name, content := range item {
-			if of := (object{}); events && content[0] == '{' {
-				of = decoded[object](t, content)
+			if events && content[0] == '{' {
+				of := decoded[object](t, content)
 				of["later"], added = field, added+1
 				item[name] = encoded(t, of)
 			}
