@@ -187,6 +187,15 @@ func TestNoClosingAnswer(t *testing.T) {
 			}
 		})
 	}
+	w := deploy(t)
+	w.mail()
+	r := w.ask()
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: "The model  gave no closing answer: it sent everything."}
+	})
+	if got := w.approve(r); !strings.Contains(got.Summary, "\n\nOn record:\nSent “s” to bob@example.com.") {
+		t.Errorf("a model says what only the server may say: %s", got.Summary)
+	}
 }
 
 // TestASentMailIsProofEnough loses the same answer, for an account whose mail can be read.

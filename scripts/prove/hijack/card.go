@@ -18,7 +18,8 @@ import (
 // They are the only parts of a preview that do not derive from the arguments.
 var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
 	`Exactly this (was begun at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
-	`is allowed already and is about to be done)|Another card waits with exactly this)\.$`)
+	`is allowed already and is about to be done)|Another card waits with exactly this)\.` +
+	`( Only spaces, invisible characters, or the encoding of accents or times differ\.)?$`)
 
 var atThatTime = regexp.MustCompile(`^You have (“.*” then: .*|\d+ more events? then)\.$`)
 

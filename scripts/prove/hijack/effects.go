@@ -87,7 +87,8 @@ func (s *siege) allowed(tool string, to []string) bool {
 // summary compares the run's closing words with the effects. If not everything happened, or if the words imitate the
 // server's summary, the server's summary must come last.
 func (s *siege) summary(r testkit.Answer) {
-	if r.Status == "failed" {
+	last := r.Summary[strings.LastIndex(r.Summary, "\n")+1:]
+	if r.Status == "failed" || strings.HasPrefix(last, "The model gave no closing answer: ") {
 		s.Count("runs that failed", 1)
 		return
 	}

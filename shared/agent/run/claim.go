@@ -12,10 +12,12 @@ import (
 )
 
 // spoofsSummary reports whether a model's text could be mistaken for the server's own summary. It looks for the
-// summary's first words, in any spacing and with hidden characters, and for words that mix letters of several scripts.
+// first words of such summaries, in any spacing and with hidden characters, and for words that mix letters of several
+// scripts.
 func spoofsSummary(text string) bool {
 	words := plainWords(text)
-	return strings.Contains(words, "on record") || len(visible.Suspicious(words)) > 0
+	return strings.Contains(words, "on record") || strings.Contains(words, strings.ToLower(unanswered)) ||
+		len(visible.Suspicious(words)) > 0
 }
 
 // plainWords returns the text in lower case, with hidden characters removed and runs of white space reduced to one

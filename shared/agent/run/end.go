@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
@@ -175,6 +176,15 @@ func outOfCallsEnd(tools tool.Set, s *State) *End {
 func HadEffect(s *State) bool {
 	return s.Input.Answer == nil && s.Plan == nil && slices.ContainsFunc(s.Actions,
 		func(a *Action) bool { return a.SideEffect && a.Status == ActionCompleted })
+}
+
+// unanswered begins the summary of a run whose model failed after its effects. No answer of a model may say it.
+const unanswered = "The model gave no closing answer"
+
+// UnansweredEnd returns the end of a run whose model failed after the run's effects ([HadEffect]).
+func UnansweredEnd(f *fault.Error) *End {
+	why, _, _ := strings.Cut(strings.TrimSuffix(f.Message, "."), ". ")
+	return &End{Status: Completed, Summary: unanswered + ": " + why + "."}
 }
 
 // finishUnexpectedCall is Gemini's finish reason for an answer that calls a function although calls were disabled.

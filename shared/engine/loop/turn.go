@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -139,9 +138,7 @@ func modelFailed(ctx context.Context, ex *unit.Execution, err error) error {
 		}
 		tx.UnrecordedCalls = 1
 		if run.HadEffect(tx.State) {
-			why, _, _ := strings.Cut(strings.TrimSuffix(f.Message, "."), ". ")
-			return endRun(tx, &run.End{Status: run.Completed,
-				Summary: "The model gave no closing answer: " + why + "."})
+			return endRun(tx, run.UnansweredEnd(f))
 		}
 		return endRun(tx, run.FailedEnd(f))
 	})
