@@ -48,7 +48,7 @@ func TestSignInByRedirect(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
 	server.start()
-	browser.Run("testdata/redirect.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/redirect.mjs", server.url, nil)
 	if got := server.mailbox(); len(got) != 1 || got["ana@example.com: This waits"] != 1 {
 		t.Errorf("the mailbox holds %v", got)
 	}
@@ -60,7 +60,7 @@ func TestPeople(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	browser.Run("testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/people.mjs", server.url, nil)
 }
 
 // TestTold has people hear on their own devices of what waits, and end the mails about it (testdata/told.mjs).
@@ -70,7 +70,7 @@ func TestTold(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9"}
 	server.start()
-	browser.Run("testdata/told.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/told.mjs", server.url, nil)
 }
 
 // TestDesk does what users do beside deciding: they link accounts, name conversations, copy and take back
@@ -80,7 +80,7 @@ func TestDesk(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	browser.Run("testdata/desk.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/desk.mjs", server.url, nil)
 }
 
 // TestReceipts opens a completed action, downloads its receipt, and verifies the receipt in the browser
@@ -90,7 +90,7 @@ func TestReceipts(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	browser.Run("testdata/receipt.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/receipt.mjs", server.url, nil)
 }
 
 // TestFiles shows the files of a prompt on the run's page, and saves one (testdata/files.mjs).
@@ -99,7 +99,7 @@ func TestFiles(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	browser.Run("testdata/files.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/files.mjs", server.url, nil)
 }
 
 // TestAttach adds files to requests by the button, by drop and by paste (testdata/attach.mjs).
@@ -108,7 +108,7 @@ func TestAttach(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	browser.Run("testdata/attach.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/attach.mjs", server.url, nil)
 }
 
 // TestUpload uploads files that are too large for a request (testdata/upload.mjs).
@@ -118,7 +118,7 @@ func TestUpload(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"MAX_TOKENS_PER_DAY=0"} // files have more than a user's tokens of a day
 	server.start()
-	browser.Run("testdata/upload.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/upload.mjs", server.url, nil)
 }
 
 // TestMemory has an agent note what its user says, and edits, saves and deletes the notes (testdata/memory.mjs). A
@@ -134,11 +134,11 @@ func TestMemory(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"AGENTS=" + dir}
 	server.start()
-	browser.Run("testdata/memory.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/memory.mjs", server.url, nil)
 	server.stop()
 	server.env = []string{"MEMORY=off"}
 	server.start()
-	browser.Run("testdata/nomemory.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/nomemory.mjs", server.url, nil)
 }
 
 // TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).
@@ -147,5 +147,5 @@ func TestDecided(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	browser.Run("testdata/decided.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/decided.mjs", server.url, nil)
 }

@@ -11,7 +11,7 @@ import (
 func TestPlansView(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
-	browser.Run("testdata/plans.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/plans.mjs", newFakeAPI(t).URL, nil)
 }
 
 // TestPlans has the local server's planner plan and carry it out in Chromium (testdata/plansdev.mjs), and kills the

@@ -15,7 +15,7 @@ import (
 func TestTerminalView(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
-	browser.Run("testdata/terminal.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/terminal.mjs", newFakeAPI(t).URL, nil)
 }
 
 // TestTerminal uses terminals in Chromium as a newcomer would, on the demo host (testdata/demohost.mjs), and kills the

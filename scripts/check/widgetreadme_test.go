@@ -42,7 +42,7 @@ func TestWidgetReadme(t *testing.T) {
 	server.env = []string{setting + "=" + site.URL, "ACTIONS=" + actions,
 		"ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
 	server.start()
-	browser.Run("testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") },
+	browser.Run("testdata/widgetreadme.mjs", site.URL, nil,
 		"API_URL="+server.url)
 	if got := server.mailbox(); !maps.Equal(got, map[string]int{"ken@example.org: The build is green": 1}) {
 		t.Errorf("the mailbox holds %v", got)

@@ -97,8 +97,8 @@ func findChromium() string {
 const most = 10 * time.Minute
 
 // Run runs a script, and fails the test if the script fails. For each line "restart" that the script prints, Run
-// calls restart and sends a line back. The script's environment is the test's, plus the paths of the browser, url and
-// env ("NAME=value").
+// calls restart and sends a line back; with nil, the test fails. The script's environment is the test's, plus the paths
+// of the browser, url and env ("NAME=value").
 func (b *Browser) Run(script, url string, restart func(), env ...string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), most)
@@ -122,6 +122,9 @@ func (b *Browser) Run(script, url string, restart func(), env ...string) {
 		if lines.Text() != "restart" {
 			b.t.Log(lines.Text())
 			continue
+		}
+		if restart == nil {
+			b.t.Fatal("the script asks for a restart, which this test does not have")
 		}
 		restart()
 		if _, err := io.WriteString(in, "up\n"); err != nil {

@@ -374,7 +374,7 @@ func TestAnswers(t *testing.T) {
 		"closed without an answer": {hangUp, lost, 1},
 		"half an answer":           {write(`{"jsonrpc":"2.0","id":%s,"resu`), lost, 1},
 		"no JSON":                  {write(`done %s`), lost, 1},
-		"an answer to nobody":      {write(`{"jsonrpc":"2.0","was":%s}`), lost, 1},
+		"an answer without a call": {write(`{"jsonrpc":"2.0","was":%s}`), lost, 1},
 		"a result of a text":       {write(`{"jsonrpc":"2.0","id":%s,"result":"done"}`), lost, 1},
 		"a result of a list":       {write(`{"jsonrpc":"2.0","id":%s,"result":[null]}`), lost, 1},
 		"a stream that ends":       {stream("event: message\n\n"), lost, 1},
