@@ -209,8 +209,8 @@ func (p *processes) relay(t *testing.T, project, topic string) (deliver func(res
 		mu.Unlock()
 		select {
 		case <-taken:
-		case <-time.After(time.Minute):
-			t.Fatal("nothing was pushed within a minute")
+		case <-time.After(await.Most):
+			t.Fatal("nothing was pushed")
 		}
 		mu.Lock()
 		resume = ""

@@ -14,12 +14,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // measuring lists functions that make a test depend on the speed of its machine.
 var measuring = []string{"time.Sleep", "time.Since", shortBound}
 
-// shortBound is a call that ends after less than ten seconds, as a mention.
+// shortBound is a call that ends before await.Most, or a time limit of a command that does, as a mention.
 const shortBound = "short bound"
 
 // The reasons of the exceptions.
@@ -30,6 +32,7 @@ const (
 	hangs    = "it is a process that hangs until it is killed"
 	measures = "it measures for benchmarks; no test compares the result"
 	state    = "it waits for a state, in a package of the product, which imports no testkit"
+	shorter  = "a time of the product must be longer; what is done within takes some milliseconds"
 	silence  = "nothing answers, so that the call ends with its context; on a busy machine it ends sooner"
 	endless  = "it ends commands that have no end; what is asserted holds wherever they end"
 	absence  = "a message that does not come again cannot be awaited; a busy machine only hides one"
@@ -37,36 +40,41 @@ const (
 
 // mayMeasure are the exceptions.
 var mayMeasure = map[string]string{
-	"functions/start_test.go: start: time.Since":                                  measures,
-	"functions/start_test.go: start: time.Sleep":                                  measures,
-	"scripts/check/demohost_test.go: TestTerminalOfANewUser: time.Sleep":          moments,
-	"scripts/check/kill_test.go: whileAsking: time.Sleep":                         moments,
-	"scripts/check/kill_test.go: whileSending: time.Sleep":                        moments,
-	"scripts/check/kill_test.go: whileWaiting: time.Sleep":                        moments,
-	"scripts/dev/demohost/confined_test.go: FuzzNoCommandLeaves: short bound":     endless,
-	"shared/terminal/attach/attach_test.go: TestUnreachable: time.Since":          atLeast,
-	"shared/countersign/agenttest/agenttest.go: look: time.Sleep":                 state,
-	"shared/countersign/stream_test.go: TestLeaving: short bound":                 bubbles,
-	"shared/engine/loop/env_test.go: behave: time.Sleep":                          bubbles,
-	"shared/engine/loop/scenario_test.go: Generate: time.Sleep":                   bubbles,
-	"shared/engine/loop/shards_test.go: Sweep: time.Sleep":                        bubbles,
-	"shared/tools/mcpclient/hostile_test.go: TestNoAnswer: short bound":           silence,
-	"shared/tools/mcpclient/main_test.go: children: time.Sleep":                   hangs,
-	"shared/tools/mcpclient/main_test.go: deaf: time.Sleep":                       hangs,
-	"shared/engine/queue/pubsub/pubsub_test.go: TestResumeCancelled: short bound": silence,
-	"shared/engine/queue/queuetest/queuetest.go: badRunID: time.Sleep":            absence,
-	"shared/engine/queue/queuetest/queuetest.go: settles: time.Sleep":             absence,
-	"shared/terminal/remote/check_test.go: TestCheck: time.Since":                 atLeast,
-	"shared/terminal/remote/sshd_test.go: TestScanTellsNothing: time.Since":       atLeast,
-	"shared/store/embedded/embedded_test.go: TestLocked: short bound":             silence,
-	"shared/store/embedded/embedded_test.go: TestLockedQueue: short bound":        silence,
-	"shared/store/firestore/faults_test.go: TestHungServer: short bound":          silence,
-	"shared/testkit/figures/figures.go: Since: time.Since":                        measures,
-	"shared/accounts/tokenkey/tokenkey_test.go: TestCloudKMS: short bound":        silence,
+	"functions/start_test.go: start: time.Since":                                      measures,
+	"functions/start_test.go: start: time.Sleep":                                      measures,
+	"scripts/check/demohost_test.go: TestTerminalOfANewUser: time.Sleep":              moments,
+	"scripts/check/kill_test.go: whileAsking: time.Sleep":                             moments,
+	"scripts/check/kill_test.go: whileSending: time.Sleep":                            moments,
+	"scripts/check/kill_test.go: whileWaiting: time.Sleep":                            moments,
+	"scripts/dev/demohost/confined_test.go: FuzzNoCommandLeaves: short bound":         endless,
+	"shared/terminal/supervisor/faults_test.go: TestNoHome: short bound":              endless,
+	"shared/terminal/supervisor/supervisortest/supervisortest.go: limit: short bound": endless,
+	"shared/terminal/attach/attach_test.go: TestUnreachable: time.Since":              atLeast,
+	"shared/countersign/agenttest/agenttest.go: look: time.Sleep":                     state,
+	"shared/countersign/stream_test.go: TestDeadline: short bound":                    shorter,
+	"shared/countersign/stream_test.go: TestLeaving: short bound":                     bubbles,
+	"shared/engine/loop/env_test.go: behave: time.Sleep":                              bubbles,
+	"shared/engine/loop/scenario_test.go: Generate: time.Sleep":                       bubbles,
+	"shared/engine/loop/shards_test.go: Sweep: time.Sleep":                            bubbles,
+	"shared/engine/loop/shards_test.go: TestASweepHandsOn: short bound":               shorter,
+	"shared/tools/docker/podman_test.go: TestAScriptOutlivesItsProcess: short bound":  endless,
+	"shared/tools/mcpclient/hostile_test.go: TestNoAnswer: short bound":               silence,
+	"shared/tools/mcpclient/main_test.go: children: time.Sleep":                       hangs,
+	"shared/tools/mcpclient/main_test.go: deaf: time.Sleep":                           hangs,
+	"shared/engine/queue/pubsub/pubsub_test.go: TestResumeCancelled: short bound":     silence,
+	"shared/engine/queue/queuetest/queuetest.go: badRunID: time.Sleep":                absence,
+	"shared/engine/queue/queuetest/queuetest.go: settles: time.Sleep":                 absence,
+	"shared/terminal/remote/check_test.go: TestCheck: time.Since":                     atLeast,
+	"shared/terminal/remote/sshd_test.go: TestScanTellsNothing: time.Since":           atLeast,
+	"shared/store/embedded/embedded_test.go: TestLocked: short bound":                 silence,
+	"shared/store/embedded/embedded_test.go: TestLockedQueue: short bound":            silence,
+	"shared/store/firestore/faults_test.go: TestHungServer: short bound":              silence,
+	"shared/testkit/figures/figures.go: Since: time.Since":                            measures,
+	"shared/accounts/tokenkey/tokenkey_test.go: TestCloudKMS: short bound":            silence,
 }
 
 // TestTestsDoNotMeasureTime keeps tests from the clock of the machine. A test fails by chance on a busy machine if it
-// sleeps, compares how long something took, or bounds something by less than ten seconds. A test of time runs in a
+// sleeps, compares how long something took, or bounds something by less than await.Most. A test of time runs in a
 // bubble of testing/synctest. Other tests wait for a state with testkit/await, or count. Benchmarks measure.
 func TestTestsDoNotMeasureTime(t *testing.T) {
 	found := map[string]bool{}
@@ -132,7 +140,9 @@ func TestOutsideBubbles(t *testing.T) {
 		func both() { time.Since(x) }
 		func measured() { time.Since(x) }
 		func nobody() { time.Sleep(1) }
-		func hasty() { time.After(9 * time.Second); context.WithTimeout(x, time.Minute) }`
+		func hasty() { time.After(299 * time.Second); context.WithTimeout(x, 5*time.Minute) }
+		func limited() { s.Limit = time.Minute }
+		func free() { x(Start{Limit: 5 * time.Minute}) }`
 	f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", text, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +150,7 @@ func TestOutsideBubbles(t *testing.T) {
 	got := outsideBubbles(map[string]*ast.File{"x_test.go": f})
 	want := []string{
 		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: hasty: short bound",
-		"x_test.go: nobody: time.Sleep",
+		"x_test.go: limited: short bound", "x_test.go: nobody: time.Sleep",
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("found are %q, want %q", got, want)
@@ -255,6 +265,16 @@ func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
 				m.name = x.Name + "." + n.Sel.Name
 				all = append(all, m)
 			}
+		case *ast.KeyValueExpr:
+			if limits(n.Key, n.Value) {
+				all = append(all, mention{shortBound, m.in, m.file, m.bubble})
+			}
+		case *ast.AssignStmt:
+			for i := range min(len(n.Lhs), len(n.Rhs)) {
+				if limits(n.Lhs[i], n.Rhs[i]) {
+					all = append(all, mention{shortBound, m.in, m.file, m.bubble})
+				}
+			}
 		case *ast.CallExpr:
 			if hurries(n) {
 				all = append(all, mention{shortBound, m.in, m.file, m.bubble})
@@ -285,7 +305,7 @@ func called(f ast.Expr) string {
 	return ""
 }
 
-// hurries reports whether a call has something end, or happen, within less than ten seconds.
+// hurries reports whether a call has something end, or happen, before await.Most.
 func hurries(call *ast.CallExpr) bool {
 	at, ok := map[string]int{"time.After": 0, "time.AfterFunc": 0, "time.NewTimer": 0, "time.Tick": 0,
 		"context.WithTimeout": 1}[called(call.Fun)]
@@ -293,7 +313,18 @@ func hurries(call *ast.CallExpr) bool {
 		return false
 	}
 	d, known := duration(call.Args[at])
-	return known && d < 10*time.Second
+	return known && d < await.Most
+}
+
+// limits reports whether a field is the time limit of a command (supervisor.Start), and less than await.Most. A plain
+// number is no time.
+func limits(field, value ast.Expr) bool {
+	name, _ := field.(*ast.Ident)
+	if s, ok := field.(*ast.SelectorExpr); ok {
+		name = s.Sel
+	}
+	d, known := duration(value)
+	return name != nil && name.Name == "Limit" && known && d >= time.Millisecond && d < await.Most
 }
 
 // duration returns the value of an expression of literals.

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -29,7 +29,7 @@ func program(t *testing.T, name string) func(in string, args ...string) *exec.Cm
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return func(in string, args ...string) *exec.Cmd {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), await.Most)
 		t.Cleanup(cancel)
 		cmd := exec.CommandContext(ctx, file, args...)
 		cmd.Dir = in

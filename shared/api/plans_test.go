@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -186,7 +187,7 @@ func (w *env) moving(send func() answer) answer {
 		}
 	}
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), await.Most)
 	defer cancel()
 	moved := make(chan struct{})
 	go func() {

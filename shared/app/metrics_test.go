@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/collector"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -19,7 +20,7 @@ import (
 func measures(t *testing.T, c *collector.Collector, want map[string]float64) {
 	t.Helper()
 	got := map[string]float64{}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	if c.Until(ctx, func() bool {
 		clear(got)
@@ -194,7 +195,7 @@ func TestMetricsElsewhere(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_METRICS_HEADERS=x-api-key=CANARY-other")
 	w.mail()
 	w.ask()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	if err := elsewhere.Until(ctx, func() bool { return len(elsewhere.Metrics()) > 0 }); err != nil {
 		t.Fatal(err)
@@ -235,7 +236,7 @@ func TestTheLastSends(t *testing.T) {
 	if a := <-last; a.HTTP != http.StatusOK {
 		t.Fatal(a)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	if err := c.Until(ctx, func() bool { return c.Measured()[started].Sum == 6 }); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -272,8 +273,8 @@ func TestTwoSubscriptions(t *testing.T) {
 	next := func(function int) (d queue.Delivery) {
 		select {
 		case d = <-taken[function]:
-		case <-time.After(time.Minute):
-			t.Fatal("nothing was pushed within a minute")
+		case <-time.After(await.Most):
+			t.Fatal("nothing was pushed")
 		}
 		return d
 	}

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // aSocket is the user's side of a terminal's WebSocket.
@@ -46,7 +46,7 @@ func (s *aSocket) hears(text string) bool {
 }
 
 func (s *aSocket) reads(until func() bool) bool {
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Most)
 	defer cancel()
 	for !until() {
 		kind, data, err := s.conn.Read(ctx)

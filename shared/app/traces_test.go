@@ -14,6 +14,7 @@ import (
 	v1 "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/collector"
 )
 
@@ -82,7 +83,7 @@ func tree(all []*v1.ResourceSpans) string {
 // sent returns the collector's spans once it has so many.
 func sent(t *testing.T, c *collector.Collector, spans int) []*v1.ResourceSpans {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	all, err := c.Await(ctx, spans)
 	if err != nil {
@@ -191,7 +192,7 @@ func TestACollectorThatHangs(t *testing.T) {
 		if a.HTTP != http.StatusOK {
 			t.Errorf("%d %s", a.HTTP, a.Body)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(await.Most):
 		t.Error("nobody was answered")
 	}
 	close(release)

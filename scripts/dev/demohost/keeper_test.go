@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor/supervisortest"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -33,7 +33,7 @@ func TestSettleMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 200 {
-		c := supervisor.Start{ID: "act-" + strconv.Itoa(i), Command: "true", Grammar: "bash", Limit: time.Minute}
+		c := supervisor.Start{ID: "act-" + strconv.Itoa(i), Command: "true", Grammar: "bash", Limit: await.Most}
 		ended := make(chan error, 1)
 		go func() {
 			_, err := k.Start(t.Context(), c, io.Discard)
@@ -60,7 +60,7 @@ func TestJournalsOutliveTheServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	var handle string
 	start := func(id, command string) supervisor.Start {
-		return supervisor.Start{ID: id, Command: command, Grammar: "bash", Limit: time.Minute, Handle: handle}
+		return supervisor.Start{ID: id, Command: command, Grammar: "bash", Limit: await.Most, Handle: handle}
 	}
 	t.Run("before", func(t *testing.T) {
 		s := serve(t, dir)

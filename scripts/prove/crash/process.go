@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // process is a worker, as its parent sees it.
@@ -22,7 +23,7 @@ type process struct {
 }
 
 // patience limits how long a worker may take for any order.
-const patience = time.Minute
+const patience = await.Most
 
 // spawn starts a worker.
 func spawn(program string, o order, log io.Writer) (p *process, err error) {

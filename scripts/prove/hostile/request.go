@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // message is a request as a case describes it.
@@ -114,7 +115,7 @@ func (s *env) ownToken() (string, error) {
 }
 
 // answerTime limits a complete response. It is needed because a stream of events that should be refused never ends.
-const answerTime = 20 * time.Second
+const answerTime = await.Most
 
 // send sends the request, which must be answered.
 func (s *env) send(m message) testkit.Answer {

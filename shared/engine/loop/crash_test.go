@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -269,7 +270,7 @@ func TestHandOver(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "lookup"}
 	w.assistant().Limits.ModelTimeout = time.Hour
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Most)
 	defer cancel()
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "look it up"})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // anasTerminal is the id of a terminal of ana's.
@@ -212,7 +213,7 @@ func TestEachEffectOnATerminalIsTold(t *testing.T) {
 	v := h.start(t)
 	told := func(ended bool, n int) (all [][]string) {
 		// commands that do not arrive are missing in the list
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 		defer cancel()
 		for ids, err := range (loop.Terminals{Loop: h.loop}).UnderWay(ctx, "ana", v.RunID, ended) {
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -47,7 +48,7 @@ func (w *env) delivering(t *testing.T) (delivered func()) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(await.Most):
 			t.Fatal("the resume does not end")
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
@@ -31,7 +30,7 @@ func TestACommandThatDeletesItsJournal(t *testing.T) {
 			id := rand.Text()
 			command := "echo ran >> witness; while [ -d .countersign/" + id + " ]; do rm -rf .countersign/" + id +
 				"; done; echo gone >> witness"
-			c := supervisor.Start{ID: id, Command: command, Grammar: "bash", Limit: 20 * time.Second,
+			c := supervisor.Start{ID: id, Command: command, Grammar: "bash", Limit: await.Most,
 				Handle: k.Handle()}
 			ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 			defer cancel()

@@ -22,7 +22,7 @@ import (
 
 // a is a command in bash.
 func a(id, command string) supervisor.Start {
-	return supervisor.Start{ID: id, Command: command, Grammar: shell.Bash, Limit: 30 * time.Second}
+	return supervisor.Start{ID: id, Command: command, Grammar: shell.Bash, Limit: await.Most}
 }
 
 func open(t *testing.T, s *sshd.Server) *supervisor.Keeper {

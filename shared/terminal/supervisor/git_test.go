@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -137,7 +137,7 @@ func TestGitThatRunsUnasked(t *testing.T) {
 			run := func(plain bool, o supervisor.Opens) (string, error) {
 				var out strings.Builder
 				_, err := k.Start(t.Context(), supervisor.Start{ID: rand.Text(), Command: "git " + c.command,
-					Grammar: shell.Bash, Plain: plain, Limit: time.Minute, Cwd: dir, Opens: o}, &out)
+					Grammar: shell.Bash, Plain: plain, Limit: await.Most, Cwd: dir, Opens: o}, &out)
 				return out.String(), err
 			}
 			o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{j.Repository.Dir}, Walks: true}
@@ -183,7 +183,7 @@ func TestGitInAFolder(t *testing.T) {
 		{dir + "/../linked", dir + "/../linked", supervisor.ErrOutside}, {dir + "/../linked", dir + "/..", nil}} {
 		var out strings.Builder
 		_, err := k.Start(t.Context(), supervisor.Start{ID: rand.Text(), Command: "git show --no-color",
-			Grammar: shell.Bash, Plain: true, Limit: time.Minute, Cwd: "/", Opens: supervisor.Opens{
+			Grammar: shell.Bash, Plain: true, Limit: await.Most, Cwd: "/", Opens: supervisor.Opens{
 				Git: supervisor.GitHistory, Looks: []string{c.at}, Walks: true, Within: []string{c.within}}}, &out)
 		if !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s in %s: %v, %q; want %v", c.at, c.within, err, out.String(), c.want)

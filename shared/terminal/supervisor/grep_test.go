@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -31,7 +31,7 @@ func TestAnotherGrep(t *testing.T) {
 	}
 	s := supervisor.Start{ID: rand.Text(), Command: "grep -r x " + supervisor.Opened(0),
 		Grammar: shell.POSIX, Plain: true,
-		Limit: time.Minute, Opens: supervisor.Opens{Within: []string{dir}, Walks: true,
+		Limit: await.Most, Opens: supervisor.Opens{Within: []string{dir}, Walks: true,
 			Paths: []supervisor.Path{{Name: dir, Shown: dir}}}}
 	if r, err := k.Start(t.Context(), s, io.Discard); !errors.Is(err, supervisor.ErrWalk) {
 		t.Errorf("%+v, %v", r, err)

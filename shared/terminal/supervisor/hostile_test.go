@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -135,7 +135,7 @@ func TestNoConfigurationActs(t *testing.T) {
 	run := func(s supervisor.Start) string {
 		t.Helper()
 		var out strings.Builder
-		s.Terminal, s.Grammar, s.Limit, s.Cwd = "one", shell.Bash, time.Minute, filepath.Join(home, "work")
+		s.Terminal, s.Grammar, s.Limit, s.Cwd = "one", shell.Bash, await.Most, filepath.Join(home, "work")
 		if res, err := k.Start(t.Context(), s, &out); err != nil || res.TimedOut || res.Asked {
 			t.Fatalf("it waits, or is not begun: %+v, %v: %s", res, err, out.String())
 		}
@@ -147,7 +147,7 @@ func TestNoConfigurationActs(t *testing.T) {
 	}
 	was := tree(t, home)
 	var out string
-	for some := range slices.Chunk(slices.Collect(strings.Lines(string(commands))), 50) { // each command has a minute
+	for some := range slices.Chunk(slices.Collect(strings.Lines(string(commands))), 50) {
 		out += run(supervisor.Start{ID: rand.Text(), Command: strings.Join(some, ""), Plain: true})
 	}
 	if now := tree(t, home); now != was {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -35,7 +36,7 @@ func TestAPathThatCannotBeOpened(t *testing.T) {
 	}
 	k.Times.Open = 100 * time.Millisecond
 	s := supervisor.Start{ID: rand.Text(), Command: "cat " + supervisor.Opened(0), Grammar: shell.Bash, Plain: true,
-		Limit: time.Minute, Handle: k.Handle(),
+		Limit: await.Most, Handle: k.Handle(),
 		Opens: supervisor.Opens{Within: []string{dir}, Paths: []supervisor.Path{{Name: f.Name(), Shown: "file"}}}}
 	if r, err := k.Start(t.Context(), s, io.Discard); !errors.Is(err, supervisor.ErrSpecial) {
 		t.Errorf("%+v, %v", r, err)

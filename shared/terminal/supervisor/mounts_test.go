@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -60,7 +60,7 @@ func TestMountedOnDemand(t *testing.T) {
 			}
 			id := strings.NewReplacer("/", "_", " ", "_", "*", "star").Replace(path) + "_" + string(rune('a'+i))
 			_, err := k.Start(t.Context(), supervisor.Start{ID: id, Command: "true", Grammar: shell.Bash, Plain: true,
-				Limit: time.Minute, Cwd: dir, Opens: o}, io.Discard)
+				Limit: await.Most, Cwd: dir, Opens: o}, io.Discard)
 			if !errors.Is(err, want) || want == nil && err != nil {
 				t.Errorf("%q (%d): %v; want %v", path, i, err, want)
 			}
@@ -96,7 +96,7 @@ func TestKernelFiles(t *testing.T) {
 	}
 	start := func(id string, o supervisor.Opens) error {
 		_, err := k.Start(t.Context(), supervisor.Start{ID: id, Command: "true", Grammar: shell.Bash, Plain: true,
-			Limit: time.Minute, Cwd: dir, Opens: o}, io.Discard)
+			Limit: await.Most, Cwd: dir, Opens: o}, io.Discard)
 		return err
 	}
 	if err := start("look", supervisor.Opens{Looks: []string{"srv/link"}}); !errors.Is(err, supervisor.ErrSpecial) {

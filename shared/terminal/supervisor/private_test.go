@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -52,7 +52,7 @@ func TestNobodyElseWritesThere(t *testing.T) {
 		var out strings.Builder
 		command := "cat " + supervisor.Opened(0) + "/a/b/f"
 		_, err := k.Start(t.Context(), supervisor.Start{ID: rand.Text(), Command: command, Grammar: shell.Bash,
-			Plain: true, Limit: time.Minute, Opens: supervisor.Opens{Within: []string{dir}, Private: true,
+			Plain: true, Limit: await.Most, Opens: supervisor.Opens{Within: []string{dir}, Private: true,
 				Paths: []supervisor.Path{{Name: dir, Shown: "."}}}}, &out)
 		if !errors.Is(err, want) || want == nil && (err != nil || !strings.Contains(out.String(), "one")) {
 			t.Errorf("%s: %v, %q; want %v", lines, err, out.String(), want)

@@ -4,7 +4,7 @@ package await
 import "time"
 
 // Most is the longest wait. It only ends tests that hang; the product need not be that fast.
-const Most = time.Minute
+const Most = 5 * time.Minute
 
 // longest is the longest pause between two checks. The pauses grow, so an early state is noticed early, and a busy
 // machine has time for the awaited work.
@@ -16,8 +16,8 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// That waits until so returns true. It fails the test after a minute. The message contains what, which describes the
-// awaited state.
+// That waits until so returns true. It fails the test after five minutes. The message contains what, which describes
+// the awaited state.
 func That(t T, what string, so func() bool) {
 	t.Helper()
 	pause := time.Millisecond

@@ -11,11 +11,12 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // startBound ends the wait for the first answer of a program; it takes at most 3 s on an idle machine.
-const startBound = time.Minute
+const startBound = await.Most
 
 // T is the owner of a program: a test, or a trial of a part. The program ends with it.
 type T interface {

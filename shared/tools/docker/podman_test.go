@@ -303,7 +303,7 @@ func TestAScriptOutlivesItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.Wait() // it was killed
-	short, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	short, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	if out, err := its.Reconcile(short, c); err != nil || out.Verdict != tool.Running {
 		t.Errorf("while it runs: %+v, %v", out, err)

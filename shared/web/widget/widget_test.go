@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/web/widget"
@@ -78,7 +78,7 @@ func load(t *testing.T, name string, sizes map[string]int) {
 // TestTypes checks the types in the modules' comments with TypeScript.
 func TestTypes(t *testing.T) {
 	compiler := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, browsertest.Node(t), compiler, "--project",
 		".").CombinedOutput(); err != nil {

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // These are the verdicts of a row.
@@ -32,7 +32,7 @@ type Row struct {
 }
 
 // patience limits the time of a case.
-const patience = time.Minute
+const patience = await.Most
 
 // At runs the case on the server.
 func (c Case) At(ctx context.Context, at Server) Row {

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/engine/queue/queuetest"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -109,7 +110,7 @@ func TestEmulateAgainMovesTheSubscription(t *testing.T) {
 		if path != "/new" {
 			t.Errorf("pushed to %s", path)
 		}
-	case <-time.After(60 * time.Second):
+	case <-time.After(await.Most):
 		t.Error("nothing was pushed to the new address")
 	}
 }

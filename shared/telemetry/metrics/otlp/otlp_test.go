@@ -22,6 +22,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/telemetry/metrics"
 	"github.com/countersign-run/countersign/shared/telemetry/metrics/otlp"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/collector"
 )
 
@@ -224,7 +225,7 @@ func TestSendEvery(t *testing.T) {
 		time.Now)
 	defer s.Close()
 	s.Metrics().Measure(asked, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	if err := c.Until(ctx, func() bool { return c.Measured()["asked"].Sum == 1 }); err != nil {
 		t.Error(err)

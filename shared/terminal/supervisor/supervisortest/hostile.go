@@ -88,7 +88,7 @@ func hostile(w *world) {
 	}
 	h := w.k.Handle()
 	s = w.a("cd; rm -rf .countersign; echo gone; sleep 1000")
-	s.Limit = 2 * time.Second // a busy host has deleted it by then
+	s.Limit = 20 * time.Second // even a busy host has deleted it by then
 	s.Terminal = "wiped"
 	if _, err := w.k.Start(w.Context(), s, io.Discard); !errors.Is(err, supervisor.ErrLost) {
 		w.Errorf("a command that deleted its journal: %v", err)

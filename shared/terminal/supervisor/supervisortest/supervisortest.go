@@ -18,6 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
+// most is the longest wait. It only ends tests that hang.
+const most = 5 * time.Minute
+
 // A Host is a host that the suite runs on.
 type Host struct {
 	Dial func(t testing.TB) supervisor.Conn // opens a new connection, which ends with the test
@@ -57,7 +60,7 @@ func (w *world) open() *supervisor.Keeper {
 // a returns a command with a unique ID. Several hosts may share one machine, where processes are found by the ID.
 func (w *world) a(command string) supervisor.Start {
 	s := supervisor.Start{ID: rand.Text(), Terminal: path.Base(w.Name()), Command: command, Grammar: shell.POSIX,
-		Limit: 20 * time.Second, Size: supervisor.Size{Cols: 100, Rows: 40}}
+		Limit: most, Size: supervisor.Size{Cols: 100, Rows: 40}}
 	if w.host.Bash {
 		s.Grammar = shell.Bash
 	}
@@ -68,7 +71,7 @@ func (w *world) a(command string) supervisor.Start {
 func (w *world) start(s supervisor.Start) (string, supervisor.Result) {
 	w.Helper()
 	out := &output{}
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.Context(), most)
 	defer cancel()
 	r, err := w.k.Start(ctx, s, out)
 	if err != nil {
@@ -333,7 +336,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wait waits up to 20 seconds until want was printed, and reports whether it was.
+// wait waits until want was printed, and reports whether it was.
 func (o *output) wait(want string) bool {
 	o.mu.Lock()
 	seen := make(chan struct{})
@@ -346,7 +349,7 @@ func (o *output) wait(want string) bool {
 	select {
 	case <-seen:
 		return true
-	case <-time.After(20 * time.Second):
+	case <-time.After(most):
 		return false
 	}
 }

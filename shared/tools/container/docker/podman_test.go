@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
 	"github.com/countersign-run/countersign/shared/tools/container"
 	"github.com/countersign-run/countersign/shared/tools/container/docker"
@@ -60,7 +61,7 @@ func runs(t *testing.T, e *docker.Engine, id, line string) (stdout, stderr strin
 
 func ended(t *testing.T, e *docker.Engine, process string) container.Process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	for {
 		p, err := e.Look(ctx, process)
