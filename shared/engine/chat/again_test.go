@@ -32,7 +32,7 @@ func (w *env) send(r chat.Request) *chat.Reply {
 
 // The same text in another message requests another effect: in a new conversation, in another tab, or in the same
 // conversation, and with or without a message ID from the page.
-func TestEqualWordsAreAnotherWish(t *testing.T) {
+func TestRepeatEqualText(t *testing.T) {
 	for name, id := range map[string]func(
 		n int) int{"ids of the page": func(n int) int { return n }, "ids of the server": func(int) int { return 0 }} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestEqualWordsAreAnotherWish(t *testing.T) {
 }
 
 // A rejection applies only to the message that requested the effect.
-func TestARejectedWishCanBeWishedAgain(t *testing.T) {
+func TestRepeatAfterRejection(t *testing.T) {
 	w := newEnv(t)
 	var runs []string
 	for n, d := range []run.Decision{run.Reject, run.ApproveOnce} {
@@ -75,7 +75,7 @@ func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 
 // A request that is repeated because its answer was lost has no second effect and requests no second approval, even if
 // the model phrases the calls differently. Additional calls are new.
-func TestARequestSentAgainHasOneEffect(t *testing.T) {
+func TestRetryOfRequest(t *testing.T) {
 	first := []script.Call{like(1), rate(2)}
 	for name, tt := range map[string]struct {
 		again   []script.Call
@@ -128,7 +128,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 }
 
 // The same applies to the calls after the page's results, even if the page answers differently the second time.
-func TestResultsSentAgainHaveOneEffect(t *testing.T) {
+func TestRetryOfResults(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{like(1), call("fill-search", `{}`)}})
 	r := w.send(message(1, "like it twice", nil))
 	for _, result := range []string{`{"ok":true}`, `{"ok":true}`, `"the page was loaded anew"`} {
@@ -146,7 +146,7 @@ func TestResultsSentAgainHaveOneEffect(t *testing.T) {
 }
 
 // Two tabs that continue from one message, because one tab was duplicated, are two attempts of one request.
-func TestTwoTabsOfOneMessage(t *testing.T) {
+func TestRetryFromTwoTabs(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("fill-search", `{}`)}})
 	r := w.send(message(1, "find and rate it", nil))
 	var asked []chat.Pending
@@ -175,7 +175,7 @@ func TestIDsOfMessages(t *testing.T) {
 
 // The actions of one conversation share one thread of the user. A deleted thread is created again, without the actions
 // that waited in it.
-func TestAConversationIsOneThread(t *testing.T) {
+func TestThreadOfConversation(t *testing.T) {
 	w := newEnv(t)
 	rec := &records.Records{Store: w.core.Store, Now: w.core.Now}
 	threads := func(want ...string) {
@@ -218,7 +218,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 }
 
 // A request is repeated after its answer was lost and its thread was deleted. It has no effect.
-func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
+func TestRetryAfterDeletion(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
 	rec := &records.Records{Store: w.core.Store, Now: w.core.Now}
@@ -240,7 +240,7 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 
 // The model gets the outcome of a run that was left behind and decided later, with the user's next message: once, from
 // the recorded events, and in the user's role.
-func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
+func TestOutcomeAfterUserMovedOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(w *env, ap *run.ApprovalView)
 		told    string

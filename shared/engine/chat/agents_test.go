@@ -20,9 +20,9 @@ func withDocs(w *env) {
 	w.core.Agents["docs"] = &docs
 }
 
-// TestAHistoryIsWithItsAgent checks the agent of a history that this release has sealed, and of one that a release
-// without agents has sealed.
-func TestAHistoryIsWithItsAgent(t *testing.T) {
+// TestHistoryAgent checks the agent of a history that this release has sealed, and of one that a release without agents
+// has sealed.
+func TestHistoryAgent(t *testing.T) {
 	w, old := newEarlierEnv(t)
 	withDocs(w)
 	w.model.Restart(slices.Repeat([]script.Turn{{Text: "Hello."}}, 6)...)
@@ -63,8 +63,8 @@ func TestAHistoryIsWithItsAgent(t *testing.T) {
 	refused(t, err, fault.Validation, "history")
 }
 
-// TestAMessageToTwoAgents sends the same message with the same ID to two agents. These are two requests.
-func TestAMessageToTwoAgents(t *testing.T) {
+// TestMessageIDAcrossAgents sends the same message with the same ID to two agents. These are two requests.
+func TestMessageIDAcrossAgents(t *testing.T) {
 	w := newEnv(t)
 	withDocs(w)
 	for _, name := range []string{"docs", run.Page, "docs"} {
@@ -78,8 +78,8 @@ func TestAMessageToTwoAgents(t *testing.T) {
 	}
 }
 
-// TestAnAgentMayAskForMore has an agent that requires approval of its searches, although a search changes nothing.
-func TestAnAgentMayAskForMore(t *testing.T) {
+// TestAgentApprovalOfSearches has an agent that requires approval of its searches, although a search changes nothing.
+func TestAgentApprovalOfSearches(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_searchProducts", `{"query":"mug"}`), rate(1)}},
 		script.Turn{Text: "Found."})
 	withDocs(w)

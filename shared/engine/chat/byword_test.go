@@ -70,8 +70,8 @@ func TestTakenBackByWord(t *testing.T) {
 	}
 }
 
-// TestNotTakenBackByWord sends such a message after the approval, after a page's result, and from another user.
-func TestNotTakenBackByWord(t *testing.T) {
+// TestTakeBackRefused sends such a message after the approval, after a page's result, and from another user.
+func TestTakeBackRefused(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{rate(5)}})
 	waits := w.say("rate it", nil)
 	w.model.Restart(script.Turn{Calls: []script.Call{call("click-add-to-cart", `{"key":"mug"}`)}}, takesBack(`{}`),

@@ -16,7 +16,7 @@ import (
 // A message costs one read and two commits of the user's document: one commit before the model call, so that concurrent
 // messages cannot all be the last permitted one, and one commit with the usage. Without limits it costs only the read,
 // because the user may be disabled.
-func TestWhatAMessageCosts(t *testing.T) {
+func TestMessageCost(t *testing.T) {
 	type trips struct{ reads, commits int }
 	for limits, want := range map[run.Limits]trips{{}: {1, 0},
 		{RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
@@ -37,7 +37,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 // A turn on a terminal costs one read more than a message: the read of the terminal and of the user, who may be
 // disabled. The run of a command in the core costs as much as any single call. While the command waits, each further
 // request reads it once. No cost grows with the conversation.
-func TestWhatATurnCosts(t *testing.T) {
+func TestTurnCost(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Done."})
 	core, own := faulty.Count(w.core.Store), faulty.Count(w.core.Store)
 	w.core.Store = core

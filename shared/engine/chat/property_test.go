@@ -65,7 +65,7 @@ func (u *user) tab(t *rapid.T) *tab { return u.tabs[rapid.IntRange(0, len(u.tabs
 
 func (u *user) opens(*rapid.T) { u.tabs = append(u.tabs, &tab{}) }
 
-// doubles duplicates a tab. The open calls are answered in one of the two tabs; see TestTwoTabsOfOneMessage.
+// doubles duplicates a tab. The open calls are answered in one of the two tabs; see TestRetryFromTwoTabs.
 func (u *user) doubles(t *rapid.T) {
 	u.tabs = append(u.tabs, &tab{history: u.tab(t).history})
 }

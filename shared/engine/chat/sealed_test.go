@@ -79,9 +79,9 @@ func noteOf(t *testing.T, history []json.RawMessage) map[string]any {
 	return last.Countersign
 }
 
-// TestAnEarlierHistoryGoesOn continues a conversation that the earlier release has sealed. The conversation keeps its
+// TestEarlierHistoryContinued continues a conversation that the earlier release has sealed. The conversation keeps its
 // time zone, and gets an ID from its seal, whichever message comes first. A repeated message has one effect.
-func TestAnEarlierHistoryGoesOn(t *testing.T) {
+func TestEarlierHistoryContinued(t *testing.T) {
 	likes := script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}
 	w, e := newEarlierEnv(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes,
 		script.Turn{Text: "Liked again."})
@@ -106,10 +106,10 @@ func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsAnswered answers the page's waiting call in such a history, and approves the waiting action,
-// which the earlier release has started. The action is done once, and the model gets both results, even if the answer
-// is sent twice.
-func TestAnEarlierHistoryIsAnswered(t *testing.T) {
+// TestEarlierHistoryAnswered answers the page's waiting call in such a history, and approves the waiting action, which
+// the earlier release has started. The action is done once, and the model gets both results, even if the answer is sent
+// twice.
+func TestEarlierHistoryAnswered(t *testing.T) {
 	w, e := newEarlierEnv(t, script.Turn{Text: "Rated."}, script.Turn{Text: "Rated."})
 	open, _, err := w.chat.Ledger.(*records.Records).Pending(t.Context(), alice, "", 10)
 	if err != nil || len(open) != 1 {
@@ -141,9 +141,8 @@ func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsStillSealed changes one part of such a history at a time, including parts that its release did
-// not have.
-func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
+// TestEarlierHistorySeal changes one part of such a history at a time, including parts that its release did not have.
+func TestEarlierHistorySeal(t *testing.T) {
 	note := func(field string, v any) func(*testing.T, []json.RawMessage) {
 		return func(t *testing.T, h []json.RawMessage) {
 			n := noteOf(t, h)

@@ -65,7 +65,7 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 
 // In a long conversation, older results in the model request are cut before the history reaches its limit. A cut result
 // does not change again, so the model's service can reuse its cache.
-func TestOlderAnswersOfToolsAreCut(t *testing.T) {
+func TestHistoryOlderResultsCut(t *testing.T) {
 	w := newEnv(t)
 	var history []json.RawMessage
 	var cut string
@@ -93,7 +93,7 @@ func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 }
 
 // The instructions summarise the page's possible interactions, whatever the form and size of its state.
-func TestTheInstructionsSummariseInteractions(t *testing.T) {
+func TestInstructionsOfInteractions(t *testing.T) {
 	many := `{"interactions":[` + strings.Repeat(`{"refName":"a","description":"`+strings.Repeat("x", 300)+`"},`, 500) +
 		`{"refName":"last"}]}`
 	for state, want := range map[string]string{

@@ -145,9 +145,9 @@ func calls(commands ...string) script.Turn {
 	return turn
 }
 
-// TestATurnOnATerminal makes the steps of seed 002's loop by hand. A command waits for the user, another process
-// carries it out, and its result comes from the record.
-func TestATurnOnATerminal(t *testing.T) {
+// TestTurnOnTerminal makes the steps of seed 002's loop by hand. A command waits for the user, another process carries
+// it out, and its result comes from the record.
+func TestTurnOnTerminal(t *testing.T) {
 	w := newTerminalEnv(t, calls("df -h"),
 		script.Turn{Calls: []script.Call{{Name: "task_complete", Args: map[string]string{"summary": "Enough space."}}}},
 		script.Turn{Text: "You are welcome."})
@@ -174,9 +174,9 @@ func TestATurnOnATerminal(t *testing.T) {
 	}
 }
 
-// TestATurnsCallsComeOneAfterTheOther has the model request three commands in one turn. Each starts when the previous
-// command is done. After a command that was not done, the rest is not run.
-func TestATurnsCallsComeOneAfterTheOther(t *testing.T) {
+// TestTurnCallOrder has the model request three commands in one turn. Each starts when the previous command is done.
+// After a command that was not done, the rest is not run.
+func TestTurnCallOrder(t *testing.T) {
 	for decision, want := range map[run.Decision]string{
 		run.ApproveOnce: "map[output:printed by b]\nuser: run_command gave map[output:printed by c]",
 		run.Reject:      "The user rejected this; it was not done.\nuser: run_command gave <nil>It was not run",
@@ -199,9 +199,9 @@ func TestATurnsCallsComeOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestATurnIsAnsweredInWords has the model ask a question, which the user's next message answers. Then the user sends a
+// TestTurnQuestionAnswered has the model ask a question, which the user's next message answers. Then the user sends a
 // message while a command waits. The model gets the command's outcome later.
-func TestATurnIsAnsweredInWords(t *testing.T) {
+func TestTurnQuestionAnswered(t *testing.T) {
 	w := newTerminalEnv(t, script.Turn{Calls: []script.Call{{Name: "ask_user", Args: query{"Which one?"}}}},
 		calls("a"), script.Turn{Text: "As you like."}, script.Turn{Text: "I see."})
 	asked := w.turn(says("Restart it"))
@@ -223,9 +223,9 @@ func TestATurnIsAnsweredInWords(t *testing.T) {
 	}
 }
 
-// TestAnAnswersRecord has the model report true and false outcomes. With each answer comes the record of its message's
+// TestAnswerRecord has the model report true and false outcomes. With each answer comes the record of its message's
 // commands.
-func TestAnAnswersRecord(t *testing.T) {
+func TestAnswerRecord(t *testing.T) {
 	done := script.Turn{Calls: []script.Call{{Name: "task_complete", Args: map[string]string{"summary": "Done!"}}}}
 	for name, c := range map[string]struct {
 		turns    []script.Turn
@@ -264,8 +264,8 @@ func TestAnAnswersRecord(t *testing.T) {
 
 const nothing = "Nothing was sent or changed in this run."
 
-// TestATurnRefuses sends histories that do not come from the server. None of them reaches the model.
-func TestATurnRefuses(t *testing.T) {
+// TestTurnRefusesForgedHistory sends histories that do not come from the server. None of them reaches the model.
+func TestTurnRefusesForgedHistory(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Hello."})
 	sealed := w.turn(says("Do it")).History
 	edited := slices.Clone(sealed)
@@ -322,8 +322,8 @@ func TestATurnRefuses(t *testing.T) {
 	}
 }
 
-// TestATurnSentAgain repeats requests whose answers were lost. Each requested command starts once.
-func TestATurnSentAgain(t *testing.T) {
+// TestTurnRetry repeats requests whose answers were lost. Each requested command starts once.
+func TestTurnRetry(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), calls("a"), calls("b"), calls("b"))
 	key := func(r *chat.TurnRequest) { r.Key = "k" }
 	one, two := w.turn(says("Do it"), key), w.turn(says("Do it"), key)
@@ -340,9 +340,8 @@ func TestATurnSentAgain(t *testing.T) {
 	}
 }
 
-// TestAKeyOnAnotherTerminal sends the same message with the same key on two terminals. Each terminal runs its own
-// command.
-func TestAKeyOnAnotherTerminal(t *testing.T) {
+// TestKeyOnTwoTerminals sends the same message with the same key on two terminals. Each terminal runs its own command.
+func TestKeyOnTwoTerminals(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Done."}, calls("a"), script.Turn{Text: "Done."})
 	for _, id := range []string{terminal, otherTerminal} {
 		on := func(r *chat.TurnRequest) { r.Terminal, r.Key = id, "k" }
@@ -358,8 +357,8 @@ func TestAKeyOnAnotherTerminal(t *testing.T) {
 	}
 }
 
-// TestAFailureIsTold has a command fail, and an invalid command be requested. The model gets both errors.
-func TestAFailureIsTold(t *testing.T) {
+// TestTurnFailures has a command fail, and an invalid command be requested. The model gets both errors.
+func TestTurnFailures(t *testing.T) {
 	w := newTerminalEnv(t, calls(""), calls("fail"), script.Turn{Text: "It is down."})
 	reply := w.turn(says("Do it"))
 	w.decide(reply.Calls[0].Approval, run.ApproveOnce)

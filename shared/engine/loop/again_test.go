@@ -84,9 +84,9 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	}
 }
 
-// TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet at each request for the
+// TestLateArrivalNotDenied has a provider that does not answer and has done nothing yet at each request for the
 // outcome. A request in progress may arrive later, so the run must not report the effect as not done.
-func TestALateArrivalIsNotDenied(t *testing.T) {
+func TestLateArrivalNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
@@ -108,9 +108,9 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	}
 }
 
-// TestCapHoldsForALateQuestion withdraws the entry that allows a proposed call while its user has as many open
-// approvals as the limit permits. The call is refused, as it would have been when it was proposed.
-func TestCapHoldsForALateQuestion(t *testing.T) {
+// TestCapForLateQuestion withdraws the entry that allows a proposed call while its user has as many open approvals as
+// the limit permits. The call is refused, as it would have been when it was proposed.
+func TestCapForLateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	// the handle comes before the intent, and the permission for the call may be gone by then

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestAnAgentIsWhatItsRequestsSay checks that each request to the model contains the agent's whole text, its tools and
+// TestAgentInstructionsInRequests checks that each request to the model contains the agent's whole text, its tools and
 // its settings, and nothing of another agent's. A forced tool is forced once.
-func TestAnAgentIsWhatItsRequestsSay(t *testing.T) {
+func TestAgentInstructionsInRequests(t *testing.T) {
 	ctx, w, cold := context.Background(), newEnv(t), float32(0.25)
 	clerk := testAgent("clerk", "")
 	clerk.Instructions, clerk.Tools = registry.Text("You are a clerk, and that is all."), []string{"lookup", "draft"}
@@ -67,8 +67,8 @@ func TestInstructionsThatFail(t *testing.T) {
 	}
 }
 
-// TestAKeyIsOfItsAgent refuses a key that is used again for another agent.
-func TestAKeyIsOfItsAgent(t *testing.T) {
+// TestKeyBoundToAgent refuses a key that is used again for another agent.
+func TestKeyBoundToAgent(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	w.model.Then(script.Turn{Text: "Hello."})

@@ -158,9 +158,9 @@ func (h *hasty) start(t *testing.T) (*run.View, error) {
 		loop.Prompt{Text: "tell bob"})
 }
 
-// TestTheModelIsAskedWhileACommitIsUnderWay checks the order of everything that happens in a run. Each model call
-// begins before the commit that it rests on is durable. Each effect, and all that a reader gets, comes after it.
-func TestTheModelIsAskedWhileACommitIsUnderWay(t *testing.T) {
+// TestAheadOrder checks the order of everything that happens in a run. Each model call begins before the commit that it
+// rests on is durable. Each effect, and all that a reader gets, comes after it.
+func TestAheadOrder(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := newHasty(t, open(t))
 		measured := h.measured()
@@ -177,9 +177,9 @@ func TestTheModelIsAskedWhileACommitIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestNothingLeavesACommitThatKills kills the process at each commit, before and after it, with the model's answer at
-// hand. Nothing leaves the process after that. Later processes end the run, and the effect takes place once.
-func TestNothingLeavesACommitThatKills(t *testing.T) {
+// TestAheadKilledAtCommit kills the process at each commit, before and after it, with the model's answer at hand.
+// Nothing leaves the process after that. Later processes end the run, and the effect takes place once.
+func TestAheadKilledAtCommit(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for n := range commitsOfHasty {
 			for _, after := range []bool{false, true} {
@@ -215,8 +215,8 @@ func killHasty(t *testing.T, h *hasty, n int, after bool) {
 	}
 }
 
-// TestNothingLeavesWhileACommitIsUnderWay holds the first commit until all that can happen has happened.
-func TestNothingLeavesWhileACommitIsUnderWay(t *testing.T) {
+// TestAheadHoldsOutputUntilCommit holds the first commit until all that can happen has happened.
+func TestAheadHoldsOutputUntilCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, log, free := onMemory(t), &journal{}, make(chan struct{})
 		w.loop.Model = newEager(log)

@@ -31,9 +31,10 @@ func (h *hasty) dropped(t *testing.T, measured *metrics.Metrics) {
 	}
 }
 
-// TestTwoStartsWithOneKey has two requests with one key. Both ask the model before either has stored the run. There is
-// one run. The call of the other request is cancelled, its reader gets nothing, and the user's limits count it.
-func TestTwoStartsWithOneKey(t *testing.T) {
+// TestAheadTwoStartsWithOneKey has two requests with one key. Both ask the model before either has stored the run.
+// There is one run. The call of the other request is cancelled, its reader gets nothing, and the user's limits count
+// it.
+func TestAheadTwoStartsWithOneKey(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := newHasty(t, open(t))
 		h.model.waits = true
@@ -65,9 +66,9 @@ func TestTwoStartsWithOneKey(t *testing.T) {
 	})
 }
 
-// TestAUserWhoMayNotStartAnyMore changes the user between the read and the commit of a start. The start is refused, the
-// model's call is cancelled, and no reader gets anything.
-func TestAUserWhoMayNotStartAnyMore(t *testing.T) {
+// TestAheadUserChanged changes the user between the read and the commit of a start. The start is refused, the model's
+// call is cancelled, and no reader gets anything.
+func TestAheadUserChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(h *hasty, u *run.User)
 		class   fault.Class
@@ -118,9 +119,9 @@ func (w *env) changeUser(t *testing.T, change func(*run.User)) {
 	p.commit(write())
 }
 
-// TestACommitWhoseAnswerIsLost loses the answer of each commit that a model call rests on. The call is dropped and made
+// TestAheadCommitAnswerLost loses the answer of each commit that a model call rests on. The call is dropped and made
 // again, and the reader gets each word once.
-func TestACommitWhoseAnswerIsLost(t *testing.T) {
+func TestAheadCommitAnswerLost(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for n, rests := range commitsOfHasty {
 			if !rests {
@@ -143,9 +144,9 @@ func TestACommitWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// TestACancelOvertakesACommit cancels the run while the model is asked and the commit before is under way. What the
-// model says is dropped.
-func TestACancelOvertakesACommit(t *testing.T) {
+// TestAheadCancelled cancels the run while the model is asked and the commit before is under way. What the model says
+// is dropped.
+func TestAheadCancelled(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := newHasty(t, open(t))
 		measured, other := h.measured(), *h.loop
@@ -164,9 +165,9 @@ func TestACancelOvertakesACommit(t *testing.T) {
 	})
 }
 
-// TestAModelThatPanicsAhead has a model that panics while the commit before is under way. The panic reaches the
-// caller's goroutine, which may recover it.
-func TestAModelThatPanicsAhead(t *testing.T) {
+// TestAheadModelPanics has a model that panics while the commit before is under way. The panic reaches the caller's
+// goroutine, which may recover it.
+func TestAheadModelPanics(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Model = deadly{w.model, func() { panic(faulty.Killed{}) }}
 	if !faulty.Dies(func() { _, _ = w.start() }) {
@@ -174,8 +175,8 @@ func TestAModelThatPanicsAhead(t *testing.T) {
 	}
 }
 
-// TestEachCommitDropsOneCall has the first commit lose five races. Only its first try begins a model call.
-func TestEachCommitDropsOneCall(t *testing.T) {
+// TestAheadCommitRaces has the first commit lose five races. Only its first try begins a model call.
+func TestAheadCommitRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasty(t, onMemory(t))
 		measured := h.measured()
@@ -192,9 +193,8 @@ func TestEachCommitDropsOneCall(t *testing.T) {
 	})
 }
 
-// TestNoCallBeginsAheadOfALimit has a user whose calls of today are used up by the first call of a run. The second is
-// not made.
-func TestNoCallBeginsAheadOfALimit(t *testing.T) {
+// TestAheadWithinLimits has a user whose calls of today are used up by the first call of a run. The second is not made.
+func TestAheadWithinLimits(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := newHasty(t, open(t))
 		h.at = -1 // no commit is held

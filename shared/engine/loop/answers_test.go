@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestKilledWhileAClientAnswers kills the process before and after each commit of a run whose call the client carries
-// out: of its start, of the answer, and of the steps after it. The client repeats its answer until it is accepted.
-func TestKilledWhileAClientAnswers(t *testing.T) {
+// TestAnswerKilledAtCommit kills the process before and after each commit of a run whose call the client carries out:
+// of its start, of the answer, and of the steps after it. The client repeats its answer until it is accepted.
+func TestAnswerKilledAtCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 4; n++ {
@@ -35,8 +35,8 @@ func TestKilledWhileAClientAnswers(t *testing.T) {
 	})
 }
 
-// TestKilledWhileNobodyAnswers does the same to a run whose client does not answer.
-func TestKilledWhileNobodyAnswers(t *testing.T) {
+// TestUnansweredCallKilledAtCommit does the same to a run whose client does not answer.
+func TestUnansweredCallKilledAtCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 4; n++ {
@@ -102,9 +102,9 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 	return v
 }
 
-// TestKilledWhereTheUserWritesOn kills the process at each commit of a run whose user writes on and leaves an earlier
-// run's call. Whatever is lost, the earlier run waits no longer than its call's own time.
-func TestKilledWhereTheUserWritesOn(t *testing.T) {
+// TestWriteOnKilledAtCommit kills the process at each commit of a run whose user writes on and leaves an earlier run's
+// call. Whatever is lost, the earlier run waits no longer than its call's own time.
+func TestWriteOnKilledAtCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 3; n++ {
@@ -153,9 +153,9 @@ func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 	}
 }
 
-// TestOnlyWritingOnLeavesCalls checks that a run of another thread and an action of the same thread leave waiting calls
+// TestWriteOnLeavesCalls checks that a run of another thread and an action of the same thread leave waiting calls
 // alone.
-func TestOnlyWritingOnLeavesCalls(t *testing.T) {
+func TestWriteOnLeavesCalls(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Tools["click"] = remote(t)
@@ -177,9 +177,9 @@ func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 	}
 }
 
-// TestAClientsEffectIsOnRecord lets the client carry out an approved effect. The audit records the user who allowed it,
-// the handover, and the outcome.
-func TestAClientsEffectIsOnRecord(t *testing.T) {
+// TestClientEffectInAudit lets the client carry out an approved effect. The audit records the user who allowed it, the
+// handover, and the outcome.
+func TestClientEffectInAudit(t *testing.T) {
 	for outcome, given := range map[string]effect.CallAnswer{"": {Result: json.RawMessage(`{}`)},
 		"failed": {Error: "No."}} {
 		ctx := context.Background()

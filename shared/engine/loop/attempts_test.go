@@ -36,8 +36,8 @@ func breaking(w *env, do func()) *tool.Tool {
 
 var aWord = map[string]any{"word": "ten"}
 
-// TestAPanicOfAToolIsOneFailure lets a reading tool panic. The model gets one failure, and the process lives.
-func TestAPanicOfAToolIsOneFailure(t *testing.T) {
+// TestPanicOfReadingTool lets a reading tool panic. The model gets one failure, and the process lives.
+func TestPanicOfReadingTool(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	tries, logs := 0, &bytes.Buffer{}
 	w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
@@ -49,7 +49,7 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 		strings.Contains(v.Actions[0].Message, "CANARY") {
 		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
 	}
-	checkPanicLogged(t, logs, "TestAPanicOfAToolIsOneFailure")
+	checkPanicLogged(t, logs, "TestPanicOfReadingTool")
 }
 
 // checkPanicLogged checks that the log contains the place of the panic, and not its value.
@@ -61,9 +61,8 @@ func checkPanicLogged(t *testing.T, logs *bytes.Buffer, in string) {
 	}
 }
 
-// TestAPanicOfAnEffectIsUnknown lets a tool panic after it acted, once without a way to learn the outcome and once with
-// one.
-func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
+// TestPanicOfEffect lets a tool panic after it acted, once without a way to learn the outcome and once with one.
+func TestPanicOfEffect(t *testing.T) {
 	for name, want := range map[string]run.Execution{"send": run.UnknownState, "draft": run.Succeeded} {
 		ctx, w, logs := context.Background(), newEnv(t), &bytes.Buffer{}
 		w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
@@ -87,9 +86,9 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	}
 }
 
-// TestAPanicWhileAnEffectIsSettled lets Reconcile panic. The outcome is unknown, the effect is not repeated, and the
-// log contains the reason.
-func TestAPanicWhileAnEffectIsSettled(t *testing.T) {
+// TestPanicOfReconcile lets Reconcile panic. The outcome is unknown, the effect is not repeated, and the log contains
+// the reason.
+func TestPanicOfReconcile(t *testing.T) {
 	w, logs := newEnv(t), &bytes.Buffer{}
 	w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
 	d := w.sendDef("send")
@@ -109,12 +108,11 @@ func TestAPanicWhileAnEffectIsSettled(t *testing.T) {
 		len(w.open("ana")) != 1 {
 		t.Errorf("%v, done %d times, %+v", err, len(w.effects), v.Actions[0])
 	}
-	checkPanicLogged(t, logs, "TestAPanicWhileAnEffectIsSettled")
+	checkPanicLogged(t, logs, "TestPanicOfReconcile")
 }
 
-// TestAPanicOfACardIsRefused lets the functions panic that make a snapshot. The call is rejected, and the run
-// continues.
-func TestAPanicOfACardIsRefused(t *testing.T) {
+// TestPanicOfCard lets the functions panic that make a snapshot. The call is rejected, and the run continues.
+func TestPanicOfCard(t *testing.T) {
 	for name, change := range map[string]func(*tool.Def[sendArgs, sendResult]){
 		"normalize": func(d *tool.Def[sendArgs,
 			sendResult]) {
@@ -161,9 +159,9 @@ func dying(f func()) {
 	<-done
 }
 
-// TestAStepThatKillsEveryProcess has a step that kills each process that starts it, and a sweep every minute for six
-// hours. The step is started a limited number of times, at growing intervals. Then the run ends with an error.
-func TestAStepThatKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
+// TestStepKillsEveryProcess has a step that kills each process that starts it, and a sweep every minute for six hours.
+// The step is started a limited number of times, at growing intervals. Then the run ends with an error.
+func TestStepKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
 
 func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
@@ -242,9 +240,9 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestATaskThatKillsEveryProcess has a task of a plan whose first step kills each process. The task fails, or observes
-// the failure, and the session continues.
-func TestATaskThatKillsEveryProcess(t *testing.T) {
+// TestTaskKillsEveryProcess has a task of a plan whose first step kills each process. The task fails, or observes the
+// failure, and the session continues.
+func TestTaskKillsEveryProcess(t *testing.T) {
 	ctx := context.Background()
 	for name, want := range map[string]plan.Status{"the model": plan.StatusAwaiting, "a tool": plan.StatusCompleted} {
 		t.Run(name, func(t *testing.T) {
@@ -293,10 +291,10 @@ func deadlyReads(st store.Store, do func()) *faulty.Store {
 	}, faulty.Before(func(*faulty.Call) { do() })))
 }
 
-// TestARunThatKillsWhoReadsIt has a run that kills each process that loads it, before anything can be claimed, and a
+// TestLoadKillsEveryProcess has a run that kills each process that loads it, before anything can be claimed, and a
 // sweep every minute for six hours. The run is tried a limited number of times, at growing intervals, and then
 // quarantined and logged.
-func TestARunThatKillsWhoReadsIt(t *testing.T) {
+func TestLoadKillsEveryProcess(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		var logs bytes.Buffer
@@ -328,9 +326,9 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	})
 }
 
-// TestARunThatKillsEveryServer restarts a local server with the runs of its earlier process. One of them kills the
-// server each time the run is read. After a few restarts the server lives.
-func TestARunThatKillsEveryServer(t *testing.T) {
+// TestRunKillsEveryServer restarts a local server with the runs of its earlier process. One of them kills the server
+// each time the run is read. After a few restarts the server lives.
+func TestRunKillsEveryServer(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	runID, starts, lived := w.late(), 0, false
 	other := w.process()
@@ -367,9 +365,9 @@ func (w *env) late() (runID string) {
 	return v.RunID
 }
 
-// TestAnOutageOfTheQueueIsNoAttempt publishes a run for six hours and delivers nothing. When the queue works again, the
-// run continues.
-func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
+// TestQueueOutageIsNoAttempt publishes a run for six hours and delivers nothing. When the queue works again, the run
+// continues.
+func TestQueueOutageIsNoAttempt(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	runID := w.late()
 	for range 6 * 60 {
@@ -386,9 +384,9 @@ func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestAPanicAfterTheYes lets functions of a tool panic that are called at the user's decision and before the approved
+// TestPanicAfterApproval lets functions of a tool panic that are called at the user's decision and before the approved
 // call runs. Nothing is done, and the process lives.
-func TestAPanicAfterTheYes(t *testing.T) {
+func TestPanicAfterApproval(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	d := w.sendDef("send")

@@ -86,9 +86,9 @@ type spent struct {
 	done    int
 }
 
-// TestABudgetHolds ends a run at each limit, and kills its process before and after each commit. The run ends with the
+// TestBudgetLimits ends a run at each limit, and kills its process before and after each commit. The run ends with the
 // same error and the same sums, whatever process advances it.
-func TestABudgetHolds(t *testing.T) {
+func TestBudgetLimits(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, tt := range budgets {
 			if strings.Contains(t.Name(), "firestore") && tt.atOnce != 3 { // the longest two; they take seconds there
@@ -191,8 +191,8 @@ func (w *env) spentBy(t *testing.T, runID string) spent {
 	return spent{*v.Overrun, len(s.Turns), s.Tokens, s.Cost, len(w.effects)}
 }
 
-// TestAModelWithoutAPrice checks that a model without a known price gets no request if the run's money is limited.
-func TestAModelWithoutAPrice(t *testing.T) {
+// TestBudgetWithoutPrice checks that a model without a known price gets no request if the run's money is limited.
+func TestBudgetWithoutPrice(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Limits.Budget = run.Budget{Money: 1 << 40, Prices: map[string]run.Price{"another": {Input: 1}}}
 	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
@@ -219,9 +219,9 @@ func (m *countedSumming) Generate(ctx context.Context, req model.Request, delta 
 	return r, nil
 }
 
-// TestASummaryCountsInTheBudget has a run that compresses its conversation, and ends because the summary used the
-// tokens that the answer would need. The process dies at each commit in turn.
-func TestASummaryCountsInTheBudget(t *testing.T) {
+// TestBudgetCountsSummary has a run that compresses its conversation, and ends because the summary used the tokens that
+// the answer would need. The process dies at each commit in turn.
+func TestBudgetCountsSummary(t *testing.T) {
 	var uncut *spent
 	died := false
 	for n := 0; n < 2 || died || n%2 == 0; n++ { // 0: none; then before and after each commit

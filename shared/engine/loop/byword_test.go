@@ -97,8 +97,8 @@ func TestTakenBackByWord(t *testing.T) {
 	})
 }
 
-// TestNotTakenBack sends such a message too late, in a result that the model has read, and from another program.
-func TestNotTakenBack(t *testing.T) {
+// TestTakeBackRefused sends such a message too late, in a result that the model has read, and from another program.
+func TestTakeBackRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		c := &chatting{env: open(t), t: t}
 		waits := c.proposes("bob@x.org")

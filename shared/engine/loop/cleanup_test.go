@@ -122,8 +122,8 @@ func isClean(t *testing.T, w *env, e *engine, runID string) {
 	}
 }
 
-// TestWhatARunHasLeftIsRemovedHoweverItEnds ends runs in each way.
-func TestWhatARunHasLeftIsRemovedHoweverItEnds(t *testing.T) {
+// TestCleanupAfterEachEnd ends runs in each way.
+func TestCleanupAfterEachEnd(t *testing.T) {
 	asks := script.Turn{Calls: []script.Call{{Name: "send", Args: tellBob}}}
 	for name, c := range map[string]struct {
 		then []script.Turn
@@ -159,8 +159,8 @@ func TestWhatARunHasLeftIsRemovedHoweverItEnds(t *testing.T) {
 	}
 }
 
-// TestACleanUpIsTriedAgainAndGivenUp lets the engine fail, for a time and for good.
-func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
+// TestCleanupRetries lets the engine fail, for a time and for good.
+func TestCleanupRetries(t *testing.T) {
 	w := newEnv(t)
 	e := withMaker(w)
 	e.down = 2
@@ -191,8 +191,8 @@ func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
 	}
 }
 
-// TestWhatARunHasLeftIsRemovedBeforeItIsDeleted deletes a conversation while the engine is down.
-func TestWhatARunHasLeftIsRemovedBeforeItIsDeleted(t *testing.T) {
+// TestCleanupBeforeDeletion deletes a conversation while the engine is down.
+func TestCleanupBeforeDeletion(t *testing.T) {
 	w := newEnv(t)
 	e := withMaker(w)
 	e.down = 1
@@ -226,8 +226,8 @@ func (w *env) deletedLater(t *testing.T, runID string, happen func()) {
 	}
 }
 
-// TestAProcessWithoutTheToolLeavesItToAnother has a process without the tool reach the run first.
-func TestAProcessWithoutTheToolLeavesItToAnother(t *testing.T) {
+// TestCleanupWithoutTool has a process without the tool reach the run first.
+func TestCleanupWithoutTool(t *testing.T) {
 	w := newEnv(t)
 	e := withMaker(w)
 	has := w.loop.Tools
@@ -283,9 +283,9 @@ func killedAt(t *testing.T, w *env, m *asked, n int, after bool) {
 	}
 }
 
-// TestNoContainerIsLeft kills the process in the same way, in runs that create containers, on a simulated engine and on
-// a real one.
-func TestNoContainerIsLeft(t *testing.T) {
+// TestCleanupOfContainersKilled kills the process in the same way, in runs that create containers, on a simulated
+// engine and on a real one.
+func TestCleanupOfContainersKilled(t *testing.T) {
 	const image = "localhost/busybox:1"
 	pretends := fakedocker.Open(t, fakedocker.Options{Images: []string{image}})
 	t.Run("fakedocker", func(t *testing.T) {

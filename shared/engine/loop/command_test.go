@@ -296,7 +296,7 @@ func (h *host) decide(t testing.TB, v *run.View, n int, d run.Decision) error {
 	return err
 }
 
-func TestACallIsRuled(t *testing.T) {
+func TestCallPolicy(t *testing.T) {
 	for command, want := range map[string]struct {
 		autoRun  bool
 		status   run.ActionStatus
@@ -351,9 +351,9 @@ func TestACallIsRuled(t *testing.T) {
 	}
 }
 
-// TestTheRulingHoldsWhenItIsCarriedOut withdraws the permission between the turn and the intent, and between the
-// approval and the intent.
-func TestTheRulingHoldsWhenItIsCarriedOut(t *testing.T) {
+// TestCallPolicyRevokedBeforeEffect withdraws the permission between the turn and the intent, and between the approval
+// and the intent.
+func TestCallPolicyRevokedBeforeEffect(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		h := commands(t, w, asksFor("ls")...)
@@ -374,7 +374,7 @@ func TestTheRulingHoldsWhenItIsCarriedOut(t *testing.T) {
 	})
 }
 
-func TestAYesIsToWhatIsRuledNow(t *testing.T) {
+func TestCallPolicyChangedBeforeApproval(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("rm x")...)
 	h.set(t, terminalDoc{Dir: "/tmp"})
 	v := h.start(t)
@@ -394,8 +394,8 @@ func TestAYesIsToWhatIsRuledNow(t *testing.T) {
 	}
 }
 
-// TestAnEditIsRuledAnew edits a harmless command into one that deletes.
-func TestAnEditIsRuledAnew(t *testing.T) {
+// TestCallPolicyOfEdit edits a harmless command into one that deletes.
+func TestCallPolicyOfEdit(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("touch x")...)
 	v := h.start(t)
 	edit := func(command string) (*run.View, error) {
@@ -412,7 +412,7 @@ func TestAnEditIsRuledAnew(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsRulesComeBeforeARuling(t *testing.T) {
+func TestCallPolicyAfterOperatorRules(t *testing.T) {
 	for status, rules := range map[run.ActionStatus]policy.Rules{
 		run.ActionAwaiting: {AskSideEffects: true}, run.ActionFailed: {DenySideEffects: true}} {
 		h := commands(t, newEnv(t), asksFor("ls")...)
@@ -424,9 +424,9 @@ func TestTheOperatorsRulesComeBeforeARuling(t *testing.T) {
 	}
 }
 
-// TestACommandIsAlwaysAllowed allows one exact command. From then on, only that command runs, only on this host, until
-// the permission is withdrawn or 90 days have passed.
-func TestACommandIsAlwaysAllowed(t *testing.T) {
+// TestAlwaysAllowCommand allows one exact command. From then on, only that command runs, only on this host, until the
+// permission is withdrawn or 90 days have passed.
+func TestAlwaysAllowCommand(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := commands(t, open(t), slices.Concat(asksFor("touch x"), asksFor("touch x"), asksFor("touch y")[:1],
 			asksFor("touch x"))...)
@@ -470,7 +470,7 @@ func TestACommandIsAlwaysAllowed(t *testing.T) {
 	})
 }
 
-func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
+func TestAlwaysAllowRefusesDestructive(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("rm x")...)
 	v := h.start(t)
 	if ap := h.open("ana")[0]; slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
@@ -483,8 +483,8 @@ func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
 	}
 }
 
-// TestAnAlwaysAllowedCommandIsTakenBack withdraws the permission before the intent.
-func TestAnAlwaysAllowedCommandIsTakenBack(t *testing.T) {
+// TestAlwaysAllowRevoked withdraws the permission before the intent.
+func TestAlwaysAllowRevoked(t *testing.T) {
 	h := commands(t, newEnv(t), slices.Concat(asksFor("touch x"), asksFor("touch x"))...)
 	if err := h.decide(t, h.start(t), 1, run.ApproveAlwaysCommand); err != nil {
 		t.Fatal(err)
@@ -506,8 +506,8 @@ func TestAnAlwaysAllowedCommandIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestEveryCommandCounts uses up a day's commands, some with an approval and some without.
-func TestEveryCommandCounts(t *testing.T) {
+// TestCommandsPerDay uses up a day's commands, some with an approval and some without.
+func TestCommandsPerDay(t *testing.T) {
 	h := commands(t, newEnv(t), slices.Concat(asksFor("ls", "ls a", "touch x"), asksFor("ls"))...)
 	h.set(t, terminalDoc{AutoRun: true})
 	agent := h.loop.Agents[run.Terminal]
@@ -534,8 +534,8 @@ func TestEveryCommandCounts(t *testing.T) {
 	}
 }
 
-// TestTheDaysLastCommandsOfARun reaches the day's limit within a run, before a read-only command.
-func TestTheDaysLastCommandsOfARun(t *testing.T) {
+// TestCommandsPerDayWithinRun reaches the day's limit within a run, before a read-only command.
+func TestCommandsPerDayWithinRun(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls a", "ls b")...)
 	h.set(t, terminalDoc{AutoRun: true})
 	agent := h.loop.Agents[run.Terminal]
@@ -546,9 +546,9 @@ func TestTheDaysLastCommandsOfARun(t *testing.T) {
 	}
 }
 
-// TestACommandCountsOnTheDayItRuns has the user decide on the day after the cards. A command counts on the day on which
-// it runs too, and does not run if that day's commands are used up.
-func TestACommandCountsOnTheDayItRuns(t *testing.T) {
+// TestCommandsCountOnTheirDay has the user decide on the day after the cards. A command counts on the day on which it
+// runs too, and does not run if that day's commands are used up.
+func TestCommandsCountOnTheirDay(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("touch x")[0], asksFor("touch y")[0], script.Turn{Text: "Done."},
 		script.Turn{Text: "Done."})
 	agent := h.loop.Agents[run.Terminal]
@@ -579,9 +579,9 @@ func TestACommandCountsOnTheDayItRuns(t *testing.T) {
 	}
 }
 
-// TestATurnOfCommands checks that the rest of a turn continues after an exit code, but not after a rejection or a
+// TestCommandsOfOneTurn checks that the rest of a turn continues after an exit code, but not after a rejection or a
 // command that was ended at its limit. The model reads the output of that command. The run continues in each case.
-func TestATurnOfCommands(t *testing.T) {
+func TestCommandsOfOneTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn   []string
 		decide run.Decision
@@ -622,8 +622,8 @@ func TestATurnOfCommands(t *testing.T) {
 	}
 }
 
-// TestARunOnATerminalIsBounded calls for a command in each of 20 turns. The last turn has no tools.
-func TestARunOnATerminalIsBounded(t *testing.T) {
+// TestTurnsOnTerminalBounded calls for a command in each of 20 turns. The last turn has no tools.
+func TestTurnsOnTerminalBounded(t *testing.T) {
 	var turns []script.Turn
 	for range 19 {
 		turns = append(turns, asksFor("ls")[0])

@@ -276,9 +276,9 @@ func benchmarkSteps(b *testing.B, open func(testing.TB) *env) {
 	}
 }
 
-// TestCostIsIndependentOfTheThreadsLength starts, approves and resumes runs on threads of several lengths. The round
-// trips and documents are the same, and the bytes stay within the limit of a thread's newest part.
-func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
+// TestCostByThreadLength starts, approves and resumes runs on threads of several lengths. The round trips and documents
+// are the same, and the bytes stay within the limit of a thread's newest part.
+func TestCostByThreadLength(t *testing.T) {
 	const line = 200
 	names := []string{"ask", "approve", "resume"}
 	costs, moved := map[int][]cost{}, map[int][]int{}

@@ -179,8 +179,8 @@ func verdict(t *testing.T, w *env, v *run.View, toolName string) {
 	}
 }
 
-// TestOneProcessAmongMany lets many processes take up one approved run at once. One of them carries it out.
-func TestOneProcessAmongMany(t *testing.T) { onEachStore(t, oneProcessAmongMany) }
+// TestResumeRace lets many processes take up one approved run at once. One of them carries it out.
+func TestResumeRace(t *testing.T) { onEachStore(t, oneProcessAmongMany) }
 
 func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 	for _, toolName := range []string{"send", "draft"} {
@@ -219,9 +219,9 @@ func approve(t *testing.T, w *env, v *run.View, n int) {
 	}
 }
 
-// TestOneDecisionAmongMany approves and rejects from a hundred clients at once: one decision is recorded, and every
-// client gets the same answer.
-func TestOneDecisionAmongMany(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
+// TestResolveRace approves and rejects from a hundred clients at once: one decision is recorded, and every client gets
+// the same answer.
+func TestResolveRace(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
 
 func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()

@@ -23,8 +23,8 @@ func (w *env) declared() []*tool.Tool {
 		w.restart()}
 }
 
-// TestATimeoutStaysWithinACall compares a tool's own timeout with the time that is left in a call of the function.
-func TestATimeoutStaysWithinACall(t *testing.T) {
+// TestTimeoutWithinCall compares a tool's own timeout with the time that is left in a call of the function.
+func TestTimeoutWithinCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &env{t: t, now: began}
 		w.on(memory.New(w.clock), func(time.Duration) {})

@@ -79,9 +79,9 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	}
 }
 
-// TestADeletingConversationIsGone marks a conversation for deletion and stops there. From then on neither the
+// TestDeletingConversationHidden marks a conversation for deletion and stops there. From then on neither the
 // conversation nor its runs exist for their user, nothing starts in it, and decisions about its approvals are refused.
-func TestADeletingConversationIsGone(t *testing.T) {
+func TestDeletingConversationHidden(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx := context.Background()
 		w := open(t)
@@ -169,9 +169,8 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	}
 }
 
-// TestACancelledRunIsHeldByNoProcess cancels a run whose process has died. The run ends at once, and names no process
-// that holds it.
-func TestACancelledRunIsHeldByNoProcess(t *testing.T) {
+// TestCancelClearsLease cancels a run whose process has died. The run ends at once, and names no process that holds it.
+func TestCancelClearsLease(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	dying := *w.loop
 	dying.Store, dying.Model = mortal(w.store, 2, true), &asked{tool: "lookup"}

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestTheModelIsToldOfEdits edits a call whose outcome is lost. Whether the user then confirms it or starts it again,
-// the model gets the arguments with which it was done.
-func TestTheModelIsToldOfEdits(t *testing.T) {
+// TestHistoryOfEdits edits a call whose outcome is lost. Whether the user then confirms it or starts it again, the
+// model gets the arguments with which it was done.
+func TestHistoryOfEdits(t *testing.T) {
 	for name, decisions := range map[string][]run.Decision{
 		"confirmed":     {run.ConfirmDone},
 		"started anew":  {run.StartNew, run.ApproveOnce},
@@ -53,9 +53,9 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 	}
 }
 
-// TestTheModelIsToldOfADoubt restarts a call that may have been done, and then rejects it. The model must not get the
+// TestHistoryOfUnknownOutcome restarts a call that may have been done, and then rejects it. The model must not get the
 // message that nothing was done, because that is not known.
-func TestTheModelIsToldOfADoubt(t *testing.T) {
+func TestHistoryOfUnknownOutcome(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.assistant().OnReject = registry.RejectContinues
 	w.model.Then(script.Turn{
@@ -90,9 +90,8 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	}
 }
 
-// TestTheModelIsToldWhatBecameOfALongEdit has an edit that is longer than a response may be. The model still gets the
-// outcome.
-func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
+// TestHistoryOfLongEdit has an edit that is longer than a response may be. The model still gets the outcome.
+func TestHistoryOfLongEdit(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
@@ -117,8 +116,8 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	}
 }
 
-// TestAnEditIsRepeated sends a recorded edit again, as a client does after a lost answer, and after another view.
-func TestAnEditIsRepeated(t *testing.T) {
+// TestEditRepeated sends a recorded edit again, as a client does after a lost answer, and after another view.
+func TestEditRepeated(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},

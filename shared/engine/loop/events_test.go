@@ -122,8 +122,8 @@ func expire(t *testing.T, w *env, _ string) {
 	}
 }
 
-// TestOthersAreToldLater keeps the run due while notifications fail, and sends them once they succeed.
-func TestOthersAreToldLater(t *testing.T) {
+// TestNotificationsRetried keeps the run due while notifications fail, and sends them once they succeed.
+func TestNotificationsRetried(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true
 	id := w.held(t, run.Reject, 0)
@@ -159,8 +159,8 @@ func TestOthersAreToldLater(t *testing.T) {
 	}
 }
 
-// TestOthersAreToldAgain lets the process die after it has sent notifications, and before that is recorded.
-func TestOthersAreToldAgain(t *testing.T) {
+// TestNotificationsAfterDeath lets the process die after it has sent notifications, and before that is recorded.
+func TestNotificationsAfterDeath(t *testing.T) {
 	w, d := newTellingEnv(t)
 	whole := w.loop.Store
 	w.loop.Store = faulty.Wrap(whole, faulty.Commits(func(ctx context.Context, _ *faulty.Call, next faulty.Next) error {
@@ -200,9 +200,9 @@ func (d *quick) Publish(ctx context.Context, notices ...event.Event) error {
 	return d.told.Publish(ctx, notices...)
 }
 
-// TestWhoTellsLeavesTheRunFree approves a call before the notification about it is recorded. The process that receives
+// TestNotificationsReleaseRun approves a call before the notification about it is recorded. The process that receives
 // the resume can move the run at once, and the notification about the decision is sent too.
-func TestWhoTellsLeavesTheRunFree(t *testing.T) {
+func TestNotificationsReleaseRun(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)
 		d := &quick{told: told{down: down}}
@@ -231,9 +231,9 @@ func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 	}
 }
 
-// TestOthersAreToldOfWhatIsDeleted deletes a conversation before the notification about its end is sent. The user does
-// not wait for it, and the notification is sent all the same.
-func TestOthersAreToldOfWhatIsDeleted(t *testing.T) {
+// TestNotificationsOfDeletedRun deletes a conversation before the notification about its end is sent. The user does not
+// wait for it, and the notification is sent all the same.
+func TestNotificationsOfDeletedRun(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true
 	w.model.Then(script.Turn{Text: "Hello."})

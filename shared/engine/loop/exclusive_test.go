@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// TestOneRunOfManyIsOpen begins many runs at once in one thread of an exclusive agent. One begins, and the refusals of
+// TestExclusiveStartRace begins many runs at once in one thread of an exclusive agent. One begins, and the refusals of
 // the others name it. Once that run is overdue, the next one begins before any sweep.
-func TestOneRunOfManyIsOpen(t *testing.T) {
+func TestExclusiveStartRace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		w.assistant().Exclusive = true
@@ -56,8 +56,8 @@ func TestOneRunOfManyIsOpen(t *testing.T) {
 	})
 }
 
-// TestARunThatIsGoneKeepsNoThread deletes the open run of a thread, and quarantines another. The next run begins.
-func TestARunThatIsGoneKeepsNoThread(t *testing.T) {
+// TestExclusiveAfterDeletion deletes the open run of a thread, and quarantines another. The next run begins.
+func TestExclusiveAfterDeletion(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		w.assistant().Exclusive = true

@@ -86,8 +86,8 @@ func (w *talk) lastModel() string {
 	return requests[len(requests)-1].Settings.Name
 }
 
-// TestWhatAFallbackReads checks that a fallback reads the calls of the model before as text, and its own as its own.
-func TestWhatAFallbackReads(t *testing.T) {
+// TestFallbackContents checks that a fallback reads the calls of the model before as text, and its own as its own.
+func TestFallbackContents(t *testing.T) {
 	for _, history := range []registry.History{registry.HistoryNone, registry.HistoryVerbatim} {
 		w := withFallbacks(t)
 		w.assistant().History = history
@@ -123,8 +123,8 @@ func (m *halting) Generate(_ context.Context, _ model.Request, delta func(string
 	return nil, m.err
 }
 
-// TestNoFallbackAfterText checks that no other model is asked once text was shown, and that without a reader one is.
-func TestNoFallbackAfterText(t *testing.T) {
+// TestFallbackAfterText checks that no other model is asked once text was shown, and that without a reader one is.
+func TestFallbackAfterText(t *testing.T) {
 	for _, unread := range []bool{false, true} {
 		w, m := withFallbacks(t), &halting{err: overload.Err}
 		w.loop.Model = m
@@ -184,8 +184,8 @@ func TestSummaryByAFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackOfEarlierRuns checks that a run whose answers have no known signer stays with its model.
-func TestFallbackOfEarlierRuns(t *testing.T) {
+// TestFallbackWithEarlierSigner checks that a run whose answers have no known signer stays with its model.
+func TestFallbackWithEarlierSigner(t *testing.T) {
 	w := withFallbacks(t)
 	w.loop.Fallbacks = nil
 	after := overload

@@ -193,9 +193,8 @@ func TestFilesAreCompressed(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreNotSent has more files than one request takes, and one that is gone. The model reads that they are
-// missing.
-func TestFilesThatAreNotSent(t *testing.T) {
+// TestFilesNotSent has more files than one request takes, and one that is gone. The model reads that they are missing.
+func TestFilesNotSent(t *testing.T) {
 	w := &talk{env: verbatim(newEnv(t))}
 	n := conversation.MaxFileBytes / attachment.MaxBytes
 	var second string

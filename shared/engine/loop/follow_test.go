@@ -69,9 +69,9 @@ func (h *host) view(t *testing.T, v *run.View) *run.View {
 	return now
 }
 
-// TestALongCommandOutlivesThreeInvocations runs a command of six minutes with a limit of two and a half for each call
-// of the function.
-func TestALongCommandOutlivesThreeInvocations(t *testing.T) {
+// TestFollowThreeInvocations runs a command of six minutes with a limit of two and a half for each call of the
+// function.
+func TestFollowThreeInvocations(t *testing.T) {
 	inTime(t, 150*time.Second, func(t *testing.T, h *host) {
 		v, began, calls := h.approved(t), time.Now(), 0
 		for {
@@ -98,8 +98,8 @@ func TestALongCommandOutlivesThreeInvocations(t *testing.T) {
 	}, "sleep 360")
 }
 
-// TestACommandThatIsEndedAtItsLimitHasFailed learns in a later invocation that the command was ended.
-func TestACommandThatIsEndedAtItsLimitHasFailed(t *testing.T) {
+// TestFollowCommandAtItsLimit learns in a later invocation that the command was ended.
+func TestFollowCommandAtItsLimit(t *testing.T) {
 	inTime(t, time.Minute, func(t *testing.T, h *host) {
 		v := h.approved(t)
 		for asked := true; asked; {
@@ -116,9 +116,9 @@ func TestACommandThatIsEndedAtItsLimitHasFailed(t *testing.T) {
 	}, "sleep 100")
 }
 
-// TestStopEndsACommandAtOnce cancels a run whose command is in progress or about to begin. One second later nothing
-// runs, and nothing begins after that, whether its process is alive or dead.
-func TestStopEndsACommandAtOnce(t *testing.T) {
+// TestCancelStopsCommand cancels a run whose command is in progress or about to begin. One second later nothing runs,
+// and nothing begins after that, whether its process is alive or dead.
+func TestCancelStopsCommand(t *testing.T) {
 	for _, dies := range []string{"", "lost", "before", "after"} {
 		t.Run("dies "+dies, func(t *testing.T) {
 			inTime(t, 5*time.Minute, func(t *testing.T, h *host) {
@@ -176,9 +176,9 @@ func TestStopEndsACommandAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStopThatGotLostIsSaidAgain loses the interrupt for a command that was never begun. The next request for its
-// outcome says that the run is over, so the command never begins, and its user has nothing to settle.
-func TestAStopThatGotLostIsSaidAgain(t *testing.T) {
+// TestCancelInterruptLost loses the interrupt for a command that was never begun. The next request for its outcome says
+// that the run is over, so the command never begins, and its user has nothing to settle.
+func TestCancelInterruptLost(t *testing.T) {
 	inTime(t, 5*time.Minute, func(t *testing.T, h *host) {
 		v := h.approved(t)
 		h.becomes("before", false)
@@ -211,11 +211,10 @@ func TestAStopThatGotLostIsSaidAgain(t *testing.T) {
 	}, "sleep 600")
 }
 
-// TestARetryThatIsGivenUpIsNeverBegun stops a process before it begins a command, and gives up the retry in each
-// possible way. The process may wake at any time, so the command is forbidden before its outcome is recorded. The
-// outcome is "not done", which stays true, and its user has nothing to settle. An unreachable host gets another request
-// later.
-func TestARetryThatIsGivenUpIsNeverBegun(t *testing.T) {
+// TestCancelledRetryNeverBegins stops a process before it begins a command, and gives up the retry in each possible
+// way. The process may wake at any time, so the command is forbidden before its outcome is recorded. The outcome is
+// "not done", which stays true, and its user has nothing to settle. An unreachable host gets another request later.
+func TestCancelledRetryNeverBegins(t *testing.T) {
 	for name, c := range map[string]struct {
 		gives  func(t *testing.T, h *host)
 		reason fault.Code
@@ -280,9 +279,9 @@ func (h *host) dying(f func()) {
 	<-dead
 }
 
-// TestACommandOutlivesManyProcesses loses each process that follows a command, until shortly before its end. The
-// command is not left to its user while it may still run. It is left to its user once it should have ended long ago.
-func TestACommandOutlivesManyProcesses(t *testing.T) {
+// TestFollowManyProcesses loses each process that follows a command, until shortly before its end. The command is not
+// left to its user while it may still run. It is left to its user once it should have ended long ago.
+func TestFollowManyProcesses(t *testing.T) {
 	for until, want := range map[time.Duration]run.ActionStatus{13 * time.Minute: run.ActionCompleted,
 		time.Hour: run.ActionFailed} {
 		inTime(t, 5*time.Minute, func(t *testing.T, h *host) {
@@ -318,8 +317,8 @@ func TestACommandOutlivesManyProcesses(t *testing.T) {
 	}
 }
 
-// TestAHostThatIsAwayIsAskedAgain makes the host unreachable for a while, and for good.
-func TestAHostThatIsAwayIsAskedAgain(t *testing.T) {
+// TestFollowUnreachableHost makes the host unreachable for a while, and for good.
+func TestFollowUnreachableHost(t *testing.T) {
 	for away, want := range map[time.Duration]run.ActionStatus{5 * time.Minute: run.ActionCompleted,
 		20 * time.Minute: run.ActionFailed} {
 		inTime(t, 2*time.Minute, func(t *testing.T, h *host) {
@@ -357,11 +356,11 @@ func TestAHostThatIsAwayIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestACommandSurvivesAnything plays random histories: processes that die before or after they begin the command or are
+// TestFollowRandomHistories plays random histories: processes that die before or after they begin the command or are
 // cut off, an unreachable host, time, and a stop. In every history the command is begun at most once, nothing runs one
 // second after a delivered stop, and the run ends. The command is left to its user only if the host was unreachable for
 // longer than the command's limit.
-func TestACommandSurvivesAnything(t *testing.T) {
+func TestFollowRandomHistories(t *testing.T) {
 	realpart.Long(t, "it follows three hundred commands through what chance does")
 	ended := map[run.ActionStatus]int{}
 	for seed := range int64(300) {

@@ -47,9 +47,9 @@ var everyday = []struct {
 	}},
 }
 
-// TestCostIsIndependentOfPastRuns does every step for a user with few past runs and for one with many. The round trips,
-// documents and bytes are the same.
-func TestCostIsIndependentOfPastRuns(t *testing.T) {
+// TestCostByPastRuns does every step for a user with few past runs and for one with many. The round trips, documents
+// and bytes are the same.
+func TestCostByPastRuns(t *testing.T) {
 	for _, step := range everyday {
 		t.Run(step.name, func(t *testing.T) {
 			var few, many cost

@@ -79,8 +79,8 @@ func (p *proof) versions(v *run.View) string {
 	return fmt.Sprint(docs[0].Version, docs[1].Version, docs[2].Version)
 }
 
-// TestHintsOfADisabledUserDoNotCount approves a run, disables its user, and resumes the run with another user's hints.
-func TestHintsOfADisabledUserDoNotCount(t *testing.T) {
+// TestHintsOfDisabledUser approves a run, disables its user, and resumes the run with another user's hints.
+func TestHintsOfDisabledUser(t *testing.T) {
 	p := measured(newEnv(t))
 	p.uid = "eve"
 	p.must("", "")

@@ -113,9 +113,9 @@ func (w *env) start() (*run.View, error) {
 	return w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 }
 
-// TestALongStepRenewsItsLease has an effect of five minutes. Its lease never lasts longer than 75 seconds, never
+// TestLeaseRenewedInLongStep has an effect of five minutes. Its lease never lasts longer than 75 seconds, never
 // expires, and costs one commit each 20 seconds and no read.
-func TestALongStepRenewsItsLease(t *testing.T) { onEachStore(t, renewsItsLease) }
+func TestLeaseRenewedInLongStep(t *testing.T) { onEachStore(t, renewsItsLease) }
 
 func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
@@ -148,8 +148,8 @@ func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAShortStepRenewsNothing has a tool whose timeout fits into one lease.
-func TestAShortStepRenewsNothing(t *testing.T) {
+// TestLeaseNotRenewedInShortStep has a tool whose timeout fits into one lease.
+func TestLeaseNotRenewedInShortStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEnv(t)
 		w.long(true, func(context.Context, tool.Call) error {
@@ -166,10 +166,10 @@ func TestAShortStepRenewsNothing(t *testing.T) {
 	})
 }
 
-// TestALongStepSeesACancel cancels the run, or lets its deadline pass, while a tool works. An interruptible tool's
+// TestCancelDuringLongStep cancels the run, or lets its deadline pass, while a tool works. An interruptible tool's
 // context ends within a third of the lease's period, and the tool reports its outcome. Any other tool finishes its
 // work.
-func TestALongStepSeesACancel(t *testing.T) { onEachStore(t, seesACancel) }
+func TestCancelDuringLongStep(t *testing.T) { onEachStore(t, seesACancel) }
 
 func seesACancel(t *testing.T, open func(testing.TB) *env) {
 	stop := map[string]func(w *env, runID string){
@@ -221,9 +221,9 @@ func seesACancel(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAnInterruptedEffectIsUnknown has an interrupted tool that reports only the end of its context. Reconcile is
-// called for the outcome, and then the effect is left to the user.
-func TestAnInterruptedEffectIsUnknown(t *testing.T) {
+// TestCancelledEffectUnknown has an interrupted tool that reports only the end of its context. Reconcile is called for
+// the outcome, and then the effect is left to the user.
+func TestCancelledEffectUnknown(t *testing.T) {
 	for _, c := range []struct {
 		settle string
 		status run.Execution
@@ -243,9 +243,9 @@ func TestAnInterruptedEffectIsUnknown(t *testing.T) {
 	}
 }
 
-// TestACancelStopsTheTries has a tool that is not interruptible and is busy while its run is cancelled. It is not tried
+// TestCancelStopsRetries has a tool that is not interruptible and is busy while its run is cancelled. It is not tried
 // again.
-func TestACancelStopsTheTries(t *testing.T) {
+func TestCancelStopsRetries(t *testing.T) {
 	w, tries := newEnv(t), 0
 	w.long(false, func(ctx context.Context, c tool.Call) error {
 		tries++
@@ -257,8 +257,8 @@ func TestACancelStopsTheTries(t *testing.T) {
 	}
 }
 
-// TestALongModelCallSeesACancel cancels the run during a long model call.
-func TestALongModelCallSeesACancel(t *testing.T) {
+// TestCancelDuringModelCall cancels the run during a long model call.
+func TestCancelDuringModelCall(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Limits.ModelTimeout = 10 * time.Minute
 	w.loop.Model = thinking{w.model, func(ctx context.Context) error {
@@ -379,10 +379,10 @@ func decisionsDuringALongStep(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAnOutageDuringALongStep lets the store refuse all commits for two renewals, which the step outlasts, and for
+// TestLeaseRenewalDuringOutage lets the store refuse all commits for two renewals, which the step outlasts, and for
 // longer than its lease. After the lease another process may have taken over the run, so the step's context ends before
 // that.
-func TestAnOutageDuringALongStep(t *testing.T) {
+func TestLeaseRenewalDuringOutage(t *testing.T) {
 	for beats, ends := range map[int]bool{2: false, 5: true} {
 		w := newEnv(t)
 		st := faulty.Wrap(w.store)
@@ -434,10 +434,10 @@ func stopped(w *env) (goOn func()) {
 	return func() { close(gate) }
 }
 
-// TestAZombieRecordsNothing stops a process in the middle of a long effect for longer than its lease. Another process
+// TestLeaseLostRecordsNothing stops a process in the middle of a long effect for longer than its lease. Another process
 // settles the effect meanwhile. When the first one wakes up, its tool's context ends, interruptible or not, and no
 // result of the tool is recorded over the outcome.
-func TestAZombieRecordsNothing(t *testing.T) { onEachStore(t, zombieRecordsNothing) }
+func TestLeaseLostRecordsNothing(t *testing.T) { onEachStore(t, zombieRecordsNothing) }
 
 func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
 	for _, settled := range []string{"done", "unknown"} {
@@ -482,9 +482,9 @@ func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAZombieDoesNotAct stops a process right after the intent of a long effect, for longer than its lease. Another
+// TestLeaseLostDoesNotAct stops a process right after the intent of a long effect, for longer than its lease. Another
 // process finds that nothing has happened and carries out the effect. The first one must not carry it out as well.
-func TestAZombieDoesNotAct(t *testing.T) { onEachStore(t, zombieDoesNotAct) }
+func TestLeaseLostDoesNotAct(t *testing.T) { onEachStore(t, zombieDoesNotAct) }
 
 func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
@@ -510,9 +510,9 @@ func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestALapsedLeaseIsRenewed delays the answer to the commit of the model's turn until the lease that it took has
-// expired. The process must not repeat the call for ever without a commit.
-func TestALapsedLeaseIsRenewed(t *testing.T) { onEachStore(t, lapsedLeaseIsRenewed) }
+// TestLeaseLapsedRenewed delays the answer to the commit of the model's turn until the lease that it took has expired.
+// The process must not repeat the call for ever without a commit.
+func TestLeaseLapsedRenewed(t *testing.T) { onEachStore(t, lapsedLeaseIsRenewed) }
 
 func lapsedLeaseIsRenewed(t *testing.T, open func(testing.TB) *env) {
 	for _, name := range []string{"lookup", "long"} {

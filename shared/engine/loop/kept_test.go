@@ -63,9 +63,9 @@ func (w *env) kept(runID string) string {
 	return b.String()
 }
 
-// TestTwoProcessesWriteOneOutput kills a process while its call prints. The next process finds the call in progress and
+// TestOutputOfTwoProcesses kills a process while its call prints. The next process finds the call in progress and
 // writes its output from the beginning, or from the stored position. The output is stored once.
-func TestTwoProcessesWriteOneOutput(t *testing.T) {
+func TestOutputOfTwoProcesses(t *testing.T) {
 	all := strings.Repeat("a line of the output\n", 10_000)
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, again := range map[string]func(c tool.Call) error{
@@ -165,9 +165,9 @@ func TestOutputOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestOutputOfARunThatIsDeleted deletes the conversation of an unreadable run after it has printed. The output is found
+// TestOutputOfDeletedRun deletes the conversation of an unreadable run after it has printed. The output is found
 // through the audit, and deleted too.
-func TestOutputOfARunThatIsDeleted(t *testing.T) {
+func TestOutputOfDeletedRun(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		w.prints(func(c tool.Call) error {
@@ -215,8 +215,8 @@ func atPace(t *testing.T, print func(c tool.Call)) (commits int, kept string) {
 	return commits, kept
 }
 
-// TestOutputIsStoredTwiceASecond counts the commits of outputs of several kinds.
-func TestOutputIsStoredTwiceASecond(t *testing.T) {
+// TestOutputCommitRate counts the commits of outputs of several kinds.
+func TestOutputCommitRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines   int
 		every   time.Duration

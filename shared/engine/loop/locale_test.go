@@ -11,7 +11,7 @@ import (
 
 // A time zone that is already stored costs no round trip and no document. A new one is written with the run's first
 // commit.
-func TestARegionCostsNothing(t *testing.T) {
+func TestLocaleCost(t *testing.T) {
 	p := measured(newEnv(t))
 	begin := func(r run.Locale) cost {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestARegionCostsNothing(t *testing.T) {
 }
 
 // Runs that start at once with different zones each use their own, and one of the zones is stored with their user.
-func TestTwoZonesAtOnce(t *testing.T) {
+func TestLocaleTwoZones(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Model = &plain{}
 	zones := []string{"Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"}

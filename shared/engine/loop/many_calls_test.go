@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestMoreCallsThanAreJudged lets the model make twenty calls in one answer. The first sixteen run. The model learns
-// that the others did not.
-func TestMoreCallsThanAreJudged(t *testing.T) {
+// TestTurnWithTooManyCalls lets the model make twenty calls in one answer. The first sixteen run. The model learns that
+// the others did not.
+func TestTurnWithTooManyCalls(t *testing.T) {
 	w := newEnv(t)
 	var calls []script.Call
 	for n := range model.MaxCalls + 4 {

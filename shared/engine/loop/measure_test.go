@@ -177,9 +177,9 @@ func retriesAreMeasured(t *testing.T) {
 		"run.duration assistant completed: 120 in 1\nsweep.found: 1")
 }
 
-// TestNothingIsMeasured checks that the store gets no further requests without a meter. TestNoTracerCostsNothing checks
+// TestMeasureWithoutMeter checks that the store gets no further requests without a meter. TestTraceWithoutTracer checks
 // the allocations.
-func TestNothingIsMeasured(t *testing.T) {
+func TestMeasureWithoutMeter(t *testing.T) {
 	w := newEnv(t)
 	counted := faulty.Count(w.store)
 	w.loop.Store = counted

@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// TestAPageToolThatIsAskedFor has an agent that needs an approval for each call. The call first waits for its user, and
-// after the approval for the page.
-func TestAPageToolThatIsAskedFor(t *testing.T) {
+// TestPageToolApproval has an agent that needs an approval for each call. The call first waits for its user, and after
+// the approval for the page.
+func TestPageToolApproval(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))
 		s.assistant().Ask = []string{"*"}

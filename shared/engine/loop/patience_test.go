@@ -30,9 +30,9 @@ func (w *env) patient(t *testing.T, turns ...script.Turn) *run.View {
 	return v
 }
 
-// TestARunWaitsForItsModel checks that a run whose model has no capacity waits without a process, says until when, and
+// TestPatienceWithModel checks that a run whose model has no capacity waits without a process, says until when, and
 // goes on by itself: before its first answer, and between two answers, whose effect is not repeated.
-func TestARunWaitsForItsModel(t *testing.T) {
+func TestPatienceWithModel(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		begin := w.clock()
@@ -138,8 +138,8 @@ func TestWhatEndsAWaitForTheModel(t *testing.T) {
 	}
 }
 
-// TestNoWaitAfterText checks that a run does not ask again for an answer whose beginning was shown.
-func TestNoWaitAfterText(t *testing.T) {
+// TestPatienceAfterText checks that a run does not ask again for an answer whose beginning was shown.
+func TestPatienceAfterText(t *testing.T) {
 	for _, unread := range []bool{false, true} {
 		w := newEnv(t)
 		w.loop.ModelPatience, w.loop.Model = time.Hour, &halting{err: noQuota.Err}
@@ -154,8 +154,8 @@ func TestNoWaitAfterText(t *testing.T) {
 	}
 }
 
-// TestManyRunsWaitApart checks that runs which found no capacity at the same time are not due at the same time.
-func TestManyRunsWaitApart(t *testing.T) {
+// TestPatienceSpreadsRuns checks that runs which found no capacity at the same time are not due at the same time.
+func TestPatienceSpreadsRuns(t *testing.T) {
 	w := newEnv(t)
 	times := map[time.Time]bool{}
 	for range 20 {

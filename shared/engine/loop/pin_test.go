@@ -24,9 +24,9 @@ func (p *pinned) Pin(context.Context) error {
 	return nil
 }
 
-// TestTheStoreIsPinnedBeforeEachEffect checks that the store is pinned once before each effect, and not for calls that
-// only read. No effect starts without it.
-func TestTheStoreIsPinnedBeforeEachEffect(t *testing.T) {
+// TestPinBeforeEachEffect checks that the store is pinned once before each effect, and not for calls that only read. No
+// effect starts without it.
+func TestPinBeforeEachEffect(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)
 		p := &pinned{Store: faulty.Wrap(w.store), down: down}

@@ -50,9 +50,9 @@ func (w *env) sweepsAnew(t *testing.T) (due int) {
 	return s.Due
 }
 
-// TestAPostponedCallBeginsAgain has no process wait for the call: each look is made by another process, which the sweep
-// has woken.
-func TestAPostponedCallBeginsAgain(t *testing.T) {
+// TestPostponedCallRepeats has no process wait for the call: each look is made by another process, which the sweep has
+// woken.
+func TestPostponedCallRepeats(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		id, looks := w.waits(t, tool.NotRequired, 11*time.Minute)
@@ -78,8 +78,8 @@ func TestAPostponedCallBeginsAgain(t *testing.T) {
 	})
 }
 
-// TestAnApprovedCallIsPostponed asks once: the approval covers all looks of the call.
-func TestAnApprovedCallIsPostponed(t *testing.T) {
+// TestPostponedCallApprovedOnce asks once: the approval covers all looks of the call.
+func TestPostponedCallApprovedOnce(t *testing.T) {
 	w := newEnv(t)
 	id, looks := w.waits(t, tool.Required, 4*time.Minute)
 	if v, _ := w.see(t, id); v.Status != run.Awaiting || *looks != 0 {
@@ -101,8 +101,8 @@ func TestAnApprovedCallIsPostponed(t *testing.T) {
 	}
 }
 
-// TestAPostponedCallEnds cancels a waiting run, and lets another reach its deadline. Neither looks again.
-func TestAPostponedCallEnds(t *testing.T) {
+// TestPostponedCallEnds cancels a waiting run, and lets another reach its deadline. Neither looks again.
+func TestPostponedCallEnds(t *testing.T) {
 	for name, happens := range map[string]func(w *env, id string) error{
 		"a cancel": func(w *env, id string) error {
 			v, err := w.loop.Cancel(context.Background(), "ana", id)

@@ -29,7 +29,7 @@ func sending(text string, own bool) loop.Call {
 }
 
 // A run of one call is validated, approved, carried out and recorded like a call of the model, and calls no model.
-func TestProposeWaitsForApproval(t *testing.T) { onEachStore(t, proposeWaits) }
+func TestProposeCall(t *testing.T) { onEachStore(t, proposeWaits) }
 
 func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
@@ -102,9 +102,9 @@ func TestProposeOwn(t *testing.T) {
 	}
 }
 
-// TestOffRefusesWhatWasApproved tests the setting that an operator makes before restoring a backup. An effect that was
+// TestEffectsOffAfterApproval tests the setting that an operator makes before restoring a backup. An effect that was
 // approved in the backup, and may have been done since, is refused and not done again.
-func TestOffRefusesWhatWasApproved(t *testing.T) {
+func TestEffectsOffAfterApproval(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Rules.AskSideEffects = true
 	c, err := w.loop.StartCall(t.Context(), byAna, sending("hi", true))
@@ -169,7 +169,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 
 // A review that was opened while its tool was missing, such as one of an unreachable server, can be answered like any
 // other once the tool is back.
-func TestAReviewOutlivesAnAbsence(t *testing.T) {
+func TestReviewAfterToolReturns(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	send, d := w.loop.Tools["send"], w.sendDef("send")
 	d.Execute = func(_ context.Context, c tool.Call, in sendArgs) (sendResult, error) {
@@ -274,7 +274,7 @@ func sign(t testing.TB) *tool.Tool {
 }
 
 // A call of a tool without a function waits, on any store and across processes, until its client reports the result.
-func TestACallWaitsForItsAnswer(t *testing.T) { onEachStore(t, callWaits) }
+func TestClientCallWaits(t *testing.T) { onEachStore(t, callWaits) }
 
 func callWaits(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
@@ -317,7 +317,7 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 }
 
 // The wait for a client is limited, and a cancel does not wait for one.
-func TestACallThatNobodyAnswers(t *testing.T) {
+func TestClientCallUnanswered(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(*env, *run.View) error{
 		"deadline": func(w *env, v *run.View) error {
@@ -348,8 +348,8 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestAnExpiredCallIsOver reads a call after its approval has expired, before any sweep.
-func TestAnExpiredCallIsOver(t *testing.T) {
+// TestClientCallExpired reads a call after its approval has expired, before any sweep.
+func TestClientCallExpired(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	req := loop.StartRequest{UID: "ana", Key: "k"}

@@ -68,10 +68,10 @@ func (w *env) listed() int {
 var unreadable = map[string]string{"no run": `{"id":5}`,
 	"a log that does not add up": `{"id":"x","uid":"ana","log":{"count":3}}`}
 
-// TestDeleteWhatWasPutAside deletes conversations with a run that no process can move. The run is deleted with its
+// TestDeleteQuarantined deletes conversations with a run that no process can move. The run is deleted with its
 // approvals and all parts of its log, its user's open approvals are counted without it, and its audit chain still
 // verifies.
-func TestDeleteWhatWasPutAside(t *testing.T) {
+func TestDeleteQuarantined(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, data := range unreadable {
 			t.Run(name, func(t *testing.T) {
@@ -141,9 +141,9 @@ func (w *env) midEffect() *run.View {
 	return v
 }
 
-// TestDeleteKeepsWhatIsUnsettled quarantines a run whose effect has no outcome. The deletion of its conversation is
+// TestDeleteQuarantinedUnsettled quarantines a run whose effect has no outcome. The deletion of its conversation is
 // refused before anything is marked, until the run was repaired and has settled the effect.
-func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
+func TestDeleteQuarantinedUnsettled(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		v := w.midEffect()
@@ -164,10 +164,9 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 	})
 }
 
-// TestDeleteKeepsWhatAnEarlierReleasePutAside deletes the conversation of a run that an earlier release quarantined
-// without the field "due". The deletion is refused while an effect has no outcome, and the conversation is not hidden
-// for ever.
-func TestDeleteKeepsWhatAnEarlierReleasePutAside(t *testing.T) {
+// TestDeleteQuarantinedByEarlierRelease deletes the conversation of a run that an earlier release quarantined without
+// the field "due". The deletion is refused while an effect has no outcome, and the conversation is not hidden for ever.
+func TestDeleteQuarantinedByEarlierRelease(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		v := w.midEffect()
@@ -186,10 +185,10 @@ func TestDeleteKeepsWhatAnEarlierReleasePutAside(t *testing.T) {
 	})
 }
 
-// TestMovedWhileItIsDeleted repairs and resumes a quarantined run while its conversation is being deleted, before each
+// TestDeleteDuringResume repairs and resumes a quarantined run while its conversation is being deleted, before each
 // commit of the deletion. Every effect that the run starts is settled before the run is deleted. Nothing is done twice
 // or after the deletion.
-func TestMovedWhileItIsDeleted(t *testing.T) {
+func TestDeleteDuringResume(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, dies := range []bool{false, true} {
 			for n := 1; n <= 2; n++ { // the mark, the run

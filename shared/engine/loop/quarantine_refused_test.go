@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// TestARefusedDecisionLeavesARunAside refuses a decision about a quarantined run that can be read again. The recorded
+// TestQuarantineAfterRefusedDecision refuses a decision about a quarantined run that can be read again. The recorded
 // decision does not move the run, so it stays quarantined.
-func TestARefusedDecisionLeavesARunAside(t *testing.T) {
+func TestQuarantineAfterRefusedDecision(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		w.loop.Model = &asked{tool: "send"}

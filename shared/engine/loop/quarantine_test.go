@@ -20,9 +20,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestRunsThatNobodyCanReadAreInNobodysWay has more unreadable runs than a page of the sweep, all due before a readable
-// one. The first sweep moves the readable one. The others are tried a few times, quarantined and logged.
-func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
+// TestSweepPassesUnreadableRuns has more unreadable runs than a page of the sweep, all due before a readable one. The
+// first sweep moves the readable one. The others are tried a few times, quarantined and logged.
+func TestSweepPassesUnreadableRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		many := 250
@@ -90,9 +90,9 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 	})
 }
 
-// TestAStoreThatRefusesIsNotTheRunsFault lets a store refuse to read a run more often than a run may fail. None of this
-// counts against the run.
-func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
+// TestQuarantineNotForStoreErrors lets a store refuse to read a run more often than a run may fail. None of this counts
+// against the run.
+func TestQuarantineNotForStoreErrors(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})

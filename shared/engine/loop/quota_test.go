@@ -34,9 +34,9 @@ func (w *env) greets(t *testing.T, uid string) *run.View {
 	return v
 }
 
-// TestARunWaitsForItsTurn checks that a run waits without a process when the shared quota is used up, says until when,
-// and is answered in that minute. Meanwhile the model is not asked.
-func TestARunWaitsForItsTurn(t *testing.T) {
+// TestQuotaWait checks that a run waits without a process when the shared quota is used up, says until when, and is
+// answered in that minute. Meanwhile the model is not asked.
+func TestQuotaWait(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		w.scarce(3)
@@ -67,9 +67,9 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// TestOneUserDoesNotStarveAnother lets one user's runs wait for hours of quota. Another user's run is answered in the
-// next minute.
-func TestOneUserDoesNotStarveAnother(t *testing.T) {
+// TestQuotaBetweenUsers lets one user's runs wait for hours of quota. Another user's run is answered in the next
+// minute.
+func TestQuotaBetweenUsers(t *testing.T) {
 	w := newEnv(t)
 	w.scarce(10)
 	for range 100 {
@@ -87,9 +87,9 @@ func TestOneUserDoesNotStarveAnother(t *testing.T) {
 	}
 }
 
-// TestAQuotaWithoutPatience checks that a run whose program does not wait fails with the model's error at once, and
-// that one which would wait for more than an hour does.
-func TestAQuotaWithoutPatience(t *testing.T) {
+// TestQuotaWithoutPatience checks that a run whose program does not wait fails with the model's error at once, and that
+// one which would wait for more than an hour does.
+func TestQuotaWithoutPatience(t *testing.T) {
 	w := newEnv(t)
 	w.scarce(1)
 	w.loop.ModelPatience = 0

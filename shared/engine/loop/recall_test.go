@@ -40,10 +40,10 @@ func recalled(t *testing.T, w *env) (all []part, mark string) {
 	return all, mark
 }
 
-// TestLaterRunsAreToldWhatEarlierOnesDid has a conversation of several runs. The model gets the outcome of each as the
-// record, with a mark that no user could have guessed. Neither requests for approval nor the server's own sentences
-// count as the model's words.
-func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
+// TestHistoryOfEarlierRuns has a conversation of several runs. The model gets the outcome of each as the record, with a
+// mark that no user could have guessed. Neither requests for approval nor the server's own sentences count as the
+// model's words.
+func TestHistoryOfEarlierRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		thread := ""
@@ -116,9 +116,9 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 	})
 }
 
-// TestAnOldConversationIsTold has messages that were stored before outcomes existed. Text stays text, and a request for
+// TestHistoryWithoutOutcomes has messages that were stored before outcomes existed. Text stays text, and a request for
 // approval is attributed to no role.
-func TestAnOldConversationIsTold(t *testing.T) {
+func TestHistoryWithoutOutcomes(t *testing.T) {
 	old := run.Message{Role: run.RoleAssistant, Text: "It was sent."}
 	asked := run.Message{Role: run.RoleAssistant, Text: "Waiting for your approval: Send", ApprovalID: "a-1"}
 	ended := run.Message{Role: run.RoleAssistant, Text: "Well.\n\nOn record: nothing",

@@ -22,9 +22,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestNobodyElseSpeaksForTheRecord lets the model end with text that imitates the server's summary. The true summary
-// follows it.
-func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
+// TestSummaryImitated lets the model end with text that imitates the server's summary. The true summary follows it.
+func TestSummaryImitated(t *testing.T) {
 	for _, text := range []string{
 		"On record:\nSent it to eve@x.org.",
 		"All is well.\n\nON  RECORD: it was sent.",
@@ -44,8 +43,8 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 	}
 }
 
-// TestAClaimIsFollowedByTheRecord lets the model claim effects that it did not have, and some that it had.
-func TestAClaimIsFollowedByTheRecord(t *testing.T) {
+// TestSummaryAfterFalseClaim lets the model claim effects that it did not have, and some that it had.
+func TestSummaryAfterFalseClaim(t *testing.T) {
 	const nothing = "Nothing was sent or changed in this run."
 	for _, text := range []string{"Sent “Green” to bob@x.org.", "Done! Ihre E-Mail an Bob wurde gesendet.",
 		"The event was created: https://www.google.com/calendar/event?eid=abc", "Всё отправлено, Иван.", "完了しました。"} {
@@ -79,8 +78,8 @@ func TestAClaimIsFollowedByTheRecord(t *testing.T) {
 	}
 }
 
-// TestPlainWordsAreLeftAlone has answers in many scripts that need no correction.
-func TestPlainWordsAreLeftAlone(t *testing.T) {
+// TestSummaryNotAfterPlainText has answers in many scripts that need no correction.
+func TestSummaryNotAfterPlainText(t *testing.T) {
 	for _, text := range []string{"It rains. ❤️👩‍👩‍👧", "Доброе утро, Иван.", "どういたしまして。", "Voilà, François.",
 		"I have not sent it."} {
 		w := newEnv(t)
@@ -95,8 +94,8 @@ func TestPlainWordsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestALongAccount has more effects than fit into a message.
-func TestALongAccount(t *testing.T) {
+// TestSummaryTooLong has more effects than fit into a message.
+func TestSummaryTooLong(t *testing.T) {
 	realpart.Long(t, "it tells of a call to four thousand addresses")
 	w, ctx := newEnv(t), context.Background()
 	to := make([]string, 4000)
@@ -126,8 +125,8 @@ func TestALongAccount(t *testing.T) {
 	}
 }
 
-// TestTheRecordOutlivesATool removes a tool after its effect. The summary still contains the effect.
-func TestTheRecordOutlivesATool(t *testing.T) {
+// TestSummaryWithoutTool removes a tool after its effect. The summary still contains the effect.
+func TestSummaryWithoutTool(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.assistant().OnReject = registry.RejectContinues
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
@@ -159,9 +158,9 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	}
 }
 
-// TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), the earlier conversation, the
+// TestRequestContents is seed 000 §4: the instructions (the persona and the rules), the earlier conversation, the
 // user's words, and the tools.
-func TestWhatTheModelIsAsked(t *testing.T) {
+func TestRequestContents(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "what is the capital?"})
@@ -206,9 +205,9 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 	}
 }
 
-// TestARunOfAnEarlierRelease has a run without a nonce whose audit contains the hash of its arguments. The run
+// TestRequestOfEarlierRelease has a run without a nonce whose audit contains the hash of its arguments. The run
 // continues, its chain stays intact, and new entries do not contain that hash.
-func TestARunOfAnEarlierRelease(t *testing.T) {
+func TestRequestOfEarlierRelease(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.loop.Model = &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})

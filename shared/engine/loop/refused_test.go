@@ -88,9 +88,9 @@ func strict(w *env, refusesOld bool) *tool.Tool {
 	})
 }
 
-// TestAnOutdatedApprovalIsAskedForAfresh changes the facts behind a waiting approval. Approving it is refused, a
-// present snapshot replaces it in the same commit, and approving that one carries out the call.
-func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
+// TestStaleApprovalReplaced changes the facts behind a waiting approval. Approving it is refused, a present snapshot
+// replaces it in the same commit, and approving that one carries out the call.
+func TestStaleApprovalReplaced(t *testing.T) {
 	tampered := func(change func(*run.Approval)) func(*testing.T, *env, *run.View) {
 		return func(t *testing.T, w *env, v *run.View) {
 			edit(t, w, document.ApprovalPath(run.ApprovalID(v.RunID, 1)), change)
@@ -160,9 +160,9 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAskedForAfreshIsRefused checks that no new approval is made if its content is unclear, or if the
-// policy denies the call. The old approval stays open and can be rejected.
-func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
+// TestStaleApprovalRefused checks that no new approval is made if its content is unclear, or if the policy denies the
+// call. The old approval stays open and can be rejected.
+func TestStaleApprovalRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *env, *run.View)
 		code   fault.Code
@@ -207,9 +207,9 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedDecisionsAreOnRecord lets the loser of a race repeat its decision. A few first attempts are in the audit,
-// and a repetition of the winner's decision writes nothing.
-func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
+// TestRefusalsInAudit lets the loser of a race repeat its decision. A few first attempts are in the audit, and a
+// repetition of the winner's decision writes nothing.
+func TestRefusalsInAudit(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
 
 func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
 	w, v := asking(t, open)
@@ -244,8 +244,8 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestARefusalIsToldThoughItCannotBeRecorded lets the store accept no more writes. The answer is still the right one.
-func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
+// TestRefusalDuringOutage lets the store accept no more writes. The answer is still the right one.
+func TestRefusalDuringOutage(t *testing.T) {
 	w, v := asking(t, newEnv)
 	r := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.Reject}
 	if _, err := w.loop.Resolve(t.Context(), r); err != nil {

@@ -46,9 +46,9 @@ func undone(s *scenario, r approval.Resolution) error {
 	return err
 }
 
-// TestReopenedCallsNeedApproval undoes a correction after the user has always allowed the recipient. Both earlier calls
-// wait again, with what their cards said about strangers' text. Neither card allows anything in advance.
-func TestReopenedCallsNeedApproval(t *testing.T) {
+// TestReopenedCallApproval undoes a correction after the user has always allowed the recipient. Both earlier calls wait
+// again, with what their cards said about strangers' text. Neither card allows anything in advance.
+func TestReopenedCallApproval(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))
 		correction := corrected(t, s)

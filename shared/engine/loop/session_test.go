@@ -36,9 +36,9 @@ func proposed(t *testing.T, w *env) (*run.View, run.Approval) {
 	return v, w.approval(run.ApprovalID(v.RunID, 1))
 }
 
-// TestASwappedPlan puts another plan in the place of the waiting one, with its hash or without. Neither is confirmed,
+// TestPlanSwapped puts another plan in the place of the waiting one, with its hash or without. Neither is confirmed,
 // and the model's plan gets a new approval.
-func TestASwappedPlan(t *testing.T) {
+func TestPlanSwapped(t *testing.T) {
 	ctx := context.Background()
 	for name, hashed := range map[string]bool{"the plan": false, "the plan and its hash": true} {
 		t.Run(name, func(t *testing.T) {
@@ -73,9 +73,9 @@ func TestASwappedPlan(t *testing.T) {
 	}
 }
 
-// TestOneConfirmation confirms, rejects and refines one plan in twenty processes at once. One of the decisions counts.
-// All others are refused or find that the decision was made. One task has begun, or none.
-func TestOneConfirmation(t *testing.T) { onEachStore(t, oneConfirmation) }
+// TestPlanConfirmationRace confirms, rejects and refines one plan in twenty processes at once. One of the decisions
+// counts. All others are refused or find that the decision was made. One task has begun, or none.
+func TestPlanConfirmationRace(t *testing.T) { onEachStore(t, oneConfirmation) }
 
 func oneConfirmation(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
@@ -120,9 +120,9 @@ func oneConfirmation(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestGrantIsOnRecord checks that the audit names the grant, plan and approval of an effect that needed no approval of
-// its own.
-func TestGrantIsOnRecord(t *testing.T) {
+// TestGrantInAudit checks that the audit names the grant, plan and approval of an effect that needed no approval of its
+// own.
+func TestGrantInAudit(t *testing.T) {
 	w := newEnv(t)
 	v, ap := proposed(t, w)
 	ctx := context.Background()
@@ -195,9 +195,9 @@ func TestGrantTakenBackAtThatMoment(t *testing.T) {
 	}
 }
 
-// TestGrantIsJudgedAgain withdraws a grant during the first of two calls that it allowed when they were planned. The
-// second call has its intent after that, and needs an approval.
-func TestGrantIsJudgedAgain(t *testing.T) {
+// TestGrantRevokedBetweenCalls withdraws a grant during the first of two calls that it allowed when they were planned.
+// The second call has its intent after that, and needs an approval.
+func TestGrantRevokedBetweenCalls(t *testing.T) {
 	w := newEnv(t)
 	v, ap := proposed(t, w)
 	ctx := context.Background()

@@ -150,9 +150,9 @@ func TestSessionCost(t *testing.T) {
 	}
 }
 
-// TestWhatIsObservedIsBounded lets a session read more than is kept. Each result is there, the last ones cut, and the
-// session continues.
-func TestWhatIsObservedIsBounded(t *testing.T) {
+// TestSessionObservationsBounded lets a session read more than is kept. Each result is there, the last ones cut, and
+// the session continues.
+func TestSessionObservationsBounded(t *testing.T) {
 	p := newSessions(newEnv(t))
 	p.loop.Tools["lookup"] = tool.Define(tool.Def[struct {
 		Word string `json:"word"`

@@ -102,9 +102,9 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 	})
 }
 
-// TestEveryShardIsSwept has a run due in each of many shards, and one shard with more than a page. The sweep resumes
-// each of them once.
-func TestEveryShardIsSwept(t *testing.T) {
+// TestSweepEveryShard has a run due in each of many shards, and one shard with more than a page. The sweep resumes each
+// of them once.
+func TestSweepEveryShard(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	var writes []store.Write
 	due := map[string]bool{}
@@ -145,9 +145,9 @@ func (h *handed) Sweep(_ context.Context, s queue.Shard) error { *h = append(*h,
 
 func (h *handed) Close() error { return nil }
 
-// TestASweepHandsOn has a shard with more than a page. Other requests sweep its rest, and each hands on the part for
+// TestSweepSplitsWork has a shard with more than a page. Other requests sweep its rest, and each hands on the part for
 // which it has no time. Together they resume each run once. An unknown shard is refused.
-func TestASweepHandsOn(t *testing.T) {
+func TestSweepSplitsWork(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	due := map[string]bool{}
 	var writes []store.Write
@@ -304,10 +304,10 @@ func (s *sweepers) Sweep(_ context.Context, at queue.Shard) error {
 
 func (s *sweepers) Close() error { return nil }
 
-// TestAHundredThousandExpire simulates a load that no emulator can handle. 100,000 approvals expire within a minute,
-// and are handled within five, by the sweep and the resume function as deployed. Without the sweeps that are handed on,
-// one request would publish them all.
-func TestAHundredThousandExpire(t *testing.T) {
+// TestSweepExpiresHundredThousand simulates a load that no emulator can handle. 100,000 approvals expire within a
+// minute, and are handled within five, by the sweep and the resume function as deployed. Without the sweeps that are
+// handed on, one request would publish them all.
+func TestSweepExpiresHundredThousand(t *testing.T) {
 	realpart.Long(t, "it simulates a hundred thousand expiries twice")
 	const all = 100_000
 	took := map[bool]time.Duration{}

@@ -130,9 +130,9 @@ func (w *env) live(ctx context.Context, req loop.StartRequest, no string) error 
 	return nil
 }
 
-// TestStrictAsksForWhereItWouldActNow links another account between two calls of a strict turn. The card of the second
+// TestStrictApprovalOfCurrentAccount links another account between two calls of a strict turn. The card of the second
 // call names the account that is linked at its turn, and is not stale.
-func TestStrictAsksForWhereItWouldActNow(t *testing.T) {
+func TestStrictApprovalOfCurrentAccount(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		w.account = func() (tool.Place, error) { // another account is linked after the first call

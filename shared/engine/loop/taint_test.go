@@ -43,9 +43,9 @@ $ pending`)
 	})
 }
 
-// TestTaintOfToldRuns has an agent that gets earlier runs word for word. The texts that those runs read count as
+// TestTaintOfEarlierRuns has an agent that gets earlier runs word for word. The texts that those runs read count as
 // strangers', and the user's words in them as the user's.
-func TestTaintOfToldRuns(t *testing.T) {
+func TestTaintOfEarlierRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))
 		s.loop.Agents["maker"].History = registry.HistoryVerbatim
@@ -74,9 +74,9 @@ $ pending`)
 	})
 }
 
-// TestACommandThatIsAlwaysAllowedIsOwnWords checks that a command that its user has always allowed, byte for byte, runs
-// without an approval, although it contains text that the user has not written.
-func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
+// TestTaintOfAlwaysAllowedCommand checks that a command that its user has always allowed, byte for byte, runs without
+// an approval, although it contains text that the user has not written.
+func TestTaintOfAlwaysAllowedCommand(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := commands(t, open(t), slices.Concat(asksFor("touch evil/tools"), asksFor("touch evil/tools"))...)
 		if err := h.decide(t, h.start(t), 1, run.ApproveAlwaysCommand); err != nil {
@@ -91,9 +91,8 @@ func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
 	})
 }
 
-// TestWhatAPageShowsIsPrivate checks that an answer that depends on the result of a page's tool is marked so for later
-// runs.
-func TestWhatAPageShowsIsPrivate(t *testing.T) {
+// TestTaintOfPageResults checks that an answer that depends on the result of a page's tool is marked so for later runs.
+func TestTaintOfPageResults(t *testing.T) {
 	s := newScenario(t, newEnv(t))
 	s.play(`$ brings look Looks at the page.
 $ model call look {}

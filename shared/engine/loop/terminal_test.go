@@ -38,8 +38,8 @@ func (w *env) opensTerminal(t testing.TB, uid, id string) {
 	}
 }
 
-// TestARunIsOnItsUsersTerminal begins runs with and without a terminal. Every function of the tool gets the terminal.
-func TestARunIsOnItsUsersTerminal(t *testing.T) {
+// TestTerminalOfRun begins runs with and without a terminal. Every function of the tool gets the terminal.
+func TestTerminalOfRun(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		onTerminal(t, w)
@@ -82,10 +82,10 @@ func TestARunIsOnItsUsersTerminal(t *testing.T) {
 	})
 }
 
-// TestOneRunATerminal begins many runs on one terminal at once. One begins, and the refusals of the others name it.
+// TestTerminalStartRace begins many runs on one terminal at once. One begins, and the refusals of the others name it.
 // After that run has ended, is overdue, was deleted or was quarantined, the next one begins. A terminal of another user
 // with the same ID is a different one.
-func TestOneRunATerminal(t *testing.T) {
+func TestTerminalStartRace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		onTerminal(t, w)
@@ -180,7 +180,7 @@ func (w *env) sweepAll() error {
 	return w.deliver(context.Background())
 }
 
-func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
+func TestTerminalOfAnotherUser(t *testing.T) {
 	w := newEnv(t)
 	onTerminal(t, w)
 	w.opensTerminal(t, "bob", "host-of-bob-0001-terminal-1")
@@ -205,9 +205,9 @@ func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
 	}
 }
 
-// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. A caller during the run gets each
-// of them at once, and the one in progress. A caller after its end gets nothing, unless it asks for ended commands.
-func TestEachEffectOnATerminalIsTold(t *testing.T) {
+// TestTerminalEffectsReported lets commands end at once, before anybody can look. A caller during the run gets each of
+// them at once, and the one in progress. A caller after its end gets nothing, unless it asks for ended commands.
+func TestTerminalEffectsReported(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls /", "touch x")...)
 	h.set(t, terminalDoc{AutoRun: true})
 	v := h.start(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestTheWholeAnswer compares a run's answer for its program with the message for people. The record is part of the
-// answer only if an effect took place.
-func TestTheWholeAnswer(t *testing.T) {
+// TestAnswerText compares a run's answer for its program with the message for people. The record is part of the answer
+// only if an effect took place.
+func TestAnswerText(t *testing.T) {
 	bob := func(text string) script.Call {
 		return script.Call{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}
 	}

@@ -220,8 +220,8 @@ func TestSpansBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-// TestNoTracerCostsNothing checks the allocations without a tracer.
-func TestNoTracerCostsNothing(t *testing.T) {
+// TestTraceWithoutTracer checks the allocations without a tracer.
+func TestTraceWithoutTracer(t *testing.T) {
 	w := newEnv(t)
 	ex := w.loop.NewExecution("r1", nil)
 	ctx, a, req, r := t.Context(), &run.Action{ID: "a1"}, model.Request{}, &model.Reply{}
@@ -239,8 +239,8 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	}
 }
 
-// TestTheNamesOfAttributes compares our names with the last constants that semconv had for them.
-func TestTheNamesOfAttributes(t *testing.T) {
+// TestTraceAttributeNames compares our names with the last constants that semconv had for them.
+func TestTraceAttributeNames(t *testing.T) {
 	known := []attribute.Key{semconv.GenAIOperationNameKey, semconv.GenAIProviderNameKey, semconv.GenAIAgentNameKey,
 		semconv.GenAIConversationIDKey, semconv.GenAIRequestModelKey, semconv.GenAIRequestMaxTokensKey,
 		semconv.GenAIResponseModelKey, semconv.GenAIResponseFinishReasonsKey, semconv.GenAIUsageInputTokensKey,

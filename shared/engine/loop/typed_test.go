@@ -20,9 +20,9 @@ import (
 
 const sumForm = `{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`
 
-// TestATypedAnswerOnEachGeneration requests an answer in a form, with a tool, from both generations of Gemini, until
-// the call is forced. The service accepts each request.
-func TestATypedAnswerOnEachGeneration(t *testing.T) {
+// TestTypedAnswerOnEachGeneration requests an answer in a form, with a tool, from both generations of Gemini, until the
+// call is forced. The service accepts each request.
+func TestTypedAnswerOnEachGeneration(t *testing.T) {
 	for name, gen := range map[string]fakegemini.Generation{"2": fakegemini.Gemini2, "3": fakegemini.Gemini3} {
 		t.Run(name, func(t *testing.T) {
 			answer := func(args any) fakegemini.Turn {
@@ -69,9 +69,9 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 	}
 }
 
-// TestARunKeepsWhatItBeganWith lets another process continue a run. It uses the run's original instructions and tools,
-// whatever the agent has by then. Tools that the process does not have are not offered.
-func TestARunKeepsWhatItBeganWith(t *testing.T) {
+// TestInputFixedForRun lets another process continue a run. It uses the run's original instructions and tools, whatever
+// the agent has by then. Tools that the process does not have are not offered.
+func TestInputFixedForRun(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		bob := script.Call{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}

@@ -130,8 +130,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestACancelledHold checks that a cancelled run shows no undo window.
-func TestACancelledHold(t *testing.T) {
+// TestUndoWindowCancelled checks that a cancelled run shows no undo window.
+func TestUndoWindowCancelled(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, hold)
 	if _, err := w.loop.Cancel(t.Context(), "ana", id); err != nil {
@@ -152,8 +152,8 @@ func (w *env) shown(t *testing.T) []run.ApprovalView {
 	return page.Held
 }
 
-// TestNotHeld checks that a decision without an undo window takes effect at once and cannot be undone.
-func TestNotHeld(t *testing.T) {
+// TestUndoWindowNone checks that a decision without an undo window takes effect at once and cannot be undone.
+func TestUndoWindowNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		decision  run.Decision
 		asks, min time.Duration

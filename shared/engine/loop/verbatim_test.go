@@ -157,9 +157,9 @@ func lastOf(t *testing.T, w *talk) *run.View {
 	return v
 }
 
-// TestVerbatimHoweverARunEnds ends a run in each way. The service accepts the contents of the next run, which have all
-// the text and an answer for every call.
-func TestVerbatimHoweverARunEnds(t *testing.T) {
+// TestVerbatimAfterEachEnd ends a run in each way. The service accepts the contents of the next run, which have all the
+// text and an answer for every call.
+func TestVerbatimAfterEachEnd(t *testing.T) {
 	ctx := context.Background()
 	decide := func(d run.Decision) func(*talk, *run.View) error {
 		return func(w *talk, v *run.View) error {
