@@ -174,7 +174,7 @@ func Paper() (string, error) {
 
 const head = `# What it costs, on paper
 
-` + "`go test ./infra/cost -update`" + ` writes this page from the counts of a test (` + "`go test ./shared/app -run WhatARunTakes`" + `), the prices and
+` + "`go test ./infra/cost -update`" + ` writes this page from the counts of a test (` + "`go test ./shared/app -run CountsOfRun`" + `), the prices and
 assumptions in [inputs.go](inputs.go), and [functions.json](../functions.json). A test compares them: if you change the usage of a run, update this page.
 
 ## What a run takes

@@ -116,7 +116,7 @@ func (w linked) wants(what string, a testkit.Answer, status int, code string) {
 	}
 }
 
-func TestACardShowsTheAccountAndIsBoundToIt(t *testing.T) {
+func TestCardAccount(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		for _, ask := range []func(){w.mail, w.event} {
 			ask()
@@ -146,7 +146,7 @@ func TestACardShowsTheAccountAndIsBoundToIt(t *testing.T) {
 	})
 }
 
-func TestARelinkAfterTheYesMovesNothing(t *testing.T) {
+func TestRelinkAfterApproval(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		for _, ask := range []func(){w.mail, w.event} {
 			ask()
@@ -166,7 +166,7 @@ func TestARelinkAfterTheYesMovesNothing(t *testing.T) {
 	})
 }
 
-func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
+func TestRelinkDuringReconcile(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   string
 		ask  func(linked)
@@ -211,8 +211,8 @@ func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestAnotherConsentForTheSameAccountKeepsTheYes checks that an added scope does not invalidate waiting approvals.
-func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
+// TestRelinkOfSameAccount checks that an added scope does not invalidate waiting approvals.
+func TestRelinkOfSameAccount(t *testing.T) {
 	w := newLinked(t)
 	w.mail()
 	w.ask()
@@ -233,8 +233,8 @@ func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
 	w.wants("a yes for a link that was given up", w.decide(c, "approve_once"), http.StatusConflict, "stale_view")
 }
 
-// TestAnApprovalOfTheReleaseBefore checks that an approval without an account is requested again, with one.
-func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
+// TestApprovalOfEarlierRelease checks that an approval without an account is requested again, with one.
+func TestApprovalOfEarlierRelease(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		w.mail()
 		r := w.ask()
@@ -292,9 +292,9 @@ func forgetPlace(v any) {
 	}
 }
 
-// TestAnEditOfTheTextLeavesNoOldHTML checks that an edited e-mail has no HTML version. Most e-mail programs show the
-// HTML, so its reader would not see the edit.
-func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
+// TestEditDropsHTML checks that an edited e-mail has no HTML version. Most e-mail programs show the HTML, so its reader
+// would not see the edit.
+func TestEditDropsHTML(t *testing.T) {
 	for name, c := range map[string]struct{ change, html string }{
 		"the text":     {`"body":"new"`, ""},
 		"both":         {`"body":"new","htmlBody":"<p>new"`, "<p>new"},
@@ -328,9 +328,9 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	}
 }
 
-// TestAlwaysAllowComparesAddressesAsTheStandardDoes checks that the part before the @ is compared exactly (RFC 5321
-// §2.4) and the domain without regard to case, and that the card says so.
-func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
+// TestAlwaysAllowAddresses checks that the part before the @ is compared exactly (RFC 5321 §2.4) and the domain without
+// regard to case, and that the card says so.
+func TestAlwaysAllowAddresses(t *testing.T) {
 	w := newLinked(t)
 	to := func(address string) { w.SetModel(testkit.Wants("gmail_send", testkit.Mail(address, "s", "b"))) }
 	to("Bob@Example.COM")

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestTheModelSeesChecksAndReviews reads a failed check with the end of its output, and a comment on a line.
-func TestTheModelSeesChecksAndReviews(t *testing.T) {
+// TestCommitChecksAndReviews reads a failed check with the end of its output, and a comment on a line.
+func TestCommitChecksAndReviews(t *testing.T) {
 	w := deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b"},
@@ -45,9 +45,9 @@ func TestTheModelSeesChecksAndReviews(t *testing.T) {
 	}
 }
 
-// TestAGrantCoversRepliesOfOnePullRequest has the plan allow one reply. A second one waits for its user, and so does a
-// reply on another pull request.
-func TestAGrantCoversRepliesOfOnePullRequest(t *testing.T) {
+// TestGrantOfReplies has the plan allow one reply. A second one waits for its user, and so does a reply on another pull
+// request.
+func TestGrantOfReplies(t *testing.T) {
 	w := deploy(t)
 	pull := fakegithub.SeedPull{Author: "ana", Title: "Fix", Head: "fix", Base: "main"}
 	other := pull
@@ -84,9 +84,9 @@ func TestAGrantCoversRepliesOfOnePullRequest(t *testing.T) {
 	}
 }
 
-// TestASessionWaitsForChecks has the sweep continue a session whose checks end, and not before. Another session is
+// TestSessionWaitsForChecks has the sweep continue a session whose checks end, and not before. Another session is
 // cancelled while it waits.
-func TestASessionWaitsForChecks(t *testing.T) {
+func TestSessionWaitsForChecks(t *testing.T) {
 	w, forward := deployTimed(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b"}})

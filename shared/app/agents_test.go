@@ -55,8 +55,8 @@ func TestAgentsAreConfigured(t *testing.T) {
 	}
 }
 
-// TestThePlannerKnowsWhetherThereAreContainers compares the planner's instructions with and without a container engine.
-func TestThePlannerKnowsWhetherThereAreContainers(t *testing.T) {
+// TestPlannerInstructionsOnContainers compares the planner's instructions with and without a container engine.
+func TestPlannerInstructionsOnContainers(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		var settings []string
 		if on {

@@ -42,9 +42,9 @@ func (w *proved) mailsBob(body string, calls ...fakegemini.Call) testkit.Answer 
 	return w.call("POST", "/api/agent/run", `{"prompt":"Look around, and tell bob@example.com that I am well."}`)
 }
 
-// TestALinkThatReadersFollowAsks checks that an always-allowed e-mail waits if mail programs would turn part of it into
-// a link. File names and numbers do not count.
-func TestALinkThatReadersFollowAsks(t *testing.T) {
+// TestAlwaysAllowNotForLinks checks that an always-allowed e-mail waits if mail programs would turn part of it into a
+// link. File names and numbers do not count.
+func TestAlwaysAllowNotForLinks(t *testing.T) {
 	w := alwaysAllowed(t)
 	for i, body := range []string{"paypa1-verify.com/login", "paypa1-verify.com", "http:host/x", "https:/host/x",
 		`http:\\host`, "ht\ttps://host", "evil。com", "http://3232235777/", "[run](/evil/malware/releases/x)",

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-func TestAMailGoesOutOnceApproved(t *testing.T) {
+func TestMailApproved(t *testing.T) {
 	w := deploy(t)
 	w.mail()
 	r := w.ask()
@@ -138,9 +138,9 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-// TestAnUnusableClosingAnswer makes the model end unusably after an e-mail was sent. It is asked again within its
-// limit, and the run completes from the record.
-func TestAnUnusableClosingAnswer(t *testing.T) {
+// TestClosingAnswerUnusable makes the model end unusably after an e-mail was sent. It is asked again within its limit,
+// and the run completes from the record.
+func TestClosingAnswerUnusable(t *testing.T) {
 	for name, closing := range map[string]fakegemini.Turn{
 		"thoughts alone": {Thought: "It was sent."}, "nothing": {}, "a new reason": {Finish: "MALFORMED_RESPONSE"},
 		"half an answer": {Text: "It was", Finish: "SOME_NEW_REASON"},
@@ -163,9 +163,9 @@ func TestAnUnusableClosingAnswer(t *testing.T) {
 	}
 }
 
-// TestNoClosingAnswer makes the model fail after an e-mail was sent. The run completes from the record, so that no
+// TestClosingAnswerMissing makes the model fail after an e-mail was sent. The run completes from the record, so that no
 // client repeats it. Without the e-mail it fails.
-func TestNoClosingAnswer(t *testing.T) {
+func TestClosingAnswerMissing(t *testing.T) {
 	for name, closing := range map[string]fakegemini.Turn{
 		"withheld": {Finish: "RECITATION"}, "cut off": {Text: "It was", Finish: "MAX_TOKENS"},
 		"filtered by a gateway": {Text: "It", Finish: "content_filter"}, "the prompt is blocked": {Block: "OTHER"},
@@ -198,8 +198,8 @@ func TestNoClosingAnswer(t *testing.T) {
 	}
 }
 
-// TestASentMailIsProofEnough loses the same answer, for an account whose mail can be read.
-func TestASentMailIsProofEnough(t *testing.T) {
+// TestMailOutcomeFromMailbox loses the same answer, for an account whose mail can be read.
+func TestMailOutcomeFromMailbox(t *testing.T) {
 	w := deploy(t)
 	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.mail()
@@ -211,9 +211,9 @@ func TestASentMailIsProofEnough(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedIsWhatIsSent makes another client change the e-mail where only Gmail can notice: between the check
-// of the draft and its sending, and after the sending.
-func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
+// TestMailSentAsApproved makes another client change the e-mail where only Gmail can notice: between the check of the
+// draft and its sending, and after the sending.
+func TestMailSentAsApproved(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
 		fault     fakegoogle.Kind
@@ -311,7 +311,7 @@ func TestModelAnswers(t *testing.T) {
 	}
 }
 
-func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
+func TestUnlinkedAccountBeforeApproval(t *testing.T) {
 	w := deployWith(t, testkit.Options{Unlinked: true})
 	w.mail()
 	r := w.ask()
@@ -324,7 +324,7 @@ func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 	}
 }
 
-func TestSideEffectsCanBeSwitchedOff(t *testing.T) {
+func TestSideEffectsOff(t *testing.T) {
 	w := deploy(t, "SIDE_EFFECTS=off")
 	w.mail()
 	if a := w.ask().Actions[0]; a.ErrorCode != "PolicyError" {

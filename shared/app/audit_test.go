@@ -58,9 +58,9 @@ func (w *proved) mails(uid, to, subject, decision string) {
 	w.deliver()
 }
 
-// TestTheAuditIsSearched writes more than sixty entries of two users, and searches ana's page by page by recipient,
-// subject, state and time. The entries themselves contain no search terms.
-func TestTheAuditIsSearched(t *testing.T) {
+// TestAuditSearch writes more than sixty entries of two users, and searches ana's page by page by recipient, subject,
+// state and time. The entries themselves contain no search terms.
+func TestAuditSearch(t *testing.T) {
 	w := deploy(t)
 	for i := range 14 {
 		w.mails("ana", fmt.Sprintf("guest%d@example.com", i), fmt.Sprintf("Invitation %d", i), "approve_once")
@@ -112,9 +112,9 @@ func TestTheAuditIsSearched(t *testing.T) {
 	}
 }
 
-// TestTheAuditSaysWhomAndWhat checks that the audit describes each action from its run until the conversation is
-// deleted, and that the entries stay.
-func TestTheAuditSaysWhomAndWhat(t *testing.T) {
+// TestAuditDescriptions checks that the audit describes each action from its run until the conversation is deleted, and
+// that the entries stay.
+func TestAuditDescriptions(t *testing.T) {
 	w := deploy(t)
 	w.mails("ana", "bob@example.com", "Lunch on Friday", "approve_once")
 	page, _ := w.audit("ana", url.Values{"about": {"true"}})

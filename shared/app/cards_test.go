@@ -26,9 +26,9 @@ func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
 	})
 }
 
-// TestEachCardStandsForItself proposes two e-mails at once, approves one and rejects the other in each order, with and
-// without a resume in between. Only the approved e-mail is sent, and the answer says which.
-func TestEachCardStandsForItself(t *testing.T) {
+// TestCardsIndependent proposes two e-mails at once, approves one and rejects the other in each order, with and without
+// a resume in between. Only the approved e-mail is sent, and the answer says which.
+func TestCardsIndependent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := deploy(t, settings...)
 		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -81,8 +81,8 @@ func TestEachCardStandsForItself(t *testing.T) {
 	})
 }
 
-// TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired, before any sweep.
-func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
+// TestApprovalExpired reads a run whose approval has expired, before any sweep.
+func TestApprovalExpired(t *testing.T) {
 	w, forward := deployTimed(t, "APPROVAL_TTL=10m")
 	call := func(method, path, body string) testkit.Answer {
 		t.Helper()
@@ -111,9 +111,9 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableRunsDoNotStopTheSweep puts more unreadable runs than a page of the sweep before a run with an expired
+// TestSweepPassesUnreadableRuns puts more unreadable runs than a page of the sweep before a run with an expired
 // approval.
-func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
+func TestSweepPassesUnreadableRuns(t *testing.T) {
 	w, forward := deployTimed(t, "APPROVAL_TTL=10m")
 	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
 	var writes []store.Write

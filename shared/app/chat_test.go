@@ -23,7 +23,7 @@ func (w *proved) chat(path, body string, header ...string) testkit.Answer {
 	return a
 }
 
-func TestAPageIsAnsweredOverHTTP(t *testing.T) {
+func TestChatOverHTTP(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(testkit.Wants("click-x", map[string]any{}))
 	said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
@@ -56,9 +56,9 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	}
 }
 
-// TestWhatThePageAgentIsTold checks that the operator's systemPrompt comes first in the instructions, which ask for
-// text after tools.
-func TestWhatThePageAgentIsTold(t *testing.T) {
+// TestChatInstructions checks that the operator's systemPrompt comes first in the instructions, which ask for text
+// after tools.
+func TestChatInstructions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".gemini.yaml")
 	if err := os.WriteFile(file, []byte("systemPrompt: You sell mugs.\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestWhatThePageAgentIsTold(t *testing.T) {
 	}
 }
 
-func TestAPageIsAnsweredLineByLine(t *testing.T) {
+func TestChatLines(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
 	var text, last string
@@ -90,7 +90,7 @@ func TestAPageIsAnsweredLineByLine(t *testing.T) {
 }
 
 // Two processes with the same key serve one conversation. Another key refuses it.
-func TestAnyInstanceAnswersAPage(t *testing.T) {
+func TestChatOnAnyInstance(t *testing.T) {
 	const key = "CHAT_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	one, two, other := deploy(t, key), deploy(t, key), deploy(t)
 	said := one.chat("/api/agent/chat", `{"message":"hi"}`)
@@ -105,7 +105,7 @@ func TestAnyInstanceAnswersAPage(t *testing.T) {
 
 // Gemini omits the arguments of a tool without parameters (recording google-stream-no-args-tool-call); that counts as
 // an empty object. A literal null is not an object, so the model gets a correction and the page is not called.
-func TestACallWithoutArguments(t *testing.T) {
+func TestChatCallWithoutArguments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args any
 		asks bool
@@ -126,7 +126,7 @@ func TestACallWithoutArguments(t *testing.T) {
 }
 
 // A page tool cannot have a name that could be mistaken for one of the deployment's tools.
-func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
+func TestChatPageToolNames(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
 	named := func(name string) string {
 		return `{"message":"hi","toolDefinitions":` + strings.Replace(clickTool, "click-x", name, 1) + `}`
@@ -146,7 +146,7 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 
 // The 292 bytes that once killed the process, and similar ones: the values built from a page's schema are bounded,
 // whether the schema is accepted or refused, and the next request is answered.
-func TestAPagesSchemaEndsNoProcess(t *testing.T) {
+func TestChatHostileSchemas(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
 	doubled := `{"type":"string"}`

@@ -25,8 +25,8 @@ var bodyWith = map[string]func(more string) string{
 	},
 }
 
-// TestARequestChoosesItsModel checks that a request can choose among the operator's models, and no others.
-func TestARequestChoosesItsModel(t *testing.T) {
+// TestModelChoice checks that a request can choose among the operator's models, and no others.
+func TestModelChoice(t *testing.T) {
 	for path, body := range bodyWith {
 		t.Run(path, func(t *testing.T) {
 			w := deploy(t, "GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b, gemini-c")
@@ -54,9 +54,9 @@ func TestARequestChoosesItsModel(t *testing.T) {
 	}
 }
 
-// TestAChosenModelStaysWithItsRun checks that a run goes on with its model after an approval and in its record, that
-// its thread's next run has the agent's own, and that no model gets the signature of another (the fake refuses it).
-func TestAChosenModelStaysWithItsRun(t *testing.T) {
+// TestModelChoiceAfterApproval checks that a run goes on with its model after an approval and in its record, that its
+// thread's next run has the agent's own, and that no model gets the signature of another (the fake refuses it).
+func TestModelChoiceAfterApproval(t *testing.T) {
 	w := deploy(t, "GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b")
 	var asked []string
 	noting := func(next fakegemini.ModelFunc) fakegemini.ModelFunc {
@@ -80,9 +80,9 @@ func TestAChosenModelStaysWithItsRun(t *testing.T) {
 	}
 }
 
-// TestAModelLeavesTheList takes a model off the operator's list while a run of it waits. The run goes on with its
+// TestModelChoiceWithdrawn takes a model off the operator's list while a run of it waits. The run goes on with its
 // agent's own model, which does not get the signature of the other (the fake refuses it).
-func TestAModelLeavesTheList(t *testing.T) {
+func TestModelChoiceWithdrawn(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir(), Settings: []string{"GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b"}}
 	w := deployWith(t, o)
 	var asked []string
@@ -103,8 +103,8 @@ func TestAModelLeavesTheList(t *testing.T) {
 	}
 }
 
-// TestAPagesConversationKeepsItsModel checks that the model of a conversation that its page keeps cannot change.
-func TestAPagesConversationKeepsItsModel(t *testing.T) {
+// TestModelChoiceOfChat checks that the model of a conversation that its page keeps cannot change.
+func TestModelChoiceOfChat(t *testing.T) {
 	w := deploy(t, "GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b")
 	var asked []string
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {

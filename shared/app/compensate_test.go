@@ -56,9 +56,9 @@ func (m made) compensationAt(query string) run.Compensation {
 // event returns the event from the calendar.
 func (m made) event() map[string]any { return m.Google.Events()[0] }
 
-// TestAnEventIsDeletedAfterItsOwnYes checks on both stores that undoing is offered, needs approval, happens once, and
-// is not offered again.
-func TestAnEventIsDeletedAfterItsOwnYes(t *testing.T) {
+// TestCompensateEvent checks on both stores that undoing is offered, needs approval, happens once, and is not offered
+// again.
+func TestCompensateEvent(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		m := newMade(w)
 		if c := m.compensation(); c != (run.Compensation{Title: "Delete the event", Status: run.Offered}) {
@@ -107,8 +107,8 @@ func TestAnEventIsDeletedAfterItsOwnYes(t *testing.T) {
 	})
 }
 
-// TestAnEventThatIsGone deletes the event in the calendar. The record says so, and nothing is offered or asked.
-func TestAnEventThatIsGone(t *testing.T) {
+// TestCompensateMissingEvent deletes the event in the calendar. The record says so, and nothing is offered or asked.
+func TestCompensateMissingEvent(t *testing.T) {
 	m := newMade(newLinked(t))
 	id, _ := m.event()["id"].(string)
 	checked := func() run.Compensation { return m.compensationAt("?check=true") }
@@ -168,7 +168,7 @@ func (m made) onRecord(runID string) {
 	}
 }
 
-func TestSeveralTabsTakeBackOnce(t *testing.T) {
+func TestCompensateFromSeveralTabs(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		m := newMade(w)
 		var all sync.WaitGroup
@@ -196,7 +196,7 @@ func TestSeveralTabsTakeBackOnce(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeTakenBack(t *testing.T) {
+func TestCompensateRefused(t *testing.T) {
 	w := newLinked(t)
 	m := newMade(w)
 	body := `{"actionId":"` + m.actionID + `"}`
@@ -228,9 +228,9 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 	w.wants("from the account again", m.takeBack(), http.StatusOK, "")
 }
 
-// TestWhatIsTakenBackIsWhatWasShown checks that an undo can neither be edited nor always allowed, and that it is
-// offered again after a rejection.
-func TestWhatIsTakenBackIsWhatWasShown(t *testing.T) {
+// TestCompensateAsShown checks that an undo can neither be edited nor always allowed, and that it is offered again
+// after a rejection.
+func TestCompensateAsShown(t *testing.T) {
 	w := newLinked(t)
 	m := newMade(w)
 	first := m.takeBack()
@@ -258,7 +258,7 @@ func TestWhatIsTakenBackIsWhatWasShown(t *testing.T) {
 	}
 }
 
-func TestAnEventThatWasChangedIsAskedAboutAnew(t *testing.T) {
+func TestCompensateChangedEvent(t *testing.T) {
 	w := newLinked(t)
 	m := newMade(w)
 	id, _ := m.event()["id"].(string)

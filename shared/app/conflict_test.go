@@ -22,9 +22,9 @@ func (w *proved) counted(failing string) map[string]int {
 	return calls
 }
 
-// TestACardWarnsOfAnEventAtTheSameTime proposes an event, and then moves it, to a time that is taken. The warning costs
-// one request, and the approval does not cover it.
-func TestACardWarnsOfAnEventAtTheSameTime(t *testing.T) {
+// TestCardConflictWarning proposes an event, and then moves it, to a time that is taken. The warning costs one request,
+// and the approval does not cover it.
+func TestCardConflictWarning(t *testing.T) {
 	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Name+", "+calendar.Update))
 	w.has("ana", "Standup\u202e")
 	calls := w.counted("")
@@ -58,8 +58,8 @@ func TestACardWarnsOfAnEventAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestACardSaysNothingOfACalendarThatCannotBeRead checks that a proposal does without the warning.
-func TestACardSaysNothingOfACalendarThatCannotBeRead(t *testing.T) {
+// TestCardConflictUnreadableCalendar checks that a proposal does without the warning.
+func TestCardConflictUnreadableCalendar(t *testing.T) {
 	w := deploy(t)
 	w.has("ana", "Standup")
 	calls := w.counted("calendar.events.list")

@@ -64,9 +64,9 @@ func (w linked) account() string {
 	return ""
 }
 
-// TestAConsentComesBackToItsBrowser makes another user's browser finish ana's consent. It would link that user's
-// account to her, so it is refused, whatever the browser sends.
-func TestAConsentComesBackToItsBrowser(t *testing.T) {
+// TestConsentInOtherBrowser makes another user's browser finish ana's consent. It would link that user's account to
+// her, so it is refused, whatever the browser sends.
+func TestConsentInOtherBrowser(t *testing.T) {
 	w := newLinked(t)
 	for _, agent := range []string{
 		"Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "Opera/9.80 (J2ME/MIDP; Opera Mini/5.1; U; en) Presto/2.8",
@@ -92,9 +92,8 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	}
 }
 
-// TestTheConsentsCookieIsHeldToItsHost checks that the cookie's name binds it to the host over TLS, where browsers
-// check that.
-func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
+// TestConsentCookie checks that the cookie's name binds it to the host over TLS, where browsers check that.
+func TestConsentCookie(t *testing.T) {
 	w := newLinked(t)
 	if _, c := w.begin(); c.Name != "countersign_consent" || c.Secure || c.Path != "/" || !c.HttpOnly ||
 		c.SameSite != http.SameSiteLaxMode {
@@ -116,9 +115,9 @@ func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	}
 }
 
-// TestADisabledUsersConsentIsNotKept checks that a disabled user's consent is dropped, also if fewer scopes were
-// granted than requested.
-func TestADisabledUsersConsentIsNotKept(t *testing.T) {
+// TestConsentOfDisabledUser checks that a disabled user's consent is dropped, also if fewer scopes were granted than
+// requested.
+func TestConsentOfDisabledUser(t *testing.T) {
 	for name, scopes := range map[string][]string{"all": testkit.Scopes, "less": testkit.Scopes[:1]} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
@@ -141,9 +140,8 @@ func TestADisabledUsersConsentIsNotKept(t *testing.T) {
 	}
 }
 
-// TestWhoDeclinesIsLedBack checks that a browser returns to its page after a refusal, and that other clients get the
-// error.
-func TestWhoDeclinesIsLedBack(t *testing.T) {
+// TestConsentDeclined checks that a browser returns to its page after a refusal, and that other clients get the error.
+func TestConsentDeclined(t *testing.T) {
 	w := newLinked(t)
 	back := func(accept string) *http.Response {
 		t.Helper()

@@ -64,9 +64,9 @@ func (c *counter) Resume(_ context.Context, m queue.Message) error {
 // Close does nothing: the counter owns no queue.
 func (c *counter) Close() error { return nil }
 
-// TestWhatARunTakes counts the billable resources of one run of each kind, for a user with a linked account whose
-// access token is in memory, and compares them with infra/cost/counts.json. With -update it writes the file.
-func TestWhatARunTakes(t *testing.T) {
+// TestCountsOfRun counts the billable resources of one run of each kind, for a user with a linked account whose access
+// token is in memory, and compares them with infra/cost/counts.json. With -update it writes the file.
+func TestCountsOfRun(t *testing.T) {
 	c := newCounter(t)
 	var all []counts
 	for _, kind := range []struct {
@@ -108,7 +108,7 @@ func TestWhatARunTakes(t *testing.T) {
 		return
 	}
 	if held, err := os.ReadFile(countsFile); err != nil || !bytes.Equal(held, text) {
-		t.Errorf("%s is not what a run takes (go test ./shared/app -run WhatARunTakes -update, and then "+
+		t.Errorf("%s is not what a run takes (go test ./shared/app -run CountsOfRun -update, and then "+
 			"go test ./infra/cost -update): %v\n%s", countsFile, err, text)
 	}
 }

@@ -109,7 +109,7 @@ func told(t *testing.T, w *proved) {
 	}
 }
 
-func TestABrokenAgentStopsTheStart(t *testing.T) {
+func TestAgentFileBroken(t *testing.T) {
 	for _, name := range []string{"fly", "github.createIssue"} {
 		dir := seller(t, name)
 		w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir}})
@@ -136,9 +136,9 @@ func seller(t *testing.T, name string) string {
 	return dir
 }
 
-// TestADeployedAgentHasNoToolOfAnothersFunction checks an agent in a file that names a tool that, deployed, only
-// another function can execute.
-func TestADeployedAgentHasNoToolOfAnothersFunction(t *testing.T) {
+// TestAgentFileToolOfOtherFunction checks an agent in a file that names a tool that, deployed, only another function
+// can execute.
+func TestAgentFileToolOfOtherFunction(t *testing.T) {
 	w := deploy(t, "DOCKER_HOST=unix:///none/docker.sock", "DOCKER_IMAGES=localhost/go:1", "TERMINAL=on")
 	for _, name := range []string{"run_command", "docker.executeScript"} {
 		for _, deployed := range []bool{false, true} {

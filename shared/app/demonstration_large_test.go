@@ -82,11 +82,11 @@ func (d *demonstration) mendingLarge() []func(string) (string, map[string]any) {
 	}
 }
 
-// TestAFailingTestIsMendedInALargeRepository is the demonstration with 300 files, one of them of 60 KB. The patch is
+// TestDemonstrationInLargeRepository is the demonstration with 300 files, one of them of 60 KB. The patch is
 // at the end of that file, which the first read does not reach. No card shows more of the file than the diff.
 //
-//	go test ./shared/app -run TestAFailingTestIsMendedInALargeRepository -v
-func TestAFailingTestIsMendedInALargeRepository(t *testing.T) {
+//	go test ./shared/app -run TestDemonstrationInLargeRepository -v
+func TestDemonstrationInLargeRepository(t *testing.T) {
 	d, engine := demonstrate(t, large(), "lib/table.sh: quote the sum")
 	told, cards := d.completed(d.mendingLarge())
 	says(t, told, map[int]string{1: `"pages/08/section 1/page-296.txt"`, 2: `"files":300,"leftOut":0`,

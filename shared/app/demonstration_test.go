@@ -179,11 +179,11 @@ func says(t *testing.T, told []string, in map[int]string) {
 	}
 }
 
-// TestAFailingTestIsMended is the planner's demonstration on the local GitHub with Podman. A plan takes an issue about
+// TestDemonstration is the planner's demonstration on the local GitHub with Podman. A plan takes an issue about
 // a failing test to a pull request whose checks are green. The user confirms the plan and approves each card.
 //
-//	go test ./shared/app -run TestAFailingTestIsMended -v
-func TestAFailingTestIsMended(t *testing.T) {
+//	go test ./shared/app -run TestDemonstration -v
+func TestDemonstration(t *testing.T) {
 	d, engine := demonstrate(t, toMend, "add.sh:3: quote the sum")
 	told, cards := d.completed(d.mending())
 	says(t, told, map[int]string{3: `FAIL: 2 + 3 is -1; want 5\n`, 6: `PASS\n`, 10: "add.sh:3: quote the sum",

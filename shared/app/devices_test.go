@@ -170,9 +170,9 @@ func TestDeviceBesideAWebhook(t *testing.T) {
 	}
 }
 
-// TestDeviceIsToldOfWhatItsUserCanDecide repeats an event while the user is disabled, after they are enabled again, and
-// after the decision.
-func TestDeviceIsToldOfWhatItsUserCanDecide(t *testing.T) {
+// TestDeviceNotifications repeats an event while the user is disabled, after they are enabled again, and after the
+// decision.
+func TestDeviceNotifications(t *testing.T) {
 	w := newTold(t)
 	phone, _ := w.subscribed("ana")
 	asked := w.ask()
@@ -206,8 +206,8 @@ func TestDeviceIsToldOfWhatItsUserCanDecide(t *testing.T) {
 	again("decided", 3)
 }
 
-// TestDeviceThatIsGone checks that a device that is gone is removed, and one that is unreachable is not.
-func TestDeviceThatIsGone(t *testing.T) {
+// TestDeviceGone checks that a device that is gone is removed, and one that is unreachable is not.
+func TestDeviceGone(t *testing.T) {
 	w := newTold(t)
 	gone, _ := w.subscribed("ana")
 	down, id := w.subscribed("ana")
@@ -220,9 +220,8 @@ func TestDeviceThatIsGone(t *testing.T) {
 	})
 }
 
-// TestDevicesAreTheirUsersOwn checks that the newest ten devices are kept, each once, and that only their user can
-// remove them.
-func TestDevicesAreTheirUsersOwn(t *testing.T) {
+// TestDevicesOfUser checks that the newest ten devices are kept, each once, and that only their user can remove them.
+func TestDevicesOfUser(t *testing.T) {
 	w := newTold(t)
 	first, firstID := w.subscribed("ana")
 	if again := w.subscribe("ana", first); again != firstID {
@@ -259,8 +258,8 @@ func TestDevicesAreTheirUsersOwn(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOnDevices checks that nothing is offered without a key.
-func TestNobodyIsToldOnDevices(t *testing.T) {
+// TestDevicesWithoutKey checks that nothing is offered without a key.
+func TestDevicesWithoutKey(t *testing.T) {
 	w := deployWith(t, testkit.Options{})
 	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/push-subscriptions", "")
 	if err != nil || a.HTTP != 200 || strings.Contains(string(a.Body), "publicKey") {

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestWhoseAddressesMayCall uses an issuer at which anyone can sign up. A user without a verified address in the
-// configured domains is refused on every route for users, even for their own data, and leaves no trace.
-func TestWhoseAddressesMayCall(t *testing.T) {
+// TestAllowedDomains uses an issuer at which anyone can sign up. A user without a verified address in the configured
+// domains is refused on every route for users, even for their own data, and leaves no trace.
+func TestAllowedDomains(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e, "AUTH_ALLOWED_DOMAINS=acme.example,b.example")
 	w.mail()

@@ -28,8 +28,8 @@ func withReader(t *testing.T, site http.Handler, settings ...string) (*proved, *
 		App: []app.Option{app.Replace(fetch.With(w.Options()))}}), w
 }
 
-// TestAnAgentReadsTheWeb makes an agent in a file search, fetch what it found, and answer. No approval is needed.
-func TestAnAgentReadsTheWeb(t *testing.T) {
+// TestWebSearchAndFetch makes an agent in a file search, fetch what it found, and answer. No approval is needed.
+func TestWebSearchAndFetch(t *testing.T) {
 	w, _ := withReader(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hours" {
 			http.Redirect(w, r, "/en/hours", http.StatusFound)
@@ -71,8 +71,8 @@ func TestAnAgentReadsTheWeb(t *testing.T) {
 	}
 }
 
-// TestAnAgentReadsNothingPrivate checks that an agent gets an error for private addresses.
-func TestAnAgentReadsNothingPrivate(t *testing.T) {
+// TestWebFetchPrivateAddress checks that an agent gets an error for private addresses.
+func TestWebFetchPrivateAddress(t *testing.T) {
 	w, internet := withReader(t, http.RedirectHandler("http://169.254.169.254/token", http.StatusFound))
 	for _, u := range []string{"http://127.0.0.1/", "http://private.test/", "http://metadata.google.internal/",
 		"https://ok.test/"} {
@@ -87,9 +87,9 @@ func TestAnAgentReadsNothingPrivate(t *testing.T) {
 	}
 }
 
-// TestAnAgentMakesUpNoAddress checks that fetching an address that the user has not named needs approval, because it
+// TestWebFetchInventedAddress checks that fetching an address that the user has not named needs approval, because it
 // may leak something.
-func TestAnAgentMakesUpNoAddress(t *testing.T) {
+func TestWebFetchInventedAddress(t *testing.T) {
 	w, internet := withReader(t, http.NotFoundHandler())
 	w.SetModel(testkit.Wants("web_fetch", map[string]string{"url": "https://ok.test/?d=secret"}))
 	a := w.call("POST", "/api/agent/run", `{"prompt":"please read https://ok.test/","agent":"reader"}`)
@@ -104,9 +104,9 @@ func TestAnAgentMakesUpNoAddress(t *testing.T) {
 	}
 }
 
-// TestTheAssistantReadsNoWeb checks that only agents that name the web tools have them, and that none has them while
+// TestWebToolsOfAssistant checks that only agents that name the web tools have them, and that none has them while
 // WEB_TOOLS is off.
-func TestTheAssistantReadsNoWeb(t *testing.T) {
+func TestWebToolsOfAssistant(t *testing.T) {
 	w, _ := withReader(t, http.NotFoundHandler())
 	for name, want := range map[string]int{"assistant": 0, "page": 0, "reader": 2} {
 		tools := w.App.API.Loop.Agents[name].Of(w.App.API.Loop.Tools)
@@ -136,9 +136,9 @@ func answers(w *proved, search fakegemini.Turn, calls ...fakegemini.Call) {
 	})
 }
 
-// TestAnEchoedAddressIsComposed searches for an address that the model made up, or composed from the user's address and
+// TestWebFetchComposedAddress searches for an address that the model made up, or composed from the user's address and
 // its own knowledge, so that a result contains it. Fetching it still needs approval.
-func TestAnEchoedAddressIsComposed(t *testing.T) {
+func TestWebFetchComposedAddress(t *testing.T) {
 	fetched := "https://ok.test/?d=" + secret
 	for name, c := range map[string]struct {
 		query string
@@ -163,9 +163,9 @@ func TestAnEchoedAddressIsComposed(t *testing.T) {
 	}
 }
 
-// TestAnEarlierAnswerIsComposed has an answer name an address from a search and one that the model made up. In the next
-// run, the first can be fetched, and the second needs approval.
-func TestAnEarlierAnswerIsComposed(t *testing.T) {
+// TestWebFetchAddressOfEarlierAnswer has an answer name an address from a search and one that the model made up. In the
+// next run, the first can be fetched, and the second needs approval.
+func TestWebFetchAddressOfEarlierAnswer(t *testing.T) {
 	for url, want := range map[string]string{"https://ok.test/hours": "completed",
 		"https://ok.test/?d=" + secret: "awaiting_confirmation"} {
 		w, _ := withReader(t, http.NotFoundHandler())

@@ -144,10 +144,10 @@ func (w *filed) wants(t *testing.T, n int, when string) {
 	}
 }
 
-// TestAFileGoesWithItsLastConversation uploads a file that is larger than a prompt may bring, and follows it: equal
-// bytes are stored once, encrypted; another user has no use for the ID; two conversations read it, and the second one
-// keeps it when the first one is deleted.
-func TestAFileGoesWithItsLastConversation(t *testing.T) {
+// TestFilesDeletedWithConversation uploads a file that is larger than a prompt may bring, and follows it: equal bytes
+// are stored once, encrypted; another user has no use for the ID; two conversations read it, and the second one keeps
+// it when the first one is deleted.
+func TestFilesDeletedWithConversation(t *testing.T) {
 	onFileStores(t, func(t *testing.T, w *filed) {
 		data := bytes.Repeat([]byte("The offer costs 1,200 euros.\n"), 3<<20/29)
 		u := w.upload(t, "ana", "offer.txt", data)
@@ -197,8 +197,8 @@ func TestAFileGoesWithItsLastConversation(t *testing.T) {
 	})
 }
 
-// TestFilesGoWithTheirUserAndByRetention has files of a deleted user, and of a conversation that is kept too long.
-func TestFilesGoWithTheirUserAndByRetention(t *testing.T) {
+// TestFilesDeletedWithUser has files of a deleted user, and of a conversation that is kept too long.
+func TestFilesDeletedWithUser(t *testing.T) {
 	onFileStores(t, func(t *testing.T, w *filed) {
 		w.App.API.Records.Retention = w.App.Config.Retention
 		w.done(w.attach("ana", w.upload(t, "ana", "kept.txt", []byte("in a run")).FileID))
@@ -345,8 +345,9 @@ func TestUploadsRefused(t *testing.T) {
 	})
 }
 
-// TestNoStoreOfFiles has a deployment without a bucket: uploads are refused, and prompts bring their files as before.
-func TestNoStoreOfFiles(t *testing.T) {
+// TestFilesWithoutBucket has a deployment without a bucket: uploads are refused, and prompts bring their files as
+// before.
+func TestFilesWithoutBucket(t *testing.T) {
 	w := deploy(t)
 	w.App.API.Records.Files = nil
 	body, kind := form(t, "file", "a.txt", []byte("a"))

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// TestAForgedGrantAsks changes a confirmed plan in the store. Its grant then covers nothing: the user is asked.
-func TestAForgedGrantAsks(t *testing.T) {
+// TestForgedGrant changes a confirmed plan in the store. Its grant then covers nothing: the user is asked.
+func TestForgedGrant(t *testing.T) {
 	for name, forge := range map[string]func(e *run.Event){
 		"a grant for more calls": func(e *run.Event) {
 			if e.Planned != nil && e.Planned.Proposed != nil {

@@ -107,8 +107,8 @@ func (w linked) actsOn(a *linking.Accounts, uid string) (login string, err error
 	return user.Login, json.NewDecoder(res.Body).Decode(&user)
 }
 
-// TestAGitHubAccountIsLinkedAndUnlinked links and unlinks a GitHub account while a Google account stays linked.
-func TestAGitHubAccountIsLinkedAndUnlinked(t *testing.T) {
+// TestGitHubLink links and unlinks a GitHub account while a Google account stays linked.
+func TestGitHubLink(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if _, err := w.acts("ana"); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
 			!strings.Contains(err.Error(), "No GitHub account is linked.") {
@@ -147,9 +147,8 @@ func TestAGitHubAccountIsLinkedAndUnlinked(t *testing.T) {
 	})
 }
 
-// TestAGitHubConsentIsItsUsersAlone checks that nothing is linked with another user's state or browser, or after a
-// refusal.
-func TestAGitHubConsentIsItsUsersAlone(t *testing.T) {
+// TestGitHubConsentOfOtherUser checks that nothing is linked with another user's state or browser, or after a refusal.
+func TestGitHubConsentOfOtherUser(t *testing.T) {
 	w := newLinked(t)
 	page, cookie := w.beginGitHub("ana")
 	mallory, hers := w.beginGitHub("mallory")
@@ -197,9 +196,9 @@ func TestAGitHubConsentIsItsUsersAlone(t *testing.T) {
 	}
 }
 
-// TestTwoInstancesRenewAGitHubLinkAtOnce renews repeatedly, with separate caches. A refresh token is valid once, and
-// using it ends the earlier access token.
-func TestTwoInstancesRenewAGitHubLinkAtOnce(t *testing.T) {
+// TestGitHubRenewalRace renews repeatedly, with separate caches. A refresh token is valid once, and using it ends the
+// earlier access token.
+func TestGitHubRenewalRace(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
 			t.Fatal(err)
@@ -223,8 +222,8 @@ func TestTwoInstancesRenewAGitHubLinkAtOnce(t *testing.T) {
 	})
 }
 
-// TestAGitHubAccountThatWasTakenBackIsLinkedAgain has the user revoke the access at GitHub.
-func TestAGitHubAccountThatWasTakenBackIsLinkedAgain(t *testing.T) {
+// TestGitHubRelinkAfterRevocation has the user revoke the access at GitHub.
+func TestGitHubRelinkAfterRevocation(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
 			t.Fatal(err)
@@ -247,8 +246,8 @@ func TestAGitHubAccountThatWasTakenBackIsLinkedAgain(t *testing.T) {
 	})
 }
 
-// TestAUsersGitHubLinkGoesWithThem checks that offboarding revokes the access and leaves nothing.
-func TestAUsersGitHubLinkGoesWithThem(t *testing.T) {
+// TestGitHubOffboarding checks that offboarding revokes the access and leaves nothing.
+func TestGitHubOffboarding(t *testing.T) {
 	w := newLinked(t)
 	if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
 		t.Fatal(err)
@@ -268,8 +267,8 @@ func TestAUsersGitHubLinkGoesWithThem(t *testing.T) {
 	}
 }
 
-// TestWithoutAGitHubAppNoneCanBeLinked checks the error, and that other accounts are still listed.
-func TestWithoutAGitHubAppNoneCanBeLinked(t *testing.T) {
+// TestGitHubWithoutApp checks the error, and that other accounts are still listed.
+func TestGitHubWithoutApp(t *testing.T) {
 	w := newLinked(t, "GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET=")
 	for method, path := range map[string]string{"POST": onGitHub, "DELETE": onGitHub, "GET": onGitHub + "/callback"} {
 		if a := w.call(method, path, `{}`); a.HTTP != http.StatusConflict {

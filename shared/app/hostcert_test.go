@@ -17,10 +17,10 @@ func lineOf(marker, pattern string, key ssh.PublicKey) string {
 	return strings.TrimSpace(marker+" "+pattern+" "+string(ssh.MarshalAuthorizedKey(key))) + "\n"
 }
 
-// TestAHostWithACertificate adds a host by the lines of a known_hosts file, and logs in. The host changes its keys and
-// is still known by its authority. An expired certificate, one for another name, one of another authority, and a
-// revoked key are refused, and the refusal gives the reason.
-func TestAHostWithACertificate(t *testing.T) {
+// TestHostCertificate adds a host by the lines of a known_hosts file, and logs in. The host changes its keys and is
+// still known by its authority. An expired certificate, one for another name, one of another authority, and a revoked
+// key are refused, and the refusal gives the reason.
+func TestHostCertificate(t *testing.T) {
 	srv := sshd.Start(t, sshd.Options{})
 	ca, other := sshd.Authority(t, "ed25519"), sshd.Authority(t, "ecdsa")
 	w := deploy(t, "TERMINAL=on", "TERMINAL_HOSTS="+srv.Addr)

@@ -27,9 +27,9 @@ type hostAnswer struct {
 	Auth     struct{ Kind, PublicKey string }
 }
 
-// TestAHostIsAddedAndChecked scans a real server, adds it with each kind of key, and logs in. No secret appears again:
-// not in an answer, the log, the audit or the store.
-func TestAHostIsAddedAndChecked(t *testing.T) {
+// TestHostAdded scans a real server, adds it with each kind of key, and logs in. No secret appears again: not in an
+// answer, the log, the audit or the store.
+func TestHostAdded(t *testing.T) {
 	srv := sshd.Start(t, sshd.Options{})
 	w := deploy(t, "TERMINAL=on", "TERMINAL_HOSTS="+srv.Addr)
 	host, port, err := net.SplitHostPort(srv.Addr)
@@ -115,9 +115,9 @@ func locked(t *testing.T, key []byte, phrase string) string {
 	return string(pem.EncodeToMemory(block))
 }
 
-// TestAStrangerFindsNothing requests ana's host and terminal as another user on each route. The answers have the same
-// bytes as for IDs that do not exist.
-func TestAStrangerFindsNothing(t *testing.T) {
+// TestHostOfOtherUser requests ana's host and terminal as another user on each route. The answers have the same bytes
+// as for IDs that do not exist.
+func TestHostOfOtherUser(t *testing.T) {
 	h := onTerminal(t, nil)
 	eve := h.as("eve")
 	for _, r := range [][3]string{
@@ -151,8 +151,8 @@ func TestAStrangerFindsNothing(t *testing.T) {
 	}
 }
 
-// TestATerminalWithAnOpenRunStays closes a terminal and deletes its host while a command waits there.
-func TestATerminalWithAnOpenRunStays(t *testing.T) {
+// TestTerminalKeptDuringRun closes a terminal and deletes its host while a command waits there.
+func TestTerminalKeptDuringRun(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel((&commands{lines: []string{"touch x"}}).turn)
 	asked := h.askOn("Make a file.")
@@ -173,9 +173,9 @@ func TestATerminalWithAnOpenRunStays(t *testing.T) {
 	}
 }
 
-// TestAnOverdueRunFreesItsTerminal closes a terminal, and deletes a host, while a run whose time is over is stored as
-// open there. No sweep has come. The run is ended first, as it would be for the next request.
-func TestAnOverdueRunFreesItsTerminal(t *testing.T) {
+// TestTerminalFreedByOverdueRun closes a terminal, and deletes a host, while a run whose time is over is stored as open
+// there. No sweep has come. The run is ended first, as it would be for the next request.
+func TestTerminalFreedByOverdueRun(t *testing.T) {
 	for _, what := range []string{"terminals/TERMINAL", "hosts/HOST"} {
 		h := onTerminal(t, nil)
 		h.SetModel((&commands{lines: []string{"touch x"}}).turn)

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestWhatIsNotInViewIsNotReplaced makes the model write, within a grant, a file that it has seen only in part. The
-// call is refused, and the error names the missing part. If the model has read the whole file, or no part of it, the
-// same call runs.
-func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
+// TestWriteOfFileSeenInPart makes the model write, within a grant, a file that it has seen only in part. The call is
+// refused, and the error names the missing part. If the model has read the whole file, or no part of it, the same call
+// runs.
+func TestWriteOfFileSeenInPart(t *testing.T) {
 	long, short := strings.Repeat("0123456789 a line\n", 3000), "a line\n"
 	type step = func(string) (string, map[string]any)
 	call := func(name string, args map[string]any) step {
@@ -91,9 +91,9 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotInViewIsNotReplacedByAScript makes a script in a container write a file that the model has seen only in
-// part. The script does not run.
-func TestWhatIsNotInViewIsNotReplacedByAScript(t *testing.T) {
+// TestWriteByScriptOfFileSeenInPart makes a script in a container write a file that the model has seen only in part.
+// The script does not run.
+func TestWriteByScriptOfFileSeenInPart(t *testing.T) {
 	const image = "localhost/go:1"
 	for script, missing := range map[string]string{
 		"cat > README.md <<'E'\nnew\nE":           "bytes 6144 to 54000 of 54000",

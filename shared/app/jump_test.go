@@ -66,9 +66,9 @@ func (j jumps) want(status int, says, method, path, body string) {
 	}
 }
 
-// TestAHostBehindTwoOthers logs in to a host through two others. Each has keys and a login of its own, and only the
-// first is connected to from here. A jump host cannot be deleted while a host is behind it.
-func TestAHostBehindTwoOthers(t *testing.T) {
+// TestJumpTwoHosts logs in to a host through two others. Each has keys and a login of its own, and only the first is
+// connected to from here. A jump host cannot be deleted while a host is behind it.
+func TestJumpTwoHosts(t *testing.T) {
 	first, second, last := sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{})
 	j := onJumps(t, first, second, last)
 	a := j.add(first, "first", "")
@@ -90,8 +90,8 @@ func TestAHostBehindTwoOthers(t *testing.T) {
 	j.want(200, "", "DELETE", "/"+b, "")
 }
 
-// TestJumpsThatAreRefused names the field for an unknown jump host, and for too many of them.
-func TestJumpsThatAreRefused(t *testing.T) {
+// TestJumpRefused names the field for an unknown jump host, and for too many of them.
+func TestJumpRefused(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	j := onJumps(t, s)
 	j.want(400, `"field":"jump"`, "POST", "/scan", `{"host":"10.0.0.7","jump":"aaaaaaaaaaaaaaaaaaaaaaaaaa"}`)
@@ -106,9 +106,9 @@ func TestJumpsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestAJumpHostChanges changes the keys of a jump host, and what it permits. The host behind it is not reached, and the
+// TestJumpHostChanged changes the keys of a jump host, and what it permits. The host behind it is not reached, and the
 // error names the jump host.
-func TestAJumpHostChanges(t *testing.T) {
+func TestJumpHostChanged(t *testing.T) {
 	jump, last := sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{})
 	closed := sshd.Start(t, sshd.Options{Config: []string{"AllowTcpForwarding no"}})
 	j := onJumps(t, jump, last, closed)
@@ -123,8 +123,8 @@ func TestAJumpHostChanges(t *testing.T) {
 	}
 }
 
-// TestTheOperatorsListHoldsBehindAJumpHost refuses an address behind a jump host that the operator has not permitted.
-func TestTheOperatorsListHoldsBehindAJumpHost(t *testing.T) {
+// TestJumpAddressList refuses an address behind a jump host that the operator has not permitted.
+func TestJumpAddressList(t *testing.T) {
 	jump, last := sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{})
 	j := onJumps(t, jump)
 	j.want(403, "host_forbidden", "POST", "/"+j.add(last, "last", j.add(jump, "bastion", ""))+"/check", "")
@@ -133,9 +133,9 @@ func TestTheOperatorsListHoldsBehindAJumpHost(t *testing.T) {
 	}
 }
 
-// TestACommandThroughAJumpHost runs a command on a host behind another one. The jump host's server is killed while the
-// command runs: the command goes on, and its output arrives through the next connection.
-func TestACommandThroughAJumpHost(t *testing.T) {
+// TestJumpCommand runs a command on a host behind another one. The jump host's server is killed while the command runs:
+// the command goes on, and its output arrives through the next connection.
+func TestJumpCommand(t *testing.T) {
 	gate, srv := sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{})
 	w := deploy(t, "TERMINAL=on", "TERMINAL_HOSTS="+gate.Addr+","+srv.Addr)
 	h := &onHost{proved: w, srv: gate}

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// TestAClientThatLeaves checks that a request whose client left is logged at INFO, with a status that no alert counts.
-func TestAClientThatLeaves(t *testing.T) {
+// TestClientGoneLogged checks that a request whose client left is logged at INFO, with a status that no alert counts.
+func TestClientGoneLogged(t *testing.T) {
 	w := deploy(t)
 	w.mail()
 	r := w.ask()

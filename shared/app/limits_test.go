@@ -156,7 +156,7 @@ func TestRunsWithinAMinute(t *testing.T) {
 	})
 }
 
-func TestManyAtOnceStayWithinTheLimits(t *testing.T) {
+func TestLimitsUnderRace(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		for _, path := range []string{runPath, chatPath} {
 			for _, setting := range []string{"MAX_RUNS_PER_MINUTE=3", "MAX_MODEL_CALLS_PER_DAY=3"} {
@@ -185,7 +185,7 @@ func TestManyAtOnceStayWithinTheLimits(t *testing.T) {
 	})
 }
 
-func TestADaysCallsOfTheModel(t *testing.T) {
+func TestLimitModelCallsPerDay(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		w := open("MAX_MODEL_CALLS_PER_DAY=3")
 		w.mail()
@@ -211,7 +211,7 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 	})
 }
 
-func TestADaysTokens(t *testing.T) {
+func TestLimitTokensPerDay(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		costs := func(total int) fakegemini.ModelFunc {
 			return func(fakegemini.Request) fakegemini.Turn {
@@ -282,7 +282,7 @@ func TestCalledActionsWithinAMinute(t *testing.T) {
 
 // An always-allowed recipient gets at most 20 e-mails a day without an approval. After that, approval is required until
 // the next day.
-func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
+func TestLimitAlwaysAllowedPerDay(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		w := open("MAX_RUNS_PER_MINUTE=0")
 		w.mail()

@@ -13,9 +13,9 @@ import (
 
 // A resume reads its user once, before the first call to a provider.
 
-// TestWhatChangesWhileADraftIsMadeHoldsItsMailBack changes the account, or disables the user, after resume has read
-// them and before the intent is stored. The draft is created, but not sent.
-func TestWhatChangesWhileADraftIsMadeHoldsItsMailBack(t *testing.T) {
+// TestLinkChangedDuringDraft changes the account, or disables the user, after resume has read them and before the
+// intent is stored. The draft is created, but not sent.
+func TestLinkChangedDuringDraft(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(linked) error
 		code   string
@@ -67,9 +67,8 @@ func (w linked) forget() error {
 	return err
 }
 
-// TestAnAccessTokenInMemoryOutlivesNoLink unlinks an account, and links it again, while this instance has a cached
-// access token.
-func TestAnAccessTokenInMemoryOutlivesNoLink(t *testing.T) {
+// TestLinkRemovedWithCachedToken unlinks an account, and links it again, while this instance has a cached access token.
+func TestLinkRemovedWithCachedToken(t *testing.T) {
 	for name, ask := range map[string]func(linked){"mail": linked.mail, "event": linked.event} {
 		t.Run(name, func(t *testing.T) {
 			onBothStores(t, func(t *testing.T, w linked) {
@@ -103,8 +102,8 @@ func TestAnAccessTokenInMemoryOutlivesNoLink(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed starts a run without an account.
-func TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed(t *testing.T) {
+// TestLinkAddedDuringRun starts a run without an account.
+func TestLinkAddedDuringRun(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		if err := w.forget(); err != nil {
 			t.Fatal(err)

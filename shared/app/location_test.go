@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestAPictureIsSentWithoutItsPlace checks that neither the model nor the store gets the place in a picture's EXIF
-// data, and that the run says so.
-func TestAPictureIsSentWithoutItsPlace(t *testing.T) {
+// TestPictureLocationRemoved checks that neither the model nor the store gets the place in a picture's EXIF data, and
+// that the run says so.
+func TestPictureLocationRemoved(t *testing.T) {
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // However much text the model returns, a stream carries no more than is stored, and its last line arrives.
-func TestALongAnswerIsCutInTheStream(t *testing.T) {
+func TestStreamLongAnswer(t *testing.T) {
 	w := deploy(t)
 	for _, c := range []struct {
 		name string

@@ -23,8 +23,8 @@ func (g *agent) opening(visit func(page *mcp.ElicitParams) (action string)) (ope
 	return opened
 }
 
-// TestAProgramThatOpensThePage sends the user to the card by itself, and gets one final answer with the e-mail.
-func TestAProgramThatOpensThePage(t *testing.T) {
+// TestMCPElicitURL sends the user to the card by itself, and gets one final answer with the e-mail.
+func TestMCPElicitURL(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
 	opened := g.opening(func(page *mcp.ElicitParams) string {
@@ -42,9 +42,9 @@ func TestAProgramThatOpensThePage(t *testing.T) {
 	}
 }
 
-// TestNoPageIsAYes makes programs report anything about the page. A call that was not decided there is not executed,
-// and is reported as waiting, without requesting the page again.
-func TestNoPageIsAYes(t *testing.T) {
+// TestMCPElicitIsNoApproval makes programs report anything about the page. A call that was not decided there is not
+// executed, and is reported as waiting, without requesting the page again.
+func TestMCPElicitIsNoApproval(t *testing.T) {
 	for _, said := range []string{"decline", "cancel"} {
 		t.Run(said, func(t *testing.T) {
 			w := deploy(t)
@@ -65,8 +65,8 @@ func TestNoPageIsAYes(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnother checks that the state that a client sends back must name a run of its own agent.
-func TestAStateOfAnother(t *testing.T) {
+// TestMCPElicitForeignState checks that the state that a client sends back must name a run of its own agent.
+func TestMCPElicitForeignState(t *testing.T) {
 	w := deploy(t)
 	mine, other := w.gives("ana", "My editor"), w.gives("ana", "Another")
 	asked := mine.calls("gmail_send", bobs)

@@ -104,9 +104,9 @@ func TestAccessTokensOfAgents(t *testing.T) {
 	}
 }
 
-// TestNoIssuerOfAgents checks that without an issuer there is no metadata, and only tokens that users created are
+// TestMCPOAuthWithoutIssuer checks that without an issuer there is no metadata, and only tokens that users created are
 // accepted.
-func TestNoIssuerOfAgents(t *testing.T) {
+func TestMCPOAuthWithoutIssuer(t *testing.T) {
 	w := deploy(t)
 	const metadata = "/.well-known/oauth-protected-resource"
 	for _, path := range []string{metadata, metadata + "/mcp"} {

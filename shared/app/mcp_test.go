@@ -153,9 +153,8 @@ func TestAgentsWriteListsAsTexts(t *testing.T) {
 	}
 }
 
-// TestAnAgentAsksOverMCP makes another program's agent send an e-mail. The card names the agent, and the e-mail is sent
-// once.
-func TestAnAgentAsksOverMCP(t *testing.T) {
+// TestMCPApproval makes another program's agent send an e-mail. The card names the agent, and the e-mail is sent once.
+func TestMCPApproval(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
 	tools, err := g.session.ListTools(t.Context(), nil)
@@ -205,9 +204,8 @@ func TestAnAgentAsksOverMCP(t *testing.T) {
 	}
 }
 
-// TestWhatIsAlwaysAllowedIsNotForAgents checks that a user who always allows e-mails to bob is still asked about an
-// agent's.
-func TestWhatIsAlwaysAllowedIsNotForAgents(t *testing.T) {
+// TestMCPAlwaysAllow checks that a user who always allows e-mails to bob is still asked about an agent's.
+func TestMCPAlwaysAllow(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(testkit.Wants("gmail_send", bobs))
 	r := w.call("POST", "/api/agent/run", `{"prompt":"write bob@example.com about lunch"}`)
@@ -225,9 +223,9 @@ func TestWhatIsAlwaysAllowedIsNotForAgents(t *testing.T) {
 	}
 }
 
-// TestWordsOfAnAgentAreNotItsUsers has a user continue a conversation that an agent began. The agent's text counts as a
+// TestMCPAgentTextIsUntrusted has a user continue a conversation that an agent began. The agent's text counts as a
 // stranger's, so the always-allow list does not apply to it.
-func TestWordsOfAnAgentAreNotItsUsers(t *testing.T) {
+func TestMCPAgentTextIsUntrusted(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(testkit.Wants("gmail_send", bobs))
 	g := w.gives("ana", "My editor")
@@ -249,9 +247,9 @@ func TestWordsOfAnAgentAreNotItsUsers(t *testing.T) {
 	}
 }
 
-// TestAPageMaySpeakMCP uses an MCP client in a page of an allowed origin. The browser may send each header that the
-// client sets.
-func TestAPageMaySpeakMCP(t *testing.T) {
+// TestMCPFromPage uses an MCP client in a page of an allowed origin. The browser may send each header that the client
+// sets.
+func TestMCPFromPage(t *testing.T) {
 	w := deploy(t, "ALLOWED_ORIGINS=https://chat.example")
 	g := w.gives("ana", "My page")
 	sent := http.Header{}
@@ -291,8 +289,8 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.RoundTripper.RoundTrip(r)
 }
 
-// TestOneKeyIsOneMail sends a call twenty times at once with one key.
-func TestOneKeyIsOneMail(t *testing.T) {
+// TestMCPKeyRace sends a call twenty times at once with one key.
+func TestMCPKeyRace(t *testing.T) {
 	w := deploy(t, testkit.Unlimited...)
 	g := w.gives("ana", "My editor")
 	runs := make([]string, 20)
@@ -330,9 +328,8 @@ func TestOneKeyIsOneMail(t *testing.T) {
 	}
 }
 
-// TestAnAgentLearnsWhatBecameOfIt has one call rejected and one refused as invalid, and asks about runs that are not
-// the agent's.
-func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
+// TestMCPOutcomes has one call rejected and one refused as invalid, and asks about runs that are not the agent's.
+func TestMCPOutcomes(t *testing.T) {
 	w := deploy(t)
 	g, other := w.gives("ana", "My editor"), w.gives("ana", "Another")
 	asked := g.calls("gmail_send", bobs)
@@ -378,9 +375,9 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoIsDone gives a task that leads to an e-mail and an event. The user approves only the e-mail. The agent
+// TestMCPPartialOutcome gives a task that leads to an e-mail and an event. The user approves only the e-mail. The agent
 // learns which calls wait, and that something was done.
-func TestOneOfTwoIsDone(t *testing.T) {
+func TestMCPPartialOutcome(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
@@ -448,8 +445,8 @@ func TestTokensOfAgentsOpenNothingElse(t *testing.T) {
 	}
 }
 
-// TestATokenOfAUserWhoIsShutOut disables the user. Their agents can start nothing more.
-func TestATokenOfAUserWhoIsShutOut(t *testing.T) {
+// TestMCPTokenOfDisabledUser disables the user. Their agents can start nothing more.
+func TestMCPTokenOfDisabledUser(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
 	g.calls("gmail_send", bobs)

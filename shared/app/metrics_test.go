@@ -177,8 +177,8 @@ func TestSearchesAreMeasured(t *testing.T) {
 		tokens + asked + of + "input": 1, tokens + asked + of + "output": 1})
 }
 
-// TestNoMetrics checks that none are sent if metrics, or all of OpenTelemetry, are disabled.
-func TestNoMetrics(t *testing.T) {
+// TestMetricsDisabled checks that none are sent if metrics, or all of OpenTelemetry, are disabled.
+func TestMetricsDisabled(t *testing.T) {
 	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_METRICS_EXPORTER=none"} {
 		t.Run(setting, func(t *testing.T) {
 			if all := stopped(t, setting).Metrics(); len(all) > 0 {
@@ -208,9 +208,9 @@ func TestMetricsElsewhere(t *testing.T) {
 	}
 }
 
-// TestTheLastSends checks that requests that end while another is in progress send nothing, and that the last one sends
-// the metrics of all.
-func TestTheLastSends(t *testing.T) {
+// TestMetricsSentByLastRequest checks that requests that end while another is in progress send nothing, and that the
+// last one sends the metrics of all.
+func TestMetricsSentByLastRequest(t *testing.T) {
 	w, c := collected(t)
 	begun, release := make(chan struct{}), make(chan struct{})
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// TestTheStartWarnsOfNearMisses checks that a misspelt setting is logged by name, never with its value.
-func TestTheStartWarnsOfNearMisses(t *testing.T) {
+// TestMisspeltSettingLogged checks that a misspelt setting is logged by name, never with its value.
+func TestMisspeltSettingLogged(t *testing.T) {
 	cfg, err := config.Load(func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)

@@ -143,9 +143,9 @@ func packed(t *testing.T, name, text string) string {
 	return b.String()
 }
 
-// TestTheModelSeesHowThingsEnded has a script print a thousand lines and fail, and reads a file of 22 KiB. The model
-// gets the end of the output, the errors, the exit code, and the file with its checksum.
-func TestTheModelSeesHowThingsEnded(t *testing.T) {
+// TestObservationKeepsEnds has a script print a thousand lines and fail, and reads a file of 22 KiB. The model gets the
+// end of the output, the errors, the exit code, and the file with its checksum.
+func TestObservationKeepsEnds(t *testing.T) {
 	file := strings.Repeat("a line of the file\n", 1200)
 	sum := sha256.Sum256([]byte(file))
 	engine := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/go:1"},
@@ -197,10 +197,10 @@ func TestTheModelSeesHowThingsEnded(t *testing.T) {
 	w.ranWithoutSuccess(got.SessionID, "the exit code 7")
 }
 
-// TestWhatWasReadInPartIsNotReplaced makes the model read the beginning of a file and write it back as the whole,
-// within a grant. It is refused, and told which bytes are missing. Once the rest is read, the same call runs. The same
-// holds for a file of the repository and for an issue's body.
-func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
+// TestObservedInPartNotReplaced makes the model read the beginning of a file and write it back as the whole, within a
+// grant. It is refused, and told which bytes are missing. Once the rest is read, the same call runs. The same holds for
+// a file of the repository and for an issue's body.
+func TestObservedInPartNotReplaced(t *testing.T) {
 	file := strings.Repeat("0123456789 a line of the file\n", 3000)
 	var engine *fakedocker.Engine // each case has its own: Containers()[0] must be its container
 	of := func(tool string, more map[string]any) (string, map[string]any) {

@@ -42,9 +42,9 @@ func withAShop(t *testing.T, e *endpoint) *proved {
 	return w
 }
 
-// TestAShopsActionsAreForTheShopAlone checks that an agent with origins answers only pages of these origins, for
-// messages and results, and that its actions can be called only from there.
-func TestAShopsActionsAreForTheShopAlone(t *testing.T) {
+// TestOriginsOfAgent checks that an agent with origins answers only pages of these origins, for messages and results,
+// and that its actions can be called only from there.
+func TestOriginsOfAgent(t *testing.T) {
 	e := newEndpoint(t)
 	w := withAShop(t, e)
 	const refused = `The agent \"shop\" does not answer on this site.`
@@ -77,9 +77,9 @@ func TestAShopsActionsAreForTheShopAlone(t *testing.T) {
 	}
 }
 
-// TestAnotherSiteGetsNoShopAction uses the console's agent, which has the shop's action. For a page of another site,
-// its model does not get the action and cannot call it by name.
-func TestAnotherSiteGetsNoShopAction(t *testing.T) {
+// TestOriginsOfActions uses the console's agent, which has the shop's action. For a page of another site, its model
+// does not get the action and cannot call it by name.
+func TestOriginsOfActions(t *testing.T) {
 	w := withAShop(t, newEndpoint(t))
 	for where, c := range map[string]struct {
 		header []string

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
-// TestAWrongListOfParts opens lists with a doubled, missing or misplaced part.
-func TestAWrongListOfParts(t *testing.T) {
+// TestOpenWithWrongParts opens lists with a doubled, missing or misplaced part.
+func TestOpenWithWrongParts(t *testing.T) {
 	cfg := deploy(t).App.Config
 	for _, c := range []struct {
 		name string

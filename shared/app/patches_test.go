@@ -70,9 +70,9 @@ func (w *proved) approved(got *planner.Session) {
 	w.plans(got, "/"+got.SessionID, "")
 }
 
-// TestAPatchIsReadAsADiff patches a file that the model has read in part. The run's user reads the diff on the card.
-// The branch then has exactly that.
-func TestAPatchIsReadAsADiff(t *testing.T) {
+// TestPatchCardDiff patches a file that the model has read in part. The run's user reads the diff on the card. The
+// branch then has exactly that.
+func TestPatchCardDiff(t *testing.T) {
 	w, s := patching(t, replacing("line 1502 of the file\n", "line 1502, mended\n"))
 	got := w.carriedOut(s)
 	at := -1
@@ -94,8 +94,8 @@ func TestAPatchIsReadAsADiff(t *testing.T) {
 	}
 }
 
-// TestAWholeFileThatWasReadInPartIsRefused tells the model which bytes are missing.
-func TestAWholeFileThatWasReadInPartIsRefused(t *testing.T) {
+// TestPatchOfFileReadInPart tells the model which bytes are missing.
+func TestPatchOfFileReadInPart(t *testing.T) {
 	w, s := patching(t, func(string) map[string]any {
 		return map[string]any{"path": "long.txt", "content": "All of it."}
 	})
@@ -105,8 +105,8 @@ func TestAWholeFileThatWasReadInPartIsRefused(t *testing.T) {
 	}
 }
 
-// TestABranchThatMovesOnIsNotPatched changes the file while the card waits.
-func TestABranchThatMovesOnIsNotPatched(t *testing.T) {
+// TestPatchAfterBranchMoved changes the file while the card waits.
+func TestPatchAfterBranchMoved(t *testing.T) {
 	w, s := patching(t, replacing("line 1502 of the file\n", "line 1502, mended\n"))
 	got := w.carriedOut(s)
 	w.GitHub.Push("acme", "web", "long.txt", longFile()+"More.\n")
@@ -117,9 +117,9 @@ func TestABranchThatMovesOnIsNotPatched(t *testing.T) {
 	}
 }
 
-// TestAGrantHoldsForRealFiles grants one commit. Text that the file already has needs no further approval. Text that
-// the patch adds does.
-func TestAGrantHoldsForRealFiles(t *testing.T) {
+// TestPatchGrant grants one commit. Text that the file already has needs no further approval. Text that the patch adds
+// does.
+func TestPatchGrant(t *testing.T) {
 	grant := map[string]any{"tool": "github.commitFiles", "maxCalls": 1, "target": map[string]any{"owner": "acme",
 		"repo": "web", "branch": "main", "files": []any{map[string]any{"path": "long.txt"}}}}
 	const stood = "See https://license.test/terms and ask @zoe.\n"
@@ -152,8 +152,8 @@ func TestAGrantHoldsForRealFiles(t *testing.T) {
 	}
 }
 
-// TestAFileIsReadToItsEnd reads the last lines of a long file, with its size and its sha.
-func TestAFileIsReadToItsEnd(t *testing.T) {
+// TestFileReadToEnd reads the last lines of a long file, with its size and its sha.
+func TestFileReadToEnd(t *testing.T) {
 	w, s := patching(t, replacing("line 2999 of the file\n", "the end\n"))
 	s.calls[0] = func(string) (string, map[string]any) {
 		return "github.readFile", map[string]any{"owner": "acme", "repo": "web", "path": "long.txt", "offset": 2998}

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestTheModelAsksForAMinute checks over HTTP that a run waits while Gemini's quota of a minute is used up, says until
-// when, and goes on by itself, after its mail was sent once.
-func TestTheModelAsksForAMinute(t *testing.T) {
+// TestPatienceOverHTTP checks over HTTP that a run waits while Gemini's quota of a minute is used up, says until when,
+// and goes on by itself, after its mail was sent once.
+func TestPatienceOverHTTP(t *testing.T) {
 	w, forward := deployTimed(t)
 	w.mail()
 	a := w.ask()

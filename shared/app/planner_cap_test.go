@@ -15,10 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestTheDaysCapStopsNoPlan starts more plans than the daily limit of approvals. They do not count. Then the calls of
-// the plans use the limit up. The user can still start and read a plan. The plan's calls are refused, and the message
-// says when the next is possible.
-func TestTheDaysCapStopsNoPlan(t *testing.T) {
+// TestPlanBeyondDailyCap starts more plans than the daily limit of approvals. They do not count. Then the calls of the
+// plans use the limit up. The user can still start and read a plan. The plan's calls are refused, and the message says
+// when the next is possible.
+func TestPlanBeyondDailyCap(t *testing.T) {
 	w := deploy(t, "MAX_APPROVALS_PER_DAY=2", "PLAN_MAX_ASKS=2", "MAX_OPEN_APPROVALS=0")
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site."}})
@@ -52,9 +52,9 @@ func TestTheDaysCapStopsNoPlan(t *testing.T) {
 	}
 }
 
-// TestAGrantThatCoversNothing plans a grant of commits to no file, and of an issue without a number. The model learns
-// which argument is missing, and no user sees the plan.
-func TestAGrantThatCoversNothing(t *testing.T) {
+// TestPlanWithEmptyGrant plans a grant of commits to no file, and of an issue without a number. The model learns which
+// argument is missing, and no user sees the plan.
+func TestPlanWithEmptyGrant(t *testing.T) {
 	repo := map[string]any{"owner": "acme", "repo": "web"}
 	with := func(more map[string]any) map[string]any {
 		maps.Copy(more, repo)

@@ -56,9 +56,9 @@ func (w *proved) restart(o testkit.Options, f func()) {
 	}
 }
 
-// TestStorePutBackAsksAgain checks that an effect approved in an older copy of the store, and executed since, is not
+// TestRestoreAsksAgain checks that an effect approved in an older copy of the store, and executed since, is not
 // executed again from the copy. The user is asked, also after another start, and decides.
-func TestStorePutBackAsksAgain(t *testing.T) {
+func TestRestoreAsksAgain(t *testing.T) {
 	for decision, sent := range map[string]int{"confirm_done": 1, "start_new": 2} {
 		t.Run(decision, func(t *testing.T) {
 			o := testkit.Options{Dir: t.TempDir()}
@@ -112,9 +112,9 @@ func TestOpenCardOfCopyWarns(t *testing.T) {
 	w.sent(2)
 }
 
-// TestCopyAsksWhatItsUserAlwaysAllows checks that in an older copy of the store, a call that otherwise needs no
-// approval asks, even if the copy's run has not proposed it yet.
-func TestCopyAsksWhatItsUserAlwaysAllows(t *testing.T) {
+// TestRestoreAsksAlwaysAllowed checks that in an older copy of the store, a call that otherwise needs no approval asks,
+// even if the copy's run has not proposed it yet.
+func TestRestoreAsksAlwaysAllowed(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
 	w.mail()

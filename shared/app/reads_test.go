@@ -46,8 +46,8 @@ func (w *proved) reads(uid, tool string, args any) (testkit.Answer, string) {
 	return a, told
 }
 
-// TestACalendarIsReadAsItsUser reads the calendars of two users; one user has two accounts.
-func TestACalendarIsReadAsItsUser(t *testing.T) {
+// TestCalendarReadPerUser reads the calendars of two users; one user has two accounts.
+func TestCalendarReadPerUser(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		for _, account := range []string{home, work, "bob"} {
 			w.has(account, "CANARY of "+account)
@@ -75,8 +75,8 @@ func TestACalendarIsReadAsItsUser(t *testing.T) {
 	})
 }
 
-// TestACalendarThatCannotBeReadIsNotEmpty has no linked account, one without the scope, and a failing Google.
-func TestACalendarThatCannotBeReadIsNotEmpty(t *testing.T) {
+// TestCalendarUnreadable has no linked account, one without the scope, and a failing Google.
+func TestCalendarUnreadable(t *testing.T) {
 	broken := func(status int, reason string) func(linked) {
 		return func(w linked) {
 			w.SetFault(func(string) fakegoogle.Fault {
@@ -117,9 +117,8 @@ func TestACalendarThatCannotBeReadIsNotEmpty(t *testing.T) {
 	}
 }
 
-// TestMailIsSearchedByWhoAllowsIt checks that ana's account has the scopes that she linked it with, until she needs
-// more.
-func TestMailIsSearchedByWhoAllowsIt(t *testing.T) {
+// TestMailSearchScope checks that ana's account has the scopes that she linked it with, until she needs more.
+func TestMailSearchScope(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	w := newLinked(t, "GMAIL_SEARCH=on")
 	received := func(account string) {
@@ -170,9 +169,8 @@ func TestMailIsSearchedByWhoAllowsIt(t *testing.T) {
 	}
 }
 
-// TestMailIsNotSearchedUnlessAnOperatorSaysSo checks that by default there is no tool for it, and its scope is never
-// requested.
-func TestMailIsNotSearchedUnlessAnOperatorSaysSo(t *testing.T) {
+// TestMailSearchOffByDefault checks that by default there is no tool for it, and its scope is never requested.
+func TestMailSearchOffByDefault(t *testing.T) {
 	w := deploy(t)
 	r, _ := w.reads("ana", gmail.Search, map[string]any{"query": "4711"})
 	if a := r.Actions[0]; a.ErrorReason != "unknown_tool" {
@@ -188,9 +186,9 @@ func TestMailIsNotSearchedUnlessAnOperatorSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadIsNoWordOfItsReaders checks that an e-mail to an always-allowed address needs approval once it contains
-// text from the calendar or from an e-mail, in the same run and in a later one.
-func TestWhatIsReadIsNoWordOfItsReaders(t *testing.T) {
+// TestMailTextIsUntrusted checks that an e-mail to an always-allowed address needs approval once it contains text from
+// the calendar or from an e-mail, in the same run and in a later one.
+func TestMailTextIsUntrusted(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
 		read   fakegemini.Call
@@ -216,8 +214,8 @@ func TestWhatIsReadIsNoWordOfItsReaders(t *testing.T) {
 // firstMail is the ID of the first mail that the local Gmail receives after an event.
 const firstMail = "18c0000000000003"
 
-// TestAMailIsRead reads a mail after a search for it, with the scope that both tools need.
-func TestAMailIsRead(t *testing.T) {
+// TestMailRead reads a mail after a search for it, with the scope that both tools need.
+func TestMailRead(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	w := newLinked(t, "GMAIL_SEARCH=on")
 	if err := w.Google.Receive(testkit.Address(home), []byte("From: =?windows-1251?B?z/Do4uXy?= <eve@example.com>\r\n"+

@@ -45,7 +45,7 @@ func takeReceipt(t *testing.T) (w linked, runID, threadID string, file []byte) {
 	return w, asked.RunID, asked.ThreadID, a.Body
 }
 
-func TestAReceiptTellsWhatWasShownDecidedAndDone(t *testing.T) {
+func TestReceiptContents(t *testing.T) {
 	w, runID, threadID, file := takeReceipt(t)
 	if got, why := receipt.Verify(file, w.keys()); got != receipt.True {
 		t.Fatalf("%s: %s", got, why)
@@ -86,9 +86,9 @@ func TestAReceiptTellsWhatWasShownDecidedAndDone(t *testing.T) {
 	}
 }
 
-// TestEachByteOfAReceiptCounts flips each byte in two ways: to another character of the same kind, and to a character
-// of no kind.
-func TestEachByteOfAReceiptCounts(t *testing.T) {
+// TestReceiptTampered flips each byte in two ways: to another character of the same kind, and to a character of no
+// kind.
+func TestReceiptTampered(t *testing.T) {
 	w, _, _, file := takeReceipt(t)
 	keys := w.keys()
 	changed := 0
@@ -122,9 +122,9 @@ func TestEachByteOfAReceiptCounts(t *testing.T) {
 	}
 }
 
-// TestReceiptsNeedTheirPublicKey checks that a key that is not published signs nothing, because no one could verify the
+// TestReceiptWithoutPublicKey checks that a key that is not published signs nothing, because no one could verify the
 // receipt.
-func TestReceiptsNeedTheirPublicKey(t *testing.T) {
+func TestReceiptWithoutPublicKey(t *testing.T) {
 	const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	w := newLinked(t)
 	published, err := json.Marshal(w.keys())
@@ -138,9 +138,9 @@ func TestReceiptsNeedTheirPublicKey(t *testing.T) {
 	}
 }
 
-// TestAReceiptOfASession checks that the receipt has every executed call, with the decision or grant that allowed it,
-// and the plan with the grant.
-func TestAReceiptOfASession(t *testing.T) {
+// TestReceiptOfSession checks that the receipt has every executed call, with the decision or grant that allowed it, and
+// the plan with the grant.
+func TestReceiptOfSession(t *testing.T) {
 	w := deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site."}})

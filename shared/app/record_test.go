@@ -27,8 +27,8 @@ func (w *proved) records(runID string) []*run.ActionRecord {
 	return all
 }
 
-// TestARunTellsWhatWasSent checks that after an edit, the record has the edited e-mail and the one before.
-func TestARunTellsWhatWasSent(t *testing.T) {
+// TestRecordOfEditedMail checks that after an edit, the record has the edited e-mail and the one before.
+func TestRecordOfEditedMail(t *testing.T) {
 	w := newLinked(t)
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "old subject", "old words")))
 	asked := w.ask()
@@ -67,8 +67,8 @@ func TestARunTellsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestARejectionTellsItsComment checks that only the run's owner gets the comment.
-func TestARejectionTellsItsComment(t *testing.T) {
+// TestRecordOfRejectionComment checks that only the run's owner gets the comment.
+func TestRecordOfRejectionComment(t *testing.T) {
 	w := newLinked(t)
 	w.mail()
 	asked := w.ask()

@@ -273,9 +273,9 @@ func TestReminderOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestNoReminder checks that no e-mail is sent about decided approvals, to users without a verified address, or to
+// TestReminderNotSent checks that no e-mail is sent about decided approvals, to users without a verified address, or to
 // users who turned it off.
-func TestNoReminder(t *testing.T) {
+func TestReminderNotSent(t *testing.T) {
 	w := newMailed(t)
 	ana, verified := w.as("ana", "ana@example.com", false), w.as("ana", "ana@example.com", true)
 	const path = "/api/agent/reminders"
@@ -499,8 +499,8 @@ func TestReminderOfOne(t *testing.T) {
 	w.got("one", 1)
 }
 
-// TestRemindersAreSwitchedOff checks that runs with a due reminder keep waiting, and are not quarantined.
-func TestRemindersAreSwitchedOff(t *testing.T) {
+// TestRemindersOff checks that runs with a due reminder keep waiting, and are not quarantined.
+func TestRemindersOff(t *testing.T) {
 	w := newMailed(t)
 	asked := w.asks(w.as("ana", "ana@example.com", true))
 	w.App.API.Loop.Reminding, w.App.API.Loop.Reminders = run.Reminding{}, nil
@@ -517,8 +517,8 @@ func TestRemindersAreSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestNobodyIsMailed checks that without e-mails, runs' due times do not change and no address is stored.
-func TestNobodyIsMailed(t *testing.T) {
+// TestRemindersWithoutMail checks that without e-mails, runs' due times do not change and no address is stored.
+func TestRemindersWithoutMail(t *testing.T) {
 	w := deploy(t)
 	w.mail()
 	asked := w.ask()

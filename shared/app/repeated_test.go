@@ -10,10 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestARepeatedMailAsks makes the model repeat an e-mail that was requested once, in the same turn or the next,
-// although its recipient is always allowed. One e-mail is sent without asking, and the other waits on a card that says
-// so.
-func TestARepeatedMailAsks(t *testing.T) {
+// TestRepeatedMail makes the model repeat an e-mail that was requested once, in the same turn or the next, although its
+// recipient is always allowed. One e-mail is sent without asking, and the other waits on a card that says so.
+func TestRepeatedMail(t *testing.T) {
 	send := func(subject string) fakegemini.Call {
 		return fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("ken@example.org", subject, "At one.")}
 	}
@@ -66,9 +65,9 @@ func TestARepeatedMailAsks(t *testing.T) {
 	}
 }
 
-// TestAMailThatReadsAlikeAsks makes the model repeat an e-mail in other bytes that its reader cannot tell apart. The
+// TestRepeatedMailInOtherBytes makes the model repeat an e-mail in other bytes that its reader cannot tell apart. The
 // second one waits, in the same run and in the conversation's next run, and its card says what differs.
-func TestAMailThatReadsAlikeAsks(t *testing.T) {
+func TestRepeatedMailInOtherBytes(t *testing.T) {
 	mail := func(subject, body string) map[string]any { return testkit.Mail("ken@example.org", subject, body) }
 	for name, other := range map[string]map[string]any{
 		"a line end":       mail("D\u00e9mo", "At one. Bring\nnotes.\n"),

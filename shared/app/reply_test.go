@@ -67,8 +67,8 @@ func holds(t *testing.T, what, text string, wanted ...string) {
 	}
 }
 
-// TestAReplyIsDerivedFromTheMail checks that the model's own recipients, subject and Message-IDs do not count.
-func TestAReplyIsDerivedFromTheMail(t *testing.T) {
+// TestReplyDerived checks that the model's own recipients, subject and Message-IDs do not count.
+func TestReplyDerived(t *testing.T) {
 	for name, c := range map[string]struct {
 		mail       string
 		all        bool
@@ -105,8 +105,8 @@ func TestAReplyIsDerivedFromTheMail(t *testing.T) {
 	}
 }
 
-// TestAMailIntoAThreadAnswersItsNewestMail checks a call with threadId alone.
-func TestAMailIntoAThreadAnswersItsNewestMail(t *testing.T) {
+// TestReplyToNewestOfThread checks a call with threadId alone.
+func TestReplyToNewestOfThread(t *testing.T) {
 	w, id := answering(t, asked)
 	r, card := w.proposes(map[string]any{"to": []string{"ben@example.com"}, "subject": "Re: Lunch plan",
 		"body": "Noon is fine.", "threadId": id, "inReplyTo": "<evil@example.com>"})
@@ -118,8 +118,8 @@ func TestAMailIntoAThreadAnswersItsNewestMail(t *testing.T) {
 	}
 }
 
-// TestAForwardedMail checks that the text follows the user's words, in a new conversation.
-func TestAForwardedMail(t *testing.T) {
+// TestForwardedMail checks that the text follows the user's words, in a new conversation.
+func TestForwardedMail(t *testing.T) {
 	w, id := answering(t, asked)
 	r, card := w.proposes(map[string]any{"to": []string{"fay@example.com"}, "subject": "x", "body": "See below.",
 		"forward": map[string]any{"messageId": id}})
@@ -132,8 +132,8 @@ func TestAForwardedMail(t *testing.T) {
 	}
 }
 
-// TestAReplyThatCannotBeDerivedIsRefused checks that nothing is asked and nothing is sent.
-func TestAReplyThatCannotBeDerivedIsRefused(t *testing.T) {
+// TestReplyRefused checks that nothing is asked and nothing is sent.
+func TestReplyRefused(t *testing.T) {
 	w, id := answering(t, "From: undisclosed\r\nMessage-ID: <2@example.com>\r\n\r\nHi")
 	for name, args := range map[string]map[string]any{
 		"no address":   {"body": "Hi", "replyTo": map[string]any{"messageId": id}},
@@ -149,8 +149,8 @@ func TestAReplyThatCannotBeDerivedIsRefused(t *testing.T) {
 	}
 }
 
-// TestAReplyIsReadAgainBeforeItIsSent has the answered mail disappear after the approval.
-func TestAReplyIsReadAgainBeforeItIsSent(t *testing.T) {
+// TestReplyReadAgain has the answered mail disappear after the approval.
+func TestReplyReadAgain(t *testing.T) {
 	for _, mode := range []string{"draft", "direct"} {
 		w, id := answering(t, asked, "GMAIL_SEND_MODE="+mode)
 		r, _ := w.proposes(map[string]any{"body": "Noon is fine.", "replyTo": map[string]any{"messageId": id}})
@@ -172,9 +172,9 @@ func TestAReplyIsReadAgainBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// TestAnAllowedAddressGetsNoOtherMail checks that an always-allowed address is not enough for a redirected reply and a
+// TestReplyRedirectedNeedsApproval checks that an always-allowed address is not enough for a redirected reply and a
 // forwarded mail, even if its user named all addresses in the mail, and whether or not the model has read the mail.
-func TestAnAllowedAddressGetsNoOtherMail(t *testing.T) {
+func TestReplyRedirectedNeedsApproval(t *testing.T) {
 	w, id := answering(t, "Reply-To: bob@example.com\r\nFrom: ben@example.com\r\nTo: ana@example.com\r\n"+
 		"Message-ID: <2@example.com>\r\nSubject: Lunch\r\n\r\nNoon?\r\n")
 	r, _ := w.proposes(testkit.Mail("bob@example.com", "Hello", "Noon is fine."))
@@ -204,9 +204,9 @@ func TestAnAllowedAddressGetsNoOtherMail(t *testing.T) {
 	}
 }
 
-// TestAnAgentsReplyIsDerivedToo checks the reply of another program's agent. A repeated call returns its outcome, also
-// if the answered mail is gone by then.
-func TestAnAgentsReplyIsDerivedToo(t *testing.T) {
+// TestReplyOverMCP checks the reply of another program's agent. A repeated call returns its outcome, also if the
+// answered mail is gone by then.
+func TestReplyOverMCP(t *testing.T) {
 	w, id := answering(t, asked)
 	g := w.gives("ana", "My editor")
 	reply := map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil.example"},

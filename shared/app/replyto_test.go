@@ -58,8 +58,8 @@ func TestReplyToTricks(t *testing.T) {
 	}
 }
 
-// TestAMailThatChangedAfterItsCardIsNotAnswered changes the answered mail between the card and the intent.
-func TestAMailThatChangedAfterItsCardIsNotAnswered(t *testing.T) {
+// TestReplyToChangedMail changes the answered mail between the card and the intent.
+func TestReplyToChangedMail(t *testing.T) {
 	for name, raw := range map[string]string{
 		"a Reply-To":       "Reply-To: eve@evil.example\r\n" + asked,
 		"another sender":   strings.Replace(asked, "ben@", "eve@", 1),

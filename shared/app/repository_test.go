@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestWhatIsToldOfARepositoryIsBounded checks the limit of 32 KiB (the file paths get the rest of it), and that no file
-// name can pass for the heading of open issues.
-func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
+// TestRepositoryContextBounded checks the limit of 32 KiB (the file paths get the rest of it), and that no file name
+// can pass for the heading of open issues.
+func TestRepositoryContextBounded(t *testing.T) {
 	w := deploy(t)
 	long := strings.Repeat("é", 40<<10)
 	seed := fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"}, Description: long,
@@ -46,10 +46,9 @@ func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestAPlanIsCarriedOutAtGitHub confirms a plan over HTTP. Its grant covers one issue, which is opened exactly once
-// with the user's account; the second issue needs approval. A revoked grant, or one for another account, covers
-// nothing.
-func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
+// TestPlanAtGitHub confirms a plan over HTTP. Its grant covers one issue, which is opened exactly once with the user's
+// account; the second issue needs approval. A revoked grant, or one for another account, covers nothing.
+func TestPlanAtGitHub(t *testing.T) {
 	for _, since := range []string{"", "revoked", "linked"} {
 		w, s := plannedIssues(t)
 		path := "/" + s.SessionID

@@ -95,9 +95,9 @@ func TestTypedAnswerStreams(t *testing.T) {
 	}
 }
 
-// TestNoTypedAnswer checks that a run fails with no_answer if its model answers in words or in another form, and that
-// the user's sentence is no output.
-func TestNoTypedAnswer(t *testing.T) {
+// TestTypedAnswerMissing checks that a run fails with no_answer if its model answers in words or in another form, and
+// that the user's sentence is no output.
+func TestTypedAnswerMissing(t *testing.T) {
 	for name, turn := range map[string]fakegemini.Turn{
 		"words":        {Text: "It is 12.50."},
 		"another form": {Calls: []fakegemini.Call{{Name: "final_answer", Args: json.RawMessage(`{"total":"much"}`)}}},

@@ -139,9 +139,9 @@ func (w *twoFunctions) run(id string) testkit.Answer {
 	return w.call("GET", "/api/agent/runs/"+id, "")
 }
 
-// TestTwoResumeFunctions checks that each run is moved by its agent's function. The other function acknowledges and
+// TestResumeTwoFunctions checks that each run is moved by its agent's function. The other function acknowledges and
 // ignores the message; none is lost, and nothing is done twice.
-func TestTwoResumeFunctions(t *testing.T) {
+func TestResumeTwoFunctions(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := openTwoFunctions(t, settings...)
 		w.mail()
@@ -175,9 +175,9 @@ func TestTwoResumeFunctions(t *testing.T) {
 	})
 }
 
-// TestASweepNamesTheAgent checks that lost messages are requested again for the right function, and that messages of
+// TestResumeSweepNamesAgent checks that lost messages are requested again for the right function, and that messages of
 // the previous release, which name no agent, count as the assistant's.
-func TestASweepNamesTheAgent(t *testing.T) {
+func TestResumeSweepNamesAgent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := openTwoFunctions(t, settings...)
 		w.mail()
@@ -226,8 +226,8 @@ func (w *twoFunctions) lose() {
 	}
 }
 
-// TestAnAgentThatNoFunctionServes checks that resume ends such an agent's runs at their deadline.
-func TestAnAgentThatNoFunctionServes(t *testing.T) {
+// TestResumeUnservedAgent checks that resume ends such an agent's runs at their deadline.
+func TestResumeUnservedAgent(t *testing.T) {
 	w := openTwoFunctions(t)
 	w.mail()
 	r := w.askOf("clerk")
@@ -246,9 +246,9 @@ func TestAnAgentThatNoFunctionServes(t *testing.T) {
 	w.wantAsked(0, 1)
 }
 
-// TestTwoSubscriptions pushes the messages of one topic to both functions with Pub/Sub's emulator, which ignores the
-// subscriptions' filters.
-func TestTwoSubscriptions(t *testing.T) {
+// TestResumeTwoSubscriptions pushes the messages of one topic to both functions with Pub/Sub's emulator, which ignores
+// the subscriptions' filters.
+func TestResumeTwoSubscriptions(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	t.Setenv("PUBSUB_EMULATOR_HOST", emulators.PubSub(t))
 	project, topic := "demo-"+strings.ToLower(rand.Text()[:12]), "agent-resume"

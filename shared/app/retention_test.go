@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestWhatIsKept checks that sweeps delete an unused conversation after RETENTION, with its run and approval, and that
-// its audit entries stay until AUDIT_RETENTION. A conversation with a waiting run is kept.
-func TestWhatIsKept(t *testing.T) {
+// TestRetentionSweep checks that sweeps delete an unused conversation after RETENTION, with its run and approval, and
+// that its audit entries stay until AUDIT_RETENTION. A conversation with a waiting run is kept.
+func TestRetentionSweep(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(settings ...string) *timed) {
 		w := open("RETENTION=30", "AUDIT_RETENTION=60", "APPROVAL_TTL=30d", "RUN_DEADLINE=45d")
 		w.App.API.Records.Retention, w.App.API.Records.AuditDays = w.App.Config.Retention, w.App.Config.AuditDays

@@ -12,9 +12,9 @@ import (
 
 const deskAlias = "desk@example.com"
 
-// TestAMailFromAnAlias sends from a verified address of the account's own, in both modes. The card shows it, and the
-// answer to a mail leaves the alias out.
-func TestAMailFromAnAlias(t *testing.T) {
+// TestSendAsAlias sends from a verified address of the account's own, in both modes. The card shows it, and the answer
+// to a mail leaves the alias out.
+func TestSendAsAlias(t *testing.T) {
 	for _, mode := range []string{"draft", "direct"} {
 		w, id := answering(t, strings.Replace(asked, "cleo@", "desk@", 1), "GMAIL_SEND_MODE="+mode)
 		w.Google.SetSendAs(testkit.Address("ana"), fakegoogle.SendAs{Address: "Desk@example.com"},
@@ -29,8 +29,8 @@ func TestAMailFromAnAlias(t *testing.T) {
 	}
 }
 
-// TestFromIsOneOfTheAccountsAddresses has senders that nothing is asked about.
-func TestFromIsOneOfTheAccountsAddresses(t *testing.T) {
+// TestSendAsUnknownAddress has senders that nothing is asked about.
+func TestSendAsUnknownAddress(t *testing.T) {
 	w, _ := answering(t, asked)
 	w.Google.SetSendAs(testkit.Address("ana"), fakegoogle.SendAs{Address: deskAlias},
 		fakegoogle.SendAs{Address: "new@example.com", Pending: true})
@@ -54,8 +54,8 @@ func TestFromIsOneOfTheAccountsAddresses(t *testing.T) {
 	holds(t, "the mail", w.sends(r), "From: ana@example.com\r\n")
 }
 
-// TestAnAliasIsCheckedAgain removes the alias, or the right to list it, between the card and the intent.
-func TestAnAliasIsCheckedAgain(t *testing.T) {
+// TestSendAsAliasRemoved removes the alias, or the right to list it, between the card and the intent.
+func TestSendAsAliasRemoved(t *testing.T) {
 	for _, tool := range []string{gmail.Name, gmail.LeaveDraft} {
 		for name, change := range map[string]func(w *proved){
 			"removed": func(w *proved) { w.Google.SetSendAs(testkit.Address("ana")) },
@@ -83,8 +83,8 @@ func TestAnAliasIsCheckedAgain(t *testing.T) {
 	}
 }
 
-// TestAnAlwaysAllowedAddressGetsNoMailFromAnAlias checks that another sender is always asked about.
-func TestAnAlwaysAllowedAddressGetsNoMailFromAnAlias(t *testing.T) {
+// TestSendAsNeedsApproval checks that another sender is always asked about.
+func TestSendAsNeedsApproval(t *testing.T) {
 	w, _ := answering(t, asked)
 	w.Google.SetSendAs(testkit.Address("ana"), fakegoogle.SendAs{Address: deskAlias})
 	mail := testkit.Mail("ben@example.com", "s", "b")

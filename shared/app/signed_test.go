@@ -169,9 +169,9 @@ func TestSwitchSigningOn(t *testing.T) {
 	})
 }
 
-// TestAnEntryFromBeforeSigning lets a user always allow an address while decisions are not signed. With DECISIONS=sign
-// the entry still counts. With require the user is asked, and the entry that they store then counts.
-func TestAnEntryFromBeforeSigning(t *testing.T) {
+// TestSignedAlwaysAllowBeforeSigning lets a user always allow an address while decisions are not signed. With
+// DECISIONS=sign the entry still counts. With require the user is asked, and the entry that they store then counts.
+func TestSignedAlwaysAllowBeforeSigning(t *testing.T) {
 	onSigningStores(t, func(t *testing.T, w *signing) {
 		const always = "approve_and_always_allow_recipient"
 		waits := func(uid string) testkit.Answer {
@@ -202,9 +202,9 @@ func TestAnEntryFromBeforeSigning(t *testing.T) {
 	})
 }
 
-// TestOnlySignersDecide checks a function without the right to sign: while signatures are required it records no yes,
-// and a no is recorded.
-func TestOnlySignersDecide(t *testing.T) {
+// TestSignedDecisionsNeedSigner checks a function without the right to sign: while signatures are required it records
+// no yes, and a no is recorded.
+func TestSignedDecisionsNeedSigner(t *testing.T) {
 	onSigningStores(t, func(t *testing.T, w *signing) {
 		if w.options.App == nil {
 			return // the embedded store's only process signs

@@ -30,7 +30,7 @@ type permission struct {
 	held    map[string]string // respects that another package's test covers, by that test
 }
 
-// permissions are all permissions. TestEveryPermissionIsInTheTable compares the table with the code.
+// permissions are all permissions. TestPermissionTableComplete compares the table with the code.
 var permissions = map[string]permission{
 	"an always-allowed address": {
 		rules: []string{"policy.RuleAllowlisted"}, back: []string{"/api/agent/allowlist/{entryId}"}, try: triesAddress,
@@ -44,8 +44,8 @@ var permissions = map[string]permission{
 		shows: []string{"touch witness on ", "in the home directory", "for 90 days and up to 20 times a day",
 			"by the program file of today", "without variables of earlier commands"},
 		differs: []string{"words", "one more word", "directory", "program file", "host", "end", "count", "taken back"},
-		held: map[string]string{"variables": "shared/app.TestAnAllowedCommandStaysTheSame",
-			"links": "shared/app.TestAnAllowedDirectoryStaysTheSame"},
+		held: map[string]string{"variables": "shared/app.TestTerminalAlwaysAllowDirectoryAndProgram",
+			"links": "shared/app.TestTerminalAlwaysAllowDirectorySwapped"},
 	},
 	"an always-allowed change of labels": {
 		given: []string{"gmail.ruleModify"}, try: triesLabels,
@@ -65,8 +65,8 @@ var permissions = map[string]permission{
 		rules: []string{"command.RuleReadOnly"}, try: triesHost, shows: []string{"read_only", "/var/log"},
 		back:    []string{"/api/agent/hosts/{hostId}", "/api/agent/terminals/{terminalId}"},
 		differs: []string{"file", "parent folder", "change", "host"},
-		held: map[string]string{"links": "shared/app.TestALinkThatLeadsOutIsAskedAbout",
-			"taken back": "shared/app.TestWhatIsSetOfAHostCountsAtTheIntent"},
+		held: map[string]string{"links": "shared/app.TestTerminalLinkOutOfFolders",
+			"taken back": "shared/app.TestTerminalHostSettingRevoked"},
 	},
 	"a plan's grant": {
 		rules: []string{"policy.RulePlanGrant"}, try: triesGrant,
@@ -87,13 +87,13 @@ var permissions = map[string]permission{
 	},
 	"a browser with notifications": {
 		back: []string{"/api/agent/push-subscriptions/{subscriptionId}"},
-		held: map[string]string{"user": "shared/app.TestDevicesAreTheirUsersOwn", "content": "shared/app.TestDevice"},
+		held: map[string]string{"user": "shared/app.TestDevicesOfUser", "content": "shared/app.TestDevice"},
 	},
 	"a tool declared to be read-only": {rules: []string{"policy.RuleReadOnly"},
-		held: map[string]string{"tool": "shared/app.TestTheOperatorsWordAboutApproval"}},
+		held: map[string]string{"tool": "shared/app.TestServerApprovalSetting"}},
 	"a tool declared to need no approval": {rules: []string{"policy.RuleNotRequired"},
-		held: map[string]string{"tool": "shared/app.TestAnActionThatNeedsNoApproval",
-			"people": "shared/app.TestAnActionThatReachesPeople"}},
+		held: map[string]string{"tool": "shared/app.TestActionWithoutApproval",
+			"people": "shared/app.TestActionRecipients"}},
 	"an agent that never asks": {rules: []string{"policy.RuleNonInteractive"},
 		held: map[string]string{"agent": "shared/app.TestAgentsInFiles",
 			"user": "shared/engine/loop.TestAutoApproveRestsOnItsUser"}},
@@ -102,9 +102,9 @@ var permissions = map[string]permission{
 // deletesOnly are the routes that delete something that permits nothing.
 var deletesOnly = []string{"/api/agent/threads/{threadId}", "/api/agent/memory/{noteId}"}
 
-// TestAPermissionIsNoWiderThanItsCard gives each permission, and then makes exactly the call that was shown, and one
-// that differs in each respect that was shown.
-func TestAPermissionIsNoWiderThanItsCard(t *testing.T) {
+// TestPermissionAsShown gives each permission, and then makes exactly the call that was shown, and one that differs in
+// each respect that was shown.
+func TestPermissionAsShown(t *testing.T) {
 	for name, p := range permissions {
 		if p.try == nil {
 			continue
@@ -125,10 +125,10 @@ func TestAPermissionIsNoWiderThanItsCard(t *testing.T) {
 	}
 }
 
-// TestEveryPermissionIsInTheTable finds each place in the code that lets a call run without approval, that lets a user
+// TestPermissionTableComplete finds each place in the code that lets a call run without approval, that lets a user
 // always allow a call, and each route that revokes something. Each must have a row. The tests that rows name must
 // exist.
-func TestEveryPermissionIsInTheTable(t *testing.T) {
+func TestPermissionTableComplete(t *testing.T) {
 	page, err := os.ReadFile("../agent/policy/README.md")
 	if err != nil {
 		t.Fatal(err)

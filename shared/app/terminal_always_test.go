@@ -16,9 +16,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestAnAllowedDirectoryStaysTheSame swaps the directory of an always-allowed command for another one, by a link on the
-// way to it or in its place. The command needs approval then.
-func TestAnAllowedDirectoryStaysTheSame(t *testing.T) {
+// TestTerminalAlwaysAllowDirectorySwapped swaps the directory of an always-allowed command for another one, by a link
+// on the way to it or in its place. The command needs approval then.
+func TestTerminalAlwaysAllowDirectorySwapped(t *testing.T) {
 	for name, c := range map[string]struct{ enter, swap string }{
 		"the link is another": {"ln -s b current; cd current", "rm ~/current; ln -s c ~/current"},
 		"a link on the way":   {"ln -s b current; mkdir b/x c/x; cd current/x", "rm ~/current; ln -s c ~/current"},
@@ -65,7 +65,7 @@ func (h *onHost) does(line, decision string) (asked bool) {
 
 // An always-allow covers one directory, and the program that the user meant: a program that an earlier command has put
 // into the search path does not replace it, and a changed file needs approval.
-func TestAnAllowedCommandStaysTheSame(t *testing.T) {
+func TestTerminalAlwaysAllowDirectoryAndProgram(t *testing.T) {
 	h := onTerminal(t, nil)
 	evil := filepath.Join(h.srv.Home, "evil")
 	if err := errors.Join(os.Mkdir(evil, 0o755), os.Mkdir(filepath.Join(h.srv.Home, "b"), 0o755),

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestEachCommandOfAListCounts uses up a day's commands with lists. The limit is 4, whether the user approves the list,
-// edits it, or lets it run without approval.
-func TestEachCommandOfAListCounts(t *testing.T) {
+// TestTerminalListCommandsPerDay uses up a day's commands with lists. The limit is 4, whether the user approves the
+// list, edits it, or lets it run without approval.
+func TestTerminalListCommandsPerDay(t *testing.T) {
 	h := onTerminal(t, nil, "MAX_COMMANDS_PER_DAY=4")
 	h.proposesList("echo 1 >> witness", "echo 2 >> witness", "echo 3 >> witness")
 	if got := h.approve(h.askOn("Do three.")); got.Status != "completed" || h.witness() != "1\n2\n3\n" {

@@ -80,9 +80,9 @@ func (h *onHost) shows(a testkit.Answer, texts ...string) {
 	}
 }
 
-// TestAFileIsUploaded puts an attached file on a host. The card shows the file and the place, with their hashes. A file
+// TestTerminalUpload puts an attached file on a host. The card shows the file and the place, with their hashes. A file
 // is replaced only if its card says so, and keeps its permissions.
-func TestAFileIsUploaded(t *testing.T) {
+func TestTerminalUpload(t *testing.T) {
 	h := onTerminal(t, nil)
 	const content = "listen 80;\n\n"
 	responses := h.calls("upload_file", map[string]any{"file": "site.conf", "path": "my site.conf"},
@@ -118,8 +118,8 @@ func TestAFileIsUploaded(t *testing.T) {
 	}
 }
 
-// TestAFileThatChangesIsNotReplaced changes the host between card and yes: nothing is written.
-func TestAFileThatChangesIsNotReplaced(t *testing.T) {
+// TestTerminalUploadOverChangedFile changes the host between card and yes: nothing is written.
+func TestTerminalUploadOverChangedFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		there  string
 		change func(path string) error
@@ -162,10 +162,10 @@ func TestAFileThatChangesIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestAFileIsDownloaded takes a file from a host. The bytes that the card showed are kept for the user alone: also of a
+// TestTerminalDownload takes a file from a host. The bytes that the card showed are kept for the user alone: also of a
 // file that grows meanwhile, and not of one that changes. A folder that may be read needs no card, unless a link leads
 // out of it.
-func TestAFileIsDownloaded(t *testing.T) {
+func TestTerminalDownload(t *testing.T) {
 	logs := t.TempDir()
 	h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{logs}})
 	const content = "\x00\xffCANARY\n\n"

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestGitStatusRunsUnasked checks that git can read a repository without approval. If the repository's configuration
-// names a program, approval is needed, on a card that says so, and git then runs as usual.
-func TestGitStatusRunsUnasked(t *testing.T) {
+// TestTerminalGitStatus checks that git can read a repository without approval. If the repository's configuration names
+// a program, approval is needed, on a card that says so, and git then runs as usual.
+func TestTerminalGitStatus(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	dir, told := filepath.Join(h.srv.Home, "app"), filepath.Join(h.srv.Home, "told")
 	git := func(args ...string) {
@@ -50,9 +50,9 @@ func TestGitStatusRunsUnasked(t *testing.T) {
 	}
 }
 
-// TestGitAfterATestRunsUnasked asks for a repository first, in a folder that has one and in one that has none. What the
+// TestTerminalGitAfterTest asks for a repository first, in a folder that has one and in one that has none. What the
 // shell makes of the answer is as without us, and a path on which something is mounted on demand needs approval.
-func TestGitAfterATestRunsUnasked(t *testing.T) {
+func TestTerminalGitAfterTest(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "-b", "main",
 		filepath.Join(h.srv.Home, "app")).CombinedOutput(); err != nil {

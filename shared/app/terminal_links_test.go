@@ -30,7 +30,7 @@ func flips(t *testing.T, lines ...string) sshd.Options {
 // Someone who can write to a readable folder cannot make a command read another file by changing a link or a file
 // between the check and the read, at any moment. The host reports in turn where each link leads, where the folder
 // leads, and for each path where it and its descriptor lead.
-func TestAPathThatChangesMeanwhile(t *testing.T) {
+func TestTerminalPathSwapped(t *testing.T) {
 	const link, file, pipe, folder = "ln -sfn OUT/file IN/link", "ln -sfn OUT/file IN/file",
 		"rm IN/file; mkfifo IN/file", "mv IN/sub IN/was; ln -s OUT IN/sub"
 	const other = "ln -sfn OUT/file IN/sub/file"

@@ -62,9 +62,9 @@ func listed(t *testing.T, a testkit.Answer) (all []string) {
 	return all
 }
 
-// TestAListIsApprovedOnce runs three commands by one decision. The directory and the variables of each carry over, and
+// TestTerminalListApproval runs three commands by one decision. The directory and the variables of each carry over, and
 // the terminal's next command begins where the list ended.
-func TestAListIsApprovedOnce(t *testing.T) {
+func TestTerminalListApproval(t *testing.T) {
 	h := onTerminal(t, nil)
 	lines := []string{"mkdir sub && cd sub", "export WORD=one", "echo $WORD in ${PWD##*/} >> ../witness"}
 	read := h.proposesList(lines...)
@@ -102,8 +102,8 @@ func TestAListIsApprovedOnce(t *testing.T) {
 	}
 }
 
-// TestAListEndsWithTheFirstFailure has the second of three commands fail: the third is recorded as not run.
-func TestAListEndsWithTheFirstFailure(t *testing.T) {
+// TestTerminalListFailure has the second of three commands fail: the third is recorded as not run.
+func TestTerminalListFailure(t *testing.T) {
 	h := onTerminal(t, nil)
 	lines := []string{"echo one >> witness", "cd / && (exit 3)", "echo three >> ~/witness"}
 	read := h.proposesList(lines...)
@@ -125,8 +125,8 @@ func TestAListEndsWithTheFirstFailure(t *testing.T) {
 	}
 }
 
-// TestAListIsJudgedByItsCommands checks the parts of a card that follow from single commands.
-func TestAListIsJudgedByItsCommands(t *testing.T) {
+// TestTerminalListCard checks the parts of a card that follow from single commands.
+func TestTerminalListCard(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "TERMINAL_DENY=shutdown")
 	read := h.proposesList("pwd", "whoami")
 	if got := h.askOn("Look."); got.Status != "completed" || len(*read) != 1 ||
@@ -147,8 +147,9 @@ func TestAListIsJudgedByItsCommands(t *testing.T) {
 	}
 }
 
-// TestAListIsEdited leaves one command out and changes another. The approval covers only the commands that are left.
-func TestAListIsEdited(t *testing.T) {
+// TestTerminalListEdited leaves one command out and changes another. The approval covers only the commands that are
+// left.
+func TestTerminalListEdited(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.proposesList("echo one >> witness", "echo two >> witness", "echo three >> witness")
 	asked := h.askOn("Do it.")

@@ -13,7 +13,7 @@ import (
 
 // A command whose journal cannot be written has run. Its outcome is left to the user: it is neither repeated nor
 // reported to the model as not done.
-func TestACommandThatLeavesNoHome(t *testing.T) {
+func TestTerminalWithoutJournal(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo x >>witness; until [ -f .countersign ]; do rm -rf .countersign; " +
 		"touch .countersign; done"}}
@@ -29,7 +29,7 @@ func TestACommandThatLeavesNoHome(t *testing.T) {
 
 // A command that follows another one in its turn needs approval if a link there leads out of the readable folders. The
 // card names its directory.
-func TestALinkWhereACommandHasLed(t *testing.T) {
+func TestTerminalLinkAfterCommand(t *testing.T) {
 	logs, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	below := filepath.Join(logs, "below")
 	if err := os.Mkdir(below, 0o700); err != nil {
@@ -65,7 +65,7 @@ func TestALinkWhereACommandHasLed(t *testing.T) {
 }
 
 // On a host without bash, commands run in its sh, even before its capabilities were checked.
-func TestAHostWithoutBash(t *testing.T) {
+func TestTerminalWithoutBash(t *testing.T) {
 	h := onTerminalOf(t, sshd.Options{Shell: "busybox", Path: sshd.Busybox(t)}, map[string]any{"autoRun": "read_only"})
 	m := &commands{lines: []string{"pwd", "echo x >>witness"}}
 	h.SetModel(m.turn)
@@ -80,7 +80,7 @@ func TestAHostWithoutBash(t *testing.T) {
 }
 
 // The first command on a host without bash needs approval. What only bash can parse does not run.
-func TestAnApprovedCommandWithoutBash(t *testing.T) {
+func TestTerminalWithoutBashApproved(t *testing.T) {
 	h := onTerminalOf(t, sshd.Options{Shell: "busybox", Path: sshd.Busybox(t)}, nil)
 	m := &commands{lines: []string{"cat <(echo x) >>witness", "echo x >>witness"}}
 	h.SetModel(m.turn)

@@ -40,7 +40,7 @@ func (h *onHost) outputOf(runID, actionID string) string {
 
 // A command's output is stored as printed, with its colours, except what must not be stored. The step has the text that
 // the model got.
-func TestTheOutputOfACommandIsKept(t *testing.T) {
+func TestTerminalOutputStored(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{`printf '\033[31mred\033[0m\n'; echo key AKIAIOSFODNN7EXAMPLE end; seq 3`}}
 	h.SetModel(m.turn)
@@ -72,7 +72,7 @@ func TestTheOutputOfACommandIsKept(t *testing.T) {
 
 // A client that drives the loop itself gets the same: a card, the command on the host after an approval, and the output
 // from the record.
-func TestATurnIsTakenByHand(t *testing.T) {
+func TestTerminalTurnByClient(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo one >> witness; cat witness"}}
 	h.SetModel(m.turn)

@@ -64,7 +64,7 @@ func (s *aSocket) reads(until func() bool) bool {
 
 // A user with an open terminal sees the approved command, and nothing before the approval: its bytes as the host
 // printed and stored them, between the messages about its start and its end.
-func TestTheSocketShowsTheApprovedCommand(t *testing.T) {
+func TestTerminalSocket(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel((&commands{lines: []string{`printf '\033[32mgr''een\033[0m\n'; tty; echo one >> witness`}}).turn)
 	token, err := h.Token("ana")
@@ -98,7 +98,7 @@ func TestTheSocketShowsTheApprovedCommand(t *testing.T) {
 
 // A user whose address is in no permitted domain is refused at the socket's first message, before anything was sent to
 // the host.
-func TestASocketIsForTheAllowedDomains(t *testing.T) {
+func TestTerminalSocketAllowedDomains(t *testing.T) {
 	_, domain, _ := strings.Cut(testkit.Address("ana"), "@")
 	h := onTerminal(t, nil, "AUTH_ALLOWED_DOMAINS="+domain)
 	for name, claims := range map[string]map[string]any{

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestAStepSaysWhatBecameOfACommand requests a command that no shell can parse, and one that leaves a program running.
-// The steps show the text of the first, and the program that was ended with the second, as its card had announced. The
-// model gets the output as text, with the facts in separate fields.
-func TestAStepSaysWhatBecameOfACommand(t *testing.T) {
+// TestTerminalSteps requests a command that no shell can parse, and one that leaves a program running. The steps show
+// the text of the first, and the program that was ended with the second, as its card had announced. The model gets the
+// output as text, with the facts in separate fields.
+func TestTerminalSteps(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo 'a\u202eb", "nohup sleep 1000 >/dev/null 2>&1 & echo on"}}
 	h.SetModel(m.turn)

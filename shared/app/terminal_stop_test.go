@@ -154,9 +154,9 @@ func (h *onHost) stop(a testkit.Answer) {
 	h.moving()()
 }
 
-// TestALongCommandIsHandedOver has a command outlast the functions that move its run. Each continues where the one
-// before stopped, and the command starts once.
-func TestALongCommandIsHandedOver(t *testing.T) {
+// TestTerminalLongCommand has a command outlast the functions that move its run. Each continues where the one before
+// stopped, and the command starts once.
+func TestTerminalLongCommand(t *testing.T) {
 	t.Parallel()
 	h := onTerminal(t, nil)
 	args := testkit.Command("for i in 1 2 3 4 5 6; do echo line $i; echo x >> witness; sleep 2; done")
@@ -190,7 +190,7 @@ func TestALongCommandIsHandedOver(t *testing.T) {
 
 // A command is ended at its time limit. It has failed with a known outcome, and the model gets the output so far and
 // continues.
-func TestACommandIsEndedAtItsLimit(t *testing.T) {
+func TestTerminalCommandTimeLimit(t *testing.T) {
 	t.Parallel()
 	h := onTerminal(t, nil)
 	args := testkit.Command("echo begun; sleep 4713")

@@ -103,9 +103,9 @@ func (m *commands) turn(r fakegemini.Request) fakegemini.Turn {
 		Args: map[string]string{"summary": "All is well."}}}}
 }
 
-// TestACommandIsApprovedAndRunsOnce is the shortest path: a request on a terminal, a card, an approval, the command on
-// a real host, its output for the model, and the end.
-func TestACommandIsApprovedAndRunsOnce(t *testing.T) {
+// TestTerminalCommandApproved is the shortest path: a request on a terminal, a card, an approval, the command on a real
+// host, its output for the model, and the end.
+func TestTerminalCommandApproved(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo one >> witness; cat witness"}}
 	h.SetModel(m.turn)
@@ -183,7 +183,7 @@ func (h *onHost) steps(a testkit.Answer) string {
 }
 
 // A read-only command runs at once if the user permits that, in the directory that an approved command has changed to.
-func TestWhatOnlyLooksRunsUnasked(t *testing.T) {
+func TestTerminalReadOnlyCommand(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	m := &commands{lines: []string{"pwd", "mkdir -p sub && cd sub", "pwd", "cat /etc/hostname"}}
 	h.SetModel(m.turn)
@@ -209,7 +209,7 @@ func TestWhatOnlyLooksRunsUnasked(t *testing.T) {
 }
 
 // Two read-only commands of the first turn run, although the first one determines the directory of the second.
-func TestTwoLooksOfTheFirstTurn(t *testing.T) {
+func TestTerminalTwoReadOnlyCommands(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
@@ -228,7 +228,7 @@ func TestTwoLooksOfTheFirstTurn(t *testing.T) {
 // A command that runs without approval after an approved command of the same turn runs in the directory that it left,
 // by the rules for that place: printing a file there that is not readable needs approval, on a card that names its
 // directory.
-func TestALookFollowsACommandOfItsTurn(t *testing.T) {
+func TestTerminalReadOnlyAfterCommand(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	for _, dir := range []string{"logs", "secret"} {
 		if err := os.Mkdir(filepath.Join(h.srv.Home, dir), 0o700); err != nil {
@@ -270,7 +270,7 @@ func TestALookFollowsACommandOfItsTurn(t *testing.T) {
 
 // A file in the readable folders is printed without approval. A file outside that a link leads to needs approval, and
 // is then printed.
-func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
+func TestTerminalLinkOutOfFolders(t *testing.T) {
 	logs := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
 	for name, text := range map[string]string{filepath.Join(logs, "log"): "fine", secret: "CANARY"} {
@@ -335,7 +335,7 @@ func TestLinesThatLookRunUnasked(t *testing.T) {
 }
 
 // A pipe is not read without approval: that would take data from another program, or never end.
-func TestAPipeIsAskedAbout(t *testing.T) {
+func TestTerminalPipe(t *testing.T) {
 	logs := t.TempDir()
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(logs, "q"), 0o600),
 		os.Symlink("q", filepath.Join(logs, "link"))); err != nil {
@@ -352,7 +352,7 @@ func TestAPipeIsAskedAbout(t *testing.T) {
 }
 
 // ".." after a link to a folder leads to the parent of that folder, not to the parent of the link.
-func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
+func TestTerminalParentOfLink(t *testing.T) {
 	app, releases := t.TempDir(), t.TempDir()
 	secret := filepath.Join(releases, "env")
 	err := errors.Join(os.Mkdir(filepath.Join(releases, "42"), 0o700), os.WriteFile(secret, []byte("CANARY"), 0o600),
@@ -370,7 +370,7 @@ func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
 }
 
 // The option that means all processes means their environments on another system.
-func TestAllProcessesOnAnotherSystem(t *testing.T) {
+func TestTerminalProcessesOnOtherSystem(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho FreeBSD 15.0\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -385,7 +385,7 @@ func TestAllProcessesOnAnotherSystem(t *testing.T) {
 }
 
 // Two cards each have their own command, in the model's order, and equal commands are two commands.
-func TestEqualCommandsAreTwo(t *testing.T) {
+func TestTerminalEqualCommands(t *testing.T) {
 	h := onTerminal(t, nil)
 	line := "echo again >> witness"
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -410,7 +410,7 @@ func TestEqualCommandsAreTwo(t *testing.T) {
 }
 
 // An edited command is evaluated again. The edited command runs, and text that is no command is refused.
-func TestAnEditIsJudgedAnew(t *testing.T) {
+func TestTerminalEditedCommand(t *testing.T) {
 	h := onTerminal(t, nil, "TERMINAL_DENY=reboot")
 	m := &commands{lines: []string{"echo model >> witness"}}
 	h.SetModel(m.turn)
@@ -435,7 +435,7 @@ func TestAnEditIsJudgedAnew(t *testing.T) {
 }
 
 // A rejection is reported to the model, and the run continues.
-func TestANoGoesOn(t *testing.T) {
+func TestTerminalRejectedCommand(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"rm -rf witness"}}
 	h.SetModel(m.turn)
@@ -449,7 +449,7 @@ func TestANoGoesOn(t *testing.T) {
 
 // A call that was allowed without approval needs approval if the user has revoked the permission meanwhile. A card is
 // stale if the host's directory, name or keys have changed.
-func TestWhatIsSetOfAHostCountsAtTheIntent(t *testing.T) {
+func TestTerminalHostSettingRevoked(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	h.SetModel((&commands{lines: []string{"pwd"}}).turn)
 	edit := func(body string) {
@@ -479,7 +479,7 @@ func TestWhatIsSetOfAHostCountsAtTheIntent(t *testing.T) {
 
 // A command that needs no approval, and waits for an earlier one in its turn, needs approval if the permission is gone
 // when its turn comes.
-func TestAPermissionIsTakenBackBeforeTheIntent(t *testing.T) {
+func TestTerminalPermissionRevoked(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		looks := fakegemini.Call{Name: "run_command", Args: testkit.Command("pwd")}
@@ -510,7 +510,7 @@ func TestAPermissionIsTakenBackBeforeTheIntent(t *testing.T) {
 }
 
 // What the operator denies neither asks nor runs, even if the model wants it. The model gets the reason, and continues.
-func TestADeniedCommandIsNotAskedAbout(t *testing.T) {
+func TestTerminalDeniedCommand(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "TERMINAL_DENY=reboot,uname")
 	m := &commands{lines: []string{"reboot", "uname -a", "echo a >> witness; reboot", "sh -c 'echo b >> witness'"}}
 	h.SetModel(m.turn)
@@ -530,7 +530,7 @@ func TestADeniedCommandIsNotAskedAbout(t *testing.T) {
 }
 
 // A host that answers with another key gets no command.
-func TestAChangedKeyIsRefused(t *testing.T) {
+func TestTerminalHostKeyChanged(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo x >> witness"}}
 	h.SetModel(m.turn)
@@ -546,7 +546,7 @@ func TestAChangedKeyIsRefused(t *testing.T) {
 }
 
 // Two users with a terminal on the same host and user name share nothing.
-func TestTwoUsersOfOneHost(t *testing.T) {
+func TestTerminalTwoUsersOfOneHost(t *testing.T) {
 	h := onTerminal(t, nil)
 	h.SetModel((&commands{lines: []string{"echo x >> witness"}}).turn)
 	asked := h.askOn("Do it.")
@@ -655,7 +655,7 @@ func TestBound20(t *testing.T) {
 }
 
 // A question of the model is answered in the chat, and the run continues with the answer.
-func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
+func TestTerminalQuestion(t *testing.T) {
 	h := onTerminal(t, nil)
 	var told string
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -683,7 +683,7 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 }
 
 // An always-allow covers exactly this command on this host, and is removed at /allowlist.
-func TestACommandIsAlwaysAllowed(t *testing.T) {
+func TestTerminalAlwaysAllowCommand(t *testing.T) {
 	h := onTerminal(t, nil)
 	line := "touch witness"
 	h.SetModel((&commands{lines: []string{line}}).turn)
@@ -729,7 +729,7 @@ func TestACommandIsAlwaysAllowed(t *testing.T) {
 }
 
 // A command that prints a file can be always allowed like any other: the user has named the file, wherever it is.
-func TestAFileIsAlwaysPrinted(t *testing.T) {
+func TestTerminalAlwaysAllowPrinting(t *testing.T) {
 	for _, autoRun := range []string{"none", "read_only"} {
 		h := onTerminal(t, map[string]any{"autoRun": autoRun, "readPaths": []string{"/var/log"}})
 		m := &commands{lines: []string{"cat /etc/hostname"}}

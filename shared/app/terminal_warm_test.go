@@ -20,7 +20,7 @@ func (h *onHost) ran() (verbs []string) {
 }
 
 // An approved command on a warm connection costs the host one line: the one that starts it.
-func TestAWarmCommandIsOneRoundTrip(t *testing.T) {
+func TestTerminalWarmRoundTrips(t *testing.T) {
 	h := onTerminal(t, nil)
 	m := &commands{lines: []string{"echo one >> witness", "echo two >> witness"}}
 	h.SetModel(m.turn)
@@ -39,7 +39,7 @@ func TestAWarmCommandIsOneRoundTrip(t *testing.T) {
 
 // Printing a file without approval costs no further line, however many folders and files there are: the line that
 // starts the command reports where they lead.
-func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
+func TestTerminalWarmLinks(t *testing.T) {
 	logs, more := t.TempDir(), t.TempDir()
 	for _, name := range []string{"a", "b"} {
 		if err := os.WriteFile(filepath.Join(logs, name), []byte("in "+name), 0o600); err != nil {
@@ -63,7 +63,7 @@ func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
 
 // A cached state of a host does not hide that its journals were deleted. A card that was prepared for the old ones runs
 // nothing, and says so; the next command creates them again.
-func TestAWarmHostThatWasEmptied(t *testing.T) {
+func TestTerminalWarmHostEmptied(t *testing.T) {
 	for name, gone := range map[string]string{"all": ".countersign", "the stamp": ".countersign/stamp"} {
 		t.Run(name, func(t *testing.T) {
 			h := onTerminal(t, nil)

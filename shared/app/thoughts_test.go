@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestThoughtsAreAskedForWhereTheyAreShown checks that thoughts are requested for clients of the AI SDK and of AG-UI,
-// which show them, and for requests that ask for them, but not for others, and never from a model that has none. They
-// are shown once, before the text, although the text is streamed.
-func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
+// TestThoughtsRequested checks that thoughts are requested for clients of the AI SDK and of AG-UI, which show them, and
+// for requests that ask for them, but not for others, and never from a model that has none. They are shown once, before
+// the text, although the text is streamed.
+func TestThoughtsRequested(t *testing.T) {
 	const ui = `{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`
 	const agui = `{"threadId":"c","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},` +
 		`"messages":[{"id":"m","role":"user","content":"hi"}]}`
@@ -51,9 +51,9 @@ func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
 	}
 }
 
-// TestAnAgentShowsItsThoughts checks that an agent's file can request thoughts for every client, also of a page's
-// agent, and that the log has none.
-func TestAnAgentShowsItsThoughts(t *testing.T) {
+// TestThoughtsOfAgentFile checks that an agent's file can request thoughts for every client, also of a page's agent,
+// and that the log has none.
+func TestThoughtsOfAgentFile(t *testing.T) {
 	dir := t.TempDir()
 	for name, more := range map[string]string{"open": "", "shop": "page: true\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name+".agent.yaml"),

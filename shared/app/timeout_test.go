@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// TestOneCallMakesSeveralSteps checks that a function with the platform's default timeout executes an approved e-mail
+// TestTimeoutAllowsSeveralSteps checks that a function with the platform's default timeout executes an approved e-mail
 // and calls the model again in one delivery of the resume.
-func TestOneCallMakesSeveralSteps(t *testing.T) {
+func TestTimeoutAllowsSeveralSteps(t *testing.T) {
 	w := deploy(t, "FUNCTION_TIMEOUT=60s")
 	w.mail()
 	if got := w.approve(w.ask()); got.Status != "completed" || len(w.Google.Messages()) != 1 {
@@ -17,8 +17,8 @@ func TestOneCallMakesSeveralSteps(t *testing.T) {
 	}
 }
 
-// TestTheLeastTimeoutHoldsAStep compares the minimum timeout in the configuration with what the loop needs.
-func TestTheLeastTimeoutHoldsAStep(t *testing.T) {
+// TestTimeoutMinimum compares the minimum timeout in the configuration with what the loop needs.
+func TestTimeoutMinimum(t *testing.T) {
 	if config.LeastTimeout != loop.LeastCall {
 		t.Errorf("FUNCTION_TIMEOUT is taken from %s, and a step needs %s", config.LeastTimeout, loop.LeastCall)
 	}

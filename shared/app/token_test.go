@@ -16,9 +16,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// TestAGivenTokenServesItsUser covers GITHUB_TOKEN from the API to GitHub: ana plans and opens an issue in the token's
+// TestGitHubTokenSetting covers GITHUB_TOKEN from the API to GitHub: ana plans and opens an issue in the token's
 // account without linking one, whether or not users can link accounts. ben has to link one.
-func TestAGivenTokenServesItsUser(t *testing.T) {
+func TestGitHubTokenSetting(t *testing.T) {
 	for name, app := range map[string]struct {
 		settings []string
 		way      string // what ben is told to do

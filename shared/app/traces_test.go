@@ -92,8 +92,8 @@ func sent(t *testing.T, c *collector.Collector, spans int) []*v1.ResourceSpans {
 	return all
 }
 
-// TestAPagesChatIsTraced makes a page's agent request a click. Its run is in no store, but traced like others.
-func TestAPagesChatIsTraced(t *testing.T) {
+// TestTracesOfChat makes a page's agent request a click. Its run is in no store, but traced like others.
+func TestTracesOfChat(t *testing.T) {
 	w, c := collected(t)
 	w.SetModel(testkit.Wants("click-x", map[string]any{}))
 	if said := w.chat("/api/agent/chat", `{"message":"CANARY","toolDefinitions":`+clickTool+`}`); len(said.Calls) != 1 {
@@ -161,8 +161,8 @@ func TestTracesWithContent(t *testing.T) {
 	}
 }
 
-// TestNoTraces checks that none are made if OpenTelemetry is disabled, or samples none.
-func TestNoTraces(t *testing.T) {
+// TestTracesDisabled checks that none are made if OpenTelemetry is disabled, or samples none.
+func TestTracesDisabled(t *testing.T) {
 	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_SAMPLER=always_off"} {
 		t.Run(setting, func(t *testing.T) {
 			c := stopped(t, setting)
@@ -173,8 +173,8 @@ func TestNoTraces(t *testing.T) {
 	}
 }
 
-// TestACollectorThatHangs checks that it does not delay the answer.
-func TestACollectorThatHangs(t *testing.T) {
+// TestTracesWithHangingCollector checks that it does not delay the answer.
+func TestTracesWithHangingCollector(t *testing.T) {
 	release := make(chan struct{})
 	to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {

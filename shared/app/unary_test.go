@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestOnlyAReaderIsStreamedTo checks, for each kind of request, whether the model is asked to stream.
-func TestOnlyAReaderIsStreamedTo(t *testing.T) {
+// TestStreamedModelCalls checks, for each kind of request, whether the model is asked to stream.
+func TestStreamedModelCalls(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
 	asked := func() fakegemini.Request {

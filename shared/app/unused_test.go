@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestAnotherDatabaseIsNotUsed checks that the start logs once that STORE is used instead of DATABASE_URL (004-21), and
+// TestDatabaseURLUnused checks that the start logs once that STORE is used instead of DATABASE_URL (004-21), and
 // nothing of its value.
-func TestAnotherDatabaseIsNotUsed(t *testing.T) {
+func TestDatabaseURLUnused(t *testing.T) {
 	w := deploy(t, "DATABASE_URL=postgres://agent:CANARY@db.example.com/agent")
 	if log := w.Logs.String(); strings.Count(log, "DATABASE_URL") != 1 || !strings.Contains(log, `"STORE":"embedded"`) ||
 		strings.Contains(log, "CANARY") || strings.Contains(log, "db.example.com") {

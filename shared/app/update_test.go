@@ -25,8 +25,8 @@ func daysAgent(t *testing.T, tools string) string {
 	return dir
 }
 
-// TestAnEventIsChangedAsItsCardShows changes an event after the card, which becomes out of date once.
-func TestAnEventIsChangedAsItsCardShows(t *testing.T) {
+// TestUpdateEvent changes an event after the card, which becomes out of date once.
+func TestUpdateEvent(t *testing.T) {
 	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Update))
 	w.has("ana", "Lunch")
 	event := func() map[string]any { return w.Google.Events()[0] }
@@ -56,8 +56,8 @@ func TestAnEventIsChangedAsItsCardShows(t *testing.T) {
 	}
 }
 
-// TestBusyTimesAreReadByWhoAllowsIt checks that the scope is requested when a user first needs it, and not before.
-func TestBusyTimesAreReadByWhoAllowsIt(t *testing.T) {
+// TestBusyTimesScope checks that the scope is requested when a user first needs it, and not before.
+func TestBusyTimesScope(t *testing.T) {
 	const busy = "https://www.googleapis.com/auth/calendar.events.freebusy"
 	w := newLinked(t, "AGENTS="+daysAgent(t, calendar.FreeBusy))
 	w.has(home, "CANARY")
@@ -87,8 +87,8 @@ func TestBusyTimesAreReadByWhoAllowsIt(t *testing.T) {
 	holds(t, "the answer", read, `"person":"you"`, `"start":"2027-01-05T13:00:00+01:00"`)
 }
 
-// TestAnInvitationIsAnsweredAsItsCardShows accepts an invitation of someone else.
-func TestAnInvitationIsAnsweredAsItsCardShows(t *testing.T) {
+// TestInvitationAnswered accepts an invitation of someone else.
+func TestInvitationAnswered(t *testing.T) {
 	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Respond))
 	if err := w.Google.AddEvent(testkit.Address("ana"), map[string]any{"summary": "Review",
 		"organizer": map[string]any{"email": "boss@example.com"}, "start": map[string]any{"date": "2027-01-05"},
@@ -111,8 +111,8 @@ func TestAnInvitationIsAnsweredAsItsCardShows(t *testing.T) {
 	}
 }
 
-// TestADraftIsLeftAndNothingIsSent leaves an answer to a mail among the drafts, derived as a reply is.
-func TestADraftIsLeftAndNothingIsSent(t *testing.T) {
+// TestDraftReply leaves an answer to a mail among the drafts, derived as a reply is.
+func TestDraftReply(t *testing.T) {
 	w, id := answering(t, asked, "AGENTS="+daysAgent(t, gmail.LeaveDraft))
 	w.SetModel(testkit.Wants(gmail.LeaveDraft, map[string]any{"to": []string{"eve@example.com"}, "subject": "x",
 		"body": "Noon is fine.", "replyTo": map[string]any{"messageId": id}}))
@@ -131,16 +131,16 @@ func TestADraftIsLeftAndNothingIsSent(t *testing.T) {
 		"Is noon fine?")
 }
 
-// TestDirectModeHasNoDrafts checks that an operator who chose the smaller right is asked for no other.
-func TestDirectModeHasNoDrafts(t *testing.T) {
+// TestDraftInDirectMode checks that an operator who chose the smaller right is asked for no other.
+func TestDraftInDirectMode(t *testing.T) {
 	w := newLinked(t, "GMAIL_SEND_MODE=direct")
 	if got := string(w.call("POST", "/api/agent/connections/google", `{}`).Body); strings.Contains(got, "compose") {
 		t.Errorf("linking an account asks for %s", got)
 	}
 }
 
-// TestLabelsAreChangedAsTheCardShows archives a mail, with the scope that only an operator's setting asks for.
-func TestLabelsAreChangedAsTheCardShows(t *testing.T) {
+// TestLabelsChanged archives a mail, with the scope that only an operator's setting asks for.
+func TestLabelsChanged(t *testing.T) {
 	w := newLinked(t, "GMAIL_MODIFY=on", "AGENTS="+daysAgent(t, gmail.Modify))
 	w.files(home)
 	id := w.Google.Newest(testkit.Address(home))
@@ -164,8 +164,8 @@ func TestLabelsAreChangedAsTheCardShows(t *testing.T) {
 	}
 }
 
-// TestLabelsAreNotChangedUnlessAnOperatorSaysSo checks that the setting adds the tool and its scope.
-func TestLabelsAreNotChangedUnlessAnOperatorSaysSo(t *testing.T) {
+// TestLabelsOffByDefault checks that the setting adds the tool and its scope.
+func TestLabelsOffByDefault(t *testing.T) {
 	w := newLinked(t)
 	a := w.call("POST", "/api/agent/connections/google", `{"tools":["gmail_modify"]}`)
 	if a.HTTP == http.StatusOK || strings.Contains(string(a.Body), "gmail.modify") {

@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// TestOneRequestFromYesToEnd checks that a client that prefers to wait gets the end of its run in the answer to its
-// approval, whichever process moves the run.
-func TestOneRequestFromYesToEnd(t *testing.T) {
+// TestPreferWait checks that a client that prefers to wait gets the end of its run in the answer to its approval,
+// whichever process moves the run.
+func TestPreferWait(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		w := deploy(t)
 		w.waitsForEnd(w.Deployment)
@@ -90,9 +90,9 @@ func TestPreferAcrossOrigins(t *testing.T) {
 	}
 }
 
-// TestAQuarterForOneUser checks over HTTP that one user's open streams leave room for others. Beyond a quarter of the
+// TestStreamsOfOneUser checks over HTTP that one user's open streams leave room for others. Beyond a quarter of the
 // instance's concurrency, a stream is refused, a wait is answered at once, and another user is served.
-func TestAQuarterForOneUser(t *testing.T) {
+func TestStreamsOfOneUser(t *testing.T) {
 	w := deploy(t, "FUNCTION_CONCURRENCY=8")
 	w.mail()
 	r := w.ask()

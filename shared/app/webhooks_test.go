@@ -188,8 +188,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreCheckedAtTheStart checks that an invalid file stops the start with a precise error.
-func TestWebhooksAreCheckedAtTheStart(t *testing.T) {
+// TestWebhookFileInvalid checks that an invalid file stops the start with a precise error.
+func TestWebhookFileInvalid(t *testing.T) {
 	r := newReceiver(t)
 	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(),
 		Settings: r.settings(t, `,"types":["run.countersign.run.begun"]`)})

@@ -30,7 +30,7 @@ func (w *proved) threads() (list []struct{ ThreadID, Title string }) {
 }
 
 // The same words in a new conversation have a new effect. The same request does not.
-func TestTheSameWishInNewConversations(t *testing.T) {
+func TestWishInNewConversation(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
@@ -54,7 +54,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 }
 
 // A message that arrives several times at once, as from two tabs and an impatient retry, has one effect.
-func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
+func TestWishRace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
@@ -85,7 +85,7 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 
 // A rejection counts only for the approval that it answers, and not for a later one. Two conversations with the same
 // words have two approvals.
-func TestAWishIsAskedAboutEachTime(t *testing.T) {
+func TestWishAfterRejection(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
@@ -118,7 +118,7 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 
 // The actions of one chat are one conversation of its user. If the user deletes it, the page continues, and later
 // messages have effects.
-func TestAPageOutlivesItsThread(t *testing.T) {
+func TestWishAfterThreadDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
@@ -146,9 +146,9 @@ func saidNext(t testkit.Answer, words string) string {
 	return `{"message":"` + words + `","history":` + string(t.History) + `}`
 }
 
-// TestWhatWasLeftBehindIsToldLater has a user write another message instead of deciding, and decide later in the inbox.
-// With the next message the model gets the recorded outcome, once.
-func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
+// TestWishLeftAndDecidedLater has a user write another message instead of deciding, and decide later in the inbox. With
+// the next message the model gets the recorded outcome, once.
+func TestWishLeftAndDecidedLater(t *testing.T) {
 	const (
 		record  = "from the record and not from the user"
 		waiting = record + `: these proposals wait for the user's decision: [{"number":1,"tool":"action_cart_add"`

@@ -73,8 +73,8 @@ func TestWorkPushed(t *testing.T) {
 	}
 }
 
-// TestWorkTakesUpWhatWasLost ends a process between a decision and the move. The next process continues the run.
-func TestWorkTakesUpWhatWasLost(t *testing.T) {
+// TestWorkAfterCrash ends a process between a decision and the move. The next process continues the run.
+func TestWorkAfterCrash(t *testing.T) {
 	o := testkit.Options{App: []app.Option{app.Working()}}
 	w := deployWith(t, o)
 	w.mail()

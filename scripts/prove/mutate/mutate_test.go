@@ -15,7 +15,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -50,6 +52,50 @@ func TestMutationsApply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSelections checks that each word of a selection of tests is part of a name of its package's tests. Without such a
+// test, no test could catch the mutation.
+func TestSelections(t *testing.T) {
+	l := all(t)
+	word, names := regexp.MustCompile(`[A-Z]\w+`), map[string]string{}
+	for _, m := range slices.Concat(l.mechanisms, l.rules, l.breaks) {
+		for _, s := range m.tests {
+			if names[s.pkg] == "" {
+				names[s.pkg] = testNames(t, s.pkg)
+			}
+			for either := range strings.SplitSeq(s.run, "|") {
+				first, _, _ := strings.Cut(either, "/")
+				for _, w := range word.FindAllString(first, -1) {
+					if !strings.Contains(names[s.pkg], w) {
+						t.Errorf("%s: no test of %s has %s in its name", m.name, s.pkg, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// testNames returns the names of all tests of a package, one on each line.
+func testNames(t *testing.T, pkg string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../../..", pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), f, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return strings.Join(names, "\n")
 }
 
 // TestMutationOfMissingText checks that a missing text is reported, and does not count as a caught mutation.

@@ -26,7 +26,7 @@ const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 // model is the model test, with the tests that belong to it. A few hundred sequences are enough to notice that a
 // mechanism is missing.
 var model = test{"./shared/engine/loop",
-	"Test(Model|Scenarios|KilledAtEveryCommit|OneProcessAmongMany|OneDecisionAmongMany)/embedded",
+	"Test(Model|Scenarios|KilledAtEveryCommit|ResumeRace|ResolveRace)/embedded",
 	quietly + " -sequences=500"}
 
 // The mutations are in files of this form: "# " begins one, "test: " names tests, a path names the file, and the lines
